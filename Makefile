@@ -1,0 +1,34 @@
+# quickstart, test and check each make .venv when it is missing or older than what it is made from.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+
+.PHONY: quickstart test test-all check machine
+
+quickstart: $(VENV)/installed
+	$(RUN) -m quickstart
+
+test: $(VENV)/installed
+	$(RUN) -m pytest -m "not slow and not gpu"
+
+test-all: $(VENV)/installed
+	$(RUN) -m pytest
+
+check: $(VENV)/installed
+	$(RUN) -m ruff format --check .
+	$(RUN) -m ruff check .
+	$(RUN) -m mypy
+
+$(VENV)/installed: setup.cfg pyproject.toml constraints.txt
+	@$(MAKE) --no-print-directory machine
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+machine:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		{ echo "error: Python 3.11 or newer is needed: install it, or name it with make PYTHON=…" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+		{ echo "error: Python's venv module is needed (on Debian and Ubuntu: the package python3-venv)" >&2; exit 1; }
+	@printf 'int main() { return 0; }' | $${CXX:-c++} -x c++ - -o /dev/null 2>/dev/null || \
+		{ echo "error: a C++ compiler is needed to install fastText (on Debian and Ubuntu: the package g++)" >&2; exit 1; }

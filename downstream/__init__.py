@@ -1,0 +1,1 @@
+"""Probes: what are features worth on a task?"""

@@ -1,0 +1,189 @@
+"""What is a corpus directory, and how is one read and finished?
+
+corpus.json       version, counts, the shards of both splits, sources; written last, so that a directory without
+                  it is no corpus yet
+lexicon.txt       one word type a line, most frequent first; id = row
+counts.npy        int64 [V], occurrences in the training shards
+shards/NAME.bin   little-endian uint32 ids, `<s> … </s>` around every sentence
+shards/NAME.documents.npy   int64, for each document of the shard the position of its first `<s>`
+vectors/NAME.npy  vector tables (see `elmoc/vector_table.py`)
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from elmoc.errors import InputError
+from elmoc.files import atomic_path, fingerprint, read_json, read_lines, write_json
+
+FORMAT = "elmoc-corpus"
+VERSION = 1
+BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
+ID_DTYPE = np.dtype("<u4")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One token shard: `tokens` counts every id, sentence boundaries included."""
+
+    file: str
+    tokens: int
+    sentences: int
+    documents: int
+
+
+class Corpus:
+    """A corpus directory opened for reading.
+
+    Raises `InputError` when the directory is missing, unfinished, of another version, or has a shard whose size is
+    not what `corpus.json` says.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        if not (self.path / "corpus.json").exists():
+            raise InputError(
+                f"{self.path} is not a finished corpus directory (no corpus.json): build it with "
+                "`python -m data_scripts.build_corpus`"
+            )
+        info = read_json(self.path / "corpus.json")
+        check_version(self.path / "corpus.json", info, FORMAT, VERSION)
+        self.info: dict[str, Any] = info
+        self.types: int = info["types"]
+        self.train = [Shard(**shard) for shard in info["train"]]
+        self.held_out = [Shard(**shard) for shard in info["held_out"]]
+        self.lexicon_fingerprint: str = info["lexicon_fingerprint"]
+        for shard in self.train + self.held_out:
+            file = self.path / shard.file
+            size = file.stat().st_size if file.exists() else -1
+            if size != shard.tokens * ID_DTYPE.itemsize:
+                raise InputError(
+                    f"{file} is {'missing' if size < 0 else 'truncated or changed'} ({max(size, 0):,} bytes where "
+                    f"{shard.tokens * ID_DTYPE.itemsize:,} are expected): build the corpus again"
+                )
+
+    @property
+    def train_tokens(self) -> int:
+        """Tokens of the training shards, sentence boundaries included."""
+        return sum(shard.tokens for shard in self.train)
+
+    @cached_property
+    def lexicon(self) -> list[str]:
+        """The word types, most frequent first; id = position."""
+        words = list(read_lines(self.path / "lexicon.txt"))
+        if len(words) != self.types or lexicon_fingerprint(words) != self.lexicon_fingerprint:
+            raise InputError(
+                f"{self.path / 'lexicon.txt'} is not the lexicon of this corpus ({len(words):,} lines where "
+                f"{self.types:,} types are expected, or other words): build the corpus again"
+            )
+        return words
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """int64 [V]: occurrences of each type in the training shards."""
+        counts = load_array(self.path / "counts.npy")
+        if counts.shape != (self.types,):
+            raise InputError(f"{self.path / 'counts.npy'} does not fit the lexicon: build the corpus again")
+        return counts
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """Word type → id."""
+        return {word: row for row, word in enumerate(self.lexicon)}
+
+    @property
+    def begin_id(self) -> int:
+        """The id of `<s>`."""
+        return self.info["begin_id"]
+
+    @property
+    def end_id(self) -> int:
+        """The id of `</s>`."""
+        return self.info["end_id"]
+
+    def read_shard(self, shard: Shard) -> np.ndarray:
+        """uint32 [tokens], memory-mapped read-only."""
+        return np.memmap(self.path / shard.file, dtype=ID_DTYPE, mode="r")
+
+    def read_documents(self, shard: Shard) -> np.ndarray:
+        """int64 [documents]: the position in the shard of each document's first token."""
+        return load_array((self.path / shard.file).with_suffix(".documents.npy"))
+
+
+def finish_corpus(
+    path: Path | str,
+    *,
+    lexicon: Sequence[str],
+    counts: np.ndarray,
+    train: Sequence[Shard],
+    held_out: Sequence[Shard],
+    sources: Sequence[str],
+    settings: dict[str, Any],
+) -> None:
+    """Write `lexicon.txt`, `counts.npy` and, last, `corpus.json`, once all the shards are in place."""
+    path = Path(path)
+    with atomic_path(path / "lexicon.txt") as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{word}\n" for word in lexicon)
+    save_array(path / "counts.npy", np.asarray(counts, dtype=np.int64))
+    positions = {word: row for row, word in enumerate(lexicon) if word in (BEGIN, END, UNKNOWN)}
+
+    def total(shards: Sequence[Shard], field: str) -> int:
+        return sum(getattr(shard, field) for shard in shards)
+
+    write_json(
+        path / "corpus.json",
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "types": len(lexicon),
+            "lexicon_fingerprint": lexicon_fingerprint(lexicon),
+            "begin_id": positions[BEGIN],
+            "end_id": positions[END],
+            "unknown_id": positions.get(UNKNOWN),
+            **{
+                f"{split}_{field}": total(shards, field)
+                for split, shards in (("train", train), ("held_out", held_out))
+                for field in ("tokens", "sentences", "documents")
+            },
+            "settings": settings,
+            "sources": list(sources),
+            "train": [asdict(shard) for shard in train],
+            "held_out": [asdict(shard) for shard in held_out],
+        },
+    )
+
+
+def lexicon_fingerprint(words: Sequence[str]) -> str:
+    """The content hash by which vector tables name the lexicon they belong to."""
+    return fingerprint("\n".join(words).encode("utf-8"))
+
+
+def check_version(path: Path | str, info: Any, expected_format: str, version: int) -> None:
+    """Raise an `InputError` unless `info` (the content of `path`) is of this format and of a version known here."""
+    if not isinstance(info, dict) or info.get("format") != expected_format:
+        raise InputError(f"{path} is not of the format {expected_format}")
+    if info.get("version") != version:
+        raise InputError(
+            f"{path} has version {info.get('version')} of the format {expected_format}, this elmoc reads version "
+            f"{version}: use the elmoc that wrote it, or make it again"
+        )
+
+
+def save_array(path: Path | str, array: np.ndarray) -> None:
+    """Write a `.npy` file atomically."""
+    with atomic_path(path) as partial, open(partial, "wb") as file:
+        np.save(file, array)
+
+
+def load_array(path: Path | str, mmap: bool = False) -> np.ndarray:
+    """Read a `.npy` file (memory-mapped read-only with `mmap`); a missing or truncated one is an `InputError`."""
+    try:
+        return np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist") from None
+    except (ValueError, EOFError, OSError) as error:
+        raise InputError(f"{path} is truncated or not a .npy file ({error}): make it again") from None

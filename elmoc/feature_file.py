@@ -1,0 +1,132 @@
+"""How is a feature file laid out (the `allennlp` layout), written, and read?
+
+One contiguous float32 dataset a sentence, its key the line number as a string from "0": `(L + 1, n, 2P)` for all
+layers, `(n, 2P)` for one. A dataset `sentence_to_index`, shape (1,), holds one JSON object {stripped line: "index"}
+(of duplicate lines the last index). Everything else is in the attributes of the root, so that iterating over the
+keys finds sentences and the map alone.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from elmoc.errors import InputError
+from elmoc.files import atomic_path, refuse_existing
+
+MAP_KEY = "sentence_to_index"
+
+
+class FeatureFile:
+    """Reads a feature file: `file[i]` is line i's array, `file.find(words)` the array of a sentence.
+
+    Can be used as a context manager; several processes may read one file. Raises `InputError` for a missing,
+    truncated or foreign file.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        if not self.path.exists():
+            raise InputError(f"{path} does not exist: write it with `elmoc dump-features`")
+        try:
+            self._file = h5py.File(path, "r")
+        except OSError as error:
+            raise InputError(
+                f"{path} is not a whole HDF5 file ({error}): write it again with `elmoc dump-features`"
+            ) from None
+        self.attributes: dict[str, Any] = dict(self._file.attrs)
+        self._length = len(self._file) - (MAP_KEY in self._file)
+        if not self._length or "0" not in self._file:
+            raise InputError(f'{path} has no dataset "0": it is not a feature file in the allennlp layout')
+
+    def __len__(self) -> int:
+        """The number of sentences."""
+        return self._length
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        """float32 [L + 1, n, 2P], or [n, 2P] when the file holds one layer."""
+        if not 0 <= index < self._length:
+            raise IndexError(f"sentence {index} of {self._length}")
+        try:
+            return self._file[str(index)][()]
+        except (KeyError, OSError) as error:
+            raise InputError(f"{self.path}: sentence {index} cannot be read ({error}): write it again") from None
+
+    @property
+    def layers(self) -> int:
+        """How many layers each sentence has (1 for a file of the top or average layer)."""
+        shape = self._file["0"].shape
+        return shape[0] if len(shape) == 3 else 1
+
+    @property
+    def width(self) -> int:
+        """The width of the vectors, 2P."""
+        return self._file["0"].shape[-1]
+
+    def find(self, words: Sequence[str]) -> int | None:
+        """The index of the sentence with these words, or None; the file needs its sentence map."""
+        return self._sentences.get(" ".join(words))
+
+    @cached_property
+    def _sentences(self) -> dict[str, int]:
+        if MAP_KEY not in self._file:
+            raise InputError(
+                f"{self.path} has no {MAP_KEY} map, by which sentences are found: write it again without "
+                "--forget-sentences"
+            )
+        text = self._file[MAP_KEY][0]
+        sentences = json.loads(text)
+        return {" ".join(line.split()): int(index) for line, index in sentences.items()}
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> "FeatureFile":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class FeatureWriter:
+    """Writes sentences in the order in which they are given; made by `write_features`."""
+
+    def __init__(self, file: h5py.File) -> None:
+        self._file = file
+        self._sentences: dict[str, str] = {}
+        self._count = 0
+
+    def add(self, line: str, states: np.ndarray) -> None:
+        """Add the next sentence: its line of text and its float32 array."""
+        self._file.create_dataset(str(self._count), data=states)
+        self._sentences[line.strip()] = str(self._count)
+        self._count += 1
+
+    def write_map(self) -> None:
+        """Write the `sentence_to_index` dataset."""
+        dataset = self._file.create_dataset(MAP_KEY, (1,), dtype=h5py.string_dtype("utf-8"))
+        dataset[0] = json.dumps(self._sentences, ensure_ascii=False)
+
+
+@contextmanager
+def write_features(
+    path: Path | str, attributes: dict[str, Any], *, sentence_map: bool = True
+) -> Iterator[FeatureWriter]:
+    """Open a new feature file; it appears under its name only when the block ends well.
+
+    `attributes` (strings, numbers, lists of them) become attributes of the root.
+    """
+    refuse_existing(path)
+    with atomic_path(path) as partial, h5py.File(partial, "w") as file:
+        for name, value in attributes.items():
+            file.attrs[name] = value
+        writer = FeatureWriter(file)
+        yield writer
+        if sentence_map:
+            writer.write_map()

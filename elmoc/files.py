@@ -1,0 +1,145 @@
+"""How are files read with good error messages and written so that nothing is ever half-written?"""
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from elmoc.errors import InputError
+
+
+@contextmanager
+def atomic_path(path: Path | str) -> Iterator[Path]:
+    """Yield a path beside `path` to write to; it is renamed to `path` when the block ends well, else removed.
+
+    The parent directory is made when it is missing. The content is on disk before the rename.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        yield partial
+        with open(partial, "rb") as written:
+            os.fsync(written.fileno())
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_json(path: Path | str, value: Any) -> None:
+    """Write `value` as indented JSON, atomically."""
+    with atomic_path(path) as partial:
+        partial.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path | str) -> Any:
+    """Read a JSON file; a missing or broken one is an `InputError`."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not valid JSON ({error}): it may be truncated; make it again") from None
+
+
+def refuse_existing(path: Path | str) -> None:
+    """Raise an `InputError` when the output `path` exists: nothing is overwritten."""
+    if Path(path).exists():
+        raise InputError(f"{path} exists already: remove it or choose another output path")
+
+
+def require_space(path: Path | str, needed_bytes: int) -> None:
+    """Raise an `InputError` when the disk that `path` will be written to has less than `needed_bytes` free."""
+    folder = Path(path).absolute()
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    if free < needed_bytes:
+        raise InputError(
+            f"{path} needs about {human_bytes(needed_bytes)}, but its disk has {human_bytes(free)} free: "
+            "free some space or write elsewhere"
+        )
+
+
+def human_bytes(size: float) -> str:
+    """`size` in bytes as people write it, e.g. `1.5 GB`."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+def open_binary(path: Path | str) -> IO[bytes]:
+    """Open a plain or (by its `.gz` ending) gzip-compressed file for reading bytes."""
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path} is a directory, but a file is needed")
+    try:
+        return gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")  # type: ignore[return-value]
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist") from None
+
+
+def read_lines(path: Path | str) -> Iterator[str]:
+    """Yield the lines of a UTF-8 text file (plain or `.gz`), without their line ends.
+
+    Only newline characters end a line. Invalid UTF-8 and truncated gzip files are `InputError`s that name file
+    and line.
+    """
+    with open_binary(path) as file:
+        number = 0
+        try:
+            for number, line in enumerate(file, 1):  # noqa: B007 (the error message below needs the number)
+                yield line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise invalid_utf8(path, number, error) from None
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise broken_gzip(path, number, error) from None
+
+
+def invalid_utf8(path: Path | str, line: int, error: UnicodeDecodeError) -> InputError:
+    """The error for text that is not UTF-8: names file, line and byte."""
+    byte = error.object[error.start]
+    return InputError(
+        f"{path}, line {line}: byte 0x{byte:02x} is not valid UTF-8; convert the file (for instance with iconv)"
+    )
+
+
+def broken_gzip(path: Path | str, line: int, error: Exception) -> InputError:
+    """The error for a gzip file that breaks off or is damaged after `line` lines."""
+    return InputError(
+        f"{path}: the gzip data is truncated or damaged after line {line} ({error}); download or compress it again"
+    )
+
+
+def fingerprint(*parts: bytes) -> str:
+    """A short content hash (16 hexadecimal digits) of the given byte strings."""
+    digest = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def fingerprint_file(path: Path | str, blocks: int = 64, block_bytes: int = 1 << 16) -> str:
+    """A content hash of a file that is quick for large ones.
+
+    It covers the size and `blocks` blocks of `block_bytes` spread evenly over the file (first and last included); a
+    file smaller than all the blocks together is covered whole.
+    """
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        if size <= blocks * block_bytes:
+            return fingerprint(file.read())
+        parts = [size.to_bytes(8, "little")]
+        for index in range(blocks):
+            file.seek((size - block_bytes) * index // (blocks - 1))
+            parts.append(file.read(block_bytes))
+    return fingerprint(*parts)

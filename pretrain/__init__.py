@@ -1,0 +1,1 @@
+"""Training a contextual encoder: from a corpus directory to a model directory."""
