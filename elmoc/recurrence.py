@@ -1,0 +1,111 @@
+"""How does one LSTM layer with projection and layer normalisation step through time?
+
+This is the reference: plain PyTorch, differentiated by autograd. A faster recurrence is any function with the
+signature `Recurrence`; a layer takes the one it is given.
+"""
+
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+class LSTMState(NamedTuple):
+    """A layer's recurrent state."""
+
+    hidden: Tensor
+    """[B, P]: the last output, which is also what the next step reads."""
+    cell: Tensor
+    """[B, C]"""
+
+
+class RecurrenceWeights(NamedTuple):
+    """What a layer brings to the recurrence (design letters: C cell, P projection)."""
+
+    hidden: Tensor
+    """W_h [4C, P], gates in the order i, f, g, o"""
+    projection: Tensor
+    """W_p [P, C]"""
+    norm_weight: Tensor | None
+    """[P]; None switches layer normalisation off"""
+    norm_bias: Tensor | None
+    """[P]"""
+
+
+class Recurrence(Protocol):
+    """The signature of `plain_recurrence`, which every faster recurrence shares."""
+
+    def __call__(
+        self,
+        input_gates: Tensor,
+        state: LSTMState,
+        weights: RecurrenceWeights,
+        *,
+        cell_clip: float,
+        projection_clip: float,
+        norm_epsilon: float,
+        dropout_mask: Tensor | None,
+        lengths: Tensor | None,
+    ) -> tuple[Tensor, LSTMState]: ...
+
+
+def plain_recurrence(
+    input_gates: Tensor,
+    state: LSTMState,
+    weights: RecurrenceWeights,
+    *,
+    cell_clip: float,
+    projection_clip: float,
+    norm_epsilon: float,
+    dropout_mask: Tensor | None,
+    lengths: Tensor | None,
+) -> tuple[Tensor, LSTMState]:
+    """One layer over a window.
+
+    For every step t, with the input product already in `input_gates`:
+
+        i, f, g, o = input_gates_t + W_h h_{t-1}
+        c_t = clip(σ(i)·tanh(g) + σ(f)·c_{t-1}, ±cell_clip)
+        u_t = clip(W_p (σ(o)·tanh(c_t)), ±projection_clip)
+        h_t = LayerNorm(u_t) · dropout_mask
+
+    Args:
+        input_gates: [B, T, 4C], `W_x a + b`.
+        state: the state before the first step.
+        weights: see `RecurrenceWeights`.
+        cell_clip, projection_clip: 0 switches a clip off.
+        norm_epsilon: of the layer normalisation.
+        dropout_mask: [B, P], one mask for the whole window (already divided by the keep probability), or None.
+        lengths: int [B], for batches padded at the end, or None: past its length a stream's outputs are zero and its
+            state stands still.
+
+    Returns:
+        The outputs h [B, T, P] and the state after the last step.
+    """
+    hidden, cell = state
+    outputs = []
+    for step, gates_x in enumerate(input_gates.unbind(1)):  # [B, 4C]
+        gates = gates_x + F.linear(hidden, weights.hidden)  # [B, 4C]
+        i, f, g, o = gates.chunk(4, dim=1)  # [B, C] each
+        new_cell = torch.sigmoid(i) * torch.tanh(g) + torch.sigmoid(f) * cell
+        if cell_clip:
+            new_cell = new_cell.clamp(-cell_clip, cell_clip)
+        new_hidden = F.linear(torch.sigmoid(o) * torch.tanh(new_cell), weights.projection)  # [B, P]
+        if projection_clip:
+            new_hidden = new_hidden.clamp(-projection_clip, projection_clip)
+        if weights.norm_weight is not None:
+            new_hidden = F.layer_norm(
+                new_hidden, new_hidden.shape[-1:], weights.norm_weight, weights.norm_bias, norm_epsilon
+            )
+        if dropout_mask is not None:
+            new_hidden = new_hidden * dropout_mask
+        if lengths is None:
+            hidden, cell = new_hidden, new_cell
+            outputs.append(hidden)
+        else:
+            active = (step < lengths).unsqueeze(1)  # [B, 1]
+            hidden = torch.where(active, new_hidden, hidden)
+            cell = torch.where(active, new_cell, cell)
+            outputs.append(torch.where(active, new_hidden, torch.zeros_like(new_hidden)))
+    return torch.stack(outputs, dim=1), LSTMState(hidden, cell)
