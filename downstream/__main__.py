@@ -1,0 +1,60 @@
+"""Which probe command does `python -m downstream` run?
+
+python -m downstream TASK --train F… --dev F [--test F] [--features F.h5] [--vectors V]    train and score a probe
+python -m downstream sentences TASK FILES…    print the sentences of which `elmoc dump-features` makes features
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from elmoc.errors import InputError, run_command
+
+TASKS = {"ner": "named entities (CoNLL columns; entity F1)"}
+"""Each task is the module of that name in this package, which holds one `TASK`."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `python -m downstream` with `arguments` (by default those of the process); returns the exit status."""
+    return run_command(lambda: _dispatch(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _dispatch(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m downstream",
+        description="Train and score a probe: what are frozen features worth on a task?",
+        epilog="\n".join(f"{name:10} {what}" for name, what in TASKS.items())
+        + f"\n{'sentences':10} print the sentences of a task's files, the input of `elmoc dump-features`"
+        + "\n\nEach command has a --help of its own.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", choices=[*TASKS, "sentences"])
+    command = parser.parse_args(arguments[:1]).command
+    if command == "sentences":
+        parser = argparse.ArgumentParser(
+            prog="python -m downstream sentences", description="Print the sentences of a task's files, one a line."
+        )
+        parser.add_argument("task", choices=TASKS)
+        name = parser.parse_args(arguments[1:2]).task
+        _load("runner").print_sentences(_load(name).TASK, arguments[2:])
+    else:
+        _load("runner").run_task(_load(command).TASK, arguments[1:])
+
+
+def _load(name: str) -> Any:
+    """Import a module of this package only when a command needs it: packages of the extra may be missing."""
+    try:
+        return import_module(f"downstream.{name}")
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.partition(".")[0] in ("downstream", "elmoc"):
+            raise
+        raise InputError(
+            f"the probes need the package {error.name}, which is not installed: "
+            "pip install 'elmoc[downstream]' (from a checkout: pip install -e '.[downstream]')"
+        ) from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

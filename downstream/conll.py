@@ -1,0 +1,69 @@
+"""How are sentences in columns (CoNLL, one word a line) read?
+
+Columns are separated by tabs, or, in a line without a tab, by spaces. A line without anything but white space ends a
+sentence; `-DOCSTART-` lines are passed over. All lines of a file have the same number of columns.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from elmoc.errors import InputError
+from elmoc.files import read_lines
+
+DOCUMENT_START = "-DOCSTART-"
+
+
+@dataclass(frozen=True)
+class ColumnSentence:
+    """A sentence: `rows[i]` are the columns of its word i, on line `lines[i]` (from 1) of the file."""
+
+    rows: list[list[str]]
+    lines: list[int]
+
+
+def read_columns(path: Path) -> Iterator[ColumnSentence]:
+    """Yield the sentences of a file (plain or `.gz`).
+
+    Raises `InputError` for a missing or damaged file, one without sentences, and a line with more or fewer columns
+    than those before it.
+    """
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    width = 0
+    for number, line in enumerate(read_lines(path), 1):
+        columns = split_columns(line)
+        if columns and columns[0] != DOCUMENT_START:
+            width = width or len(columns)
+            if len(columns) != width:
+                raise InputError(
+                    f"{path}, line {number}: {len(columns)} columns where the lines before have {width}; "
+                    "the line is damaged, or the files of several tasks were joined"
+                )
+            rows.append(columns)
+            lines.append(number)
+        elif rows:
+            yield ColumnSentence(rows, lines)
+            rows, lines = [], []
+    if rows:
+        yield ColumnSentence(rows, lines)
+    if not width:
+        raise InputError(f"{path} holds no sentences: a word and its tags a line are expected")
+
+
+def split_columns(line: str) -> list[str]:
+    """The columns of a line, white space at their edges removed; none for a line of white space."""
+    if not line.strip():
+        return []
+    if "\t" in line:
+        return [column.strip() for column in line.split("\t")]
+    return [column.strip() for column in line.split(" ") if column]
+
+
+def as_word(column: str) -> str:
+    """A column as a word of text that is split on white space.
+
+    Features are made from such text, so a word cannot hold white space (some tweets have broken words that do): each
+    stretch of it becomes `_`, and so does an empty word.
+    """
+    return "_".join(column.split()) or "_"

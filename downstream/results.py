@@ -1,0 +1,47 @@
+"""How are the scores of probes summed up, printed and kept?"""
+
+import json
+import os
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+def mean_and_deviation(scores: Sequence[float]) -> tuple[float, float | None]:
+    """Mean and sample standard deviation (n − 1) over seeds; a single seed has no deviation."""
+    return statistics.fmean(scores), statistics.stdev(scores) if len(scores) > 1 else None
+
+
+def format_score(mean: float, deviation: float | None) -> str:
+    """`52.31 ± 0.40`, or the mean alone."""
+    return f"{mean:.2f}" if deviation is None else f"{mean:.2f} ± {deviation:.2f}"
+
+
+def open_results(path: Path) -> None:
+    """Make the file (and its folder) when it is missing, so that a run finds out at once if it cannot be written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "ab"):
+        pass
+
+
+def append_result(path: Path, record: dict[str, Any]) -> None:
+    """Append one JSON line, in a single write: several runs may share a file."""
+    line = (json.dumps(record, ensure_ascii=False) + "\n").encode("utf-8")
+    with open(path, "ab", buffering=0) as file:
+        file.write(line)
+        os.fsync(file.fileno())
+
+
+def summary(records: Sequence[dict[str, Any]]) -> str:
+    """The last lines of a run, for people: one a kind of inputs, each with its gain over word vectors alone."""
+    first = records[0]
+    seeds = len(first["seeds"])
+    lines = [f"{first['task']}: {first['metric']} on {first['split']}, {seeds} seed{'s' if seeds > 1 else ''}"]
+    baseline = next((record["mean"] for record in records if record["inputs"] == "vectors"), None)
+    for record in records:
+        line = f"  {record['inputs']:9} {format_score(record['mean'], record['deviation']):14}"
+        if baseline is not None and record["inputs"] != "vectors":
+            line += f"  gain {record['mean'] - baseline:+.2f}"
+        lines.append(line.rstrip())
+    return "\n".join(lines)
