@@ -4,7 +4,7 @@ A recipe holds what has to be the same for every word, in the table of a corpus 
 `<s>` and `</s>`, and the affine post-processing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from elmoc.errors import InputError
 from elmoc.word_vectors import WordVectors
 
 POST_PROCESSINGS = "none, centre, remove-top=K (centre and remove the K top principal components), whiten"
+_BLOCK_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -78,19 +79,23 @@ def fit_post_processing(name: str, raw: np.ndarray, counts: np.ndarray) -> tuple
     if name == "none":
         return None, None
     kind, _, argument = name.partition("=")
-    weights = counts.astype(np.float64) * raw.any(axis=1)
-    if weights.sum() == 0:
+    if name != "centre" and name != "whiten":
+        if not (kind == "remove-top" and argument.isdigit() and 0 < int(argument) < raw.shape[1]):
+            raise InputError(f"unknown post-processing {name!r}: choose from {POST_PROCESSINGS}")
+    total, mean = 0.0, np.zeros(raw.shape[1])
+    for weights, rows in _weighted_blocks(raw, counts):
+        total += weights.sum()
+        mean += weights @ rows
+    if total == 0:
         raise InputError("post-processing needs word vectors, but every word of the lexicon has the zero vector")
-    weights /= weights.sum()
-    mean = weights @ raw
+    mean /= total
     if name == "centre":
         return mean.astype(np.float32), None
-    if name != "whiten" and not (kind == "remove-top" and argument.isdigit() and 0 < int(argument) < raw.shape[1]):
-        raise InputError(f"unknown post-processing {name!r}: choose from {POST_PROCESSINGS}")
-    used = np.flatnonzero(weights)
-    centred = raw[used] - mean.astype(np.float32)
-    covariance = (centred * weights[used, None].astype(np.float32)).T @ centred
-    values, components = np.linalg.eigh(covariance.astype(np.float64))  # ascending
+    covariance = np.zeros((raw.shape[1], raw.shape[1]))
+    for weights, rows in _weighted_blocks(raw, counts):
+        centred = rows - mean
+        covariance += (centred * weights[:, None]).T @ centred
+    values, components = np.linalg.eigh(covariance / total)  # ascending
     if kind == "remove-top":
         top = components[:, -int(argument) :]
         matrix = np.eye(raw.shape[1]) - top @ top.T
@@ -98,3 +103,10 @@ def fit_post_processing(name: str, raw: np.ndarray, counts: np.ndarray) -> tuple
         floor = 1e-5 * values[-1]
         matrix = components @ np.diag(1 / np.sqrt(np.maximum(values, floor))) @ components.T
     return mean.astype(np.float32), matrix.astype(np.float32)
+
+
+def _weighted_blocks(raw: np.ndarray, counts: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield (weights [n], rows [n, E]) in float64 for blocks of `raw`; zero rows weigh nothing."""
+    for start in range(0, len(raw), _BLOCK_ROWS):
+        rows = raw[start : start + _BLOCK_ROWS].astype(np.float64)
+        yield counts[start : start + _BLOCK_ROWS] * rows.any(axis=1).astype(np.float64), rows

@@ -40,12 +40,12 @@ class FastTextVectors:
     """
 
     def __init__(self, path: Path | str) -> None:
-        self.origin = str(path)
+        self.origin = str(Path(path).resolve())
         self.size = read_header(path).size
         import fasttext
 
         try:
-            self._model = fasttext.load_model(str(path))
+            self._model = fasttext.load_model(self.origin)
         except (ValueError, MemoryError) as error:
             raise InputError(f"{path} cannot be loaded by fastText ({error})") from None
 
@@ -71,7 +71,7 @@ class TextVectors:
     """
 
     def __init__(self, path: Path | str, only: Collection[str] | None = None) -> None:
-        self.origin = str(path)
+        self.origin = str(Path(path).resolve())
         self.size = 0
         wanted = None if only is None else set(only)
         rows: list[np.ndarray] = []

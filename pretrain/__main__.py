@@ -1,0 +1,73 @@
+"""`python -m pretrain CONFIG.toml RUN`: what does the command line of a training run do?"""
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+
+from elmoc.errors import InputError, run_command
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m pretrain", description="Train a contextual encoder.")
+    parser.add_argument("config", help="a TOML file, see pretrain/configs")
+    parser.add_argument("run", help="the run directory")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a setting (repeatable)"
+    )
+    parser.add_argument("--resume", action="store_true", help="go on with the run from its last checkpoint")
+    parser.add_argument("--init-from", metavar="MODEL", help="start from the weights of a model or run directory")
+    parser.add_argument("--max-time", metavar="TIME", help="fit the run into this time, e.g. 60m, 2h, 90s")
+    parser.add_argument("--describe", action="store_true", help="print sizes, memory, updates and time, and stop")
+    return parser
+
+
+def pretrain(arguments: argparse.Namespace) -> None:
+    """Describe, start or resume a run as the parsed command line says."""
+    max_seconds = None if arguments.max_time is None else parse_duration(arguments.max_time)
+    from pretrain.config import load_config
+    from pretrain.describe import describe
+    from pretrain.run_directory import RunDirectory
+    from pretrain.setup import assemble
+    from pretrain.train import train
+
+    config = load_config(arguments.config, arguments.set)
+    if arguments.resume and arguments.init_from:
+        raise InputError("--resume goes on with a run, --init-from starts one: give one of them")
+    run = RunDirectory(arguments.run)
+    resumed = run.resume(config) if arguments.resume and not arguments.describe else None
+    assembly = assemble(config, arguments.init_from)
+    if arguments.describe:
+        print(describe(assembly))
+        return
+    if not arguments.resume:
+        run.start(config)
+    print(
+        f"{arguments.run}: {assembly.corpus.train_tokens:,} training tokens, {assembly.updates:,} updates, "
+        f"{assembly.per_epoch:,} an epoch, on {assembly.device} in {config.train.precision}"
+    )
+    if train(assembly, run, resumed=resumed, max_seconds=max_seconds):
+        print(f"done: the model is in {run.model}")
+    else:
+        print(
+            f"stopped after saving: go on with --resume, e.g. python -m pretrain {arguments.config} {run.path} --resume"
+        )
+
+
+def parse_duration(text: str) -> float:
+    """Seconds from `90s`, `60m`, `2h`, `1d`."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
+    if not match or float(match[1]) == 0:
+        raise InputError(f"--max-time takes a number and one of s, m, h, d, such as 60m; not {text!r}")
+    return float(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    arguments = parser().parse_args(argv)
+    return run_command(lambda: pretrain(arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,202 @@
+"""What can a training run be told, and is it possible?
+
+Each part of the code owns the dataclass of its settings where that part is; `RunConfig` nests them. Defaults are
+overridden by the TOML file, and that by `--set section.key=value`. Unknown keys and impossible values are errors.
+"""
+
+import tomllib
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from elmoc.encoder import DIRECTIONS
+from elmoc.errors import InputError
+from pretrain.schedule import ScheduleConfig
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """What is read: a corpus directory and the names of two of its vector tables."""
+
+    corpus: str = ""
+    input_vectors: str = "raw"
+    target_vectors: str = "raw"
+
+
+@dataclass(frozen=True)
+class SizeConfig:
+    """The encoder's sizes (see `elmoc.encoder.EncoderConfig`; the word-vector width is the table's)."""
+
+    projection_size: int = 512
+    cell_size: int = 4096
+    layers: int = 2
+    cell_clip: float = 3.0
+    projection_clip: float = 3.0
+    dropout: float = 0.1
+    layer_norm: bool = True
+    residual: bool = True
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How long and in which pieces: `streams` is B, `window` T; `updates` overrides `epochs` when it is not 0."""
+
+    directions: tuple[str, ...] = DIRECTIONS
+    streams: int = 768
+    window: int = 20
+    epochs: float = 10.0
+    updates: int = 0
+    carry_state: bool = True
+    seed: int = 1
+    device: str = "auto"
+    threads: int = 0
+    precision: str = "fp32"
+
+
+@dataclass(frozen=True)
+class OptimiserConfig:
+    """Adam with a bound on the gradient norm of each direction (they are separate models)."""
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-6
+    gradient_norm: float = 1.0
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """Held-out evaluation: every so many updates (0: ten times a run), on so many words, among so many types."""
+
+    every_updates: int = 0
+    words: int = 20_000
+    candidates: int = 50_000
+
+
+@dataclass(frozen=True)
+class LogConfig:
+    """A line of `metrics.jsonl` every so many updates; a checkpoint every so many minutes, the last `keep` kept."""
+
+    every_updates: int = 20
+    checkpoint_minutes: float = 10.0
+    checkpoint_updates: int = 0
+    keep: int = 2
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """The whole run."""
+
+    data: DataConfig = field(default_factory=DataConfig)
+    encoder: SizeConfig = field(default_factory=SizeConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    log: LogConfig = field(default_factory=LogConfig)
+
+    def check(self) -> "RunConfig":
+        """Raise an `InputError` that names the key of the first impossible value; returns the config."""
+        train, at_least_one = self.train, ("streams", "window")
+        for name in at_least_one:
+            _require(getattr(train, name) >= 1, f"train.{name}", getattr(train, name), "at least 1")
+        for section, name in (
+            ("train", "updates"),
+            ("train", "threads"),
+            ("train", "seed"),
+            ("evaluation", "every_updates"),
+            ("log", "checkpoint_updates"),
+        ):
+            value = getattr(getattr(self, section), name)
+            _require(value >= 0, f"{section}.{name}", value, "0 or more")
+        for section, name in (("evaluation", "words"), ("evaluation", "candidates"), ("log", "every_updates")):
+            value = getattr(getattr(self, section), name)
+            _require(value >= 1, f"{section}.{name}", value, "at least 1")
+        _require(self.log.keep >= 1, "log.keep", self.log.keep, "at least 1")
+        _require(self.log.checkpoint_minutes > 0, "log.checkpoint_minutes", self.log.checkpoint_minutes, "above 0")
+        _require(train.epochs > 0, "train.epochs", train.epochs, "above 0")
+        _require(train.precision in ("fp32", "bf16"), "train.precision", train.precision, '"fp32" or "bf16"')
+        _require(
+            len(train.directions) > 0 and list(train.directions) == [d for d in DIRECTIONS if d in train.directions],
+            "train.directions",
+            list(train.directions),
+            '["forward", "backward"], ["forward"] or ["backward"]',
+        )
+        optimiser = self.optimiser
+        for name in ("beta1", "beta2"):
+            value = getattr(optimiser, name)
+            _require(0 <= value < 1, f"optimiser.{name}", value, "at least 0 and below 1")
+        for name in ("epsilon", "gradient_norm"):
+            value = getattr(optimiser, name)
+            _require(value > 0, f"optimiser.{name}", value, "above 0")
+        self.schedule.check()
+        return self
+
+
+def _require(condition: bool, key: str, value: Any, expected: str) -> None:
+    if not condition:
+        raise InputError(f"{key} must be {expected}, not {value!r}")
+
+
+def load_config(path: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read a TOML config, apply `section.key=value` overrides, and check everything."""
+    try:
+        values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not valid TOML: {error}") from None
+    for override in overrides:
+        key, separator, text = override.partition("=")
+        section, dot, name = key.strip().partition(".")
+        if not separator or not dot:
+            raise InputError(f"--set takes section.key=value, not {override!r}")
+        try:
+            value = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            value = text  # a string need not be quoted on the command line
+        section_values = values.setdefault(section, {})
+        if not isinstance(section_values, dict):
+            raise InputError(f"{path}: {section} must be a section")
+        section_values[name] = value
+    return config_from_dict(values, str(path)).check()
+
+
+def config_from_dict(values: Mapping[str, Any], where: str) -> RunConfig:
+    """Build a `RunConfig` from nested dictionaries; unknown keys and wrong types are `InputError`s."""
+    return _build(RunConfig, values, where, "")
+
+
+def config_to_dict(config: RunConfig) -> dict[str, Any]:
+    """The resolved config as plain dictionaries, as it is saved with the run."""
+    values = asdict(config)
+    values["train"]["directions"] = list(config.train.directions)
+    return values
+
+
+def _build(cls: Any, values: Any, where: str, prefix: str) -> Any:
+    if not isinstance(values, Mapping):
+        raise InputError(f"{where}: {prefix.rstrip('.')} must be a section")
+    types = typing.get_type_hints(cls)
+    names = [item.name for item in fields(cls)]
+    for name in values:
+        if name not in names:
+            raise InputError(f"{where}: unknown key {prefix}{name} (known: {', '.join(prefix + n for n in names)})")
+    built = {}
+    for name, value in values.items():
+        kind = types[name]
+        key = f"{prefix}{name}"
+        if is_dataclass(kind):
+            built[name] = _build(kind, value, where, f"{key}.")
+        elif typing.get_origin(kind) is tuple:
+            if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+                raise InputError(f"{where}: {key} must be a list of strings, not {value!r}")
+            built[name] = tuple(value)
+        elif kind is float and isinstance(value, int) and not isinstance(value, bool):
+            built[name] = float(value)
+        elif type(value) is not kind:
+            raise InputError(f"{where}: {key} must be of type {kind.__name__}, not {value!r}")
+        else:
+            built[name] = value
+    return cls(**built)

@@ -1,0 +1,96 @@
+"""How large is a run, and how long will it take here?"""
+
+import time
+
+import torch
+
+from elmoc.files import human_bytes
+from pretrain.setup import Assembly
+from pretrain.train import train_step
+from pretrain.train_state import new_state, parameters_of
+from pretrain.vector_streaming import gather
+from pretrain.windows import Position, training_windows
+
+TRIAL_STREAMS = 32
+TRIAL_UPDATES = 3
+
+
+def describe(assembly: Assembly) -> str:
+    """Parameters, memory, updates, and the time to expect from a short trial (of few streams where a run has many)."""
+    config = assembly.config
+    trained = sum(
+        parameter.numel()
+        for direction in config.train.directions
+        for parameter in parameters_of(assembly.encoder, assembly.heads, direction)
+    )
+    sizes = assembly.encoder.config
+    seconds_per_word = measure(assembly)
+    words = assembly.updates * assembly.words_per_update
+    tables = {table.path: table.rows.nbytes for table in (assembly.inputs, assembly.targets)}
+    activations = activation_bytes(assembly)
+    lines = [
+        f"encoder: {sizes.layers} layers, projection {sizes.projection_size}, cell {sizes.cell_size}, "
+        f"{' and '.join(config.train.directions)}",
+        f"trainable parameters: {trained:,} ({trained // len(config.train.directions):,} a direction)",
+        f"corpus: {assembly.corpus.types:,} types, {assembly.corpus.train_tokens:,} training tokens",
+        f"vector tables: {human_bytes(sum(tables.values()))} on disk, read through the page cache; "
+        f"{assembly.targets.zero_rows:,} types without a target vector",
+        f"memory: weights, gradients and Adam {human_bytes(16 * trained)}, activations about {human_bytes(activations)}",
+        f"updates: {assembly.updates:,} of {config.train.streams} streams × {config.train.window} words "
+        f"({assembly.per_epoch:,} an epoch), {words / 1e6:,.1f}M words",
+        f"speed on {assembly.device} in {config.train.precision}: about {1 / seconds_per_word:,.0f} words/s, so "
+        f"{human_duration(words * seconds_per_word)} in all",
+    ]
+    return "\n".join(lines)
+
+
+def activation_bytes(assembly: Assembly) -> int:
+    """Roughly what autograd keeps of a window of one direction (directions run one after the other)."""
+    sizes = assembly.encoder.config
+    per_word = sizes.layers * (12 * sizes.cell_size + 6 * sizes.projection_size) * 4
+    return per_word * assembly.words_per_update
+
+
+def measure(assembly: Assembly) -> float:
+    """Seconds a word of whole updates on this machine; the weights are as before afterwards."""
+    config = assembly.config
+    streams = min(config.train.streams, TRIAL_STREAMS)
+    before = {name: value.clone() for name, value in module_states(assembly).items()}
+    state = new_state(assembly.encoder, assembly.heads, config.optimiser, config.train.seed, assembly.device)
+    windows = training_windows(
+        assembly.corpus,
+        streams=streams,
+        window=config.train.window,
+        directions=config.train.directions,
+        seed=config.train.seed,
+        position=Position(),
+    )
+    times = []
+    for _, window in zip(range(TRIAL_UPDATES), windows, strict=False):
+        batch = gather(window.ids, assembly.inputs, assembly.targets, window.next, pin=False).to(assembly.device)
+        started = time.monotonic()
+        train_step(assembly, state, batch, rate=0.0)
+        if assembly.device.type == "cuda":
+            torch.cuda.synchronize(assembly.device)
+        times.append(time.monotonic() - started)
+    for name, value in module_states(assembly).items():
+        value.copy_(before[name])
+    return min(times) / (streams * config.train.window)
+
+
+def module_states(assembly: Assembly) -> dict[str, torch.Tensor]:
+    """All the weights, by name."""
+    return {
+        f"{kind}.{name}": value
+        for kind, module in (("encoder", assembly.encoder), ("heads", assembly.heads))
+        for name, value in module.state_dict().items()
+    }
+
+
+def human_duration(seconds: float) -> str:
+    """`seconds` as people say it."""
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.1f} hours" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"

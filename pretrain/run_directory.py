@@ -1,0 +1,138 @@
+"""What is in a run directory, and how does a run survive being killed?
+
+config.json       the resolved config
+metrics.jsonl     one JSON object a line: training and evaluation figures
+checkpoints/UPDATE.pt   all that going on needs; the last k and the best are kept
+tensorboard/      events, where TensorBoard is installed
+model/            the exported model directory: the best evaluation so far
+log.txt           what the run printed
+"""
+
+import json
+import os
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from elmoc.errors import InputError
+from elmoc.files import atomic_path, read_json, write_json
+from pretrain.config import RunConfig, config_from_dict, config_to_dict
+
+FREE_TO_CHANGE = {"train.device", "train.threads"} | {
+    f"log.{name}" for name in ("every_updates", "checkpoint_minutes", "checkpoint_updates", "keep")
+}
+"""Settings that a resumed run may be given anew, since they do not change what is trained."""
+
+
+class RunDirectory:
+    """The files of one run."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.checkpoints = self.path / "checkpoints"
+        self.model = self.path / "model"
+        self.metrics = self.path / "metrics.jsonl"
+
+    def start(self, config: RunConfig) -> None:
+        """Make the directory of a new run; one that is there already is an `InputError`."""
+        if (self.path / "config.json").exists():
+            raise InputError(f"{self.path} holds a run already: go on with it by --resume, or choose another directory")
+        self.checkpoints.mkdir(parents=True, exist_ok=True)
+        write_json(self.path / "config.json", config_to_dict(config))
+
+    def resume(self, config: RunConfig) -> dict[str, Any] | None:
+        """The newest checkpoint of the run that is there, or None when it was killed before its first.
+
+        Raises `InputError` when there is no run, or it was started with other settings.
+        """
+        if not (self.path / "config.json").exists():
+            raise InputError(f"{self.path} holds no run to resume: start it without --resume")
+        saved = config_to_dict(config_from_dict(read_json(self.path / "config.json"), f"{self.path / 'config.json'}"))
+        now = config_to_dict(config)
+        differing = [
+            f"{section}.{name} (was {saved[section][name]!r}, is {value!r})"
+            for section, values in now.items()
+            for name, value in values.items()
+            if saved[section][name] != value and f"{section}.{name}" not in FREE_TO_CHANGE
+        ]
+        if differing:
+            raise InputError(f"{self.path} was started with other settings: {', '.join(differing)}")
+        for partial in self.checkpoints.glob(".*.partial"):
+            partial.unlink()
+        found = self.checkpoint_paths()
+        return read_checkpoint(found[-1]) if found else None
+
+    def checkpoint_paths(self) -> list[Path]:
+        """The checkpoints, oldest first."""
+        return sorted(self.checkpoints.glob("*.pt"))
+
+    def save(self, update: int, state: dict[str, Any], *, keep: int, best: int | None) -> None:
+        """Write a checkpoint; of the others the newest `keep` − 1 and that of update `best` are kept."""
+        with atomic_path(self.checkpoints / f"{update:09d}.pt") as partial:
+            torch.save(state, partial)
+        kept = {path.name for path in self.checkpoint_paths()[-keep:]}
+        if best is not None:
+            kept.add(f"{best:09d}.pt")
+        for path in self.checkpoint_paths():
+            if path.name not in kept:
+                path.unlink()
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """Read a checkpoint (without unpickling anything but tensors and plain values)."""
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} is damaged ({error}): remove it to go on from the one before") from None
+
+
+class MetricsLog:
+    """Appends to `metrics.jsonl`, and to TensorBoard where it is installed.
+
+    Args:
+        run: the run directory.
+        size: bytes of `metrics.jsonl` to keep; what a killed run wrote after its last checkpoint is cut off.
+    """
+
+    def __init__(self, run: RunDirectory, size: int) -> None:
+        self._file = open(run.metrics, "ab")  # noqa: SIM115 (closed by close)
+        self._file.truncate(size)
+        self._file.seek(size)
+        self._tensorboard: Any = None
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            return
+        self._tensorboard = SummaryWriter(str(run.path / "tensorboard"))
+
+    def write(self, kind: str, update: int, words: int, values: dict[str, float]) -> None:
+        """One line: what kind it is, where the run stands, and the figures."""
+        line = json.dumps({"kind": kind, "update": update, "words": words, **values}) + "\n"
+        self._file.write(line.encode())
+        self._file.flush()
+        if self._tensorboard is not None:
+            for name, value in values.items():
+                self._tensorboard.add_scalar(f"{kind}/{name}", value, update)
+
+    def size(self) -> int:
+        """Bytes written so far, all of them on disk."""
+        os.fsync(self._file.fileno())
+        return self._file.tell()
+
+    def close(self) -> None:
+        """Close the files."""
+        self._file.close()
+        if self._tensorboard is not None:
+            self._tensorboard.close()
+
+
+def read_metrics(path: Path | str, kind: str) -> list[dict[str, Any]]:
+    """The lines of one kind (`train` or `evaluation`) of a run's `metrics.jsonl`."""
+    file = RunDirectory(path).metrics
+    if not file.exists():
+        raise InputError(f"{file} does not exist: {path} is not a run directory")
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    return [line for line in lines if line["kind"] == kind]

@@ -1,0 +1,161 @@
+"""What has to be opened and checked before the first update?"""
+
+from dataclasses import asdict, dataclass
+
+import torch
+
+from elmoc.corpus import Corpus
+from elmoc.encoder import Encoder, EncoderConfig
+from elmoc.errors import InputError
+from elmoc.heads import ContinuousHeads
+from elmoc.model import checked_device
+from elmoc.model_directory import ModelDirectory, VectorSource, read_model_directory
+from elmoc.vector_table import VectorTable
+from pretrain.config import RunConfig
+from pretrain.windows import windows_per_epoch
+
+
+@dataclass
+class Assembly:
+    """A run's corpus, tables, modules and device, all of them checked."""
+
+    config: RunConfig
+    corpus: Corpus
+    inputs: VectorTable
+    targets: VectorTable
+    encoder: Encoder
+    heads: ContinuousHeads
+    device: torch.device
+    per_epoch: int
+    """Updates of one epoch."""
+
+    @property
+    def updates(self) -> int:
+        """Updates of the whole run as the config has it."""
+        return self.config.train.updates or max(1, round(self.config.train.epochs * self.per_epoch))
+
+    @property
+    def words_per_update(self) -> int:
+        """Words (of each direction) that an update reads: streams times window."""
+        return self.config.train.streams * self.config.train.window
+
+    def model_directory(self, training: dict[str, object]) -> ModelDirectory:
+        """What is exported: the encoder and heads as they are now."""
+        return ModelDirectory(
+            encoder=self.encoder,
+            heads=self.heads,
+            recipe=self.inputs.recipe,
+            word_vectors=vector_source(self.inputs),
+            targets=vector_source(self.targets),
+            training=training,
+        )
+
+
+def assemble(config: RunConfig, init_from: str | None = None) -> Assembly:
+    """Open everything a run needs; `init_from` names a model directory whose weights it goes on from."""
+    if not config.data.corpus:
+        raise InputError("data.corpus is not set: name a corpus directory in the config or with --set data.corpus=DIR")
+    train = config.train
+    device = choose_device(train.device)
+    if train.threads:
+        torch.set_num_threads(train.threads)
+    if train.precision == "bf16" and not has_bf16(device):
+        raise InputError(f"train.precision is bf16, but {device} has no bf16 instructions: use fp32")
+    corpus = Corpus(config.data.corpus)
+    inputs = VectorTable(corpus, config.data.input_vectors)
+    targets = VectorTable(corpus, config.data.target_vectors)
+    encoder, heads = initial_modules(
+        EncoderConfig(word_vector_size=inputs.size, **asdict(config.encoder)),
+        directions=train.directions,
+        target_size=targets.size,
+        seed=train.seed,
+    )
+    if init_from is not None:
+        initialise_from(encoder, heads, inputs, targets, init_from)
+    return Assembly(
+        config=config,
+        corpus=corpus,
+        inputs=inputs,
+        targets=targets,
+        encoder=encoder,
+        heads=heads,
+        device=device,
+        per_epoch=windows_per_epoch(corpus, train.streams, train.window),
+    )
+
+
+def initial_modules(
+    config: EncoderConfig, *, directions: tuple[str, ...], target_size: int, seed: int
+) -> tuple[Encoder, ContinuousHeads]:
+    """Encoder and heads with random weights; a direction's weights do not depend on which others are trained."""
+    encoder = Encoder(config, directions=directions)
+    heads = ContinuousHeads(directions=directions, projection_size=config.projection_size, target_size=target_size)
+    for index, direction in enumerate(("forward", "backward")):
+        if direction in directions:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(2 * seed + index)
+                alone = Encoder(config, directions=(direction,))
+                head = ContinuousHeads(
+                    directions=(direction,), projection_size=config.projection_size, target_size=target_size
+                )
+            encoder.direction(direction).load_state_dict(alone.direction(direction).state_dict())
+            heads.direction(direction).load_state_dict(head.direction(direction).state_dict())
+    return encoder, heads
+
+
+def initialise_from(
+    encoder: Encoder, heads: ContinuousHeads, inputs: VectorTable, targets: VectorTable, path: str
+) -> None:
+    """Take the weights of a model directory over, and its heads where the target vectors are the same.
+
+    Raises `InputError` when the sizes, the directions or the input vectors differ.
+    """
+    model = read_model_directory(path)
+    ours, theirs = asdict(encoder.config), asdict(model.encoder.config)
+    differing = [f"{name} (here {ours[name]}, there {theirs[name]})" for name in ours if ours[name] != theirs[name]]
+    if differing:
+        raise InputError(f"--init-from {path}: the encoder has other sizes: {', '.join(differing)}")
+    if not set(encoder.directions) <= set(model.encoder.directions):
+        raise InputError(f"--init-from {path}: the model has the directions {', '.join(model.encoder.directions)} only")
+    if not same_vectors(vector_source(inputs), model.word_vectors):
+        raise InputError(
+            f"--init-from {path}: the model reads {model.word_vectors.origin} (fingerprint "
+            f"{model.word_vectors.fingerprint}, post-processing {model.word_vectors.post_processing}), the table "
+            f"{inputs.name} was built from {inputs.origin} (fingerprint {inputs.fingerprint}, post-processing "
+            f"{inputs.post_processing}): build a table of the model's vectors for this corpus"
+        )
+    keep_heads = same_vectors(vector_source(targets), model.targets)
+    for direction in encoder.directions:
+        encoder.direction(direction).load_state_dict(model.encoder.direction(direction).state_dict())
+        if keep_heads:
+            heads.direction(direction).load_state_dict(model.heads.direction(direction).state_dict())
+    print(f"going on from {path}" + ("" if keep_heads else "; its targets were other vectors, so the heads start anew"))
+
+
+def same_vectors(one: VectorSource, other: VectorSource) -> bool:
+    """Whether two sources are the same vectors, processed in the same way, wherever the files are."""
+    return (one.fingerprint, one.size, one.post_processing) == (other.fingerprint, other.size, other.post_processing)
+
+
+def vector_source(table: VectorTable) -> VectorSource:
+    """How a model directory names a table's vectors."""
+    return VectorSource(
+        origin=table.origin,
+        fingerprint=table.fingerprint,
+        size=table.size,
+        post_processing=table.post_processing,
+    )
+
+
+def choose_device(name: str) -> torch.device:
+    """The device called `name`; `auto` is the first GPU where there is one, else the CPU."""
+    if name == "auto":
+        name = "cuda:0" if torch.cuda.is_available() else "cpu"
+    return checked_device(name)
+
+
+def has_bf16(device: torch.device) -> bool:
+    """Whether the device multiplies bf16 matrices in hardware."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()

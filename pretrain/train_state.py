@@ -1,0 +1,106 @@
+"""What does a run need to go on exactly where it stopped?"""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Adam
+
+from elmoc.encoder import Encoder
+from elmoc.heads import ContinuousHeads
+from elmoc.recurrence import LSTMState
+from pretrain.config import OptimiserConfig
+from pretrain.windows import Position
+
+RecurrentState = list[LSTMState] | None
+
+
+@dataclass
+class TrainState:
+    """Weights, optimiser, recurrent state, random state, data position, schedule, and the running totals."""
+
+    encoder: Encoder
+    heads: ContinuousHeads
+    optimiser: Adam
+    generators: dict[str, torch.Generator]
+    """One a direction: dropout masks are drawn from it, so that training one direction alone draws the same."""
+    recurrent: dict[str, RecurrentState]
+    position: Position = field(default_factory=Position)
+    update: int = 0
+    """Updates done."""
+    updates: int = 0
+    """Updates of the whole run: the schedule's u."""
+    words: int = 0
+    masked: int = 0
+    """Targets without a direction so far, over all directions."""
+    seconds: float = 0.0
+    """Of training so far, evaluation included."""
+    best_update: int | None = None
+    best_cosine: float = float("-inf")
+
+    def to_dict(self, metrics_bytes: int) -> dict[str, Any]:
+        """Tensors and plain values, for `torch.save`."""
+        return {
+            "encoder": self.encoder.state_dict(),
+            "heads": self.heads.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "generators": {name: generator.get_state() for name, generator in self.generators.items()},
+            "recurrent": {
+                name: None if states is None else [tuple(state) for state in states]
+                for name, states in self.recurrent.items()
+            },
+            "position": asdict(self.position),
+            "metrics_bytes": metrics_bytes,
+            **{name: getattr(self, name) for name in PLAIN},
+        }
+
+    def load_dict(self, values: dict[str, Any]) -> None:
+        """Take everything over from `to_dict`'s result."""
+        device = next(self.encoder.parameters()).device
+        self.encoder.load_state_dict(values["encoder"])
+        self.heads.load_state_dict(values["heads"])
+        self.optimiser.load_state_dict(values["optimiser"])
+        for name, generator in self.generators.items():
+            generator.set_state(values["generators"][name])
+        self.recurrent = {
+            name: None if states is None else [LSTMState(*(part.to(device) for part in state)) for state in states]
+            for name, states in values["recurrent"].items()
+        }
+        self.position = Position(**values["position"])
+        for name in PLAIN:
+            setattr(self, name, values[name])
+
+
+PLAIN = ("update", "updates", "words", "masked", "seconds", "best_update", "best_cosine")
+
+
+def parameters_of(encoder: Encoder, heads: ContinuousHeads, direction: str) -> list[Tensor]:
+    """The trainable parameters of one direction: its encoder and its head."""
+    return [*encoder.direction(direction).parameters(), *heads.direction(direction).parameters()]
+
+
+def new_state(
+    encoder: Encoder, heads: ContinuousHeads, config: OptimiserConfig, seed: int, device: torch.device
+) -> TrainState:
+    """The state before the first update."""
+    encoder.to(device)
+    heads.to(device)
+    optimiser = Adam(
+        [*encoder.parameters(), *heads.parameters()],
+        lr=0.0,  # set before every update
+        betas=(config.beta1, config.beta2),
+        eps=config.epsilon,
+        fused=True,
+    )
+    return TrainState(
+        encoder=encoder,
+        heads=heads,
+        optimiser=optimiser,
+        generators={
+            direction: torch.Generator(device).manual_seed(2 * seed + index)
+            for index, direction in enumerate(("forward", "backward"))
+            if direction in encoder.directions
+        },
+        recurrent=dict.fromkeys(encoder.directions),
+    )
