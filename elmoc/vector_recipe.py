@@ -79,9 +79,9 @@ def fit_post_processing(name: str, raw: np.ndarray, counts: np.ndarray) -> tuple
     if name == "none":
         return None, None
     kind, _, argument = name.partition("=")
-    if name != "centre" and name != "whiten":
-        if not (kind == "remove-top" and argument.isdigit() and 0 < int(argument) < raw.shape[1]):
-            raise InputError(f"unknown post-processing {name!r}: choose from {POST_PROCESSINGS}")
+    removes = kind == "remove-top" and argument.isdigit() and 0 < int(argument) < raw.shape[1]
+    if name not in ("centre", "whiten") and not removes:
+        raise InputError(f"unknown post-processing {name!r}: choose from {POST_PROCESSINGS}")
     total, mean = 0.0, np.zeros(raw.shape[1])
     for weights, rows in _weighted_blocks(raw, counts):
         total += weights.sum()
@@ -96,7 +96,7 @@ def fit_post_processing(name: str, raw: np.ndarray, counts: np.ndarray) -> tuple
         centred = rows - mean
         covariance += (centred * weights[:, None]).T @ centred
     values, components = np.linalg.eigh(covariance / total)  # ascending
-    if kind == "remove-top":
+    if removes:
         top = components[:, -int(argument) :]
         matrix = np.eye(raw.shape[1]) - top @ top.T
     else:

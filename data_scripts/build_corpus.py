@@ -1,0 +1,231 @@
+"""How does tokenised text become a corpus directory (lexicon, token shards, counts)?
+
+The text has one sentence a line, words split on white space, and blank lines between documents; every file starts a
+document of its own. The text is read once: workers number the words of their piece as they come (`local_shards.py`),
+then the pieces' lexicons are merged and the ids mapped (`merge_lexicons.py`). Finished pieces stay in `CORPUS/.work`
+until the corpus is finished, so that an interrupted build goes on where it was; the result is the same, byte for byte,
+whatever the number of workers or interruptions.
+"""
+
+import argparse
+import fcntl
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from tqdm import tqdm
+
+from data_scripts.local_shards import LocalShard, piece_key, write_piece
+from data_scripts.merge_lexicons import LocalShardSource, merge_lexicons, write_shard
+from data_scripts.text_pieces import BYTES_PER_TOKEN, Piece, cut_pieces, estimate_text_bytes, find_files
+from data_scripts.workers import default_workers, parallel_map
+from elmoc.corpus import ID_DTYPE, Shard, finish_corpus
+from elmoc.errors import InputError, run_command
+from elmoc.files import require_space
+
+LARGEST_SHARD = 10_000_000
+SHARDS_AT_LEAST = 20
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
+    arguments = parse_arguments(argv)
+    return run_command(
+        lambda: build_corpus(
+            find_files(arguments.input),
+            arguments.corpus,
+            held_out=find_files(arguments.held_out) if arguments.held_out else [],
+            min_count=arguments.min_count,
+            workers=arguments.workers,
+            shard_tokens=arguments.shard_tokens,
+        )
+    )
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line of `python -m data_scripts.build_corpus`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m data_scripts.build_corpus",
+        description="Make a corpus directory from tokenised text: one sentence a line, words split on white space, "
+        "blank lines between documents. Safe to interrupt and run again.",
+    )
+    parser.add_argument("input", nargs="+", metavar="IN", help="text files, .gz files, folders, or quoted globs")
+    parser.add_argument("corpus", type=Path, metavar="CORPUS", help="the corpus directory to make")
+    parser.add_argument(
+        "--held-out",
+        nargs="+",
+        metavar="FILE",
+        help="files (folders, globs) held out of training for evaluation; those that IN names too are left out of "
+        "training. Default: the last shard, which is the end of the last IN file, so name files where IN mixes sources",
+    )
+    parser.add_argument(
+        "--min-count",
+        type=int,
+        default=1,
+        metavar="N",
+        help="words seen fewer than N times in training become <unk> (default 1: every word type has a row)",
+    )
+    parser.add_argument("--workers", type=int, default=default_workers(), metavar="N", help="processes (%(default)s)")
+    parser.add_argument(
+        "--shard-tokens",
+        type=int,
+        metavar="N",
+        help=f"tokens in a shard, roughly; default {LARGEST_SHARD:,}, or for a small text what gives {SHARDS_AT_LEAST} "
+        "shards, so that the last shard (held out by default) is a twentieth of it",
+    )
+    return parser.parse_args(argv)
+
+
+def build_corpus(
+    files: Sequence[Path],
+    corpus: Path,
+    *,
+    held_out: Sequence[Path] = (),
+    min_count: int = 1,
+    workers: int = 1,
+    shard_tokens: int | None = None,
+) -> None:
+    """Build the corpus directory `corpus` from text `files`.
+
+    `held_out` files are the held-out split (and are taken out of `files` where they are among them); without any, the
+    last shard is. Raises `InputError` for text that cannot be used, naming file and line, and when `corpus` is finished
+    already or is some other directory.
+    """
+    held_out_paths = {file.resolve() for file in held_out}
+    files = [file for file in files if file.resolve() not in held_out_paths]
+    check_arguments(files, min_count, shard_tokens)
+    text_bytes = sum(estimate_text_bytes(file) for file in [*files, *held_out])
+    if shard_tokens is None:
+        shard_tokens = max(1, min(LARGEST_SHARD, text_bytes // BYTES_PER_TOKEN // SHARDS_AT_LEAST))
+    with work_folder(corpus) as work:
+        require_space(corpus, 2 * ID_DTYPE.itemsize * text_bytes // BYTES_PER_TOKEN)
+        piece_bytes = shard_tokens * BYTES_PER_TOKEN
+        pieces = cut_pieces(files, piece_bytes, False) + cut_pieces(held_out, piece_bytes, True)
+        sources, shards = read_pieces(pieces, corpus, work, workers=workers, shard_tokens=shard_tokens)
+        started = time.perf_counter()
+        lexicon = merge_lexicons(sources, work, min_count)
+        for _ in tqdm(parallel_map(write_shard, sources, workers), "writing", len(sources), unit="shard"):
+            pass
+        print(f"lexicon merged and shards written in {time.perf_counter() - started:.1f} s")
+        train = [shard for shard, source in zip(shards, sources, strict=True) if not source.held_out]
+        evaluation = [shard for shard, source in zip(shards, sources, strict=True) if source.held_out]
+        finish_corpus(
+            corpus,
+            lexicon=lexicon.words,
+            counts=lexicon.counts,
+            train=train,
+            held_out=evaluation,
+            sources=[str(file) for file in [*files, *held_out]],
+            settings={
+                "min_count": min_count,
+                "shard_tokens": shard_tokens,
+                "held_out": [str(file) for file in held_out] or "last shard",
+            },
+        )
+    print(f"{corpus}: {len(lexicon.words):,} word types; training {describe(train)}; held out {describe(evaluation)}")
+
+
+def check_arguments(files: Sequence[Path], min_count: int, shard_tokens: int | None) -> None:
+    """Raise an `InputError` unless there are training files and the numbers make sense."""
+    if not files:
+        raise InputError("every input file is held out: name files to train on, too")
+    if min_count < 1:
+        raise InputError(f"--min-count {min_count}: it is a number of occurrences, 1 or more")
+    if shard_tokens is not None and shard_tokens < 1:
+        raise InputError(f"--shard-tokens {shard_tokens}: it is a number of tokens, 1 or more")
+
+
+@contextmanager
+def work_folder(corpus: Path) -> Iterator[Path]:
+    """`CORPUS/.work`, locked against a second build, and removed once the block ends well.
+
+    Raises `InputError` when `corpus` is finished, is being built, or is a directory of something else.
+    """
+    if (corpus / "corpus.json").exists():
+        raise InputError(f"{corpus} is a finished corpus already: remove it or choose another output path")
+    work = corpus / ".work"
+    if corpus.exists() and not work.exists() and (not corpus.is_dir() or any(corpus.iterdir())):
+        raise InputError(f"{corpus} exists and is no unfinished corpus: remove it or choose another output path")
+    work.mkdir(parents=True, exist_ok=True)
+    with open(work / "lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(f"{corpus} is being built by another process: wait for it or stop it") from None
+        yield work
+        shutil.rmtree(work)
+
+
+def read_pieces(
+    pieces: Sequence[Piece], corpus: Path, work: Path, *, workers: int, shard_tokens: int
+) -> tuple[list[LocalShardSource], list[Shard]]:
+    """Number the words of all pieces; returns where each shard of the corpus comes from, and the shards."""
+    started = time.perf_counter()
+    folders = [work / piece_key(piece, shard_tokens) for piece in pieces]
+    clean(corpus, work, keep={folder.name for folder in folders})
+    read = partial(write_piece, shard_tokens=shard_tokens)
+    results: list[list[LocalShard]] = []
+    with tqdm(desc="reading", total=sum(piece.text_bytes for piece in pieces), unit="B", unit_scale=True) as bar:
+        for piece, result in zip(pieces, parallel_map(read, zip(pieces, folders, strict=True), workers), strict=True):
+            results.append(result)
+            bar.update(piece.text_bytes)
+    local = [
+        (folder, number, piece.held_out, shard)
+        for piece, folder, result in zip(pieces, folders, results, strict=True)
+        for number, shard in enumerate(result)
+    ]
+    words = sum(shard.tokens - 2 * shard.sentences for *_, shard in local)
+    seconds = time.perf_counter() - started
+    print(f"{words:,} words read in {seconds:.1f} s ({words / seconds:,.0f} words/s, {workers} workers)")
+    sources, shards = [], []
+    by_split = {"train": 0, "held-out": 0}
+    hold_out_last = not any(piece.held_out for piece in pieces)
+    for index, (folder, number, held_out, shard) in enumerate(local):
+        held_out = held_out or (hold_out_last and index == len(local) - 1)
+        split = "held-out" if held_out else "train"
+        target = corpus / "shards" / f"{split}-{by_split[split]:05}.bin"
+        by_split[split] += 1
+        sources.append(LocalShardSource(folder, number, held_out, target))
+        shards.append(Shard(str(target.relative_to(corpus)), shard.tokens, shard.sentences, shard.documents))
+    check_splits(by_split, local_words=words, hold_out_last=hold_out_last)
+    return sources, shards
+
+
+def check_splits(by_split: dict[str, int], *, local_words: int, hold_out_last: bool) -> None:
+    """Raise an `InputError` unless both splits have a shard."""
+    if not local_words:
+        raise InputError("the input holds no sentences: all its lines are blank")
+    if not by_split["train"] and hold_out_last:
+        raise InputError(
+            "the text makes only one shard, so that none is left to hold out: name files with --held-out, or give a "
+            "smaller --shard-tokens"
+        )
+    for split, shards in by_split.items():
+        if not shards:
+            raise InputError(f"the {split} files hold no sentences: all their lines are blank")
+
+
+def clean(corpus: Path, work: Path, keep: set[str]) -> None:
+    """Remove what an interrupted build left that this one does not use."""
+    shutil.rmtree(corpus / "shards", ignore_errors=True)
+    for path in work.iterdir():
+        if path.is_dir() and path.name not in keep:
+            shutil.rmtree(path)
+    for path in corpus.glob(".*.partial"):
+        path.unlink()
+
+
+def describe(shards: Sequence[Shard]) -> str:
+    """Words, sentences, documents and shards, for people."""
+    tokens = sum(shard.tokens for shard in shards)
+    sentences = sum(shard.sentences for shard in shards)
+    documents = sum(shard.documents for shard in shards)
+    return f"{tokens - 2 * sentences:,} words in {sentences:,} sentences, {documents:,} documents, {len(shards)} shards"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,211 @@
+"""How is the vector table of a corpus made from word vectors?
+
+The raw vectors of the lexicon are looked up block by block into a temporary file, the post-processing is fitted to
+them (each word weighted by its training count; `<s>` and `</s>` do not take part, being no words and as frequent as
+sentences), and the processed rows are written as a table.
+"""
+
+import argparse
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from data_scripts.workers import default_workers, parallel_map
+from elmoc.corpus import Corpus
+from elmoc.errors import InputError, run_command
+from elmoc.files import human_bytes, require_space
+from elmoc.vector_recipe import POST_PROCESSINGS, VectorRecipe, boundary_vectors, fit_post_processing
+from elmoc.vector_table import DTYPES, write_vector_table
+from elmoc.word_vectors import WordVectors, open_word_vectors
+
+_BLOCK_ROWS = 4096
+_MANY_ZERO_TOKENS = 0.02  # share of the training tokens from which a warning is due
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
+    arguments = parse_arguments(argv)
+    return run_command(
+        lambda: build_vectors(
+            Corpus(arguments.corpus),
+            arguments.vectors,
+            name=arguments.name,
+            dtype=arguments.dtype,
+            post_processing=arguments.post_process,
+            workers=arguments.workers,
+            replace=arguments.replace,
+        )
+    )
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line of `python -m data_scripts.build_vectors`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m data_scripts.build_vectors",
+        description="Make CORPUS/vectors/NAME.npy: the word vectors of every word type of the corpus.",
+    )
+    parser.add_argument("corpus", type=Path, metavar="CORPUS", help="corpus directory")
+    parser.add_argument(
+        "vectors", metavar="VECTORS", help="fastText .bin, text .vec or .txt (also .gz), or random:SEED:SIZE"
+    )
+    parser.add_argument("--name", required=True, metavar="NAME", help="name of the table")
+    parser.add_argument("--dtype", choices=DTYPES, default="float16", help="of the numbers on disk (%(default)s)")
+    parser.add_argument(
+        "--post-process", default="none", metavar="WHAT", help=f"{POST_PROCESSINGS} (default: %(default)s)"
+    )
+    parser.add_argument("--workers", type=int, default=default_workers(), metavar="N", help="processes (%(default)s)")
+    parser.add_argument("--replace", action="store_true", help="replace a table of this name")
+    return parser.parse_args(argv)
+
+
+def build_vectors(
+    corpus: Corpus,
+    origin: str,
+    *,
+    name: str,
+    dtype: str = "float16",
+    post_processing: str = "none",
+    workers: int = 1,
+    replace: bool = False,
+) -> None:
+    """Make the vector table `name` of `corpus` from the word vectors that `origin` names.
+
+    Raises `InputError` for a table that exists (unless `replace`), vectors that cannot be used, and values that are
+    not finite in `dtype`.
+    """
+    check_arguments(corpus, name, post_processing, replace)
+    if not origin.startswith("random:"):
+        origin = str(Path(origin).absolute())  # it is recorded, and opened again from anywhere
+    vectors = open_word_vectors(origin, only=set(corpus.lexicon))
+    rows_bytes = corpus.types * vectors.size * np.dtype(dtype).itemsize
+    require_space(corpus.path, 2 * rows_bytes + 4 * corpus.types * vectors.size)
+    folder = corpus.path / "vectors"
+    folder.mkdir(exist_ok=True)
+    shape = (corpus.types, vectors.size)
+    with (
+        temporary_array(folder / f".{name}.raw.partial", shape, "float32") as raw,
+        temporary_array(folder / f".{name}.rows.partial", shape, dtype) as rows,
+    ):
+        job = _Job(corpus.lexicon, vectors, raw, rows)
+        job.run(_look_up, "looking up", workers)
+        boundary = boundary_vectors(vectors, mean_norm(raw))
+        word_counts = corpus.counts.copy()
+        word_counts[[corpus.begin_id, corpus.end_id]] = 0
+        mean, matrix = fit_post_processing(post_processing, raw, word_counts)
+        job.recipe = VectorRecipe(boundary=boundary, mean=mean, matrix=matrix)
+        job.run(_process, "writing", workers)
+        info = write_vector_table(
+            corpus, name, rows=rows, vectors=vectors, recipe=job.recipe, post_processing=post_processing
+        )
+        report(corpus, name, rows, info["zero_rows"])
+
+
+def check_arguments(corpus: Corpus, name: str, post_processing: str, replace: bool) -> None:
+    """Raise an `InputError` for an unusable name or post-processing, or a table that exists."""
+    if not re.fullmatch(r"\w[\w.=-]*", name):
+        raise InputError(f"--name {name}: use letters, digits, and . = - _ only")
+    if not re.fullmatch(r"none|centre|whiten|remove-top=[1-9]\d*", post_processing):
+        raise InputError(f"unknown post-processing {post_processing!r}: choose from {POST_PROCESSINGS}")
+    table = corpus.path / "vectors" / f"{name}.json"
+    if table.exists() and not replace:
+        raise InputError(f"{table.with_suffix('.npy')} exists already: choose another --name or give --replace")
+
+
+@contextmanager
+def temporary_array(path: Path, shape: tuple[int, int], dtype: str) -> Iterator[np.ndarray]:
+    """An array in a file at `path`, shared with forked workers, removed at the end."""
+    try:
+        yield np.memmap(path, dtype=dtype, mode="w+", shape=shape)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+@dataclass
+class _Job:
+    """What the workers share: they are forked when it is complete, and write into the arrays."""
+
+    words: list[str]
+    vectors: WordVectors
+    raw: np.ndarray  # float32 [V, E]
+    rows: np.ndarray  # [V, E]
+    recipe: VectorRecipe | None = None
+
+    def run(self, step, description: str, workers: int) -> None:
+        """Do `step` for every block of rows."""
+        global _job
+        _job = self
+        started = time.perf_counter()
+        with tqdm(desc=description, total=len(self.words), unit="word", unit_scale=True) as bar:
+            starts = range(0, len(self.words), _BLOCK_ROWS)
+            for done in parallel_map(partial(_do_block, step), starts, workers):
+                bar.update(done)
+        _job = None
+        seconds = time.perf_counter() - started
+        print(f"{description}: {len(self.words):,} words in {seconds:.1f} s ({len(self.words) / seconds:,.0f} words/s)")
+
+
+_job: _Job | None = None
+
+
+def _do_block(step, start: int) -> int:
+    assert _job is not None
+    end = min(start + _BLOCK_ROWS, len(_job.words))
+    step(_job, start, end)
+    return end - start
+
+
+def _look_up(job: _Job, start: int, end: int) -> None:
+    raw = job.vectors.lookup(job.words[start:end])
+    if not np.isfinite(raw).all():
+        word = job.words[start + int(np.flatnonzero(~np.isfinite(raw).all(axis=1))[0])]
+        raise InputError(f"{job.vectors.origin}: the vector of {word!r} holds values that are not finite")
+    job.raw[start:end] = raw
+
+
+def _process(job: _Job, start: int, end: int) -> None:
+    assert job.recipe is not None
+    processed = job.recipe.apply(job.words[start:end], job.raw[start:end])
+    with np.errstate(over="ignore"):
+        job.rows[start:end] = processed
+    if not np.isfinite(job.rows[start:end]).all():
+        largest = np.abs(processed).max(axis=1)
+        raise InputError(
+            f"the vector of {job.words[start + int(largest.argmax())]!r} has a value of {largest.max():,.0f}, "
+            f"too large for {job.rows.dtype}: use --dtype float32"
+        )
+
+
+def mean_norm(raw: np.ndarray) -> float:
+    """Mean length of the rows of `raw` [V, E] that are not zero; 1 where all are."""
+    total, used = 0.0, 0
+    for start in range(0, len(raw), _BLOCK_ROWS):
+        norms = np.linalg.norm(raw[start : start + _BLOCK_ROWS].astype(np.float64), axis=1)
+        total, used = total + float(norms.sum()), used + int((norms > 0).sum())
+    return total / used if used else 1.0
+
+
+def report(corpus: Corpus, name: str, rows: np.ndarray, zero_rows: int) -> None:
+    """Print what was made; a warning goes to standard error when many words have no vector."""
+    zero_tokens = corpus.counts[~rows.any(axis=1)].sum() / max(1, corpus.counts.sum())
+    print(
+        f"{corpus.path}/vectors/{name}.npy: {rows.shape[0]:,} × {rows.shape[1]} {rows.dtype} "
+        f"({human_bytes(rows.nbytes)}); {zero_rows:,} zero rows ({zero_tokens:.2%} of the training tokens)"
+    )
+    if zero_tokens > _MANY_ZERO_TOKENS:
+        print(
+            f"warning: words without a vector make up {zero_tokens:.1%} of the training tokens; they are read as zeros "
+            "and never predicted",
+            file=sys.stderr,
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

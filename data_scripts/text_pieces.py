@@ -1,0 +1,182 @@
+"""How are text files found, cut into pieces of bounded size, and read block by block?
+
+A piece is what one worker reads: a byte range of a large plain file, one whole `.gz` file (gzip cannot be entered in
+the middle), or several small files. The cut depends on the files and the wanted size alone, never on the workers.
+"""
+
+import glob
+import gzip
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from elmoc.errors import InputError
+from elmoc.files import broken_gzip, invalid_utf8, open_binary
+
+BYTES_PER_TOKEN = 5  # of tokenised English, spaces included; only sizes of pieces depend on it
+GZIP_RATIO = 2.7  # text bytes per compressed byte
+BLOCK_BYTES = 4 << 20
+LONGEST_LINE = 64 << 20
+_BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The bytes [start, end) of a file; `end` None is its end. Starts and ends at line boundaries."""
+
+    path: str
+    start: int = 0
+    end: int | None = None
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one worker reads: segments in order, and the split they belong to."""
+
+    segments: tuple[Segment, ...]
+    held_out: bool
+    text_bytes: int
+    """Estimated size of the uncompressed text."""
+
+
+def find_files(arguments: Sequence[str]) -> list[Path]:
+    """The files that the arguments (files, globs, folders) name: arguments in their order, what one names sorted.
+
+    Hidden files in folders are left out. Raises `InputError` for an argument that names no file and for a file that
+    is named twice.
+    """
+    files: list[Path] = []
+    for argument in arguments:
+        path = Path(argument)
+        if path.is_dir():
+            found = sorted(
+                file
+                for file in path.rglob("*")
+                if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
+            )
+            if not found:
+                raise InputError(f"{argument} is a folder without files")
+        elif path.exists():
+            found = [path]
+        else:
+            found = sorted(Path(name) for name in glob.glob(argument, recursive=True) if Path(name).is_file())
+            if not found:
+                raise InputError(f"{argument} does not exist")
+        files += found
+    seen: set[Path] = set()
+    for file in files:
+        if file.resolve() in seen:
+            raise InputError(f"{file} is named twice: name every input file once")
+        seen.add(file.resolve())
+    return files
+
+
+def estimate_text_bytes(path: Path) -> int:
+    """About how many bytes of text the file holds (exact for a plain file)."""
+    size = path.stat().st_size
+    return int(size * GZIP_RATIO) if path.suffix == ".gz" else size
+
+
+def cut_pieces(files: Sequence[Path], piece_bytes: int, held_out: bool) -> list[Piece]:
+    """Cut `files` into pieces of about `piece_bytes` of text each, in the order of the files."""
+    pieces: list[Piece] = []
+    group: list[Path] = []
+    sizes: list[int] = []
+
+    def close_group() -> None:
+        if group:
+            pieces.append(Piece(tuple(Segment(str(file)) for file in group), held_out, sum(sizes)))
+            group.clear()
+            sizes.clear()
+
+    for file in files:
+        size = estimate_text_bytes(file)
+        if file.suffix != ".gz" and size > 1.5 * piece_bytes:
+            close_group()
+            pieces += _cut_file(file, size, piece_bytes, held_out)
+            continue
+        if sum(sizes) + size > 1.25 * piece_bytes:
+            close_group()
+        group.append(file)
+        sizes.append(size)
+    close_group()
+    return pieces
+
+
+def _cut_file(path: Path, size: int, piece_bytes: int, held_out: bool) -> Iterator[Piece]:
+    """Cut a plain file into equal parts, moved to the next document where one starts soon, else to the next line."""
+    parts = max(2, round(size / piece_bytes))
+    with open(path, "rb") as file:
+        cuts = [0]
+        for part in range(1, parts):
+            nominal = size * part // parts
+            file.seek(nominal)
+            ahead = file.read(min(1 << 20, piece_bytes // 4 + 1))
+            match = _BLANK_LINE.search(ahead)
+            cut = nominal + match.end() if match else nominal + len(ahead[: ahead.find(b"\n") + 1])
+            while cut == nominal and ahead:  # no line ends in what was read
+                nominal += len(ahead)
+                ahead = file.read(1 << 20)
+                cut = nominal + ahead.find(b"\n") + 1
+            cuts.append(cut if ahead else size)
+    for start, end in zip(cuts, [*cuts[1:], size], strict=True):
+        if end > start:
+            yield Piece((Segment(str(path), start, end),), held_out, end - start)
+
+
+def read_blocks(segment: Segment, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[int, str]]:
+    r"""Yield (number of the first line within the segment, text) for blocks of whole lines.
+
+    Only "\n" ends a line; every text ends with one. Raises `InputError` naming file and line for invalid UTF-8, a
+    broken gzip file, and a line of more than 64 MiB.
+    """
+    path = segment.path
+    line = 1
+    rest = b""
+    with open_binary(path) as file:
+        file.seek(segment.start)
+        left = float("inf") if segment.end is None else segment.end - segment.start
+        while True:
+            try:
+                data = file.read(int(min(block_bytes, left)))
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise broken_gzip(path, line_number(segment, line + rest.count(b"\n")) - 1, error) from None
+            left -= len(data)
+            if data:
+                cut = data.rfind(b"\n") + 1
+                if not cut:
+                    rest += data
+                    if len(rest) > LONGEST_LINE:
+                        raise InputError(
+                            f"{path}, line {line_number(segment, line)}: a line of over {LONGEST_LINE:,} bytes; "
+                            "one sentence a line is expected"
+                        )
+                    continue
+                block, rest = rest + data[:cut], data[cut:]
+            elif rest:
+                block, rest = rest + b"\n", b""
+            else:
+                return
+            if line == 1 and segment.start == 0:
+                block = block.removeprefix(b"\xef\xbb\xbf")
+            try:
+                text = block.decode("utf-8")
+            except UnicodeDecodeError as error:
+                number = line + block.count(b"\n", 0, error.start)
+                raise invalid_utf8(path, line_number(segment, number), error) from None
+            yield line, text
+            line += block.count(b"\n")
+
+
+def line_number(segment: Segment, line: int) -> int:
+    """The number in the whole file of a line of the segment (both from 1); reads what stands before the segment."""
+    before = 0
+    if segment.start:
+        with open(segment.path, "rb") as file:
+            left = segment.start
+            while left > 0 and (data := file.read(min(BLOCK_BYTES, left))):
+                before += data.count(b"\n")
+                left -= len(data)
+    return before + line

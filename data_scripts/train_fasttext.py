@@ -1,0 +1,210 @@
+"""How are fastText word vectors trained on the training shards of a corpus?
+
+Skip-gram with subwords of 3 to 6 characters. Buckets (rows for the hashed subwords) and epochs follow the size of the
+corpus: too few buckets on a small text diverge, while two million make a file of 2.4 GB whatever the text.
+"""
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+from data_scripts.workers import default_workers
+from elmoc.corpus import Corpus
+from elmoc.errors import InputError, run_command
+from elmoc.files import atomic_path, human_bytes, refuse_existing, require_space
+
+_BLOCK_TOKENS = 1 << 20
+_SHORTEST_SUBWORD, _LONGEST_SUBWORD = 3, 6
+
+
+@dataclass(frozen=True)
+class FastTextSettings:
+    """What fastText is trained with; `workers` threads."""
+
+    dim: int
+    epochs: int
+    buckets: int
+    min_count: int
+    workers: int
+    seed: int
+    learning_rate: float = 0.05
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
+    arguments = parse_arguments(argv)
+    return run_command(lambda: command(arguments))
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line of `python -m data_scripts.train_fasttext`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m data_scripts.train_fasttext",
+        description="Train fastText skip-gram vectors with subwords on the training shards of a corpus. With several "
+        "workers fastText's threads race, so that two runs differ slightly; --workers 1 with the same --seed gives the "
+        "same vectors again.",
+    )
+    parser.add_argument("corpus", type=Path, metavar="CORPUS", help="corpus directory")
+    parser.add_argument("output", type=Path, metavar="OUT.bin", help="fastText model to make")
+    parser.add_argument("--dim", type=int, default=300, metavar="E", help="width of the vectors (%(default)s)")
+    parser.add_argument("--epochs", type=int, metavar="N", help="passes over the corpus (5 up to 1M words, 1 from 25M)")
+    parser.add_argument(
+        "--buckets", type=int, metavar="N", help="rows for hashed subwords (100,000 for 1M words, growing as the root)"
+    )
+    parser.add_argument(
+        "--min-count",
+        type=int,
+        metavar="N",
+        help="rarer words have no row of their own, only subwords (2 up to 2M words, then 5)",
+    )
+    parser.add_argument("--workers", type=int, default=default_workers(), metavar="N", help="threads (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random start (%(default)s)")
+    parser.add_argument("--learning-rate", type=float, default=0.05, metavar="X", help="(%(default)s)")
+    return parser.parse_args(argv)
+
+
+def command(arguments: argparse.Namespace) -> None:
+    """Train as the parsed command line says."""
+    for name in ("dim", "epochs", "buckets", "min_count", "workers", "learning_rate"):
+        value = getattr(arguments, name)
+        if value is not None and value <= 0:
+            raise InputError(f"--{name.replace('_', '-')} {value}: it must be above 0")
+    corpus = Corpus(arguments.corpus)
+    words = sum(shard.tokens - 2 * shard.sentences for shard in corpus.train)
+    settings = FastTextSettings(
+        dim=arguments.dim,
+        epochs=arguments.epochs or epochs_for(words),
+        buckets=arguments.buckets or buckets_for(words),
+        min_count=arguments.min_count or min_count_for(words),
+        workers=arguments.workers,
+        seed=arguments.seed,
+        learning_rate=arguments.learning_rate,
+    )
+    train_fasttext(corpus, arguments.output, settings)
+
+
+def epochs_for(words: int) -> int:
+    """Passes over a corpus of so many words: 5 up to 1M words, 3 at 5M, 1 from 25M on."""
+    return min(5, max(1, math.ceil(math.sqrt(25e6 / max(1, words)))))
+
+
+def buckets_for(words: int) -> int:
+    """Subword rows for a corpus of so many words: 50,000 to two million, 100,000 at 1M words and 500,000 at 25M."""
+    return min(2_000_000, max(50_000, round(100 * math.sqrt(words / 1e6)) * 1000))
+
+
+def min_count_for(words: int) -> int:
+    """Occurrences from which a word has a row of its own: 2 up to 2M words of text, then fastText's usual 5."""
+    return 2 if words <= 2_000_000 else 5
+
+
+def train_fasttext(corpus: Corpus, output: Path, settings: FastTextSettings) -> None:
+    """Train on the training shards of `corpus` and write the model to `output`.
+
+    The text is written beside the output for fastText to read, and removed afterwards. Raises `InputError` when the
+    output exists or is no `.bin`, the disk is too small, or the vectors are not finite.
+    """
+    if output.suffix != ".bin":
+        raise InputError(f"{output}: the name of a fastText model ends in .bin")
+    refuse_existing(output)
+    known = int((corpus.counts >= settings.min_count).sum()) - 2
+    if known < 1:
+        raise InputError(
+            f"no word of {corpus.path} occurs {settings.min_count} times in training: give a smaller --min-count"
+        )
+    model_bytes = 4 * settings.dim * (2 * known + settings.buckets)
+    text_bytes = sum(
+        (len(word.encode()) + 1) * int(times) for word, times in zip(corpus.lexicon, corpus.counts, strict=True)
+    )
+    require_space(output, model_bytes + text_bytes)
+    words = sum(shard.tokens - 2 * shard.sentences for shard in corpus.train)
+    print(
+        f"{words:,} words, {known:,} of {corpus.types:,} types occur at least {settings.min_count} times; dimensions "
+        f"{settings.dim}, epochs {settings.epochs}, buckets {settings.buckets:,}, threads {settings.workers}; the file "
+        f"will have about {human_bytes(model_bytes)}",
+        flush=True,
+    )
+    started = time.perf_counter()
+    text = output.with_name(f".{output.name}.text.partial")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        write_text(corpus, text)
+        with atomic_path(output) as partial:
+            _train_in_child(text, partial, settings)
+    finally:
+        text.unlink(missing_ok=True)
+    seconds = time.perf_counter() - started
+    print(
+        f"{output}: {human_bytes(output.stat().st_size)}, trained in {seconds:.0f} s "
+        f"({words * settings.epochs / seconds:,.0f} words/s)"
+    )
+
+
+def write_text(corpus: Corpus, path: Path) -> None:
+    """Write the training shards back as text, one sentence a line (fastText puts `</s>` at each line's end)."""
+    words = list(corpus.lexicon)
+    words[corpus.begin_id], words[corpus.end_id] = "", "\n"
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        for shard in corpus.train:
+            ids = corpus.read_shard(shard)
+            for start in range(0, len(ids), _BLOCK_TOKENS):
+                file.write(" ".join(map(words.__getitem__, ids[start : start + _BLOCK_TOKENS].tolist())) + " ")
+
+
+def _train_in_child(text: Path, model: Path, settings: FastTextSettings) -> None:
+    """Train in a process of its own: it can be interrupted, and a crash inside the library is only its own."""
+    context = get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_train, args=(text, model, settings, sender), daemon=True)
+    child.start()
+    sender.close()
+    try:
+        message = receiver.recv()
+    except EOFError:
+        message = "fastText ended without a result, probably because memory ran out: give fewer --buckets"
+    finally:
+        if sys.exc_info()[0] is not None:
+            child.terminate()
+        child.join()
+    if message:
+        raise InputError(message)
+
+
+def _train(text: Path, model: Path, settings: FastTextSettings, sender) -> None:
+    import fasttext
+    import numpy as np
+
+    diverged = "the vectors diverged (they are not finite): give more --buckets or a smaller --learning-rate"
+    try:
+        # train_unsupervised takes every argument but this one, and reads it from here
+        fasttext.FastText.unsupervised_default["seed"] = settings.seed
+        trained = fasttext.train_unsupervised(
+            str(text),
+            model="skipgram",
+            dim=settings.dim,
+            epoch=settings.epochs,
+            bucket=settings.buckets,
+            minCount=settings.min_count,
+            minn=_SHORTEST_SUBWORD,
+            maxn=_LONGEST_SUBWORD,
+            lr=settings.learning_rate,
+            thread=settings.workers,
+        )
+        words = trained.get_words()
+        finite = all(np.isfinite(trained.get_word_vector(word)).all() for word in words)
+        if finite:
+            trained.save_model(str(model))
+        sender.send("" if finite else diverged)
+    except RuntimeError as error:
+        sender.send(diverged if "NaN" in str(error) else f"fastText: {error}")
+    except (ValueError, MemoryError) as error:
+        sender.send(f"fastText cannot be trained: {error}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
