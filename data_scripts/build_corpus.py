@@ -12,7 +12,7 @@ import fcntl
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -88,11 +88,12 @@ def build_corpus(
     min_count: int = 1,
     workers: int = 1,
     shard_tokens: int | None = None,
+    recorded_name: Callable[[Path], str] = str,
 ) -> None:
     """Build the corpus directory `corpus` from text `files`.
 
     `held_out` files are the held-out split (and are taken out of `files` where they are among them); without any, the
-    last shard is. Raises `InputError` for text that cannot be used, naming file and line, and when `corpus` is finished
+    last shard is. `recorded_name` is what `corpus.json` calls a file. Raises `InputError` for text that cannot be used, naming file and line, and when `corpus` is finished
     already or is some other directory.
     """
     held_out_paths = {file.resolve() for file in held_out}
@@ -119,11 +120,11 @@ def build_corpus(
             counts=lexicon.counts,
             train=train,
             held_out=evaluation,
-            sources=[str(file) for file in [*files, *held_out]],
+            sources=[recorded_name(file) for file in [*files, *held_out]],
             settings={
                 "min_count": min_count,
                 "shard_tokens": shard_tokens,
-                "held_out": [str(file) for file in held_out] or "last shard",
+                "held_out": [recorded_name(file) for file in held_out] or "last shard",
             },
         )
     print(f"{corpus}: {len(lexicon.words):,} word types; training {describe(train)}; held out {describe(evaluation)}")

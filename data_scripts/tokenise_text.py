@@ -1,0 +1,110 @@
+"""How does raw text become sentences of words, in any language that separates words by spaces, without downloads?
+
+Words: NLTK's Penn-like tokeniser (contractions are split: `do n't`, `can not`), with two changes: quotes are straight
+(“ ” „ become `"`, ‘ ’ become `'`, and there are none of Penn's `` and ''), URLs and e-mail addresses stay whole.
+Parentheses stay as they are.
+Sentences: NLTK's Punkt with parameters learned from the text itself, besides common English abbreviations.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+from elmoc.errors import InputError
+
+ABBREVIATIONS = frozenset(
+    re.findall(
+        r"\S+",
+        "mr mrs ms messrs mme mlle dr prof st jr sr rev hon capt col lt gen maj sgt cpl adm gov sen rep pres supt esq "
+        "mt ft vs viz cf al ed eds vol vols pp fig figs nos dept univ assn bros inc ltd co corp approx est e.g i.e "
+        "jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri u.s u.k u.n a.m p.m ph.d d.c",
+    )
+)
+SMALLEST_TRAINING_TEXT = 50_000  # characters; fewer teach Punkt more wrong abbreviations than right ones
+
+_STRAIGHT = str.maketrans({"“": '"', "”": '"', "„": '"', "‟": '"', "‘": "'", "’": "'", "‚": ",", "‛": "'"})
+_PLACEHOLDER = "\ue000"  # a private-use character: stands for a URL while the rest is tokenised
+_ADDRESS = re.compile(
+    r"(?:https?://|ftp://|www\.)[^\s<>\"]*[^\s<>\".,;:!?'()\[\]{}]"  # no punctuation at the end
+    r"|\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"
+)
+_APART = re.compile(r"(?:^|\s)[,;:!?.\"](?=\s|$)")
+_ATTACHED = re.compile(r"\w[,;:!?](?=\s|$)|\w\.(?=\s*$)|(?:^|\s)\"\w|\w\"(?=\s|$)", re.MULTILINE)
+_SENTENCE_END = re.compile(r"[.!?:;…][\"'”’)\]]*\s*$")
+
+
+def tokenise_sentence(text: str) -> list[str]:
+    """The words of one sentence of raw text; [] for white space."""
+    text = text.translate(_STRAIGHT)
+    addresses = _ADDRESS.findall(text) if _PLACEHOLDER not in text else []
+    if addresses:
+        text = _ADDRESS.sub(f" {_PLACEHOLDER} ", text)
+    words = ['"' if word in ("``", "''") else word for word in _word_tokeniser()(text.replace("…", " … "))]
+    if addresses:
+        remaining = iter(addresses)
+        words = [next(remaining) if word == _PLACEHOLDER else word for word in words]
+    return words
+
+
+def tokenise_paragraph(text: str, split: Callable[[str], Sequence[str]]) -> list[list[str]]:
+    """The sentences of a paragraph of raw text, as words; `split` cuts it (see `sentence_splitter`)."""
+    sentences: list[list[str]] = []
+    for sentence in split(text):
+        words = tokenise_sentence(sentence)
+        if sentences and not any(character.isalnum() for word in words for character in word):
+            sentences[-1] += words  # a stray mark, such as the "!" of "What?!"
+        elif words:
+            sentences.append(words)
+    return sentences
+
+
+def sentence_splitter(sample: str) -> Callable[[str], Sequence[str]]:
+    """A function that cuts a paragraph into sentences, its abbreviations learned from `sample` (raw text)."""
+    punkt = _nltk("nltk.tokenize.punkt")
+    parameters = punkt.PunktParameters()
+    if len(sample) >= SMALLEST_TRAINING_TEXT:
+        trainer = punkt.PunktTrainer()
+        trainer.train(sample.translate(_STRAIGHT), finalize=False)
+        trainer.finalize_training()
+        parameters = trainer.get_params()
+    parameters.abbrev_types.update(ABBREVIATIONS)
+    return punkt.PunktSentenceTokenizer(parameters).tokenize
+
+
+def looks_tokenised(sample: str) -> bool:
+    r"""Whether text is tokenised: more of its `, ; : ! ? "` and final full stops stand apart than touch a word.
+
+    Text without any such mark counts as raw (tokenising it again changes nothing).
+    """
+    return len(_APART.findall(sample)) > len(_ATTACHED.findall(sample))
+
+
+def looks_wrapped(lines: Sequence[str]) -> bool:
+    """Whether raw lines are paragraphs wrapped to a width, so that sentences run on over line ends.
+
+    They are when most lines that another line follows end in the middle of a sentence, and lines are of a like width
+    (median from 45 characters on, 95 % at most 120).
+    """
+    followed = [line for line, after in pairwise(lines) if line.strip() and after.strip()]
+    if len(followed) < 2:
+        return False
+    lengths = sorted(len(line.rstrip()) for line in followed)
+    open_ends = sum(not _SENTENCE_END.search(line) for line in followed)
+    middle, wide = lengths[len(lengths) // 2], lengths[int(0.95 * (len(lengths) - 1))]
+    return open_ends > len(followed) / 2 and middle >= 45 and wide <= 120
+
+
+@lru_cache(maxsize=1)
+def _word_tokeniser() -> Callable[[str], list[str]]:
+    return _nltk("nltk.tokenize").NLTKWordTokenizer().tokenize
+
+
+def _nltk(module: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(module)
+    except ImportError:
+        raise InputError("tokenising needs nltk: install it with `pip install 'elmoc[data]'`") from None

@@ -1,0 +1,212 @@
+"""How does raw text become one tokenised sentence a line, with blank lines between documents?
+
+Raw text: blank lines separate documents (or paragraphs) and stay document boundaries. Lines wrapped to a width are
+joined first (decided once a file, see `looks_wrapped`), any other line is split into sentences on its own. Text that is
+tokenised already passes through line for line. That is decided once a file, from its first megabyte: it is tokenised
+when more of its punctuation stands apart than touches a word (`looks_tokenised`); --tokenised overrides it. The output
+counts as tokenised, so running the command on it changes nothing.
+"""
+
+import argparse
+import gzip
+import io
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from tqdm import tqdm
+
+from data_scripts.tokenise_text import looks_tokenised, looks_wrapped, sentence_splitter, tokenise_paragraph
+from data_scripts.workers import default_workers, parallel_map
+from elmoc.errors import InputError, run_command
+from elmoc.files import atomic_path, read_lines, refuse_existing
+
+SAMPLE_CHARACTERS = 1_000_000
+_BLOCK_CHARACTERS = 1 << 18
+_ANSWERS = {"auto": None, "yes": True, "no": False}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
+    arguments = parse_arguments(argv)
+    return run_command(
+        lambda: tokenise_file(
+            arguments.input,
+            arguments.output,
+            tokenised=_ANSWERS[arguments.tokenised],
+            wrapped=_ANSWERS[arguments.wrapped],
+            workers=arguments.workers,
+        )
+    )
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line of `python -m data_scripts.tokenize`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m data_scripts.tokenize",
+        description="Raw text to one tokenised sentence a line; blank lines separate documents before and after. Text "
+        "that is tokenised already passes through unchanged. Learns the language's abbreviations from the text.",
+    )
+    parser.add_argument("input", type=Path, metavar="IN", help="UTF-8 text, also .gz")
+    parser.add_argument("output", type=Path, metavar="OUT", help="file to make, also .gz")
+    parser.add_argument(
+        "--tokenised",
+        choices=_ANSWERS,
+        default="auto",
+        help="whether IN is tokenised already (auto: it is when more of its punctuation stands apart than touches a "
+        "word)",
+    )
+    parser.add_argument(
+        "--wrapped",
+        choices=_ANSWERS,
+        default="auto",
+        help="whether the lines of raw text are wrapped paragraphs, to be joined (auto: they are when they are of a "
+        "like width and most end in the middle of a sentence)",
+    )
+    parser.add_argument("--workers", type=int, default=default_workers(), metavar="N", help="processes (%(default)s)")
+    return parser.parse_args(argv)
+
+
+def tokenise_file(
+    source: Path, target: Path, *, tokenised: bool | None = None, wrapped: bool | None = None, workers: int = 1
+) -> None:
+    """Tokenise `source` into `target`; `tokenised` and `wrapped` None are decided from the start of the file.
+
+    Raises `InputError` when the target exists, or the source is missing, empty, broken, or no UTF-8.
+    """
+    refuse_existing(target)
+    sample = read_sample(source)
+    if not any(line.strip() for line in sample):
+        raise InputError(f"{source} is empty: there is no text to tokenise")
+    text = "\n".join(sample)
+    if tokenised is None:
+        tokenised = looks_tokenised(text)
+    if tokenised:
+        print(f"{source} is tokenised already: its lines stay as they are (--tokenised no tokenises them)")
+        blocks: Iterable[list[str]] = ([line] for line in progress(source))
+    else:
+        if wrapped is None:
+            wrapped = looks_wrapped(sample)
+        print(f"{source} is raw text, {'wrapped: its lines are joined' if wrapped else 'its lines are not wrapped'}")
+        blocks = tokenise_blocks(progress(source), sentence_splitter(text), wrapped, workers)
+        blocks = single_blank_lines(blocks)
+    started = time.perf_counter()
+    words = sentences = 0
+    with open_text(target) as file:
+        for block in blocks:
+            for line in block:
+                file.write(f"{line}\n")
+                words += len(line.split())
+                sentences += not line.isspace() and bool(line)
+    seconds = time.perf_counter() - started
+    print(f"{target}: {words:,} words in {sentences:,} sentences ({words / seconds:,.0f} words/s)")
+
+
+def read_sample(source: Path) -> list[str]:
+    """The first lines of the file, `SAMPLE_CHARACTERS` of them or the first line that goes beyond."""
+    sample: list[str] = []
+    characters = 0
+    for line in read_lines(source):
+        sample.append(line[: 10 * SAMPLE_CHARACTERS])
+        characters += len(line)
+        if characters >= SAMPLE_CHARACTERS:
+            break
+    return sample
+
+
+def progress(source: Path) -> Iterator[str]:
+    """The lines of `source`, with a progress bar."""
+    yield from tqdm(read_lines(source), desc="tokenising", unit="line", unit_scale=True)
+
+
+_split: Callable[[str], Sequence[str]] | None = None
+
+
+def tokenise_blocks(
+    lines: Iterable[str], split: Callable[[str], Sequence[str]], wrapped: bool, workers: int
+) -> Iterator[list[str]]:
+    """Yield the tokenised sentences of raw lines block by block, "" where a document ends."""
+    global _split
+    _split = split  # workers are forked with it
+    yield from parallel_map(_tokenise_paragraphs, _blocks(_paragraphs(lines, wrapped)), workers)
+
+
+def _paragraphs(lines: Iterable[str], wrapped: bool) -> Iterator[str]:
+    """Lines, or the joined lines between blank lines; "" for every blank line."""
+    open_lines: list[str] = []
+    characters = 0
+    for line in lines:
+        blank = not line.strip()
+        if open_lines and (blank or characters > _BLOCK_CHARACTERS):
+            yield " ".join(open_lines)
+            open_lines, characters = [], 0
+        if blank:
+            yield ""
+        elif wrapped:
+            open_lines.append(line.strip())
+            characters += len(line)
+        else:
+            yield line
+    if open_lines:
+        yield " ".join(open_lines)
+
+
+def _blocks(paragraphs: Iterable[str]) -> Iterator[list[str]]:
+    block: list[str] = []
+    characters = 0
+    for paragraph in paragraphs:
+        block.append(paragraph)
+        characters += len(paragraph)
+        if characters >= _BLOCK_CHARACTERS:
+            yield block
+            block, characters = [], 0
+    if block:
+        yield block
+
+
+def _tokenise_paragraphs(paragraphs: list[str]) -> list[str]:
+    assert _split is not None
+    lines: list[str] = []
+    for paragraph in paragraphs:
+        if paragraph:
+            lines += [" ".join(words) for words in tokenise_paragraph(paragraph, _split)]
+        else:
+            lines.append("")
+    return lines
+
+
+def single_blank_lines(blocks: Iterable[list[str]]) -> Iterator[list[str]]:
+    """The blocks with one blank line where there were several, and none at the start or end."""
+    blank, started = False, False
+    for block in blocks:
+        kept: list[str] = []
+        for line in block:
+            if line:
+                kept += ["", line] if blank and started else [line]
+                blank, started = False, True
+            else:
+                blank = True
+        yield kept
+
+
+@contextmanager
+def open_text(target: Path) -> Iterator[IO[str]]:
+    """A text file to write (compressed when `target` ends in `.gz`), in place once the block ends well."""
+    with atomic_path(target) as partial:
+        if target.suffix == ".gz":
+            with (
+                open(partial, "wb") as raw,
+                gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed,
+                io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as file,
+            ):
+                yield file
+        else:
+            with open(partial, "w", encoding="utf-8", newline="\n") as file:
+                yield file
+
+
+if __name__ == "__main__":
+    sys.exit(main())
