@@ -93,8 +93,8 @@ def build_corpus(
     """Build the corpus directory `corpus` from text `files`.
 
     `held_out` files are the held-out split (and are taken out of `files` where they are among them); without any, the
-    last shard is. `recorded_name` is what `corpus.json` calls a file. Raises `InputError` for text that cannot be used, naming file and line, and when `corpus` is finished
-    already or is some other directory.
+    last shard is. `recorded_name` is what `corpus.json` calls a file. Raises `InputError` for text that cannot be used,
+    naming file and line, and when `corpus` is finished already or is some other directory.
     """
     held_out_paths = {file.resolve() for file in held_out}
     files = [file for file in files if file.resolve() not in held_out_paths]

@@ -1,0 +1,244 @@
+"""Does build_corpus make the corpus that a plain program makes, whatever the pieces, workers and interruptions?"""
+
+import gzip
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from data_scripts import build_corpus as module
+from data_scripts.build_corpus import main
+from data_scripts.text_pieces import Segment, cut_pieces, read_blocks
+from elmoc.corpus import Corpus
+from tests.references import plain_corpus
+
+
+@pytest.fixture
+def text_files(tmp_path: Path) -> list[Path]:
+    """A plain file, a .gz file and small files: odd white space, blank lines, no newline at the end."""
+    generator = random.Random(1)
+    words = [f"w{number}" for number in range(200)] + ["déjà", "“", "日本", "x\u00a0y", "A\u2028B", "tab\tbed"]
+    files = []
+    for number, lines in enumerate((400, 300, 3, 5, 250)):
+        rows = [" ".join(generator.choices(words, k=generator.randint(1, 9))) for _ in range(lines)]
+        for row in range(7, lines, 11):
+            rows[row] = "" if row % 2 else " \t\r"
+        text = "\n".join(["", *rows] if number == 2 else rows) + ("" if number == 3 else "\n")
+        path = tmp_path / "in" / (f"{number}.txt.gz" if number == 1 else f"{number}.txt")
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(gzip.compress(text.encode()) if number == 1 else text.encode())
+        files.append(path)
+    return files
+
+
+def read_back(corpus: Corpus, shards) -> tuple[list[list[str]], list[int]]:
+    """The sentences of the shards, and which of them start a document."""
+    sentences: list[list[str]] = []
+    starts = []
+    for shard in shards:
+        ids, documents = corpus.read_shard(shard), corpus.read_documents(shard).tolist()
+        assert (len(ids), len(documents)) == (shard.tokens, shard.documents)
+        assert documents[0] == 0
+        first = len(sentences)
+        for position, word in enumerate(corpus.lexicon[row] for row in ids):
+            if word == "<s>":
+                if position in documents:
+                    starts.append(len(sentences))
+                sentences.append([])
+            elif word != "</s>":
+                sentences[-1].append(word)
+        assert len(sentences) - first == shard.sentences
+    return sentences, starts
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file below the folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("min_count", [1, 4])
+def test_equals_the_plain_program(text_files: list[Path], tmp_path: Path, min_count: int) -> None:
+    train, held_out = text_files[:4], text_files[4:]
+    arguments = [*map(str, train), str(tmp_path / "c"), "--held-out", *map(str, held_out), "--workers", "1"]
+    assert main([*arguments, "--min-count", str(min_count), "--shard-tokens", "500"]) == 0
+    corpus = Corpus(tmp_path / "c")
+    expected = plain_corpus(train, held_out, min_count)
+    assert corpus.lexicon == expected.lexicon
+    assert corpus.counts.tolist() == expected.counts
+    assert len(corpus.train) > 4
+    sentences, starts = read_back(corpus, corpus.train)
+    assert sentences == expected.train
+    assert set(expected.train_documents) <= set(starts)
+    assert len(starts) <= len(expected.train_documents) + len(corpus.train)  # a cut document starts anew in its shard
+    sentences, starts = read_back(corpus, corpus.held_out)
+    assert sentences == expected.held_out
+    assert set(expected.held_out_documents) <= set(starts)
+    assert (corpus.lexicon[corpus.begin_id], corpus.lexicon[corpus.end_id]) == ("<s>", "</s>")
+    assert not (tmp_path / "c" / ".work").exists()
+
+
+def test_lexicon_covers_words_of_the_held_out_text_alone(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("b b\nc\n")
+    (tmp_path / "h").write_text("z c\na\n")
+    assert main([str(tmp_path / "a"), str(tmp_path / "c"), "--held-out", str(tmp_path / "h")]) == 0
+    corpus = Corpus(tmp_path / "c")
+    assert corpus.lexicon == ["</s>", "<s>", "b", "c", "a", "z"]
+    assert corpus.counts.tolist() == [2, 2, 2, 1, 0, 0]
+
+
+def test_default_holds_out_a_small_last_part(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("".join(f"this is sentence number {number} .\n" for number in range(2000)))
+    assert main([str(tmp_path / "a"), str(tmp_path / "c")]) == 0
+    corpus = Corpus(tmp_path / "c")
+    share = corpus.held_out[0].tokens / (corpus.train_tokens + corpus.held_out[0].tokens)
+    assert len(corpus.held_out) == 1
+    assert 0.02 < share < 0.1
+    assert read_back(corpus, corpus.held_out)[0][-1] == ["this", "is", "sentence", "number", "1999", "."]
+
+
+def test_a_document_is_not_cut_where_another_starts_nearby(tmp_path: Path) -> None:
+    text = "".join(f"w{number} a b c\n" + ("\n" if number % 5 == 4 else "") for number in range(4000))
+    (tmp_path / "a.gz").write_bytes(gzip.compress(text.encode()))
+    assert main([str(tmp_path / "a.gz"), str(tmp_path / "c"), "--shard-tokens", "1000"]) == 0
+    corpus = Corpus(tmp_path / "c")
+    assert len(corpus.train) > 10
+    assert sum(shard.documents for shard in [*corpus.train, *corpus.held_out]) == 800
+    assert all(500 <= shard.tokens <= 1500 for shard in [*corpus.train, *corpus.held_out])
+
+
+def test_workers_do_not_change_a_byte(text_files: list[Path], tmp_path: Path) -> None:
+    for workers in ("1", "2"):
+        arguments = [str(tmp_path / "in"), str(tmp_path / workers), "--workers", workers, "--shard-tokens", "300"]
+        assert main(arguments) == 0
+    assert content(tmp_path / "1") == content(tmp_path / "2")
+
+
+@pytest.mark.parametrize("stop_in", ["read_pieces", "merge_lexicons", "write_shard", "finish_corpus"])
+def test_interrupted_and_run_again(text_files: list[Path], tmp_path: Path, monkeypatch, stop_in: str) -> None:
+    arguments = [str(tmp_path / "in"), "--workers", "1", "--shard-tokens", "300"]
+    assert main([arguments[0], str(tmp_path / "whole"), *arguments[1:]]) == 0
+
+    calls = 0
+    interrupted = "write_piece" if stop_in == "read_pieces" else stop_in
+    real = getattr(module, interrupted)
+
+    def stop(*args, **kwargs):
+        nonlocal calls
+        calls += 1
+        if calls == (1 if interrupted in ("merge_lexicons", "finish_corpus") else 3):
+            raise KeyboardInterrupt
+        return real(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, interrupted, stop)
+        assert main([arguments[0], str(tmp_path / "again"), *arguments[1:]]) == 130
+    assert not (tmp_path / "again" / "corpus.json").exists()
+    assert main([arguments[0], str(tmp_path / "again"), *arguments[1:]]) == 0
+    assert content(tmp_path / "again") == content(tmp_path / "whole")
+
+
+def test_finished_pieces_are_reused_only_for_the_same_input(
+    text_files: list[Path], tmp_path: Path, monkeypatch
+) -> None:
+    corpus = tmp_path / "c"
+    command = [str(tmp_path / "in"), str(corpus), "--workers", "1", "--shard-tokens", "300"]
+
+    def stop(*_args, **_kwargs):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "merge_lexicons", stop)
+        assert main(command) == 130
+    pieces = {path.parent.name: path.stat().st_mtime_ns for path in corpus.glob(".work/*/piece.json")}
+    before = text_files[3].stat()
+    text_files[3].write_text("entirely new words\n")
+    os.utime(text_files[3], ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "merge_lexicons", stop)
+        assert main(command) == 130
+    again = {path.parent.name: path.stat().st_mtime_ns for path in corpus.glob(".work/*/piece.json")}
+    unchanged = pieces.items() & again.items()
+    assert 0 < len(unchanged) < len(pieces)
+    assert main(command) == 0
+    assert "entirely" in Corpus(corpus).lexicon
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.txt", b"fine\nbad \xff byte\n", "a.txt, line 2: byte 0xff is not valid UTF-8"),
+        ("a.txt", b"one\n\ntwo <s> three\n", "a.txt, line 3: the text holds <s>"),
+        ("a.txt", b"one\ntwo </s>\n", "a.txt, line 2: the text holds </s>"),
+        ("a.txt", b"\n \n\t\n", "no sentences"),
+        ("a.txt", b"", "no sentences"),
+        ("a.txt", b"one sentence only\n", "only one shard"),
+        ("a.txt.gz", gzip.compress(os.urandom(1000).hex().encode() + b"\n")[:-20], "truncated or damaged"),
+        ("a.txt.gz", b"no gzip\n", "truncated or damaged"),
+    ],
+)
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_bad_input_is_one_sentence(tmp_path: Path, capfd, name: str, data: bytes, message: str, workers: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    assert main([str(tmp_path / name), str(tmp_path / "c"), "--workers", workers]) == 1
+    error = capfd.readouterr().err
+    assert message in error.splitlines()[-1]
+    assert "Traceback" not in error
+    assert not (tmp_path / "c" / "corpus.json").exists()
+
+
+def test_line_numbers_hold_in_later_pieces_of_a_file(tmp_path: Path, capfd) -> None:
+    lines = [b"some words of text"] * 5000
+    lines[4321] = b"\xe9"
+    (tmp_path / "a.txt").write_bytes(b"\n".join(lines))
+    assert main([str(tmp_path / "a.txt"), str(tmp_path / "c"), "--shard-tokens", "1000"]) == 1
+    assert "a.txt, line 4322: byte 0xe9" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.txt", "c"], "missing.txt does not exist"),
+        (["*.nothing", "c"], "*.nothing does not exist"),
+        (["a.txt", "./a.txt", "c"], "is named twice"),
+        (["empty", "c"], "is a folder without files"),
+        (["a.txt", "c", "--held-out", "a.txt"], "every input file is held out"),
+        (["a.txt", "c", "--min-count", "0"], "--min-count 0"),
+        (["a.txt", "c", "--shard-tokens", "0"], "--shard-tokens 0"),
+        (["a.txt", "c", "--workers", "0"], "--workers 0"),
+        (["a.txt", "other"], "is no unfinished corpus"),
+        (["a.txt", "a.txt"], "is no unfinished corpus"),
+    ],
+)
+def test_bad_arguments(tmp_path: Path, monkeypatch, capfd, arguments: list[str], message: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("a b\nc d\n")
+    Path("empty").mkdir()
+    Path("other").mkdir()
+    Path("other/file").write_text("mine")
+    assert main(arguments) == 1
+    assert message in capfd.readouterr().err
+    assert Path("a.txt").read_text() == "a b\nc d\n"
+    assert Path("other/file").read_text() == "mine"
+
+
+def test_a_finished_corpus_is_refused(tmp_path: Path, capfd) -> None:
+    (tmp_path / "a").write_text("a b\nc d\n" * 50)
+    assert main([str(tmp_path / "a"), str(tmp_path / "c")]) == 0
+    before = content(tmp_path / "c")
+    assert main([str(tmp_path / "a"), str(tmp_path / "c")]) == 1
+    assert "finished corpus already" in capfd.readouterr().err
+    assert content(tmp_path / "c") == before
+
+
+def test_blocks_and_pieces_give_back_every_line(tmp_path: Path) -> None:
+    generator = random.Random(2)
+    lines = ["é" * generator.choice([0, 1, 50, 3000]) for _ in range(500)]
+    (tmp_path / "a").write_text("\ufeff" + "\n".join(lines), encoding="utf-8")
+    pieces = cut_pieces([tmp_path / "a"], 20_000, False)
+    assert len(pieces) > 5
+    segments = [segment for piece in pieces for segment in piece.segments]
+    text = "".join(text for segment in segments for _, text in read_blocks(segment, block_bytes=700))
+    assert text.removesuffix("\n").split("\n") == lines
+    numbered = list(read_blocks(Segment(str(tmp_path / "a")), block_bytes=700))
+    assert all(line == 1 + sum(text.count("\n") for _, text in numbered[:at]) for at, (line, _) in enumerate(numbered))
