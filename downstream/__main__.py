@@ -48,10 +48,11 @@ def _load(name: str) -> Any:
     try:
         return import_module(f"downstream.{name}")
     except ModuleNotFoundError as error:
-        if error.name is not None and error.name.partition(".")[0] in ("downstream", "elmoc"):
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "downstream", "elmoc"):
             raise
         raise InputError(
-            f"the probes need the package {error.name}, which is not installed: "
+            f"the probes need the package {package}, which is not installed: "
             "pip install 'elmoc[downstream]' (from a checkout: pip install -e '.[downstream]')"
         ) from None
 

@@ -26,8 +26,11 @@ def open_results(path: Path) -> None:
 
 
 def append_result(path: Path, record: dict[str, Any]) -> None:
-    """Append one JSON line, in a single write: several runs may share a file."""
-    line = (json.dumps(record, ensure_ascii=False) + "\n").encode("utf-8")
+    """Append one JSON line, in a single write: several runs may share a file.
+
+    Attributes of foreign feature files that JSON does not know (bytes) are written as text.
+    """
+    line = (json.dumps(record, ensure_ascii=False, default=str) + "\n").encode("utf-8")
     with open(path, "ab", buffering=0) as file:
         file.write(line)
         os.fsync(file.fileno())

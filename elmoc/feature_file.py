@@ -79,8 +79,10 @@ class FeatureFile:
                 f"{self.path} has no {MAP_KEY} map, by which sentences are found: write it again without "
                 "--forget-sentences"
             )
-        text = self._file[MAP_KEY][0]
-        sentences = json.loads(text)
+        try:
+            sentences = json.loads(self._file[MAP_KEY][0])
+        except (ValueError, OSError) as error:
+            raise InputError(f"{self.path}: the {MAP_KEY} map is damaged ({error}): write the file again") from None
         return {" ".join(line.split()): int(index) for line, index in sentences.items()}
 
     def close(self) -> None:
