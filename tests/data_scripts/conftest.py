@@ -1,0 +1,26 @@
+"""What small corpora do several tests of the data scripts read?"""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from data_scripts.build_corpus import build_corpus
+from elmoc.corpus import Corpus
+
+
+@pytest.fixture(scope="session")
+def small_text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """4,000 short sentences over 60 words, of two topics that do not mix."""
+    generator = random.Random(0)
+    topics = [[f"{name}{number}" for number in range(30)] for name in ("sea", "town")]
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text("".join(" ".join(generator.choices(generator.choice(topics), k=6)) + "\n" for _ in range(4000)))
+    return path
+
+
+@pytest.fixture
+def small_corpus(small_text: Path, tmp_path: Path) -> Corpus:
+    """A corpus directory of `small_text`, fresh for every test."""
+    build_corpus([small_text], tmp_path / "corpus")
+    return Corpus(tmp_path / "corpus")

@@ -1,0 +1,132 @@
+"""Does build_vectors write the vectors of the lexicon, post-processed, and refuse what cannot be a table?"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from data_scripts.build_vectors import main
+from data_scripts.train_fasttext import main as train_fasttext
+from elmoc.corpus import Corpus
+from elmoc.vector_table import VectorTable
+from elmoc.word_vectors import RandomVectors, open_word_vectors
+
+
+def write_vectors(path: Path, words: list[str], size: int = 8, scale: float = 1.0) -> np.ndarray:
+    """A text file of vectors with a common direction; returns them."""
+    generator = np.random.default_rng(3)
+    rows = (generator.standard_normal((len(words), size)) * np.arange(1, size + 1) + 2).astype(np.float32) * scale
+    path.write_text("".join(f"{word} {' '.join(map(str, row))}\n" for word, row in zip(words, rows, strict=True)))
+    return rows
+
+
+def words_of(corpus: Corpus) -> list[str]:
+    return [word for word in corpus.lexicon if word not in ("<s>", "</s>")]
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_rows_are_the_lexicon_in_order(small_corpus: Corpus, workers: str, dtype: str) -> None:
+    command = [str(small_corpus.path), "random:7:12", "--name", "t", "--workers", workers, "--dtype", dtype]
+    assert main(command) == 0
+    table = VectorTable(small_corpus, "t")
+    assert table.rows.dtype == dtype
+    assert np.array_equal(table.rows, RandomVectors(seed=7, size=12).lookup(small_corpus.lexicon).astype(dtype))
+    assert sorted(path.name for path in table.path.parent.iterdir()) == ["t.json", "t.npy"]
+
+
+def test_fasttext_words_and_boundaries(small_corpus: Corpus, tmp_path: Path) -> None:
+    binary = tmp_path / "v.bin"
+    train = [str(small_corpus.path), str(binary), "--dim", "6", "--epochs", "1", "--buckets", "2000", "--workers", "1"]
+    assert train_fasttext(train) == 0
+    assert main([str(small_corpus.path), str(binary), "--name", "t", "--workers", "2", "--dtype", "float32"]) == 0
+    table = VectorTable(small_corpus, "t")
+    assert np.array_equal(table.rows, open_word_vectors(str(binary)).lookup(small_corpus.lexicon))
+    assert table.rows[small_corpus.end_id].any()
+    assert table.origin == str(binary)
+
+
+def test_words_without_a_vector(small_corpus: Corpus, tmp_path: Path, capfd) -> None:
+    words = words_of(small_corpus)
+    rows = write_vectors(tmp_path / "v.txt", words[::2])
+    assert main([str(small_corpus.path), str(tmp_path / "v.txt"), "--name", "t", "--dtype", "float32"]) == 0
+    table = VectorTable(small_corpus, "t")
+    assert table.zero_rows == len(words[1::2])
+    assert not table.rows[[small_corpus.ids[word] for word in words[1::2]]].any()
+    assert np.array_equal(table.rows[[small_corpus.ids[word] for word in words[::2]]], rows)
+    boundary = table.rows[[small_corpus.begin_id, small_corpus.end_id]]
+    mean_norm = np.linalg.norm(rows, axis=1).mean()
+    assert np.linalg.norm(boundary, axis=1) == pytest.approx([mean_norm, mean_norm], rel=1e-5)
+    captured = capfd.readouterr()
+    assert f"{len(words[1::2])} zero rows" in captured.out
+    assert "warning: words without a vector" in captured.err
+
+
+@pytest.mark.parametrize("what", ["centre", "remove-top=2", "whiten"])
+def test_post_processing_is_fitted_to_the_words_by_count(small_corpus: Corpus, tmp_path: Path, what: str) -> None:
+    words = words_of(small_corpus)
+    raw = write_vectors(tmp_path / "v.txt", words).astype(np.float64)
+    command = [str(small_corpus.path), str(tmp_path / "v.txt"), "--name", "t", "--dtype", "float32"]
+    assert main([*command, "--post-process", what]) == 0
+    table = VectorTable(small_corpus, "t")
+    rows = table.rows[[small_corpus.ids[word] for word in words]].astype(np.float64)
+    counts = small_corpus.counts[[small_corpus.ids[word] for word in words]]
+    mean = np.average(raw, axis=0, weights=counts)
+    assert np.average(rows, axis=0, weights=counts) == pytest.approx(np.zeros(8), abs=1e-5)
+    covariance = np.cov(raw.T, fweights=counts, bias=True)
+    if what == "centre":
+        expected = raw - mean
+    elif what == "whiten":
+        assert np.cov(rows.T, fweights=counts, bias=True) == pytest.approx(np.eye(8), abs=1e-4)
+        expected = rows
+    else:
+        top = np.linalg.svd(covariance)[0][:, :2]
+        expected = (raw - mean) - (raw - mean) @ top @ top.T
+    assert rows == pytest.approx(expected, abs=1e-4)
+    boundary = table.rows[[small_corpus.begin_id, small_corpus.end_id]]
+    assert np.array_equal(table.recipe.lookup(["<s>", "</s>"], open_word_vectors(table.origin)), boundary)
+    assert table.recipe.lookup(["unknown word"], open_word_vectors(table.origin)).any() == np.False_
+
+
+def test_existing_table_is_replaced_only_when_asked(small_corpus: Corpus, capfd) -> None:
+    command = [str(small_corpus.path), "random:1:4", "--name", "t"]
+    assert main(command) == 0
+    assert main([str(small_corpus.path), "random:2:4", "--name", "t"]) == 1
+    assert "--replace" in capfd.readouterr().err
+    assert VectorTable(small_corpus, "t").origin == "random:1:4"
+    assert main([str(small_corpus.path), "random:2:4", "--name", "t", "--replace"]) == 0
+    assert VectorTable(small_corpus, "t").origin == "random:2:4"
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_too_large_for_float16(small_corpus: Corpus, tmp_path: Path, capfd, workers: str) -> None:
+    write_vectors(tmp_path / "v.vec", words_of(small_corpus), scale=1e5)
+    command = [str(small_corpus.path), str(tmp_path / "v.vec"), "--name", "t", "--workers", workers]
+    assert main(command) == 1
+    assert "too large for float16" in capfd.readouterr().err.splitlines()[-1]
+    assert list((small_corpus.path / "vectors").iterdir()) == []
+    assert main([*command, "--dtype", "float32"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("vectors", "options", "message"),
+    [
+        ("random:1", [], "random:SEED:SIZE"),
+        ("nothing.bin", [], "does not exist"),
+        ("nothing.txt", [], "does not exist"),
+        ("random:1:4", ["--name", "a/b"], "--name a/b"),
+        ("random:1:4", ["--post-process", "remove-top=0"], "unknown post-processing"),
+        ("random:1:4", ["--post-process", "remove-top=4"], "unknown post-processing"),
+        ("nan.txt", [], "not finite"),
+        ("foreign.txt", ["--post-process", "centre"], "zero vector"),
+    ],
+)
+def test_bad_arguments(small_corpus: Corpus, tmp_path: Path, monkeypatch, capfd, vectors, options, message) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("nan.txt").write_text(f"{words_of(small_corpus)[3]} 1 nan 2\n")
+    Path("foreign.txt").write_text("elsewhere 1 2 3\n")
+    assert main([str(small_corpus.path), vectors, "--name", "t", "--workers", "1", *options]) == 1
+    error = capfd.readouterr().err.splitlines()[-1]
+    assert error.startswith("error: ")
+    assert message in error
+    assert not list(small_corpus.path.glob("vectors/*"))

@@ -1,0 +1,71 @@
+"""Does train_fasttext train on the training shards alone, say what is wrong, and leave nothing behind?"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from data_scripts.train_fasttext import buckets_for, epochs_for, main, write_text
+from elmoc.corpus import Corpus
+from elmoc.word_vectors import FastTextVectors
+
+SMALL = ["--dim", "10", "--epochs", "3", "--buckets", "1000", "--workers", "1"]
+
+
+def test_text_is_the_training_text(small_corpus: Corpus, small_text: Path, tmp_path: Path) -> None:
+    write_text(small_corpus, tmp_path / "text")
+    lines = [line.split() for line in (tmp_path / "text").read_text().splitlines()]
+    trained = sum(shard.sentences for shard in small_corpus.train)
+    assert [line for line in lines if line] == [line.split() for line in small_text.read_text().splitlines()][:trained]
+
+
+def test_trains_vectors_that_know_the_topics(small_corpus: Corpus, tmp_path: Path) -> None:
+    output = tmp_path / "out" / "v.bin"
+    assert main([str(small_corpus.path), str(output), *SMALL, "--epochs", "10"]) == 0
+    assert [path.name for path in output.parent.iterdir()] == ["v.bin"]
+    vectors = FastTextVectors(output)
+    rows = vectors.lookup([f"{name}{number}" for name in ("sea", "town") for number in range(30)])
+    assert vectors.size == 10
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    cosines = rows @ rows.T
+    assert cosines[:30, :30].mean() > cosines[:30, 30:].mean() + 0.3
+
+
+def test_one_worker_repeats_itself_and_the_seed_matters(small_corpus: Corpus, tmp_path: Path) -> None:
+    for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+        assert main([str(small_corpus.path), str(tmp_path / f"{name}.bin"), *SMALL, "--seed", seed]) == 0
+    rows = {name: FastTextVectors(tmp_path / f"{name}.bin").lookup(["sea1", "unseen"]) for name in "abc"}
+    assert np.array_equal(rows["a"], rows["b"])
+    assert not np.array_equal(rows["a"], rows["c"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--learning-rate", "1000"], "diverged"),
+        (["--buckets", "0"], "--buckets 0"),
+        (["--dim", "-1"], "--dim -1"),
+        (["--min-count", "100000"], "smaller --min-count"),
+    ],
+)
+def test_bad_settings(small_corpus: Corpus, tmp_path: Path, capfd, options: list[str], message: str) -> None:
+    (tmp_path / "o").mkdir()
+    assert main([str(small_corpus.path), str(tmp_path / "o" / "v.bin"), *SMALL, *options]) == 1
+    assert message in capfd.readouterr().err.splitlines()[-1]
+    assert list((tmp_path / "o").iterdir()) == []
+
+
+def test_outputs_are_never_overwritten(small_corpus: Corpus, tmp_path: Path, capfd) -> None:
+    (tmp_path / "v.bin").write_text("mine")
+    assert main([str(small_corpus.path), str(tmp_path / "v.bin")]) == 1
+    assert "exists already" in capfd.readouterr().err
+    assert (tmp_path / "v.bin").read_text() == "mine"
+    assert main([str(small_corpus.path), str(tmp_path / "v.vec")]) == 1
+    assert "ends in .bin" in capfd.readouterr().err
+    assert main([str(tmp_path / "nothing"), str(tmp_path / "w.bin")]) == 1
+    assert "not a finished corpus" in capfd.readouterr().err
+
+
+def test_sizes_follow_the_corpus() -> None:
+    assert [epochs_for(words) for words in (0, 10**6, 5 * 10**6, 25 * 10**6, 10**9)] == [5, 5, 3, 1, 1]
+    assert [buckets_for(words) for words in (0, 10**6, 25 * 10**6, 10**9)] == [50_000, 100_000, 500_000, 2_000_000]
