@@ -1,0 +1,80 @@
+"""What tiny data do the probe tests share?"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from downstream.__main__ import main
+from elmoc.feature_file import write_features
+
+# ten sentences; the same words have other tags in other places, so that a word alone does not give its tag away
+TEN_SENTENCES = """\
+Ada/B-PER Lovelace/I-PER met/O Charles/B-PER Babbage/I-PER in/O London/B-LOC ./O
+London/B-PER wrote/O novels/O ./O
+The/O Bank/B-ORG of/I-ORG England/I-ORG stands/O in/O London/B-LOC ./O
+England/B-LOC won/O ./O
+Jack/B-PER London/I-PER left/O Oakland/B-LOC ./O
+Nobody/O came/O ./O
+Oakland/B-ORG Museum/I-ORG opened/O on/O Oak/B-LOC Street/I-LOC ./O
+Charles/B-PER of/I-PER Oakland/I-PER
+in/O Babbage/B-LOC
+Stop/O"""
+
+
+def columns(sentences: str = TEN_SENTENCES) -> str:
+    """`word/TAG word/TAG` lines as tab-separated columns."""
+    return "".join(line.replace("/", "\t").replace(" ", "\n") + "\n\n" for line in sentences.splitlines())
+
+
+def words_of(sentences: str = TEN_SENTENCES) -> list[list[str]]:
+    return [[pair.split("/")[0] for pair in line.split(" ")] for line in sentences.splitlines()]
+
+
+def write_random_features(path: Path, sentences: list[list[str]], *, layers: int = 3, width: int = 12) -> None:
+    generator = np.random.default_rng(7)
+    with write_features(path, {"model": "m1", "vectors": "v1"}) as writer:
+        for words in sentences:
+            writer.add(" ".join(words), generator.standard_normal((layers, len(words), width)).astype(np.float32))
+
+
+@pytest.fixture(autouse=True, scope="package")
+def one_thread() -> Iterator[None]:
+    """For tensors as small as these, threads only wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def ten(tmp_path: Path) -> Path:
+    """A file of ten sentences in columns."""
+    path = tmp_path / "ten.conll"
+    path.write_text(columns(), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def features(tmp_path: Path) -> Path:
+    """A feature file of random numbers for these sentences."""
+    path = tmp_path / "features.h5"
+    write_random_features(path, words_of())
+    return path
+
+
+@pytest.fixture
+def fails(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run a command that has to fail, with one line on standard error; returns that line."""
+
+    def run(*arguments: object) -> str:
+        status = main([str(argument) for argument in arguments])
+        message = capsys.readouterr().err
+        assert status == 1
+        assert message.startswith("error: ")
+        assert message.count("\n") == 1, message
+        return message
+
+    return run

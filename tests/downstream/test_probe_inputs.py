@@ -1,0 +1,111 @@
+"""Do the inputs of a probe hold the numbers of the feature file and of the word vectors, padded and mixed?"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from downstream.inputs import FeatureStates, InputSources, ProbeInputs, Sentence, WordTable
+from elmoc.errors import InputError
+from elmoc.feature_file import FeatureFile, write_features
+from elmoc.word_vectors import RandomVectors
+from tests.downstream.conftest import words_of
+from tests.references import scalar_mix
+
+SENTENCES = [Sentence(tuple(words), "ten.conll", 3 * row) for row, words in enumerate(words_of())]
+PLENTY = 10**9
+
+
+@pytest.mark.parametrize("limit", [PLENTY, 0, 5000])
+def test_features_are_the_files_whatever_is_kept_in_memory(features: Path, limit: int) -> None:
+    states = FeatureStates(features, sentences=SENTENCES, memory_limit=limit)
+    with FeatureFile(features) as file:
+        for row, sentence in enumerate(SENTENCES):
+            np.testing.assert_array_equal(states.lookup(sentence).numpy(), file[row])
+    assert states.describe() == {"file": str(features), "model": "m1", "vectors": "v1"}
+
+
+def test_mix_is_that_of_the_paper_and_padding_is_zero(features: Path) -> None:
+    states = FeatureStates(features, sentences=SENTENCES, memory_limit=PLENTY)
+    inputs = ProbeInputs(InputSources(words=None, states=states))
+    weights, gamma = [0.5, -1.0, 2.0], 1.7
+    with torch.no_grad():
+        for parameter, weight in zip(inputs.mix.scalar_parameters, weights, strict=True):
+            parameter.fill_(weight)
+        inputs.mix.gamma.fill_(gamma)
+    x, lengths = inputs(SENTENCES)
+    assert lengths.tolist() == [len(sentence.words) for sentence in SENTENCES]
+    assert x.shape == (len(SENTENCES), int(lengths.max()), inputs.size) == (10, 8, 12)
+    with FeatureFile(features) as file:
+        for row, length in enumerate(lengths.tolist()):
+            expected = scalar_mix(file[row], np.array(weights), gamma)
+            np.testing.assert_allclose(x[row, :length].detach().numpy(), expected, atol=1e-6)
+            assert not x[row, length:].any()
+    assert inputs.mix_penalty().item() == pytest.approx(0.25 + 1 + 4)
+
+
+def test_both_is_states_then_vectors(features: Path) -> None:
+    words = WordTable("random:3:5", sentences=SENTENCES)
+    states = FeatureStates(features, sentences=SENTENCES, memory_limit=PLENTY)
+    sources = InputSources(words=words, states=states)
+    both, lengths = ProbeInputs(sources.select("both"))(SENTENCES)
+    alone, _ = ProbeInputs(sources.select("features"))(SENTENCES)
+    vectors, _ = ProbeInputs(sources.select("vectors"))(SENTENCES)
+    assert torch.equal(both, torch.cat([alone, vectors], dim=2))
+    for row, (sentence, length) in enumerate(zip(SENTENCES, lengths.tolist(), strict=True)):
+        np.testing.assert_array_equal(
+            vectors[row, :length].numpy(), RandomVectors(seed=3, size=5).lookup(sentence.words)
+        )
+        assert not vectors[row, length:].any()
+    assert ProbeInputs(sources.select("vectors")).mix_penalty() == 0
+
+
+def test_only_the_mix_is_trained(features: Path) -> None:
+    sources = InputSources(
+        words=WordTable("random:3:5", sentences=SENTENCES),
+        states=FeatureStates(features, sentences=SENTENCES, memory_limit=PLENTY),
+    )
+    inputs = ProbeInputs(sources)
+    inputs(SENTENCES)[0].square().sum().backward()
+    trained = {name: parameter.grad for name, parameter in inputs.named_parameters()}
+    assert set(trained) == {"mix.gamma", *(f"mix.scalar_parameters.{layer}" for layer in range(3))}
+    assert all(gradient is not None and gradient.any() for gradient in trained.values())
+    assert set(inputs.state_dict()) == set(trained), "no word vectors among the weights that are copied"
+
+
+def test_a_file_of_one_layer(tmp_path: Path) -> None:
+    with write_features(tmp_path / "top.h5", {}) as writer:
+        writer.add("a b", np.arange(8, dtype=np.float16).reshape(2, 4))
+    sentence = Sentence(("a", "b"), "x", 1)
+    states = FeatureStates(tmp_path / "top.h5", sentences=[sentence], memory_limit=0)
+    x, _ = ProbeInputs(InputSources(words=None, states=states))([sentence])
+    assert x.tolist() == [[[0, 1, 2, 3], [4, 5, 6, 7]]]
+
+
+def test_words_without_a_vector_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "few.vec"
+    path.write_text("London 1 2\nOakland 3 4\n")
+    words = WordTable(str(path), sentences=SENTENCES)
+    description = words.describe()
+    distinct = {word for sentence in SENTENCES for word in sentence.words}
+    assert (description["words"], description["words_without_vector"]) == (len(distinct), len(distinct) - 2)
+    x, _ = ProbeInputs(InputSources(words=words, states=None))([Sentence(("Oakland", "came", "London"), "x", 1)])
+    assert x.tolist() == [[[3, 4], [0, 0], [1, 2]]]
+
+
+def test_a_missing_sentence_is_named(features: Path) -> None:
+    unknown = Sentence(("Never", "seen", "."), "dev.conll", 12)
+    with pytest.raises(
+        InputError, match=r'"Never seen \." \(dev\.conll, line 12\) is not in the file.*downstream sentences'
+    ):
+        FeatureStates(features, sentences=[*SENTENCES, unknown], memory_limit=PLENTY)
+
+
+@pytest.mark.parametrize("shape", [(3, 1, 4), (3, 3, 4), (2, 2, 4), (3, 2, 5), (2, 4)])
+def test_a_sentence_of_another_shape_is_named(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    with write_features(tmp_path / "f.h5", {}) as writer:
+        writer.add("a", np.zeros((3, 1, 4), dtype=np.float32))
+        writer.add("b c", np.zeros(shape, dtype=np.float32))
+    with pytest.raises(InputError, match=r'"b c" \(x, line 5\) has the shape .*, not 3 × 2 × 4'):
+        FeatureStates(tmp_path / "f.h5", sentences=[Sentence(("b", "c"), "x", 5)], memory_limit=PLENTY)
