@@ -16,6 +16,9 @@ from elmoc.errors import InputError
 from pretrain.schedule import ScheduleConfig
 
 
+PRECISIONS = ("fp32", "bf16", "auto")
+
+
 @dataclass(frozen=True)
 class DataConfig:
     """What is read: a corpus directory and the names of two of its vector tables."""
@@ -41,7 +44,11 @@ class SizeConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How long and in which pieces: `streams` is B, `window` T; `updates` overrides `epochs` when it is not 0."""
+    """How long and in which pieces: `streams` is B, `window` T; `updates` overrides `epochs` when it is not 0.
+
+    precision: of the matrix products (weights, Adam, cell state and layer norm are float32 in any case): `fp32`,
+    `bf16`, or `auto`, which is bf16 where the hardware has it.
+    """
 
     directions: tuple[str, ...] = DIRECTIONS
     streams: int = 768
@@ -116,7 +123,7 @@ class RunConfig:
         _require(self.log.keep >= 1, "log.keep", self.log.keep, "at least 1")
         _require(self.log.checkpoint_minutes > 0, "log.checkpoint_minutes", self.log.checkpoint_minutes, "above 0")
         _require(train.epochs > 0, "train.epochs", train.epochs, "above 0")
-        _require(train.precision in ("fp32", "bf16"), "train.precision", train.precision, '"fp32" or "bf16"')
+        _require(train.precision in PRECISIONS, "train.precision", train.precision, f"one of {', '.join(PRECISIONS)}")
         _require(
             len(train.directions) > 0 and list(train.directions) == [d for d in DIRECTIONS if d in train.directions],
             "train.directions",

@@ -6,6 +6,7 @@ import torch
 
 from elmoc.files import human_bytes
 from pretrain.setup import Assembly
+from pretrain.side_by_side import DirectionRunner
 from pretrain.train import train_step
 from pretrain.train_state import new_state, parameters_of
 from pretrain.vector_streaming import gather
@@ -35,10 +36,11 @@ def describe(assembly: Assembly) -> str:
         f"corpus: {assembly.corpus.types:,} types, {assembly.corpus.train_tokens:,} training tokens",
         f"vector tables: {human_bytes(sum(tables.values()))} on disk, read through the page cache; "
         f"{assembly.targets.zero_rows:,} types without a target vector",
-        f"memory: weights, gradients and Adam {human_bytes(16 * trained)}, activations about {human_bytes(activations)}",
+        f"memory: weights, gradients and Adam {human_bytes(16 * trained)}, "
+        f"activations about {human_bytes(activations)}",
         f"updates: {assembly.updates:,} of {config.train.streams} streams × {config.train.window} words "
         f"({assembly.per_epoch:,} an epoch), {words / 1e6:,.1f}M words",
-        f"speed on {assembly.device} in {config.train.precision}: about {1 / seconds_per_word:,.0f} words/s, so "
+        f"speed on {assembly.device} in {'bf16' if assembly.bf16 else 'fp32'}: about {1 / seconds_per_word:,.0f} words/s, so "
         f"{human_duration(words * seconds_per_word)} in all",
     ]
     return "\n".join(lines)
@@ -65,14 +67,16 @@ def measure(assembly: Assembly) -> float:
         seed=config.train.seed,
         position=Position(),
     )
+    runner = DirectionRunner(config.train.directions, assembly.device)
     times = []
     for _, window in zip(range(TRIAL_UPDATES), windows, strict=False):
         batch = gather(window.ids, assembly.inputs, assembly.targets, window.next, pin=False).to(assembly.device)
         started = time.monotonic()
-        train_step(assembly, state, batch, rate=0.0)
+        train_step(assembly, state, batch, 0.0, runner)
         if assembly.device.type == "cuda":
             torch.cuda.synchronize(assembly.device)
         times.append(time.monotonic() - started)
+    runner.close()
     for name, value in module_states(assembly).items():
         value.copy_(before[name])
     return min(times) / (streams * config.train.window)

@@ -28,6 +28,12 @@ class Assembly:
     device: torch.device
     per_epoch: int
     """Updates of one epoch."""
+    bf16: bool
+    """Whether matrix products are in bf16."""
+
+    def autocast(self) -> torch.autocast:
+        """The context in which encoder and heads compute."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16)
 
     @property
     def updates(self) -> int:
@@ -59,7 +65,8 @@ def assemble(config: RunConfig, init_from: str | None = None) -> Assembly:
     device = choose_device(train.device)
     if train.threads:
         torch.set_num_threads(train.threads)
-    if train.precision == "bf16" and not has_bf16(device):
+    bf16 = train.precision != "fp32" and has_bf16(device)
+    if train.precision == "bf16" and not bf16:
         raise InputError(f"train.precision is bf16, but {device} has no bf16 instructions: use fp32")
     corpus = Corpus(config.data.corpus)
     inputs = VectorTable(corpus, config.data.input_vectors)
@@ -81,6 +88,7 @@ def assemble(config: RunConfig, init_from: str | None = None) -> Assembly:
         heads=heads,
         device=device,
         per_epoch=windows_per_epoch(corpus, train.streams, train.window),
+        bf16=bf16,
     )
 
 

@@ -2,7 +2,8 @@
 
 import math
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,22 +18,23 @@ from pretrain.evaluation import Evaluator, Retrieval
 from pretrain.run_directory import MetricsLog, RunDirectory
 from pretrain.schedule import learning_rate
 from pretrain.setup import Assembly
+from pretrain.side_by_side import DirectionRunner
 from pretrain.stopping import stop_signals
 from pretrain.train_state import RecurrentState, TrainState, new_state, parameters_of
 from pretrain.vector_streaming import Batch, gather, stream_batches
 from pretrain.windows import Position, held_out_windows, training_windows
 
 
-@dataclass
-class Step:
-    """What one update did, per direction."""
+class DirectionStep(NamedTuple):
+    """What one update did in one direction."""
 
-    losses: dict[str, float]
-    gradient_norms: dict[str, float]
+    loss: float
+    gradient_norm: float
     masked: int
+    """Targets without a direction."""
 
 
-def train(assembly: Assembly, run: RunDirectory, *, resumed: dict | None, max_seconds: float | None) -> bool:
+def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | None, max_seconds: float | None) -> bool:
     """Train to the end of the run, or until a signal asks to stop; returns whether the end was reached.
 
     Args:
@@ -70,7 +72,8 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict | None, max_se
         desc="pretrain",
         dynamic_ncols=True,
     )
-    recent: list[Step] = []
+    runner = DirectionRunner(config.train.directions, assembly.device)
+    recent: list[dict[str, DirectionStep]] = []
     cosine = float("nan")
 
     def evaluate_and_export() -> float:
@@ -98,12 +101,12 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict | None, max_se
             rate = learning_rate(
                 config.schedule, update=state.update, updates=state.updates, streams=config.train.streams
             )
-            step = train_step(assembly, state, batch.to(assembly.device), rate)
+            steps = train_step(assembly, state, batch.to(assembly.device), rate, runner)
             state.position = batch.next
             state.update += 1
             state.words += assembly.words_per_update
-            state.masked += step.masked
-            recent.append(step)
+            state.masked += sum(step.masked for step in steps.values())
+            recent.append(steps)
             clock.updated()
 
             if max_seconds is not None and clock.may_plan(state, config.schedule.decay_start):
@@ -112,9 +115,7 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict | None, max_se
             progress.update(assembly.words_per_update)
             if state.update % config.log.every_updates == 0 or state.update == state.updates:
                 values = summary(recent)
-                progress.set_postfix_str(
-                    f"update {state.update:,}/{state.updates:,}, loss {values['loss']:.4f}, held-out cosine {cosine:.4f}"
-                )
+                progress.set_postfix_str(f"loss {values['loss']:.4f}, held-out cosine {cosine:.4f}")
                 speed = {"learning_rate": rate, "words_per_second": clock.speed(assembly.words_per_update)}
                 log.write("train", state.update, state.words, values | speed | {"masked_targets": state.masked})
                 recent.clear()
@@ -125,43 +126,47 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict | None, max_se
             if stop:
                 break
         batches.close()  # type: ignore[attr-defined]
+        runner.close()
     log.close()
     return state.update >= state.updates
 
 
-def train_step(assembly: Assembly, state: TrainState, batch: Batch, rate: float) -> Step:
+def train_step(
+    assembly: Assembly, state: TrainState, batch: Batch, rate: float, runner: DirectionRunner
+) -> dict[str, DirectionStep]:
     """One update of every direction: loss, gradients, their norm bounded, Adam.
 
     Raises `InputError` when a loss is not a finite number; the weights are then still those of the update before.
     """
-    config = assembly.config
-    step = Step({}, {}, 0)
-    for direction in state.encoder.directions:
-        state.encoder.train()
-        with torch.autocast(assembly.device.type, torch.bfloat16, enabled=config.train.precision == "bf16"):
-            output = state.encoder.direction(direction)(
-                batch.inputs(direction), state.recurrent[direction], generator=state.generators[direction]
-            )
-            predictions = state.heads.direction(direction)(output.top)  # [B, T, E]
-        loss, _, masked = cosine_loss(predictions, batch.targets(direction))
-        if not math.isfinite(loss.item()):
-            raise InputError(
-                f"the {direction} loss is {loss.item()} at update {state.update + 1}: lower schedule.base or check the "
-                "vector tables for non-finite rows; the last checkpoint is whole, so --resume goes on from there"
-            )
-        loss.backward()
-        norm = torch.nn.utils.clip_grad_norm_(
-            parameters_of(state.encoder, state.heads, direction), config.optimiser.gradient_norm
-        )
-        state.recurrent[direction] = detached(output.state) if config.train.carry_state else None
-        step.losses[direction] = loss.item()
-        step.gradient_norms[direction] = norm.item()
-        step.masked += int(masked)
+    state.encoder.train()
+    steps = runner.map(lambda direction: backpropagate(assembly, state, batch, direction))
     for group in state.optimiser.param_groups:
         group["lr"] = rate
     state.optimiser.step()
     state.optimiser.zero_grad(set_to_none=True)
-    return step
+    return steps
+
+
+def backpropagate(assembly: Assembly, state: TrainState, batch: Batch, direction: str) -> DirectionStep:
+    """Loss and bounded gradients of one direction; its recurrent state goes on."""
+    config = assembly.config
+    with assembly.autocast():
+        output = state.encoder.direction(direction)(
+            batch.inputs(direction), state.recurrent[direction], generator=state.generators[direction]
+        )
+        predictions = state.heads.direction(direction)(output.top)  # [B, T, E]
+    loss, _, masked = cosine_loss(predictions, batch.targets(direction))
+    if not math.isfinite(loss.item()):
+        raise InputError(
+            f"the {direction} loss is {loss.item()} at update {state.update + 1}: lower schedule.base or check the "
+            "vector tables for non-finite rows; --resume goes on from the last checkpoint, which is whole"
+        )
+    loss.backward()
+    norm = torch.nn.utils.clip_grad_norm_(
+        parameters_of(state.encoder, state.heads, direction), config.optimiser.gradient_norm
+    )
+    state.recurrent[direction] = detached(output.state) if config.train.carry_state else None
+    return DirectionStep(loss.item(), norm.item(), int(masked))
 
 
 def detached(states: list[LSTMState]) -> RecurrentState:
@@ -186,7 +191,7 @@ def evaluate(assembly: Assembly, state: TrainState, evaluator: Evaluator) -> dic
     ):
         batch = gather(ids, assembly.inputs, assembly.targets, Position(), pin=False).to(assembly.device)
         for direction in state.encoder.directions:
-            with torch.autocast(assembly.device.type, torch.bfloat16, enabled=config.train.precision == "bf16"):
+            with assembly.autocast():
                 output = state.encoder.direction(direction)(batch.inputs(direction), recurrent[direction])
                 predicted = state.heads.direction(direction)(output.top)  # [B, T, E]
             recurrent[direction] = output.state
@@ -208,14 +213,14 @@ def evaluate(assembly: Assembly, state: TrainState, evaluator: Evaluator) -> dic
     return {name: float(np.mean(both)) for name, both in averaged.items()} | values
 
 
-def summary(steps: list[Step]) -> dict[str, float]:
+def summary(recent: list[dict[str, DirectionStep]]) -> dict[str, float]:
     """Mean loss and gradient norm over some updates, for each direction and (the loss) over both."""
-    directions = list(steps[0].losses)
-    values = {f"{name}_loss": float(np.mean([step.losses[name] for step in steps])) for name in directions}
-    norms = {
-        f"{name}_gradient_norm": float(np.mean([step.gradient_norms[name] for step in steps])) for name in directions
+    values = {
+        f"{direction}_{name}": float(np.mean([getattr(steps[direction], name) for steps in recent]))
+        for direction in recent[0]
+        for name in ("loss", "gradient_norm")
     }
-    return {"loss": float(np.mean(list(values.values())))} | values | norms
+    return {"loss": float(np.mean([values[f"{direction}_loss"] for direction in recent[0]]))} | values
 
 
 def evaluation_line(state: TrainState, values: dict[str, float]) -> str:

@@ -1,0 +1,1 @@
+"""The main job, once, on small real text: see `__main__.py`."""
