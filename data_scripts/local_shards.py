@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from data_scripts.text_pieces import Piece, Segment, line_number, read_blocks
-from elmoc.corpus import BEGIN, END, ID_DTYPE, load_array, save_array
+from elmoc.corpus import BEGIN, END, ID_DTYPE, load_array
 from elmoc.errors import InputError
 from elmoc.files import fingerprint, read_json, write_json
 
@@ -77,9 +77,9 @@ def write_piece(task: tuple[Piece, Path], shard_tokens: int) -> list[LocalShard]
     for ids, documents in _cut_shards(_number_words(piece, local_ids), shard_tokens):
         stem = f"{len(shards):05}"
         ids.tofile(folder / f"{stem}.ids")
-        save_array(folder / f"{stem}.documents.npy", documents)
+        np.save(folder / f"{stem}.documents.npy", documents)
         counts = np.bincount(ids, minlength=len(local_ids))
-        save_array(folder / f"{stem}.counts.npy", counts)
+        np.save(folder / f"{stem}.counts.npy", counts)
         shards.append(LocalShard(len(ids), int(counts[_BEGIN_ID]), len(documents)))
     with open(folder / "lexicon.txt", "w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{word}\n" for word in local_ids)

@@ -50,7 +50,7 @@ def merge_lexicons(sources: Sequence[LocalShardSource], work: Path, min_count: i
             if source.folder == folder and not source.held_out:
                 shard_counts = local_counts(folder, source.number)
                 counts[local_rows[: len(shard_counts)]] += shard_counts
-        save_array(folder / "rows.npy", local_rows)
+        np.save(folder / "rows.npy", local_rows)
     words = list(rows)
     counts = counts[: len(words)]
     kept = np.ones(len(words), dtype=bool)
@@ -71,7 +71,7 @@ def merge_lexicons(sources: Sequence[LocalShardSource], work: Path, min_count: i
     final_ids[order] = np.arange(len(order), dtype=ID_DTYPE)
     if min_count > 1:
         final_ids[~kept] = final_ids[rows[UNKNOWN]]
-    save_array(work / "final_ids.npy", final_ids)
+    np.save(work / "final_ids.npy", final_ids)
     return Lexicon([words[row] for row in order.tolist()], counts[order])
 
 

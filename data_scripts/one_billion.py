@@ -21,7 +21,7 @@ from data_scripts.build_corpus import build_corpus
 from data_scripts.download import download
 from data_scripts.workers import default_workers
 from elmoc.errors import InputError, run_command
-from elmoc.files import atomic_path, read_json, refuse_existing, require_space, write_json
+from elmoc.files import read_json, refuse_existing, require_space, write_json
 
 HELD_OUT_CHUNK = 99
 _CHUNK = re.compile(r"(?:^|/)training-monolingual\.tokenized\.shuffled/news\.en-(\d{5})-of-00100$")
@@ -116,7 +116,7 @@ def _unpack_chunks(archive: Path, folder: Path) -> None:
                 content = members.extractfile(member) if match and member.isfile() else None
                 if content is not None:
                     target = folder / Path(member.name).name
-                    with atomic_path(target) as partial, open(partial, "wb") as file:
+                    with open(target, "wb") as file:
                         shutil.copyfileobj(content, file, 1 << 20)
                     os.utime(target, (member.mtime, member.mtime))
                 bar.update(raw.tell() - bar.n)

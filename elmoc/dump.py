@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
 from elmoc.errors import InputError
 from elmoc.feature_file import write_features
 from elmoc.files import human_bytes, read_lines, refuse_existing, require_space
 from elmoc.model import ContextualEncoder, load_model
+from elmoc.progress import progress_bar
 from elmoc.version import VERSION
 
 BUFFER_WORDS = 50_000
@@ -103,7 +103,7 @@ def dump_features(
     }
     with (
         write_features(output, attributes, sentence_map=sentence_map) as writer,
-        tqdm(total=words, unit=" words", unit_scale=True, desc="dump-features") as progress,
+        progress_bar(total=words, unit=" words", unit_scale=True, desc="dump-features") as progress,
     ):
         for buffer in buffers(sentences, BUFFER_WORDS):
             tokens = [line.split() for line in buffer]

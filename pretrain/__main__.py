@@ -45,7 +45,7 @@ def pretrain(arguments: argparse.Namespace) -> None:
         run.start(config)
     print(
         f"{arguments.run}: {assembly.corpus.train_tokens:,} training tokens, {assembly.updates:,} updates, "
-        f"{assembly.per_epoch:,} an epoch, on {assembly.device} in {'bf16' if assembly.bf16 else 'fp32'}"
+        f"{assembly.per_epoch:,} an epoch, on {assembly.device} in {assembly.precision}"
     )
     if train(assembly, run, resumed=resumed, max_seconds=max_seconds):
         print(f"done: the model is in {run.model}")

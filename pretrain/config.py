@@ -15,7 +15,6 @@ from elmoc.encoder import DIRECTIONS
 from elmoc.errors import InputError
 from pretrain.schedule import ScheduleConfig
 
-
 PRECISIONS = ("fp32", "bf16", "auto")
 
 

@@ -40,7 +40,7 @@ def describe(assembly: Assembly) -> str:
         f"activations about {human_bytes(activations)}",
         f"updates: {assembly.updates:,} of {config.train.streams} streams × {config.train.window} words "
         f"({assembly.per_epoch:,} an epoch), {words / 1e6:,.1f}M words",
-        f"speed on {assembly.device} in {'bf16' if assembly.bf16 else 'fp32'}: about {1 / seconds_per_word:,.0f} words/s, so "
+        f"speed on {assembly.device} in {assembly.precision}: about {1 / seconds_per_word:,.0f} words/s, so "
         f"{human_duration(words * seconds_per_word)} in all",
     ]
     return "\n".join(lines)

@@ -28,12 +28,12 @@ class Assembly:
     device: torch.device
     per_epoch: int
     """Updates of one epoch."""
-    bf16: bool
-    """Whether matrix products are in bf16."""
+    precision: str
+    """Of the matrix products here: fp32 or bf16."""
 
     def autocast(self) -> torch.autocast:
         """The context in which encoder and heads compute."""
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16)
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16")
 
     @property
     def updates(self) -> int:
@@ -88,7 +88,7 @@ def assemble(config: RunConfig, init_from: str | None = None) -> Assembly:
         heads=heads,
         device=device,
         per_epoch=windows_per_epoch(corpus, train.streams, train.window),
-        bf16=bf16,
+        precision="bf16" if bf16 else "fp32",
     )
 
 

@@ -11,6 +11,7 @@ from tqdm import tqdm
 
 from elmoc.errors import InputError
 from elmoc.model_directory import write_model_directory
+from elmoc.progress import progress_bar
 from elmoc.recurrence import LSTMState
 from pretrain.clock import Clock
 from pretrain.continuous_output import cosine_loss
@@ -64,13 +65,12 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | No
         assembly.targets,
         pin=assembly.device.type == "cuda",
     )
-    progress = tqdm(
+    progress = progress_bar(
         total=state.updates * assembly.words_per_update,
         initial=state.words,
         unit=" words",
         unit_scale=True,
         desc="pretrain",
-        dynamic_ncols=True,
     )
     runner = DirectionRunner(config.train.directions, assembly.device)
     recent: list[dict[str, DirectionStep]] = []

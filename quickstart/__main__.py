@@ -85,15 +85,15 @@ def report(run_directory: Path, probe_results: Path, seconds: float) -> None:
     print(f"\n{'NER probe, entity F1 (test)':32}{'F1':>10}")
     for probe in probes:
         print(f"{PROBE_INPUTS[probe['inputs']]:32}{probe['mean']:>10.2f}")
-    print(
-        "\nWhat this shows: the road works, and the encoder learns (it beats what any constant prediction reaches).\n"
-        "What it cannot show: how good ELMo-C is. The paper's encoder is 70 times larger and read 10,000 times as much;\n"
-        "one seed on a few hundred test entities moves by a point or two either way. README.md has figures from longer runs."
-    )
+    print(LIMITS)
     write_json(ROOT / OUT / "results.json", {"pretraining": last, "probes": probes, "seconds": round(seconds, 1)})
     print(f"\nEverything is in {OUT}/: corpus/, run/ (with model/), features.h5, results.json, curve.png")
 
 
+LIMITS = """
+What this shows: the road works, and the encoder learns (it beats what any constant prediction reaches).
+What it cannot show: how good ELMo-C is. The paper's encoder is 70 times larger and read 10,000 times as much;
+one seed on a few hundred test entities moves by a point or two either way. README.md has longer runs."""
 PROBE_INPUTS = {"vectors": "fastText alone", "features": "features alone", "both": "features + fastText"}
 
 

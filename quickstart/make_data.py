@@ -2,8 +2,8 @@
 
     python -m quickstart.make_data NOVELS… ENTITIES_TRAIN ENTITIES_DEV
 
-NOVELS are tokenised novels (one sentence a line, a blank line between books), ENTITIES_* LitBank's entity columns. Books
-that hold a sentence of the test passages are left out, so that the encoder has not read what it is tested on.
+NOVELS are tokenised novels (one sentence a line, a blank line between books), ENTITIES_* LitBank's entity columns.
+Books that hold a sentence of the test passages are left out, so that the encoder has not read what it is tested on.
 """
 
 import gzip
