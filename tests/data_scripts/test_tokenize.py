@@ -1,0 +1,158 @@
+"""Does tokenize give Penn-like sentences, leave tokenised text alone, and change nothing the second time?"""
+
+import gzip
+import random
+from pathlib import Path
+
+import pytest
+
+from data_scripts import tokenize as module
+from data_scripts.tokenise_text import looks_wrapped, sentence_splitter, tokenise_paragraph, tokenise_sentence
+from data_scripts.tokenize import main
+
+RAW = """\
+Mr. Smith cannot pay $3.50, can he? "No," she said. Dr. Jones didn't.
+
+The second document (a short one) ends here. It's 5% of U.S. income -- isn't it?!
+A line of its own: see https://example.com/a,b?c=1.
+
+"""
+TOKENISED = """\
+Mr. Smith can not pay $ 3.50 , can he ?
+" No , " she said .
+Dr. Jones did n't .
+
+The second document ( a short one ) ends here .
+It 's 5 % of U.S. income -- is n't it ? !
+A line of its own : see https://example.com/a,b?c=1 .
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Hello, world!", "Hello , world !"),
+        ("I cannot, won't and don't.", "I can not , wo n't and do n't ."),
+        ("“I don’t know,” he said—‘maybe’.", "\" I do n't know , \" he said — ' maybe ' ."),
+        ("Wait… what?", "Wait … what ?"),
+        ("It costs $1,234.50 at 10:30.", "It costs $ 1,234.50 at 10:30 ."),
+        ("(See www.example.org/x.)", "( See www.example.org/x . )"),
+        ("Mail me@example.org; or visit http://a.b/c?d=1,2.", "Mail me@example.org ; or visit http://a.b/c?d=1,2 ."),
+        ("She said ''yes'' and ``no''.", 'She said " yes " and " no " .'),
+        ("the dogs' bowl, O'Neil's", "the dogs ' bowl , O'Neil 's"),
+        ("<s> no mark </s>", "< s > no mark < /s >"),
+        ("\ue000 http://a.b", "\ue000 http : //a.b"),
+        (" \t ", ""),
+        ("Où est l'école ? Là-bas.", "Où est l'école ? Là-bas ."),
+    ],
+)
+def test_words(text: str, words: str) -> None:
+    assert tokenise_sentence(text) == words.split()
+
+
+def test_tokenising_words_again_changes_nothing() -> None:
+    for line in TOKENISED.splitlines():
+        assert tokenise_sentence(line) == line.split()
+
+
+def test_sentences() -> None:
+    split = sentence_splitter("")
+    text = 'Mrs. Bennet met J. R. Tolkien at 3.15 p.m. on Jan. 5. He said: "Really?!" She left.'
+    assert [" ".join(words) for words in tokenise_paragraph(text, split)] == [
+        "Mrs. Bennet met J. R. Tolkien at 3.15 p.m. on Jan. 5 .",
+        'He said : " Really ? ! "',
+        "She left .",
+    ]
+
+
+def test_abbreviations_are_learned_from_the_text() -> None:
+    generator = random.Random(0)
+    words = [f"{one}{two}{three}" for one in "bdfgklm" for two in "aeiou" for three in ("n", "rt", "st", "ll")]
+
+    def sentence() -> str:
+        chosen = generator.choices(words, k=8)
+        return " ".join([chosen[0].title(), *chosen[1:4], *generator.choice([["bzgl.", "Miete"], ["x"]]), *chosen[4:]])
+
+    text = "".join(f"{sentence()}. " for _ in range(1500))
+    learned = tokenise_paragraph("Ban bzgl. Garten dell. Kort ist da.", sentence_splitter(text))
+    assert learned == [["Ban", "bzgl.", "Garten", "dell", "."], ["Kort", "ist", "da", "."]]
+    assert len(tokenise_paragraph("Ban bzgl. Garten dell. Kort ist da.", sentence_splitter(""))) == 3
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_file(tmp_path: Path, workers: str, ending: str, capfd) -> None:
+    source, target, again = (tmp_path / f"{name}.txt{ending}" for name in ("in", "out", "again"))
+    source.write_bytes(gzip.compress(RAW.encode()) if ending else RAW.encode())
+    assert main([str(source), str(target), "--workers", workers]) == 0
+    assert "is raw text" in capfd.readouterr().out
+    read = (lambda path: gzip.decompress(path.read_bytes())) if ending else Path.read_bytes
+    assert read(target).decode() == TOKENISED
+    assert main([str(target), str(again), "--workers", workers]) == 0
+    assert "is tokenised already" in capfd.readouterr().out
+    assert again.read_bytes() == target.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([source.name, target.name, again.name])
+
+
+def test_long_text_keeps_its_order_and_documents(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(module, "_BLOCK_CHARACTERS", 1000)
+    paragraphs = [f"Paragraph {number} starts, and goes on. It ends.\n\n\n" for number in range(800)]
+    (tmp_path / "in").write_text("\n\n" + "".join(paragraphs))
+    assert main([str(tmp_path / "in"), str(tmp_path / "out"), "--workers", "2"]) == 0
+    expected = [f"Paragraph {number} starts , and goes on .\nIt ends ." for number in range(800)]
+    assert (tmp_path / "out").read_text() == "\n\n".join(expected) + "\n"
+
+
+def test_tokenised_text_passes_line_for_line(tmp_path: Path) -> None:
+    text = "\n\na b , c .  d \n = Title = \n\n\nwo n't , `` he '' said .\n"
+    (tmp_path / "in").write_text(text)
+    assert main([str(tmp_path / "in"), str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out").read_text() == text
+    assert main([str(tmp_path / "in"), str(tmp_path / "forced"), "--tokenised", "no"]) == 0
+    assert '" he " said .' in (tmp_path / "forced").read_text()
+
+
+def test_wrapped_lines_are_joined(tmp_path: Path) -> None:
+    wrapped = (
+        "It is a truth universally acknowledged, that a single man in\n"
+        "possession of a good fortune, must be in want of a wife. However\n"
+        "little known the feelings or views of such a man may be on his\n"
+        "first entering a neighbourhood, this truth is fixed.\n\nShort.\n"
+    )
+    assert looks_wrapped(wrapped.split("\n"))
+    assert not looks_wrapped(
+        ["A first sentence of some fifty characters it is.", "And then another one of the same."] * 9
+    )
+    assert not looks_wrapped(["a list", "of short", "lines", "and more"])
+    (tmp_path / "in").write_text(wrapped)
+    assert main([str(tmp_path / "in"), str(tmp_path / "out")]) == 0
+    lines = (tmp_path / "out").read_text().split("\n")
+    assert lines[0].endswith("in want of a wife .")
+    assert lines[1].startswith("However little")
+    assert lines[2:] == ["", "Short .", ""]
+    assert main([str(tmp_path / "in"), str(tmp_path / "kept"), "--wrapped", "no"]) == 0
+    assert (tmp_path / "kept").read_text().startswith("It is a truth universally acknowledged , that a single man in\n")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "is empty"),
+        (b"\n  \n", "is empty"),
+        (b"fine.\nbad \xff.\n", "line 2: byte 0xff"),
+        (None, "does not exist"),
+    ],
+)
+def test_bad_input(tmp_path: Path, capfd, data: bytes | None, message: str) -> None:
+    if data is not None:
+        (tmp_path / "in").write_bytes(data)
+    assert main([str(tmp_path / "in"), str(tmp_path / "out")]) == 1
+    assert message in capfd.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "out").exists()
+
+
+def test_output_is_never_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text(RAW)
+    (tmp_path / "out").write_text("mine")
+    assert main([str(tmp_path / "in"), str(tmp_path / "out")]) == 1
+    assert (tmp_path / "out").read_text() == "mine"
