@@ -42,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             post_processing=arguments.post_process,
             workers=arguments.workers,
             replace=arguments.replace,
+            like=arguments.like,
         )
     )
 
@@ -61,6 +62,12 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--post-process", default="none", metavar="WHAT", help=f"{POST_PROCESSINGS} (default: %(default)s)"
     )
+    parser.add_argument(
+        "--like",
+        metavar="MODEL",
+        help="process as the word vectors that this model or run directory reads were processed, with the numbers "
+        "fitted then (what --init-from needs on a new corpus), instead of --post-process",
+    )
     parser.add_argument("--workers", type=int, default=default_workers(), metavar="N", help="processes (%(default)s)")
     parser.add_argument("--replace", action="store_true", help="replace a table of this name")
     return parser.parse_args(argv)
@@ -75,13 +82,17 @@ def build_vectors(
     post_processing: str = "none",
     workers: int = 1,
     replace: bool = False,
+    like: str | None = None,
 ) -> None:
     """Make the vector table `name` of `corpus` from the word vectors that `origin` names.
 
+    `like` names a model directory whose recipe (boundary vectors, mean, matrix) is used instead of a fitted one.
     Raises `InputError` for a table that exists (unless `replace`), vectors that cannot be used, and values that are
     not finite in `dtype`.
     """
     check_arguments(corpus, name, post_processing, replace)
+    if like is not None and post_processing != "none":
+        raise InputError("--like and --post-process both say how the vectors are processed: give one of them")
     if not origin.startswith("random:"):
         origin = str(Path(origin).absolute())  # it is recorded, and opened again from anywhere
     vectors = open_word_vectors(origin, only=set(corpus.lexicon))
@@ -96,16 +107,33 @@ def build_vectors(
     ):
         job = _Job(corpus.lexicon, vectors, raw, rows)
         job.run(_look_up, "looking up", workers)
-        boundary = boundary_vectors(vectors, mean_norm(raw))
-        word_counts = corpus.counts.copy()
-        word_counts[[corpus.begin_id, corpus.end_id]] = 0
-        mean, matrix = fit_post_processing(post_processing, raw, word_counts)
-        job.recipe = VectorRecipe(boundary=boundary, mean=mean, matrix=matrix)
+        if like is None:
+            job.recipe = fit_recipe(corpus, vectors, raw, post_processing)
+        else:
+            job.recipe, post_processing = recipe_of(like, vectors)
         job.run(_process, "writing", workers)
         info = write_vector_table(
             corpus, name, rows=rows, vectors=vectors, recipe=job.recipe, post_processing=post_processing
         )
         report(corpus, name, rows, info["zero_rows"])
+
+
+def fit_recipe(corpus: Corpus, vectors: WordVectors, raw: np.ndarray, post_processing: str) -> VectorRecipe:
+    """Boundary vectors and post-processing for the raw vectors [V, E] of a corpus's types."""
+    word_counts = corpus.counts.copy()
+    word_counts[[corpus.begin_id, corpus.end_id]] = 0
+    mean, matrix = fit_post_processing(post_processing, raw, word_counts)
+    return VectorRecipe(boundary=boundary_vectors(vectors, mean_norm(raw)), mean=mean, matrix=matrix)
+
+
+def recipe_of(path: str, vectors: WordVectors) -> tuple[VectorRecipe, str]:
+    """The recipe of a model directory that reads these `vectors`, and the name of its post-processing."""
+    from elmoc.model import check_vectors  # PyTorch is only needed here
+    from elmoc.model_directory import read_model_directory
+
+    model = read_model_directory(path)
+    check_vectors(vectors, model.word_vectors)
+    return model.recipe, model.word_vectors.post_processing
 
 
 def check_arguments(corpus: Corpus, name: str, post_processing: str, replace: bool) -> None:

@@ -30,6 +30,14 @@ class VectorRecipe:
     mean: np.ndarray | None = None
     matrix: np.ndarray | None = None
 
+    def same_as(self, other: "VectorRecipe") -> bool:
+        """Whether both make the same vectors of the same raw ones."""
+        pairs = ((getattr(self, name), getattr(other, name)) for name in ("boundary", "mean", "matrix"))
+        return all(
+            (mine is None) == (theirs is None) and (mine is None or np.array_equal(mine, theirs))
+            for mine, theirs in pairs
+        )
+
     def lookup(self, words: Sequence[str], vectors: WordVectors) -> np.ndarray:
         """float32 [len(words), E]: the processed vectors of `words`."""
         return self.apply(words, vectors.lookup(words))

@@ -7,8 +7,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-import numpy as np
-
 from elmoc.encoder import DIRECTIONS, Encoder
 from elmoc.errors import InputError, run_command
 from elmoc.files import refuse_existing
@@ -31,17 +29,11 @@ def join(forward_path: str, backward_path: str, output: str) -> None:
                 f"{paths[direction]} has no {direction} direction: give the forward run first, then the backward one"
             )
     forward, backward = models["forward"], models["backward"]
-    recipes = [
-        [getattr(model.recipe, name) for name in ("boundary", "mean", "matrix")] for model in (forward, backward)
-    ]
     fits = {
         "the encoder's sizes": forward.encoder.config == backward.encoder.config,
         "the word vectors": same_vectors(forward.word_vectors, backward.word_vectors),
         "the target vectors": same_vectors(forward.targets, backward.targets),
-        "the processing of the word vectors": all(
-            (one is None) == (other is None) and (one is None or np.array_equal(one, other))
-            for one, other in zip(*recipes, strict=True)
-        ),
+        "the processing of the word vectors": forward.recipe.same_as(backward.recipe),
     }
     for what, same in fits.items():
         if not same:

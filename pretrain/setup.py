@@ -125,12 +125,11 @@ def initialise_from(
         raise InputError(f"--init-from {path}: the encoder has other sizes: {', '.join(differing)}")
     if not set(encoder.directions) <= set(model.encoder.directions):
         raise InputError(f"--init-from {path}: the model has the directions {', '.join(model.encoder.directions)} only")
-    if not same_vectors(vector_source(inputs), model.word_vectors):
+    if not same_vectors(vector_source(inputs), model.word_vectors) or not inputs.recipe.same_as(model.recipe):
         raise InputError(
-            f"--init-from {path}: the model reads {model.word_vectors.origin} (fingerprint "
-            f"{model.word_vectors.fingerprint}, post-processing {model.word_vectors.post_processing}), the table "
-            f"{inputs.name} was built from {inputs.origin} (fingerprint {inputs.fingerprint}, post-processing "
-            f"{inputs.post_processing}): build a table of the model's vectors for this corpus"
+            f"--init-from {path}: the table {inputs.name} was not made as the model's word vectors were (it reads "
+            f"{model.word_vectors.origin}, fingerprint {model.word_vectors.fingerprint}, post-processing "
+            f"{model.word_vectors.post_processing}): make one by `python -m data_scripts.build_vectors … --like {path}`"
         )
     keep_heads = same_vectors(vector_source(targets), model.targets)
     for direction in encoder.directions:

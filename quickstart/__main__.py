@@ -76,9 +76,8 @@ def report(run_directory: Path, probe_results: Path, seconds: float) -> None:
         "accuracy_at_10": "accuracy@10",
         "reciprocal_rank": "mean reciprocal rank",
     }
-    print(
-        f"\n── Results after {last['words'] / 1e6:.2f} million words of pretraining ({seconds / 60:.1f} minutes in all)\n"
-    )
+    words = f"{last['words'] / 1e6:.2f} million words"
+    print(f"\n── Results after {words} of pretraining ({seconds / 60:.1f} minutes in all)\n")
     print(f"{'held out':32}{'encoder':>10}{'best constant':>16}")
     for name, label in names.items():
         print(f"{label:32}{last[name]:>10.3f}{last[f'constant_{name}']:>16.3f}")
