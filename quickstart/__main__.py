@@ -44,7 +44,7 @@ def quickstart() -> None:
     run("raw text to tokenised sentences", "data_scripts.tokenize", DATA / "novels.txt.gz", OUT / "novels.txt")
     run("tokenised text to a corpus directory", "data_scripts.build_corpus", OUT / "novels.txt", corpus)
     run("fastText vectors of the corpus", "data_scripts.train_fasttext", corpus, vectors)
-    for name, processing in (("input", "none"), ("target", "centre")):
+    for name, processing in (("input", "none"), ("target", "whiten")):
         run(
             f"the {name} vectors of every word type",
             *("data_scripts.build_vectors", corpus, vectors, "--name", name, "--post-process", processing),
@@ -52,7 +52,6 @@ def quickstart() -> None:
     run(
         "pretraining a small ELMo-C, both directions",
         *("pretrain", "pretrain/configs/quickstart.toml", run_directory, "--set", f"data.corpus={corpus}"),
-        *("--set", "data.input_vectors=input", "--set", "data.target_vectors=target"),
     )
     run("the learning curve", "pretrain.plot", run_directory, OUT / "curve.png")
     run("the probe's sentences", "downstream", "sentences", "ner", *ENTITIES.values(), output=sentences)
