@@ -14,8 +14,8 @@ import torch
 from allennlp_light.modules.scalar_mix import ScalarMix
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
-from tqdm import tqdm
 
+from downstream.progress import progress_bar
 from elmoc.errors import InputError
 from elmoc.feature_file import FeatureFile
 from elmoc.word_vectors import open_word_vectors
@@ -60,7 +60,7 @@ class FeatureStates:
         self._kept: dict[tuple[str, ...], Tensor] = {}
         distinct = {sentence.words: sentence for sentence in sentences}
         free = memory_limit
-        for sentence in tqdm(distinct.values(), desc="features", unit=" sentences", leave=False, delay=2):
+        for sentence in progress_bar(distinct.values(), desc="features", unit=" sentences", leave=False, delay=2):
             states = self._read(sentence)
             free -= states.nbytes
             if free >= 0:

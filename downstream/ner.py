@@ -235,5 +235,5 @@ TASK = NerTask(
     name="ner",
     metric="entity F1",
     published=NerSettings(),
-    small=NerSettings(hidden_size=100, layers=1, epochs=15, patience=5),
+    small=NerSettings(learning_rate=3e-3, batch_size=32, epochs=20, patience=5, hidden_size=100, layers=1, dropout=0.3),
 )

@@ -1,7 +1,6 @@
 """How is a probe trained: batches, patience on the development set, best weights?"""
 
 import math
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
@@ -9,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
+from downstream.progress import progress_bar
 from elmoc.errors import InputError
 
 if TYPE_CHECKING:
@@ -78,9 +77,7 @@ def train_probe(
     best_epoch, best_score = 0, -math.inf
     best_weights: dict[str, torch.Tensor] = {}
     begin, training_seconds = time.perf_counter(), 0.0
-    with tqdm(
-        range(1, settings.epochs + 1), desc=title, unit="epoch", mininterval=0.2 if sys.stderr.isatty() else 60
-    ) as progress:
+    with progress_bar(range(1, settings.epochs + 1), desc=title, unit="epoch") as progress:
         for epoch in progress:
             epoch_begin = time.perf_counter()
             probe.train()
