@@ -53,7 +53,7 @@ class FeatureStates:
     sentence and its place in the task's data, when one is not in the file or has another number of tokens.
     """
 
-    def __init__(self, path: Path, *, sentences: Sequence[Sentence], memory_limit: int) -> None:
+    def __init__(self, path: Path, *, sentences: Sequence[Sentence], memory_limit: float) -> None:
         self._file = FeatureFile(path)
         self.layers = self._file.layers
         self.width = self._file.width

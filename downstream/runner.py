@@ -107,10 +107,12 @@ def _parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace
 def _chosen_kinds(options: argparse.Namespace) -> list[str]:
     if options.seeds < 1:
         raise InputError(f"--seeds {options.seeds} is not possible: at least one seed is needed")
-    if options.inputs is None:
-        kinds = [["vectors", "both"], ["vectors"], ["features"], []][2 * (not options.vectors) + (not options.features)]
-    else:
+    if options.inputs is not None:
         kinds = options.inputs.split(",")
+    elif options.vectors and options.features:
+        kinds = ["vectors", "both"]
+    else:
+        kinds = [kind for kind in ("vectors", "features") if getattr(options, kind)]
     if not kinds:
         raise InputError("the probe has nothing to read: give --features FILE.h5, --vectors V, or both")
     for kind in kinds:
@@ -153,7 +155,7 @@ def _open_sources(
     with_words, with_states = (any(KINDS[kind][which] for kind in kinds) for which in range(2))
     states = None
     if with_states:
-        states = FeatureStates(options.features, sentences=sentences, memory_limit=int(options.memory_limit * 1e9))
+        states = FeatureStates(options.features, sentences=sentences, memory_limit=options.memory_limit * 1e9)
         print(f"states {options.features}: {states.layers} layers of {states.width}", flush=True)
     words = None
     if with_words:
