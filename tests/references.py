@@ -91,3 +91,51 @@ def conlleval_f1(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str
     wanted, given = entities(gold), entities(predicted)
     right = len(wanted & given)
     return 100 * 2 * right / (len(wanted) + len(given)) if right else 0.0
+
+
+# encoder
+
+
+def layer_norm(values: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """Zero mean and unit variance over the one axis, then scaled and shifted."""
+    return weight * (values - values.mean()) / np.sqrt(values.var() + 1e-5) + bias
+
+
+def encode_one(
+    vectors: np.ndarray,
+    weights: dict[str, np.ndarray],
+    *,
+    layers: int,
+    cell_clip: float,
+    projection_clip: float,
+    masks: Sequence[np.ndarray] | None = None,
+) -> list[np.ndarray]:
+    """The layer states, each [T, P], that one direction makes of the words x_1 … x_T, by the equations of the paper.
+
+    `weights` has the parameter names of `DirectionalEncoder`; `masks` [P], one a layer, are already divided by the
+    keep probability. The state before the first word is zero.
+    """
+
+    def sigmoid(values: np.ndarray) -> np.ndarray:
+        return 1 / (1 + np.exp(-values))
+
+    projected = [weights["input_projection.weight"] @ x + weights["input_projection.bias"] for x in vectors]
+    inputs = [layer_norm(a, weights["input_norm.weight"], weights["input_norm.bias"]) for a in projected]
+    states = [np.array(inputs)]
+    for layer in range(layers):
+        own = {name.removeprefix(f"layers.{layer}."): value for name, value in weights.items()}
+        size = own["projection_weight"].shape[1]
+        h, c = np.zeros(len(own["projection_weight"])), np.zeros(size)
+        outputs = []
+        for a in inputs:
+            gates = own["input_weight"] @ a + own["hidden_weight"] @ h + own["bias"]
+            i, f, g, o = gates[:size], gates[size : 2 * size], gates[2 * size : 3 * size], gates[3 * size :]
+            c = np.clip(sigmoid(i) * np.tanh(g) + sigmoid(f) * c, -cell_clip, cell_clip)
+            u = np.clip(own["projection_weight"] @ (sigmoid(o) * np.tanh(c)), -projection_clip, projection_clip)
+            h = layer_norm(u, own["norm.weight"], own["norm.bias"])
+            if masks is not None:
+                h = h * masks[layer]
+            outputs.append(h + a if layer > 0 else h)
+        states.append(np.array(outputs))
+        inputs = outputs
+    return states

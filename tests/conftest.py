@@ -1,0 +1,55 @@
+"""Which data and settings do tests of several rooms share?"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # for tensors as small as these, threads only wait for each other
+
+from elmoc.corpus import Corpus
+from elmoc.model_directory import write_model_directory
+from elmoc.word_vectors import RandomVectors
+from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
+
+
+@pytest.fixture(scope="session")
+def tiny_corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """22 word types, three training shards and one held-out shard; never written to by a test.
+
+    Tables: `raw` (E = 8), `half` (the same in float16), `other` (E = 6), `gaps` (`raw` without w3 and w4).
+    """
+    corpus = write_corpus(
+        tmp_path_factory.mktemp("tiny") / "corpus",
+        [learnable_sentences(count, seed) for seed, count in enumerate((150, 40, 90))],
+        [learnable_sentences(40, 3)],
+    )
+    vectors = RandomVectors(seed=5, size=8)
+    add_table(corpus, "raw", vectors)
+    add_table(corpus, "half", vectors, dtype="float16")
+    add_table(corpus, "other", RandomVectors(seed=6, size=6))
+    add_table(corpus, "gaps", vectors, zero=["w3", "w4"])
+    return corpus
+
+
+@pytest.fixture
+def model_path(tmp_path: Path) -> Path:
+    """A model directory with random weights, of two directions."""
+    write_model_directory(tmp_path / "model", tiny_model())
+    return tmp_path / "model"
+
+
+@pytest.fixture
+def error_line(capsys: pytest.CaptureFixture[str]) -> Callable[[int], str]:
+    """Given the exit status of a command that has to fail: the one line that it has printed as its error."""
+
+    def read(status: int) -> str:
+        lines = [line for line in capsys.readouterr().err.splitlines() if "it/s" not in line and "words/s" not in line]
+        errors = [line for line in lines if line.startswith("error: ")]
+        assert status == 1
+        assert len(errors) == 1, lines
+        assert not any("Traceback" in line for line in lines), lines
+        return errors[0]
+
+    return read

@@ -1,0 +1,91 @@
+"""What tiny corpora, vector tables and models do the tests build?"""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from elmoc.corpus import BEGIN, END, ID_DTYPE, Corpus, Shard, finish_corpus, save_array
+from elmoc.encoder import DIRECTIONS, Encoder, EncoderConfig
+from elmoc.heads import ContinuousHeads
+from elmoc.model_directory import ModelDirectory, VectorSource
+from elmoc.vector_recipe import VectorRecipe, boundary_vectors
+from elmoc.vector_table import write_vector_table
+from elmoc.word_vectors import RandomVectors, WordVectors
+
+Sentences = list[list[str]]
+
+
+def learnable_sentences(count: int, seed: int) -> Sentences:
+    """Sentences in which every word but the first follows from the one before it, and its predecessor from it."""
+    generator = random.Random(seed)
+    return [
+        [f"w{(first + step) % 20}" for step in range(generator.randint(3, 9))]
+        for first in (generator.randrange(20) for _ in range(count))
+    ]
+
+
+def write_corpus(path: Path, train: Sequence[Sentences], held_out: Sequence[Sentences]) -> Corpus:
+    """A corpus directory with a shard for each list of sentences, each of one document."""
+    streams = {
+        split: [[word for sentence in shard for word in (BEGIN, *sentence, END)] for shard in shards]
+        for split, shards in (("train", train), ("held_out", held_out))
+    }
+    counts = Counter(word for stream in streams["train"] for word in stream)
+    counts.update(dict.fromkeys((word for stream in streams["held_out"] for word in stream), 0))
+    lexicon = sorted(counts, key=lambda word: (-counts[word], word))
+    ids = {word: row for row, word in enumerate(lexicon)}
+    (path / "shards").mkdir(parents=True)
+    shards: dict[str, list[Shard]] = {"train": [], "held_out": []}
+    for split, contents in streams.items():
+        for number, stream in enumerate(contents):
+            file = f"shards/{split}-{number}.bin"
+            np.array([ids[word] for word in stream], dtype=ID_DTYPE).tofile(path / file)
+            save_array((path / file).with_suffix(".documents.npy"), np.zeros(1, dtype=np.int64))
+            shards[split].append(Shard(file, len(stream), stream.count(BEGIN), 1))
+    finish_corpus(
+        path,
+        lexicon=lexicon,
+        counts=np.array([counts[word] for word in lexicon]),
+        train=shards["train"],
+        held_out=shards["held_out"],
+        sources=["tests"],
+        settings={},
+    )
+    return Corpus(path)
+
+
+def add_table(
+    corpus: Corpus, name: str, vectors: WordVectors, *, dtype: str = "float32", zero: Sequence[str] = ()
+) -> np.ndarray:
+    """A vector table of the corpus; the words `zero` have no vector. Returns its rows."""
+    recipe = VectorRecipe(boundary=boundary_vectors(vectors, mean_norm=2.0))
+    rows = recipe.lookup(corpus.lexicon, vectors).astype(dtype)
+    rows[[corpus.ids[word] for word in zero]] = 0
+    write_vector_table(corpus, name, rows=rows, vectors=vectors, recipe=recipe, post_processing="none")
+    return rows
+
+
+def tiny_model(*, directions: tuple[str, ...] = DIRECTIONS, vectors: WordVectors | None = None) -> ModelDirectory:
+    """A model with random weights throughout (norms and biases, too); it reads `random:3:6` unless told otherwise."""
+    vectors = vectors or RandomVectors(seed=3, size=6)
+    config = EncoderConfig(word_vector_size=vectors.size, projection_size=5, cell_size=7, layers=2)
+    source = VectorSource(vectors.origin, vectors.fingerprint, vectors.size, "none")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(11)
+        encoder = Encoder(config, directions=directions)
+        heads = ContinuousHeads(directions=directions, projection_size=5, target_size=vectors.size)
+        with torch.no_grad():
+            for parameter in encoder.parameters():
+                parameter.add_(0.3 * torch.randn_like(parameter))
+    return ModelDirectory(
+        encoder=encoder,
+        heads=heads,
+        recipe=VectorRecipe(boundary=boundary_vectors(vectors, mean_norm=2.0)),
+        word_vectors=source,
+        targets=source,
+        training={"updates": 0},
+    )
