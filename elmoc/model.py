@@ -1,6 +1,7 @@
 """How do sentences become layer states?"""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -167,10 +168,11 @@ def length_bucketed(lengths: Sequence[int], batch_words: int, batch_size: int) -
 
 def checked_device(device: str) -> torch.device:
     """The torch device of that name; an unknown or absent one is an `InputError`."""
-    try:
+    checked = None
+    with suppress(RuntimeError):  # the name is none that PyTorch knows
         checked = torch.device(device)
-    except RuntimeError:
-        raise InputError(f"{device!r} is no device: use cpu, cuda or cuda:N") from None
+    if checked is None or checked.type not in ("cpu", "cuda"):
+        raise InputError(f"{device!r} is no device: use cpu, cuda or cuda:N")
     if checked.type == "cuda" and (checked.index or 0) >= torch.cuda.device_count():
         raise InputError(f"{device} is not there: PyTorch sees {torch.cuda.device_count()} CUDA devices")
     return checked

@@ -110,6 +110,7 @@ def read_model_directory(path: Path | str) -> ModelDirectory:
             raise InputError(f"{path / 'config.json'}: unknown directions {list(directions)}")
         word_vectors = VectorSource(**config["word_vectors"])
         targets = VectorSource(**config["targets"])
+        training = config["training"]
     except (KeyError, TypeError) as error:
         raise InputError(f"{path / 'config.json'} lacks or misspells a setting ({error})") from None
     tensors = _read_tensors(path / "model.safetensors")
@@ -132,7 +133,7 @@ def read_model_directory(path: Path | str) -> ModelDirectory:
         recipe=VectorRecipe(**recipe),
         word_vectors=word_vectors,
         targets=targets,
-        training=config["training"],
+        training=training,
         path=path,
     )
 
