@@ -7,7 +7,7 @@ import torch
 from elmoc.files import human_bytes
 from pretrain.setup import Assembly
 from pretrain.side_by_side import DirectionRunner
-from pretrain.train import train_step
+from pretrain.step import train_step
 from pretrain.train_state import new_state, parameters_of
 from pretrain.vector_streaming import gather
 from pretrain.windows import Position, training_windows

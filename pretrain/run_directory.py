@@ -11,6 +11,7 @@ log.txt           what the run printed
 import json
 import os
 import pickle
+import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -60,10 +61,16 @@ class RunDirectory:
         ]
         if differing:
             raise InputError(f"{self.path} was started with other settings: {', '.join(differing)}")
-        for partial in self.checkpoints.glob(".*.partial"):
-            partial.unlink()
+        self._remove_leftovers()
         found = self.checkpoint_paths()
         return read_checkpoint(found[-1]) if found else None
+
+    def _remove_leftovers(self) -> None:
+        """Remove what a killed process had not finished writing."""
+        for partial in self.checkpoints.glob(".*.partial"):
+            partial.unlink()
+        for unfinished in self.path.glob(f".{self.model.name}.*"):
+            shutil.rmtree(unfinished)
 
     def checkpoint_paths(self) -> list[Path]:
         """The checkpoints, oldest first."""

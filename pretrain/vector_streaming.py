@@ -6,7 +6,7 @@ buffers that are pinned where the device is a GPU. Inputs, targets and both dire
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -73,12 +73,12 @@ def gather(
 
 def stream_batches(
     windows: Iterator[Window], inputs: VectorTable, targets: VectorTable, *, pin: bool, ahead: int = 4
-) -> Iterator[Batch]:
+) -> Generator[Batch, None, None]:
     """Batches of `windows`, gathered up to `ahead` windows ahead of time."""
     return prefetched((gather(window.ids, inputs, targets, window.next, pin) for window in windows), ahead)
 
 
-def prefetched(items: Iterator[Item], ahead: int) -> Iterator[Item]:
+def prefetched(items: Iterator[Item], ahead: int) -> Generator[Item, None, None]:
     """The same items, made by a background thread up to `ahead` of them ahead of time.
 
     An exception in the thread is raised here. Closing the generator ends the thread.

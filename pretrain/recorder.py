@@ -1,0 +1,88 @@
+"""What does a run leave behind while it goes on: log lines, evaluations, the exported model, checkpoints?"""
+
+import time
+from typing import Any
+
+from tqdm import tqdm
+
+from elmoc.model_directory import write_model_directory
+from pretrain.clock import Clock
+from pretrain.evaluation import evaluate, evaluation_line
+from pretrain.retrieval import Evaluator
+from pretrain.run_directory import MetricsLog, RunDirectory
+from pretrain.setup import Assembly
+from pretrain.step import DirectionStep, summary
+from pretrain.train_state import TrainState
+
+
+class Recorder:
+    """Writes a run's figures, model and checkpoints.
+
+    Args:
+        assembly, state, clock: of the run.
+        run: its directory.
+        metrics_bytes: bytes of its `metrics.jsonl` that belong to `state`.
+    """
+
+    def __init__(
+        self, *, assembly: Assembly, state: TrainState, run: RunDirectory, clock: Clock, metrics_bytes: int
+    ) -> None:
+        self._assembly = assembly
+        self._state = state
+        self._run = run
+        self._clock = clock
+        self._log = MetricsLog(run, metrics_bytes)
+        self._evaluator = Evaluator(
+            assembly.corpus, assembly.targets, assembly.config.evaluation.candidates, assembly.device
+        )
+        self._steps: list[dict[str, DirectionStep]] = []
+        self._standing: dict[str, float] = {}
+
+    def add(self, steps: dict[str, DirectionStep], rate: float, progress: tqdm) -> None:
+        """Take note of an update; every so many of them become a line of the log."""
+        state, config = self._state, self._assembly.config.log
+        self._steps.append(steps)
+        if state.update % config.every_updates and state.update != state.updates:
+            return
+        values = summary(self._steps)
+        speed = self._clock.speed(self._assembly.words_per_update)
+        more = {"learning_rate": rate, "words_per_second": speed, "masked_targets": state.masked}
+        self._log.write("train", state.update, state.words, values | more)
+        self._steps.clear()
+        self._standing["loss"] = values["loss"]
+        progress.set_postfix_str(", ".join(f"{name} {value:.4f}" for name, value in self._standing.items()))
+
+    def evaluate(self) -> None:
+        """Evaluate; when it is the best so far, export the model and save a checkpoint."""
+        started = time.monotonic()
+        state = self._state
+        values = evaluate(self._assembly, state, self._evaluator)
+        self._clock.evaluated(time.monotonic() - started)
+        self._log.write("evaluation", state.update, state.words, values)
+        self._standing["held-out cosine"] = values["cosine"]
+        tqdm.write(evaluation_line(state, values))
+        if values["cosine"] > state.best_cosine:
+            state.best_cosine, state.best_update = values["cosine"], state.update
+            training: dict[str, Any] = {
+                "corpus": str(self._assembly.corpus.path),
+                "words": state.words,
+                "updates": state.update,
+                "held_out": {name: round(value, 5) for name, value in values.items()},
+            }
+            write_model_directory(self._run.model, self._assembly.model_directory(training))
+            self.save()
+
+    def save(self) -> None:
+        """Write a checkpoint of the state as it is now."""
+        self._state.seconds = self._clock.seconds()
+        self._run.save(
+            self._state.update,
+            self._state.to_dict(self._log.size()),
+            keep=self._assembly.config.log.keep,
+            best=self._state.best_update,
+        )
+        self._clock.saved()
+
+    def close(self) -> None:
+        """Close the log."""
+        self._log.close()
