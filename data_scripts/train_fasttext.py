@@ -1,10 +1,16 @@
 """How are fastText word vectors trained on the training shards of a corpus?
 
 Skip-gram with subwords of 3 to 6 characters. Buckets (rows for the hashed subwords) and epochs follow the size of the
-corpus: too few buckets on a small text diverge, while two million make a file of 2.4 GB whatever the text.
+corpus: two million buckets make a file of 2.4 GB whatever the text.
+
+fastText gives random values to the first `threads / 10` of its rows only, and leaves the others as it finds the memory:
+zeros or, in a small model, leftovers that make it diverge or differ from run to run. Here they are always zeros, so a
+string made of subwords that training never saw has the zero vector.
 """
 
 import argparse
+import contextlib
+import ctypes
 import math
 import sys
 import time
@@ -19,6 +25,7 @@ from elmoc.errors import InputError, run_command
 from elmoc.files import atomic_path, human_bytes, refuse_existing, require_space
 
 _BLOCK_TOKENS = 1 << 20
+_M_PERTURB = -6  # of glibc's malloc.h
 _SHORTEST_SUBWORD, _LONGEST_SUBWORD = 3, 6
 
 
@@ -179,7 +186,8 @@ def _train(text: Path, model: Path, settings: FastTextSettings, sender) -> None:
     import fasttext
     import numpy as np
 
-    diverged = "the vectors diverged (they are not finite): give more --buckets or a smaller --learning-rate"
+    zero_fresh_memory()
+    diverged = "the vectors diverged (they are not finite): give a smaller --learning-rate or more --buckets"
     try:
         # train_unsupervised takes every argument but this one, and reads it from here
         fasttext.FastText.unsupervised_default["seed"] = settings.seed
@@ -204,6 +212,12 @@ def _train(text: Path, model: Path, settings: FastTextSettings, sender) -> None:
         sender.send(diverged if "NaN" in str(error) else f"fastText: {error}")
     except (ValueError, MemoryError) as error:
         sender.send(f"fastText cannot be trained: {error}")
+
+
+def zero_fresh_memory() -> None:
+    """Have the C library fill all memory that this process allocates with zeros (glibc only; elsewhere nothing)."""
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).mallopt(_M_PERTURB, 0xFF)  # glibc fills with the complement
 
 
 if __name__ == "__main__":

@@ -4,9 +4,11 @@ import gzip
 import struct
 from pathlib import Path
 
+import fasttext
 import numpy as np
 import pytest
 
+from data_scripts.train_fasttext import FastTextSettings, train_fasttext
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.fasttext_file import read_header
@@ -24,15 +26,10 @@ def corpus(tmp_path: Path) -> Corpus:
 
 @pytest.fixture(scope="session")
 def fasttext_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny trained fastText model."""
-    import fasttext
-
+    """A tiny trained fastText model: three words and the end of the sentence."""
     folder = tmp_path_factory.mktemp("fasttext")
-    (folder / "text").write_text("the cat sat on the mat .\n" * 20)
-    model = fasttext.train_unsupervised(
-        str(folder / "text"), dim=4, minCount=1, bucket=200, epoch=1, thread=1, lr=1e-3, verbose=0
-    )
-    model.save_model(str(folder / "v.bin"))
+    settings = FastTextSettings(dim=4, epochs=1, buckets=20, min_count=1, workers=1, seed=0)
+    train_fasttext(write_corpus(folder / "corpus"), folder / "v.bin", settings)
     return folder / "v.bin"
 
 
@@ -41,16 +38,17 @@ def fasttext_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_header_of_a_fasttext_file(fasttext_file: Path) -> None:
     header = read_header(fasttext_file)
-    assert (header.size, header.words, header.buckets) == (4, 7, 200)
+    assert (header.size, header.words, header.buckets) == (4, 4, 20)
 
 
 def test_fasttext_vectors(fasttext_file: Path) -> None:
     vectors = FastTextVectors(fasttext_file)
-    rows = vectors.lookup(["cat", "never seen", "cat"])
+    rows = vectors.lookup(["the", "theatre", "the"])
     assert rows.shape == (3, 4)
     assert rows.dtype == np.float32
-    assert rows[:2].any(axis=1).all()
-    assert np.array_equal(rows[0], rows[2])
+    model = fasttext.load_model(str(fasttext_file))
+    assert np.array_equal(rows, [model.get_word_vector(word) for word in ("the", "theatre", "the")])
+    assert rows[0].any()
     assert vectors.fingerprint == FastTextVectors(fasttext_file).fingerprint
 
 

@@ -37,7 +37,7 @@ def test_rows_are_the_lexicon_in_order(small_corpus: Corpus, workers: str, dtype
 
 def test_fasttext_words_and_boundaries(small_corpus: Corpus, tmp_path: Path) -> None:
     binary = tmp_path / "v.bin"
-    train = [str(small_corpus.path), str(binary), "--dim", "6", "--epochs", "1", "--buckets", "2000", "--workers", "1"]
+    train = [str(small_corpus.path), str(binary), "--dim", "6", "--epochs", "1", "--buckets", "500", "--workers", "1"]
     assert train_fasttext(train) == 0
     assert main([str(small_corpus.path), str(binary), "--name", "t", "--workers", "2", "--dtype", "float32"]) == 0
     table = VectorTable(small_corpus, "t")
