@@ -1,0 +1,28 @@
+"""Is the learning curve of a run drawn, and a run without one refused?"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pretrain.plot import PANELS, main
+
+
+def test_draws_every_curve_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [name for _, curves in PANELS for name, _ in curves]
+    lines = [
+        {"kind": "evaluation", "update": update, "words": 1e6 * update}
+        | {prefix + name: 0.1 * update for name in names for prefix in ("", "constant_")}
+        for update in range(3)
+    ]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert main([str(tmp_path), str(tmp_path / "curve.png")]) == 0
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert "3 evaluations, 2.00 million words" in capsys.readouterr().out
+
+
+def test_a_run_without_evaluations_is_an_error(tmp_path: Path, error_line) -> None:
+    assert "is not a run directory" in error_line(main([str(tmp_path / "none"), str(tmp_path / "curve.png")]))
+    (tmp_path / "metrics.jsonl").write_text("")
+    assert "has no evaluation yet" in error_line(main([str(tmp_path), str(tmp_path / "curve.png")]))
+    assert not (tmp_path / "curve.png").exists()

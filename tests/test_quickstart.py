@@ -1,0 +1,39 @@
+"""Does the quickstart's script run the road from text to scores, and stop with a clear sentence where a step fails?"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from quickstart import __main__ as quickstart_script
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_quickstart_ends_with_scores_and_can_be_run_twice(tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(copy)], check=True)
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-m", "quickstart"], cwd=copy, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    left = copy / "runs/quickstart"
+    results = json.loads((left / "results.json").read_text())
+    assert results["pretraining"]["accuracy_at_10"] > results["pretraining"]["constant_accuracy_at_10"]
+    assert {probe["inputs"] for probe in results["probes"]} == {"vectors", "both"}
+    assert all(probe["mean"] > 20 for probe in results["probes"])
+    assert all((left / name).exists() for name in ("corpus/corpus.json", "run/model/config.json", "features.h5"))
+    assert (left / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_failing_step_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd) -> None:
+    monkeypatch.setattr(quickstart_script, "OUT", tmp_path / "out")
+    monkeypatch.setattr(quickstart_script, "DATA", tmp_path / "nothing")
+    assert quickstart_script.run_command(quickstart_script.quickstart) == 1
+    printed = capfd.readouterr()
+    assert "ended with status 1" in printed.err
+    assert "does not exist" in printed.err
+    assert "Traceback" not in printed.err
