@@ -48,7 +48,8 @@ def run(arguments: argparse.Namespace) -> None:
             raise InputError(f"--{option.replace('_', '-')} must be at least 1")
     refuse_existing(arguments.output)
     model = load_model(arguments.model, vectors=arguments.vectors, device=device)
-    kind = "top" if arguments.top else "average" if arguments.average else arguments.layers or "all"
+    chosen = "all" if arguments.layers is None else arguments.layers
+    kind = "top" if arguments.top else "average" if arguments.average else chosen
     dump_features(
         model,
         arguments.sentences,

@@ -6,6 +6,7 @@ layers, `(n, 2P)` for one. A dataset `sentence_to_index`, shape (1,), holds one 
 keys finds sentences and the map alone.
 """
 
+import io
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -99,14 +100,16 @@ class FeatureFile:
 class FeatureWriter:
     """Writes sentences in the order in which they are given; made by `write_features`."""
 
-    def __init__(self, file: h5py.File) -> None:
+    def __init__(self, file: h5py.File, disk: "DiskFile") -> None:
         self._file = file
+        self._disk = disk
         self._sentences: dict[str, str] = {}
         self._count = 0
 
     def add(self, line: str, states: np.ndarray) -> None:
         """Add the next sentence: its line of text and its float32 array."""
         self._file.create_dataset(str(self._count), data=states)
+        self._disk.raise_error()
         self._sentences[line.strip()] = str(self._count)
         self._count += 1
 
@@ -114,6 +117,59 @@ class FeatureWriter:
         """Write the `sentence_to_index` dataset."""
         dataset = self._file.create_dataset(MAP_KEY, (1,), dtype=h5py.string_dtype("utf-8"))
         dataset[0] = json.dumps(self._sentences, ensure_ascii=False)
+
+
+class DiskFile(io.RawIOBase):
+    """The file that HDF5 writes to. HDF5 crashes the process when a write fails (a full disk), so none ever does.
+
+    The first error is kept for `raise_error`, and what would be written after it is thrown away.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = open(path, "w+b", buffering=0)  # noqa: SIM115 (closed by close)
+        self.error: OSError | None = None
+
+    def raise_error(self) -> None:
+        """Raise what went wrong in a write, if anything did."""
+        if self.error is not None:
+            raise self.error
+
+    def write(self, data: Any) -> int:
+        """Write all of `data`."""
+        rest = memoryview(data).cast("B")
+        size = len(rest)
+        try:
+            while self.error is None and len(rest):
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            self.error = error
+        return size
+
+    def truncate(self, size: int | None = None) -> int:
+        """Set the size of the file."""
+        try:
+            if self.error is None:
+                self._file.truncate(size)
+        except OSError as error:
+            self.error = error
+        return size or 0
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill `buffer` as far as the file goes."""
+        return self._file.readinto(buffer)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place in the file."""
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        """The place in the file."""
+        return self._file.tell()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
 
 
 @contextmanager
@@ -125,10 +181,14 @@ def write_features(
     `attributes` (strings, numbers, lists of them) become attributes of the root.
     """
     refuse_existing(path)
-    with atomic_path(path) as partial, h5py.File(partial, "w") as file:
-        for name, value in attributes.items():
-            file.attrs[name] = value
-        writer = FeatureWriter(file)
-        yield writer
-        if sentence_map:
-            writer.write_map()
+    with atomic_path(path) as partial, DiskFile(partial) as disk:
+        try:
+            with h5py.File(disk, "w") as file:
+                for name, value in attributes.items():
+                    file.attrs[name] = value
+                writer = FeatureWriter(file, disk)
+                yield writer
+                if sentence_map:
+                    writer.write_map()
+        finally:
+            disk.raise_error()
