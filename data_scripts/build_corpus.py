@@ -17,8 +17,6 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from tqdm import tqdm
-
 from data_scripts.local_shards import LocalShard, piece_key, write_piece
 from data_scripts.merge_lexicons import LocalShardSource, merge_lexicons, write_shard
 from data_scripts.text_pieces import BYTES_PER_TOKEN, Piece, cut_pieces, estimate_text_bytes, find_files
@@ -26,6 +24,7 @@ from data_scripts.workers import default_workers, parallel_map
 from elmoc.corpus import ID_DTYPE, Shard, finish_corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files import require_space
+from elmoc.progress import progress_bar
 
 LARGEST_SHARD = 10_000_000
 SHARDS_AT_LEAST = 20
@@ -109,7 +108,8 @@ def build_corpus(
         sources, shards = read_pieces(pieces, corpus, work, workers=workers, shard_tokens=shard_tokens)
         started = time.perf_counter()
         lexicon = merge_lexicons(sources, work, min_count)
-        for _ in tqdm(parallel_map(write_shard, sources, workers), "writing", len(sources), unit="shard"):
+        writing = parallel_map(write_shard, sources, workers)
+        for _ in progress_bar(iterable=writing, desc="writing", total=len(sources), unit="shard"):
             pass
         print(f"lexicon merged and shards written in {time.perf_counter() - started:.1f} s")
         train = [shard for shard, source in zip(shards, sources, strict=True) if not source.held_out]
@@ -170,7 +170,9 @@ def read_pieces(
     clean(corpus, work, keep={folder.name for folder in folders})
     read = partial(write_piece, shard_tokens=shard_tokens)
     results: list[list[LocalShard]] = []
-    with tqdm(desc="reading", total=sum(piece.text_bytes for piece in pieces), unit="B", unit_scale=True) as bar:
+    with progress_bar(
+        desc="reading", total=sum(piece.text_bytes for piece in pieces), unit="B", unit_scale=True
+    ) as bar:
         for piece, result in zip(pieces, parallel_map(read, zip(pieces, folders, strict=True), workers), strict=True):
             results.append(result)
             bar.update(piece.text_bytes)

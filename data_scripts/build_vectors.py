@@ -16,12 +16,12 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
 from data_scripts.workers import default_workers, parallel_map
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files import human_bytes, require_space
+from elmoc.progress import progress_bar
 from elmoc.vector_recipe import POST_PROCESSINGS, VectorRecipe, boundary_vectors, fit_post_processing
 from elmoc.vector_table import DTYPES, write_vector_table
 from elmoc.word_vectors import WordVectors, open_word_vectors
@@ -171,7 +171,7 @@ class _Job:
         global _job
         _job = self
         started = time.perf_counter()
-        with tqdm(desc=description, total=len(self.words), unit="word", unit_scale=True) as bar:
+        with progress_bar(desc=description, total=len(self.words), unit="word", unit_scale=True) as bar:
             starts = range(0, len(self.words), _BLOCK_ROWS)
             for done in parallel_map(partial(_do_block, step), starts, workers):
                 bar.update(done)

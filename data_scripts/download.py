@@ -6,10 +6,9 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from tqdm import tqdm
-
 from elmoc.errors import InputError
 from elmoc.files import require_space
+from elmoc.progress import progress_bar
 
 _TIMEOUT_SECONDS = 60
 
@@ -36,7 +35,7 @@ def download(address: str, path: Path) -> None:
             require_space(partial, (total or have) - have)
             with (
                 open(partial, "ab" if have else "wb") as file,
-                tqdm(desc=path.name, total=total, initial=have, unit="B", unit_scale=True) as bar,
+                progress_bar(desc=path.name, total=total, initial=have, unit="B", unit_scale=True) as bar,
             ):
                 while data := response.read(1 << 20):
                     file.write(data)

@@ -15,13 +15,12 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from tqdm import tqdm
-
 from data_scripts.build_corpus import build_corpus
 from data_scripts.download import download
 from data_scripts.workers import default_workers
 from elmoc.errors import InputError, run_command
 from elmoc.files import read_json, refuse_existing, require_space, write_json
+from elmoc.progress import progress_bar
 
 HELD_OUT_CHUNK = 99
 _CHUNK = re.compile(r"(?:^|/)training-monolingual\.tokenized\.shuffled/news\.en-(\d{5})-of-00100$")
@@ -109,7 +108,7 @@ def _unpack_chunks(archive: Path, folder: Path) -> None:
         with (
             open(archive, "rb") as raw,
             tarfile.open(fileobj=raw, mode="r|*") as members,
-            tqdm(desc="unpacking", total=size, unit="B", unit_scale=True) as bar,
+            progress_bar(desc="unpacking", total=size, unit="B", unit_scale=True) as bar,
         ):
             for member in members:
                 match = _CHUNK.search(member.name)

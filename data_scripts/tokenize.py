@@ -17,12 +17,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from tqdm import tqdm
-
 from data_scripts.tokenise_text import looks_tokenised, looks_wrapped, sentence_splitter, tokenise_paragraph
 from data_scripts.workers import default_workers, parallel_map
 from elmoc.errors import InputError, run_command
 from elmoc.files import atomic_path, read_lines, refuse_existing
+from elmoc.progress import progress_bar
 
 SAMPLE_CHARACTERS = 1_000_000
 _BLOCK_CHARACTERS = 1 << 18
@@ -119,7 +118,7 @@ def read_sample(source: Path) -> list[str]:
 
 def progress(source: Path) -> Iterator[str]:
     """The lines of `source`, with a progress bar."""
-    yield from tqdm(read_lines(source), desc="tokenising", unit="line", unit_scale=True)
+    yield from progress_bar(iterable=read_lines(source), desc="tokenising", unit="line", unit_scale=True)
 
 
 _split: Callable[[str], Sequence[str]] | None = None

@@ -15,9 +15,9 @@ from allennlp_light.modules.scalar_mix import ScalarMix
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from downstream.progress import progress_bar
 from elmoc.errors import InputError
 from elmoc.feature_file import FeatureFile
+from elmoc.progress import progress_bar
 from elmoc.word_vectors import open_word_vectors
 
 KINDS = {"vectors": (True, False), "both": (True, True), "features": (False, True)}
@@ -60,7 +60,9 @@ class FeatureStates:
         self._kept: dict[tuple[str, ...], Tensor] = {}
         distinct = {sentence.words: sentence for sentence in sentences}
         free = memory_limit
-        for sentence in progress_bar(distinct.values(), desc="features", unit=" sentences", leave=False, delay=2):
+        for sentence in progress_bar(
+            iterable=distinct.values(), desc="features", unit=" sentences", leave=False, delay=2
+        ):
             states = self._read(sentence)
             free -= states.nbytes
             if free >= 0:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import torch
 
-from downstream.progress import progress_bar
 from elmoc.errors import InputError
+from elmoc.progress import progress_bar
 
 if TYPE_CHECKING:
     from downstream.task import Probe
@@ -77,7 +77,7 @@ def train_probe(
     best_epoch, best_score = 0, -math.inf
     best_weights: dict[str, torch.Tensor] = {}
     begin, training_seconds = time.perf_counter(), 0.0
-    with progress_bar(range(1, settings.epochs + 1), desc=title, unit="epoch") as progress:
+    with progress_bar(iterable=range(1, settings.epochs + 1), desc=title, unit="epoch") as progress:
         for epoch in progress:
             epoch_begin = time.perf_counter()
             probe.train()

@@ -20,10 +20,9 @@ DIRECTIONS = ("forward", "backward")
 
 
 @dataclass(frozen=True)
-class EncoderConfig:
-    """The sizes of an encoder; the defaults are the paper's."""
+class EncoderSizes:
+    """The sizes of an encoder that are chosen; the defaults are the paper's."""
 
-    word_vector_size: int = 300
     projection_size: int = 512
     cell_size: int = 4096
     layers: int = 2
@@ -34,7 +33,7 @@ class EncoderConfig:
     residual: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("word_vector_size", "projection_size", "cell_size", "layers"):
+        for name in ("projection_size", "cell_size", "layers"):
             if getattr(self, name) < 1:
                 raise InputError(f"encoder.{name} must be at least 1, not {getattr(self, name)}")
         if not 0 <= self.dropout < 1:
@@ -42,6 +41,13 @@ class EncoderConfig:
         for name in ("cell_clip", "projection_clip"):
             if getattr(self, name) < 0:
                 raise InputError(f"encoder.{name} must be 0 (no clip) or more, not {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class EncoderConfig(EncoderSizes):
+    """An encoder whole: the chosen sizes, and the width of the word vectors that it reads."""
+
+    word_vector_size: int = 300
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "EncoderConfig":

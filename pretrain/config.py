@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from elmoc.encoder import DIRECTIONS
+from elmoc.encoder import DIRECTIONS, EncoderSizes
 from elmoc.errors import InputError
 from pretrain.schedule import ScheduleConfig
 
@@ -25,20 +25,6 @@ class DataConfig:
     corpus: str = ""
     input_vectors: str = "raw"
     target_vectors: str = "raw"
-
-
-@dataclass(frozen=True)
-class SizeConfig:
-    """The encoder's sizes (see `elmoc.encoder.EncoderConfig`; the word-vector width is the table's)."""
-
-    projection_size: int = 512
-    cell_size: int = 4096
-    layers: int = 2
-    cell_clip: float = 3.0
-    projection_clip: float = 3.0
-    dropout: float = 0.1
-    layer_norm: bool = True
-    residual: bool = True
 
 
 @dataclass(frozen=True)
@@ -95,7 +81,7 @@ class RunConfig:
     """The whole run."""
 
     data: DataConfig = field(default_factory=DataConfig)
-    encoder: SizeConfig = field(default_factory=SizeConfig)
+    encoder: EncoderSizes = field(default_factory=EncoderSizes)
     train: TrainConfig = field(default_factory=TrainConfig)
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
