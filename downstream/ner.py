@@ -20,8 +20,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_se
 
 from downstream.conll import as_word, read_columns
 from downstream.inputs import ProbeInputs, Sentence, valid_mask
+from downstream.options import TrainingSettings
 from downstream.task import Probe, Task
-from downstream.training import TrainingSettings
 from downstream.viterbi import viterbi
 from elmoc.errors import InputError
 from elmoc.files import atomic_path

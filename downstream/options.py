@@ -1,10 +1,32 @@
-"""How do the hyper-parameters of a task become options of its command?"""
+"""Which hyper-parameters does every task have, and how do they become options of its command?"""
 
 import argparse
-from dataclasses import fields, replace
+import math
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
-from downstream.training import TrainingSettings
+from elmoc.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings:
+    """Hyper-parameters that every task has; a task's own settings add to them."""
+
+    learning_rate: float = field(metadata={"help": "Adam's learning rate"})
+    gradient_norm: float = field(metadata={"help": "gradients are scaled down to this global norm"})
+    batch_size: int = field(metadata={"help": "examples a batch"})
+    epochs: int = field(metadata={"help": "most epochs"})
+    patience: int = field(metadata={"help": "stop after so many epochs without a better development score"})
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if not math.isfinite(value) or value < (1 if one.type is int else 0):
+                raise InputError(
+                    f"--{one.name.replace('_', '-')} {value} is not possible: "
+                    f"{'a whole number from 1' if one.type is int else 'a number from 0'} is needed"
+                )
+
 
 Settings = TypeVar("Settings", bound=TrainingSettings)
 

@@ -10,10 +10,11 @@ import numpy as np
 import torch
 
 from downstream.inputs import KINDS, FeatureStates, InputSources, ProbeInputs, WordTable
-from downstream.options import add_settings, chosen_settings
+from downstream.options import TrainingSettings, add_settings, chosen_settings
 from downstream.results import append_result, mean_and_deviation, open_results, summary
 from downstream.task import Task
-from downstream.training import TrainingReport, TrainingSettings, predict_all, train_probe
+from downstream.training import TrainingReport, predict_all, train_probe
+from elmoc.devices import checked_device
 from elmoc.errors import InputError
 from elmoc.files import refuse_existing
 from elmoc.version import VERSION
@@ -50,7 +51,7 @@ def run_task(task: Task[Any, Any], arguments: Sequence[str]) -> None:
     options = _parse(task, arguments)
     settings = chosen_settings(options, published=task.published, small=task.small)
     kinds = _chosen_kinds(options)
-    device = _chosen_device(options.device)
+    device = checked_device(options.device)
     splits = [
         _read_split(task, name, files, options)
         for name, files in (("train", options.train), ("dev", options.dev), ("test", options.test))
@@ -122,18 +123,6 @@ def _chosen_kinds(options: argparse.Namespace) -> list[str]:
             if needed and not getattr(options, option):
                 raise InputError(f"--inputs {kind} needs --{option}")
     return list(dict.fromkeys(kinds))
-
-
-def _chosen_device(name: str) -> torch.device:
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise InputError(f"--device {name} is not a device: choose cpu, cuda or cuda:N") from None
-    if device.type not in ("cpu", "cuda"):
-        raise InputError(f"--device {name} is not supported: choose cpu, cuda or cuda:N")
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise InputError(f"--device {name}: this machine has {torch.cuda.device_count()} CUDA devices; choose another")
-    return device
 
 
 def _read_split(task: Task[Any, Any], name: str, paths: Sequence[Path], options: argparse.Namespace) -> Split:

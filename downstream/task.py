@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from downstream.inputs import ProbeInputs, Sentence
-from downstream.training import TrainingSettings
+from downstream.options import TrainingSettings
 
 Example = TypeVar("Example")
 Prediction = TypeVar("Prediction")

@@ -3,43 +3,22 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import torch
 
+from downstream.options import TrainingSettings
+from downstream.task import Probe
 from elmoc.errors import InputError
 from elmoc.progress import progress_bar
-
-if TYPE_CHECKING:
-    from downstream.task import Probe
 
 Example = TypeVar("Example")
 Prediction = TypeVar("Prediction")
 
 CHUNK = 20
 """Batches are made of sentences of like length within random chunks of so many batches."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingSettings:
-    """Hyper-parameters that every task has; a task's own settings add to them."""
-
-    learning_rate: float = field(metadata={"help": "Adam's learning rate"})
-    gradient_norm: float = field(metadata={"help": "gradients are scaled down to this global norm"})
-    batch_size: int = field(metadata={"help": "examples a batch"})
-    epochs: int = field(metadata={"help": "most epochs"})
-    patience: int = field(metadata={"help": "stop after so many epochs without a better development score"})
-
-    def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if not math.isfinite(value) or value < (1 if one.type is int else 0):
-                raise InputError(
-                    f"--{one.name.replace('_', '-')} {value} is not possible: "
-                    f"{'a whole number from 1' if one.type is int else 'a number from 0'} is needed"
-                )
 
 
 @dataclass(frozen=True)
@@ -56,7 +35,7 @@ class TrainingReport:
 
 
 def train_probe(
-    probe: "Probe[Example, Prediction]",
+    probe: Probe[Example, Prediction],
     *,
     train: Sequence[Example],
     lengths: Sequence[int],
@@ -111,7 +90,7 @@ def train_probe(
 
 
 def predict_all(
-    probe: "Probe[Example, Prediction]", examples: Sequence[Example], *, lengths: Sequence[int], batch_size: int
+    probe: Probe[Example, Prediction], examples: Sequence[Example], *, lengths: Sequence[int], batch_size: int
 ) -> list[Prediction]:
     """The predictions of `probe` (without dropout) for all `examples`, in their order."""
     probe.eval()

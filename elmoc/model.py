@@ -1,7 +1,6 @@
 """How do sentences become layer states?"""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ import torch
 from torch import Tensor
 
 from elmoc.corpus import BEGIN, END
+from elmoc.devices import checked_device
 from elmoc.encoder import Encoder
 from elmoc.errors import InputError
 from elmoc.files import fingerprint
@@ -164,15 +164,3 @@ def length_bucketed(lengths: Sequence[int], batch_words: int, batch_size: int) -
         batch.append(index)
     if batch:
         yield batch
-
-
-def checked_device(device: str) -> torch.device:
-    """The torch device of that name; an unknown or absent one is an `InputError`."""
-    checked = None
-    with suppress(RuntimeError):  # the name is none that PyTorch knows
-        checked = torch.device(device)
-    if checked is None or checked.type not in ("cpu", "cuda"):
-        raise InputError(f"{device!r} is no device: use cpu, cuda or cuda:N")
-    if checked.type == "cuda" and (checked.index or 0) >= torch.cuda.device_count():
-        raise InputError(f"{device} is not there: PyTorch sees {torch.cuda.device_count()} CUDA devices")
-    return checked

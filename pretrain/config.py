@@ -4,6 +4,7 @@ Each part of the code owns the dataclass of its settings where that part is; `Ru
 overridden by the TOML file, and that by `--set section.key=value`. Unknown keys and impossible values are errors.
 """
 
+import math
 import tomllib
 import typing
 from collections.abc import Mapping, Sequence
@@ -187,6 +188,8 @@ def _build(cls: Any, values: Any, where: str, prefix: str) -> Any:
             built[name] = tuple(value)
         elif kind is float and isinstance(value, int) and not isinstance(value, bool):
             built[name] = float(value)
+        elif kind is float and isinstance(value, float) and not math.isfinite(value):
+            raise InputError(f"{where}: {key} must be a finite number, not {value!r}")
         elif type(value) is not kind:
             raise InputError(f"{where}: {key} must be of type {kind.__name__}, not {value!r}")
         else:

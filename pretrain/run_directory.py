@@ -9,6 +9,7 @@ log.txt           what the run printed
 """
 
 import json
+import math
 import os
 import pickle
 import shutil
@@ -116,8 +117,9 @@ class MetricsLog:
         self._tensorboard = SummaryWriter(str(run.path / "tensorboard"))
 
     def write(self, kind: str, update: int, words: int, values: dict[str, float]) -> None:
-        """One line: what kind it is, where the run stands, and the figures."""
-        line = json.dumps({"kind": kind, "update": update, "words": words, **values}) + "\n"
+        """One line: what kind it is, where the run stands, and the figures (null for one that is not finite)."""
+        figures = {name: value if math.isfinite(value) else None for name, value in values.items()}
+        line = json.dumps({"kind": kind, "update": update, "words": words, **figures}) + "\n"
         self._file.write(line.encode())
         self._file.flush()
         if self._tensorboard is not None:

@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass
 import torch
 
 from elmoc.corpus import Corpus
+from elmoc.devices import checked_device
 from elmoc.encoder import Encoder, EncoderConfig
 from elmoc.errors import InputError
 from elmoc.heads import ContinuousHeads
-from elmoc.model import checked_device
 from elmoc.model_directory import ModelDirectory, VectorSource, read_model_directory
 from elmoc.vector_table import VectorTable
 from pretrain.config import RunConfig

@@ -7,9 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from downstream.options import TrainingSettings
 from downstream.results import mean_and_deviation, summary
 from downstream.task import Probe
-from downstream.training import TrainingReport, TrainingSettings, length_batches, predict_all, train_probe
+from downstream.training import TrainingReport, length_batches, predict_all, train_probe
 from elmoc.errors import InputError
 
 

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from elmoc import load_model
+from elmoc.devices import checked_device
 from elmoc.errors import InputError
-from elmoc.model import checked_device, length_bucketed
+from elmoc.model import length_bucketed
 from elmoc.word_vectors import RandomVectors
 from tests.references import encode_one
 from tests.tiny import tiny_model

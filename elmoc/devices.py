@@ -1,0 +1,19 @@
+"""Which device does this name mean, and is it there?"""
+
+from contextlib import suppress
+
+import torch
+
+from elmoc.errors import InputError
+
+
+def checked_device(device: str) -> torch.device:
+    """The torch device of that name; an unknown or absent one is an `InputError`."""
+    checked = None
+    with suppress(RuntimeError):  # the name is none that PyTorch knows
+        checked = torch.device(device)
+    if checked is None or checked.type not in ("cpu", "cuda"):
+        raise InputError(f"{device!r} is no device: use cpu, cuda or cuda:N")
+    if checked.type == "cuda" and (checked.index or 0) >= torch.cuda.device_count():
+        raise InputError(f"{device} is not there: PyTorch sees {torch.cuda.device_count()} CUDA devices")
+    return checked
