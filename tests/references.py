@@ -139,3 +139,60 @@ def encode_one(
         states.append(np.array(outputs))
         inputs = outputs
     return states
+
+
+# pretraining
+
+
+def plain_windows(
+    sentences: Sequence[Sequence[int]], order: Sequence[int], *, streams: int, window: int, backward: bool
+) -> list[list[list[int]]]:
+    """The windows of one shard, each `streams` rows of `window` + 1 ids, with its sentences in the given order."""
+    tokens = [token for number in order for token in sentences[number]]
+    if backward:
+        tokens.reverse()
+    length = len(tokens) // streams
+    rows = [tokens[number * length : (number + 1) * length] for number in range(streams)]
+    windows = []
+    start = 0
+    while start + window + 1 <= length:
+        windows.append([row[start : start + window + 1] for row in rows])
+        start += window
+    return windows
+
+
+class PlainCosineLoss(NamedTuple):
+    """A loss, what it was taken over, and its gradient with respect to the predictions."""
+
+    loss: float
+    counted: int
+    masked: int
+    gradient: np.ndarray
+
+
+def cosine_loss(predictions: np.ndarray, targets: np.ndarray) -> PlainCosineLoss:
+    """The mean of 1 − cos over the rows [N, E] whose target is not zero."""
+    loss, counted, gradient = 0.0, 0, np.zeros_like(predictions)
+    for row, (prediction, target) in enumerate(zip(predictions, targets, strict=True)):
+        if not target.any():
+            continue
+        norm, direction = np.linalg.norm(prediction), target / np.linalg.norm(target)
+        cosine = prediction @ direction / norm
+        loss += 1 - cosine
+        gradient[row] = -(direction - cosine * prediction / norm) / norm
+        counted += 1
+    return PlainCosineLoss(loss / max(counted, 1), counted, len(targets) - counted, gradient / max(counted, 1))
+
+
+def rank_of(prediction: np.ndarray, rows: np.ndarray, target: int, candidates: int) -> int:
+    """The rank of `target` by cosine among the first `candidates` rows that are not zero; 0 if it is not there.
+
+    Of rows with the same cosine the target is the last.
+    """
+
+    def cosine(row: np.ndarray) -> float:
+        return float(prediction @ row / np.linalg.norm(row))
+
+    if target >= candidates or not rows[target].any():
+        return 0
+    return sum(cosine(row) >= cosine(rows[target]) for row in rows[:candidates] if row.any())

@@ -1,0 +1,86 @@
+"""How do the tests start tiny runs, and look at what they leave?"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from elmoc.corpus import Corpus
+from pretrain.__main__ import main
+from pretrain.run_directory import RunDirectory, read_checkpoint
+
+TINY = {
+    "encoder.projection_size": 8,
+    "encoder.cell_size": 12,
+    "train.streams": 4,
+    "train.window": 5,
+    "train.updates": 12,
+    "train.device": "cpu",
+    "schedule.base": 0.01,
+    "evaluation.words": 100,
+    "evaluation.candidates": 20,
+    "log.every_updates": 4,
+}
+
+
+class TinyRuns:
+    """Starts runs on the tiny corpus, each in a directory of its own under `folder`."""
+
+    def __init__(self, folder: Path, corpus: Path) -> None:
+        self.folder = folder
+        self.config = folder / "empty.toml"
+        self.config.write_text("")
+        self.corpus = corpus
+
+    def arguments(self, name: str, *options: str, **settings: Any) -> list[str]:
+        """The command line of a run; `train__seed=2` stands for `--set train.seed=2`."""
+        values = TINY | {"data.corpus": str(self.corpus)}
+        values |= {key.replace("__", "."): value for key, value in settings.items()}
+        sets = [f"--set={key}={json.dumps(value)}" for key, value in values.items()]
+        return [str(self.config), str(self.folder / name), *sets, *options]
+
+    def status(self, name: str, *options: str, **settings: Any) -> int:
+        """Run the command; its exit status."""
+        return main(self.arguments(name, *options, **settings))
+
+    def run(self, name: str, *options: str, **settings: Any) -> RunDirectory:
+        """Run the command, which has to succeed; its run directory."""
+        assert self.status(name, *options, **settings) == 0
+        return RunDirectory(self.folder / name)
+
+
+@pytest.fixture
+def runs(tmp_path: Path, tiny_corpus: Corpus) -> TinyRuns:
+    return TinyRuns(tmp_path, tiny_corpus.path)
+
+
+@pytest.fixture
+def restore_threads() -> Iterator[None]:
+    """For tests of runs that set `train.threads`."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def last_checkpoint(run: RunDirectory) -> dict[str, Any]:
+    return read_checkpoint(run.checkpoint_paths()[-1])
+
+
+def assert_same(one: Any, other: Any, where: str = "", but: tuple[str, ...] = ()) -> None:
+    """Nested dictionaries and lists of tensors and plain values are equal, bit for bit; keys `but` are passed over."""
+    assert type(one) is type(other), where
+    if isinstance(one, dict):
+        assert one.keys() == other.keys(), where
+        for key in one.keys() - set(but):
+            assert_same(one[key], other[key], f"{where}.{key}", but)
+    elif isinstance(one, list | tuple):
+        assert len(one) == len(other), where
+        for index, (left, right) in enumerate(zip(one, other, strict=True)):
+            assert_same(left, right, f"{where}[{index}]", but)
+    elif isinstance(one, torch.Tensor):
+        assert torch.equal(one, other), where
+    else:
+        assert one == other, where

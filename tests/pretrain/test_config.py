@@ -1,0 +1,143 @@
+"""Is a config read strictly, and does every error name the key?"""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+import pretrain
+from elmoc.errors import InputError
+from pretrain.config import RunConfig, config_from_dict, config_to_dict, load_config
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "run.toml"
+    path.write_text('[data]\ncorpus = "somewhere"\n[train]\nstreams = 64\nepochs = 3\n')
+    return path
+
+
+def test_defaults_then_file_then_command_line(config: Path) -> None:
+    loaded = load_config(config, ["train.streams=32", "data.corpus=else/where", 'train.directions=["backward"]'])
+    assert (loaded.train.streams, loaded.train.epochs, loaded.train.window) == (32, 3.0, 20)
+    assert isinstance(loaded.train.epochs, float)
+    assert loaded.data.corpus == "else/where", "a string need not be quoted"
+    assert loaded.train.directions == ("backward",)
+    assert load_config(config, ["data.corpus='a = b'"]).data.corpus == "a = b"
+    assert load_config(config).train.streams == 64
+
+
+def test_an_empty_file_is_the_paper() -> None:
+    default = RunConfig().check()
+    assert (default.encoder.projection_size, default.encoder.cell_size, default.encoder.layers) == (512, 4096, 2)
+    assert (default.train.streams, default.train.window, default.train.epochs) == (768, 20, 10.0)
+    assert (default.optimiser.epsilon, default.optimiser.gradient_norm, default.schedule.base) == (1e-6, 1.0, 1e-4)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(Path(pretrain.__file__).parent.glob("configs/*.toml")), ids=lambda path: path.name
+)
+def test_the_configs_of_the_project_load(path: Path) -> None:
+    assert load_config(path).train.streams > 0
+
+
+def test_the_resolved_config_can_be_read_again(config: Path) -> None:
+    loaded = load_config(config, ["schedule.base=0.002", "train.carry_state=false"])
+    saved = json.loads(json.dumps(config_to_dict(loaded)))
+    assert config_from_dict(saved, "saved") == loaded
+    assert saved.keys() == asdict(loaded).keys()
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "train.strems=3",
+        "encoder.attention=true",
+        "modle.size=3",
+        "train.streams=2.5",
+        "train.streams='4'",
+        "train.streams=true",
+        "train.epochs=true",
+        "train.epochs=many",
+        "train.carry_state=1",
+        "train.directions=forward",
+        "train.directions=[1]",
+        "data.corpus=3",
+        "train.streams=0",
+        "train.window=-1",
+        "train.updates=-1",
+        "train.threads=-1",
+        "train.seed=-1",
+        "train.epochs=0",
+        "train.epochs=nan",
+        "train.epochs=inf",
+        "train.precision=fp8",
+        "train.directions=[]",
+        'train.directions=["backward", "forward"]',
+        'train.directions=["forward", "forward"]',
+        'train.directions=["sideways"]',
+        "evaluation.every_updates=-1",
+        "evaluation.words=0",
+        "evaluation.candidates=0",
+        "log.every_updates=0",
+        "log.checkpoint_updates=-1",
+        "log.checkpoint_minutes=0",
+        "log.keep=0",
+        "optimiser.beta1=1.0",
+        "optimiser.beta2=-0.1",
+        "optimiser.epsilon=0",
+        "optimiser.gradient_norm=0",
+        "schedule.base=0",
+        "schedule.base=nan",
+        "schedule.base=inf",
+        "schedule.streams_per_worker=0",
+        "schedule.warmup_updates=0",
+        "schedule.warmup_fraction=0",
+        "schedule.decay_end=0.3",
+        "schedule.decay_start=-1",
+        "schedule.minimum=1.5",
+        "schedule.linear_warmup_updates=-1",
+        "schedule.linear_cooldown=2",
+        "encoder.cell_clip=nan",
+    ],
+)
+def test_an_impossible_value_is_named(config: Path, override: str) -> None:
+    key = override.split("=")[0]
+    named = key if not key.startswith("modle") else "unknown key modle"
+    with pytest.raises(InputError, match=named.replace(".", r"\.")):
+        load_config(config, [override])
+
+
+@pytest.mark.parametrize("override", ["train.streams", "streams=3", "=3", ""])
+def test_an_override_without_section_key_and_value(config: Path, override: str) -> None:
+    with pytest.raises(InputError, match=r"--set takes section\.key=value"):
+        load_config(config, [override])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"[train\nstreams = 3", "is not valid TOML"),
+        (b"[train]\nstreams = 3\nstreams = 4", "is not valid TOML"),
+        (b"[train]\nprecision = '\xff'", "is not valid TOML"),
+        (b"train = 3", "train must be a section"),
+        (b"streams = 3", "unknown key streams"),
+    ],
+    ids=["broken", "twice", "latin-1", "no section", "outside a section"],
+)
+def test_a_file_that_is_no_config(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "bad.toml").write_bytes(content)
+    with pytest.raises(InputError, match=rf"bad\.toml.*{message}"):
+        load_config(tmp_path / "bad.toml")
+
+
+def test_a_section_that_is_none_cannot_be_overridden(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("train = 3")
+    with pytest.raises(InputError, match="train must be a section"):
+        load_config(tmp_path / "bad.toml", ["train.streams=3"])
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none\.toml does not exist"):
+        load_config(tmp_path / "none.toml")

@@ -1,0 +1,69 @@
+"""Is the learning rate the formula's?"""
+
+from itertools import pairwise
+
+import pytest
+
+from pretrain.schedule import ScheduleConfig, learning_rate
+
+UPDATES = 1000
+
+
+def formula(t: int, n: float, base: float = 1e-4) -> float:
+    """Chen et al. 2018, as the project's design writes it, with u = 1000."""
+    s, e, warmup = 0.4 * UPDATES, 2.0 * UPDATES, min(10_000, 0.1 * UPDATES)
+    return base * max(0.5, min(1 + t * (n - 1) / warmup, n, n * (2 * n) ** ((s - t) / (e - s))))
+
+
+@pytest.mark.parametrize(("streams", "n"), [(128, 1), (768, 6), (3072, 24), (192, 1.5)])
+def test_the_published_schedule(streams: int, n: float) -> None:
+    config = ScheduleConfig()
+    for update in range(0, UPDATES, 7):
+        rate = learning_rate(config, update=update, updates=UPDATES, streams=streams)
+        assert rate == pytest.approx(formula(update, n), rel=1e-12)
+
+
+def test_the_shape_by_hand() -> None:
+    rates = [learning_rate(ScheduleConfig(), update=t, updates=UPDATES, streams=768) for t in range(UPDATES + 1)]
+    assert rates[0] == pytest.approx(1e-4)
+    assert rates[50] == pytest.approx(3.5e-4)  # halfway from 1 to 6
+    assert rates[100] == rates[250] == rates[400] == pytest.approx(6e-4)
+    assert rates[1000] == pytest.approx(6e-4 * 12 ** (-600 / 1600))
+    assert all(later < earlier for earlier, later in pairwise(rates[400:]))
+
+
+@pytest.mark.parametrize("streams", [1, 8, 127])
+def test_few_streams_are_as_one_workers(streams: int) -> None:
+    for update in range(0, UPDATES, 50):
+        few = learning_rate(ScheduleConfig(), update=update, updates=UPDATES, streams=streams)
+        assert few == pytest.approx(formula(update, 1))
+
+
+def test_it_never_falls_under_half_the_base() -> None:
+    config = ScheduleConfig(decay_start=0.1, decay_end=0.2)
+    rates = [learning_rate(config, update=t, updates=UPDATES, streams=768) for t in range(UPDATES)]
+    assert min(rates) == rates[-1] == 0.5e-4
+    free = ScheduleConfig(decay_start=0.1, decay_end=0.2, minimum=0.0)
+    assert learning_rate(free, update=999, updates=UPDATES, streams=768) < 1e-9
+
+
+def test_warm_up_takes_the_smaller_of_updates_and_fraction() -> None:
+    def rate(update: int, updates: int, **settings: float) -> float:
+        return learning_rate(ScheduleConfig(**settings), update=update, updates=updates, streams=256)
+
+    assert rate(5_000, 1_000_000) == pytest.approx(1.5e-4)  # 10,000 updates
+    assert rate(5_000, 1_000_000, warmup_updates=5_000) == pytest.approx(2e-4)
+    assert rate(5, 100) == pytest.approx(1.5e-4)  # a tenth of 100
+    assert rate(5, 100, warmup_fraction=0.05) == pytest.approx(2e-4)
+
+
+def test_linear_ends() -> None:
+    config = ScheduleConfig(linear_warmup_updates=10, linear_cooldown=0.2)
+    plain = ScheduleConfig()
+
+    def ratio(update: int) -> float:
+        rates = [learning_rate(c, update=update, updates=UPDATES, streams=768) for c in (config, plain)]
+        return rates[0] / rates[1]
+
+    assert [ratio(update) for update in (0, 4, 9, 10, 799, 800)] == pytest.approx([0.1, 0.5, 1, 1, 1, 1])
+    assert [ratio(update) for update in (900, 999, 1000)] == pytest.approx([0.5, 0.005, 0])
