@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from elmoc.errors import InputError
-from elmoc.files import atomic_path, read_json, write_json
+from elmoc.files import atomic_path, read_json, require_space, write_json
 from pretrain.config import RunConfig, config_from_dict, config_to_dict
 
 FREE_TO_CHANGE = {"train.device", "train.threads"} | {
@@ -38,10 +38,16 @@ class RunDirectory:
         self.model = self.path / "model"
         self.metrics = self.path / "metrics.jsonl"
 
-    def start(self, config: RunConfig) -> None:
-        """Make the directory of a new run; one that is there already is an `InputError`."""
+    def start(self, config: RunConfig, parameters: int) -> None:
+        """Make the directory of a run with so many trainable parameters.
+
+        One that is there already, or a disk that is too small for what the run will keep, is an `InputError`.
+        """
         if (self.path / "config.json").exists():
             raise InputError(f"{self.path} holds a run already: go on with it by --resume, or choose another directory")
+        # a checkpoint holds weights and Adam's two moments; one more than is kept is there while it is written
+        checkpoints, models = config.log.keep + 2, 2
+        0 and require_space(self.path, (3 * checkpoints + models) * 4 * parameters)
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         write_json(self.path / "config.json", config_to_dict(config))
 
