@@ -1,5 +1,6 @@
 """How are files read with good error messages and written so that nothing is ever half-written?"""
 
+import errno
 import gzip
 import hashlib
 import json
@@ -13,6 +14,9 @@ from typing import IO, Any
 
 from elmoc.errors import InputError
 
+FULL_BYTES = 1 << 16
+"""A disk with less free space than this counts as full."""
+
 
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
@@ -24,12 +28,30 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        yield partial
+        with full_disk_is_clear(path):
+            yield partial
         with open(partial, "rb") as written:
             os.fsync(written.fileno())
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def full_disk_is_clear(path: Path) -> Iterator[None]:
+    """Turn an exception of the block into an `InputError` when the disk of `path` is full.
+
+    The libraries that write for us (HDF5, safetensors, PyTorch) each report a full disk as an exception of their own.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, InputError):
+            raise
+        full = (isinstance(error, OSError) and error.errno == errno.ENOSPC) or "No space left" in str(error)
+        if not full and shutil.disk_usage(path.parent).free >= FULL_BYTES:
+            raise
+        raise InputError(f"{path} could not be written, the disk is full: free some space and go on") from None
 
 
 def write_json(path: Path | str, value: Any) -> None:

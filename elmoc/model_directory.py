@@ -24,7 +24,7 @@ from torch import Tensor
 from elmoc.corpus import check_version
 from elmoc.encoder import DIRECTIONS, Encoder, EncoderConfig
 from elmoc.errors import InputError
-from elmoc.files import read_json, write_json
+from elmoc.files import full_disk_is_clear, read_json, write_json
 from elmoc.heads import ContinuousHeads
 from elmoc.vector_recipe import VectorRecipe
 from elmoc.version import VERSION as ELMOC_VERSION
@@ -64,25 +64,8 @@ def write_model_directory(path: Path | str, model: ModelDirectory) -> None:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        tensors = {"recipe.boundary": torch.from_numpy(model.recipe.boundary)}
-        if model.recipe.mean is not None:
-            tensors["recipe.mean"] = torch.from_numpy(model.recipe.mean)
-        if model.recipe.matrix is not None:
-            tensors["recipe.matrix"] = torch.from_numpy(model.recipe.matrix)
-        save_file(contiguous(model.encoder.state_dict()) | tensors, partial / "model.safetensors")
-        save_file(contiguous(model.heads.state_dict()), partial / "heads.safetensors")
-        config = {
-            "format": FORMAT,
-            "version": VERSION,
-            "elmoc": ELMOC_VERSION,
-            "encoder": asdict(model.encoder.config),
-            "directions": list(model.encoder.directions),
-            "word_vectors": asdict(model.word_vectors),
-            "targets": asdict(model.targets),
-            "training": model.training,
-        }
-        (partial / "README.md").write_text(_model_card(config), encoding="utf-8")
-        write_json(partial / "config.json", config)
+        with full_disk_is_clear(path):
+            _write_files(partial, model)
         replace_directory(partial, path)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -150,6 +133,28 @@ def replace_directory(new: Path, path: Path) -> None:
 def contiguous(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors of a state dict as safetensors takes them."""
     return {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
+
+
+def _write_files(folder: Path, model: ModelDirectory) -> None:
+    tensors = {"recipe.boundary": torch.from_numpy(model.recipe.boundary)}
+    if model.recipe.mean is not None:
+        tensors["recipe.mean"] = torch.from_numpy(model.recipe.mean)
+    if model.recipe.matrix is not None:
+        tensors["recipe.matrix"] = torch.from_numpy(model.recipe.matrix)
+    save_file(contiguous(model.encoder.state_dict()) | tensors, folder / "model.safetensors")
+    save_file(contiguous(model.heads.state_dict()), folder / "heads.safetensors")
+    config = {
+        "format": FORMAT,
+        "version": VERSION,
+        "elmoc": ELMOC_VERSION,
+        "encoder": asdict(model.encoder.config),
+        "directions": list(model.encoder.directions),
+        "word_vectors": asdict(model.word_vectors),
+        "targets": asdict(model.targets),
+        "training": model.training,
+    }
+    (folder / "README.md").write_text(_model_card(config), encoding="utf-8")
+    write_json(folder / "config.json", config)
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:

@@ -42,7 +42,7 @@ def pretrain(arguments: argparse.Namespace) -> None:
         print(describe(assembly))
         return
     if not arguments.resume:
-        run.start(config)
+        run.start(config, assembly.parameters)
     print(
         f"{arguments.run}: {assembly.corpus.train_tokens:,} training tokens, {assembly.updates:,} updates, "
         f"{assembly.per_epoch:,} an epoch, on {assembly.device} in {assembly.precision}"

@@ -8,7 +8,7 @@ from elmoc.files import human_bytes
 from pretrain.setup import Assembly
 from pretrain.side_by_side import DirectionRunner
 from pretrain.step import train_step
-from pretrain.train_state import new_state, parameters_of
+from pretrain.train_state import new_state
 from pretrain.vector_streaming import gather
 from pretrain.windows import Position, training_windows
 
@@ -19,11 +19,7 @@ TRIAL_UPDATES = 3
 def describe(assembly: Assembly) -> str:
     """Parameters, memory, updates, and the time to expect from a short trial (of few streams where a run has many)."""
     config = assembly.config
-    trained = sum(
-        parameter.numel()
-        for direction in config.train.directions
-        for parameter in parameters_of(assembly.encoder, assembly.heads, direction)
-    )
+    trained = assembly.parameters
     sizes = assembly.encoder.config
     seconds_per_word = measure(assembly)
     words = assembly.updates * assembly.words_per_update

@@ -50,7 +50,8 @@ class Recorder:
         self._log.write("train", state.update, state.words, values | more)
         self._steps.clear()
         self._standing["loss"] = values["loss"]
-        progress.set_postfix_str(", ".join(f"{name} {value:.4f}" for name, value in self._standing.items()))
+        figures = ", ".join(f"{name} {value:.4f}" for name, value in self._standing.items())
+        progress.set_postfix_str(f"update {state.update:,}/{state.updates:,}, {figures}")
 
     def evaluate(self) -> None:
         """Evaluate; when it is the best so far, export the model and save a checkpoint."""

@@ -47,7 +47,7 @@ class RunDirectory:
             raise InputError(f"{self.path} holds a run already: go on with it by --resume, or choose another directory")
         # a checkpoint holds weights and Adam's two moments; one more than is kept is there while it is written
         checkpoints, models = config.log.keep + 2, 2
-        0 and require_space(self.path, (3 * checkpoints + models) * 4 * parameters)
+        require_space(self.path, (3 * checkpoints + models) * 4 * parameters)
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         write_json(self.path / "config.json", config_to_dict(config))
 

@@ -45,6 +45,11 @@ class Assembly:
         """Words (of each direction) that an update reads: streams times window."""
         return self.config.train.streams * self.config.train.window
 
+    @property
+    def parameters(self) -> int:
+        """Trainable parameters, of all directions and heads."""
+        return sum(parameter.numel() for module in (self.encoder, self.heads) for parameter in module.parameters())
+
     def model_directory(self, training: dict[str, object]) -> ModelDirectory:
         """What is exported: the encoder and heads as they are now."""
         return ModelDirectory(
