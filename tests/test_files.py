@@ -1,10 +1,13 @@
 """Are files read with errors that name the place, and written whole or not at all?"""
 
+import errno
 import gzip
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from elmoc import files
 from elmoc.errors import InputError, run_command
 from elmoc.files import (
     atomic_path,
@@ -116,3 +119,28 @@ def test_commands_say_what_is_wrong_in_one_line(capsys) -> None:
     ]
     with pytest.raises(ZeroDivisionError):
         run_command(lambda: fail(ZeroDivisionError()))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        RuntimeError("I/O error: No space left on device (os error 28)"),
+    ],
+)
+def test_a_full_disk_is_one_sentence_whoever_reports_it(tmp_path: Path, error: Exception) -> None:
+    message = r"out\.txt could not be written, the disk is full"
+    with pytest.raises(InputError, match=message), atomic_path(tmp_path / "out.txt"):
+        raise error
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_error_without_words_is_a_full_disk_where_nothing_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files.shutil, "disk_usage", lambda path: SimpleNamespace(free=0))
+    with pytest.raises(InputError, match="the disk is full"), atomic_path(tmp_path / "out.txt"):
+        raise RuntimeError("file write failed")
+    monkeypatch.setattr(files.shutil, "disk_usage", lambda path: SimpleNamespace(free=10**9))
+    with pytest.raises(RuntimeError, match="file write failed"), atomic_path(tmp_path / "out.txt"):
+        raise RuntimeError("file write failed")
