@@ -18,7 +18,8 @@ from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
 def tiny_corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     """22 word types, three training shards and one held-out shard; never written to by a test.
 
-    Tables: `raw` (E = 8), `half` (the same in float16), `other` (E = 6), `gaps` (`raw` without w3 and w4).
+    Tables: `raw` (E = 8), `half` (the same in float16), `gaps` (`raw` without w3 and w4), `swapped` (other vectors of
+    that width), `other` (E = 6).
     """
     corpus = write_corpus(
         tmp_path_factory.mktemp("tiny") / "corpus",
@@ -28,6 +29,7 @@ def tiny_corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     vectors = RandomVectors(seed=5, size=8)
     add_table(corpus, "raw", vectors)
     add_table(corpus, "half", vectors, dtype="float16")
+    add_table(corpus, "swapped", RandomVectors(seed=7, size=8))
     add_table(corpus, "other", RandomVectors(seed=6, size=6))
     add_table(corpus, "gaps", vectors, zero=["w3", "w4"])
     return corpus

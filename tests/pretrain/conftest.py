@@ -20,6 +20,7 @@ TINY = {
     "train.updates": 12,
     "train.device": "cpu",
     "schedule.base": 0.01,
+    "evaluation.every_updates": 12,
     "evaluation.words": 100,
     "evaluation.candidates": 20,
     "log.every_updates": 4,

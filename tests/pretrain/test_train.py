@@ -1,0 +1,363 @@
+"""Does training learn, do its settings do what they say, and do bad inputs end in one sentence?"""
+
+import json
+import math
+import shutil
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from elmoc import load_model
+from elmoc.corpus import Corpus
+from elmoc.encoder import DIRECTIONS
+from elmoc.model_directory import read_model_directory
+from elmoc.word_vectors import RandomVectors
+from pretrain import setup
+from pretrain.__main__ import main, parse_duration
+from pretrain.join import join
+from pretrain.run_directory import RunDirectory, read_metrics
+from pretrain.schedule import ScheduleConfig, learning_rate
+from pretrain.windows import Position, training_windows, windows_per_epoch
+from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
+from tests.tiny import add_table, learnable_sentences, write_corpus
+
+Fails = Callable[[int], str]
+WEIGHTS = ("encoder", "heads", "optimiser")
+
+
+def assert_same_weights(one: RunDirectory, other: RunDirectory) -> None:
+    for kind in WEIGHTS:
+        assert_same(last_checkpoint(one)[kind], last_checkpoint(other)[kind], kind)
+
+
+def encoder_differs(one: RunDirectory, other: RunDirectory) -> bool:
+    left, right = last_checkpoint(one)["encoder"], last_checkpoint(other)["encoder"]
+    return any(not torch.equal(left[name], right[name]) for name in left)
+
+
+def test_it_learns_what_there_is_to_learn(runs: TinyRuns) -> None:
+    run = runs.run("run", train__updates=150, encoder__cell_size=32, encoder__projection_size=16)
+    losses = [line["loss"] for line in read_metrics(run.path, "train")]
+    assert losses[-1] < 0.6 * losses[0]
+    first, *_, last = read_metrics(run.path, "evaluation")
+    for direction in DIRECTIONS:
+        assert (
+            last[f"{direction}_cosine"] > max(last[f"{direction}_constant_cosine"], first[f"{direction}_cosine"]) + 0.2
+        )
+        assert last[f"{direction}_accuracy_at_1"] > 2 * last[f"{direction}_constant_accuracy_at_1"]
+    model = load_model(run.path)
+    (states,) = model.layer_states([["w3", "w4"]])
+    assert states.shape == (3, 2, 32)
+    exported = read_model_directory(run.path)
+    best = max(read_metrics(run.path, "evaluation"), key=lambda line: line["cosine"])
+    assert exported.training["updates"] == best["update"]
+    assert exported.training["held_out"]["cosine"] == pytest.approx(best["cosine"], abs=1e-5)
+
+
+def test_metrics_are_one_object_a_line_and_add_up(runs: TinyRuns) -> None:
+    run = runs.run("run", train__updates=10, log__every_updates=3, evaluation__every_updates=4)
+
+    def strict(constant: str) -> float:
+        raise AssertionError(f"{constant} is no JSON")
+
+    lines = [json.loads(line, parse_constant=strict) for line in run.metrics.read_text().splitlines()]
+    assert [(line["kind"], line["update"]) for line in lines] == [
+        ("evaluation", 0),
+        ("train", 3),
+        ("evaluation", 4),
+        ("train", 6),
+        ("evaluation", 8),
+        ("train", 9),
+        ("train", 10),
+        ("evaluation", 10),
+    ]
+    for line in lines:
+        assert line["words"] == line["update"] * 4 * 5
+        if line["kind"] == "train":
+            assert line["loss"] == pytest.approx((line["forward_loss"] + line["backward_loss"]) / 2)
+            rate = learning_rate(ScheduleConfig(base=0.01), update=line["update"] - 1, updates=10, streams=4)
+            assert line["learning_rate"] == rate
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.usefixtures("restore_threads")
+def test_directions_together_are_the_directions_apart(runs: TinyRuns, threads: int) -> None:
+    together = runs.run("together", train__threads=threads)
+    apart = {
+        direction: runs.run(direction, train__threads=1, train__directions=[direction]) for direction in DIRECTIONS
+    }
+    both = last_checkpoint(together)
+    for direction in DIRECTIONS:
+        alone = last_checkpoint(apart[direction])
+        for kind in ("encoder", "heads"):
+            own = {name: value for name, value in both[kind].items() if name.startswith(direction)}
+            assert_same(dict(alone[kind]), own, kind)
+        assert_same(alone["recurrent"][direction], both["recurrent"][direction])
+    join(str(apart["forward"].path), str(apart["backward"].path), str(runs.folder / "joined"))
+    joined, whole = read_model_directory(runs.folder / "joined"), read_model_directory(together.path)
+    assert whole.training["updates"] == 12, "of these short runs the end is the best"
+    assert_same(dict(joined.encoder.state_dict()), dict(whole.encoder.state_dict()))
+    assert_same(dict(joined.heads.state_dict()), dict(whole.heads.state_dict()))
+    assert joined.training["forward"]["held_out"]["cosine"] == whole.training["held_out"]["forward_cosine"]
+
+
+def test_the_seed_decides_everything(runs: TinyRuns) -> None:
+    first = runs.run("first", train__seed=3)
+    assert_same_weights(first, runs.run("again", train__seed=3))
+    assert read_metrics(first.path, "evaluation") == read_metrics(runs.folder / "again", "evaluation")
+    assert encoder_differs(first, runs.run("other", train__seed=4))
+
+
+def test_carried_state_makes_a_difference_from_the_second_update_on(runs: TinyRuns) -> None:
+    carried, fresh = (
+        [runs.run(f"{carry}{updates}", train__updates=updates, train__carry_state=carry) for updates in (1, 2)]
+        for carry in (True, False)
+    )
+    assert_same(last_checkpoint(carried[0])["encoder"], last_checkpoint(fresh[0])["encoder"])
+    assert encoder_differs(carried[1], fresh[1])
+    assert last_checkpoint(fresh[1])["recurrent"] == {"forward": None, "backward": None}
+
+
+def test_dropout_is_drawn_from_the_seed_alone(runs: TinyRuns) -> None:
+    plain = runs.run("plain", encoder__dropout=0.0)
+    torch.manual_seed(123)
+    dropped = runs.run("dropped", encoder__dropout=0.5)
+    torch.manual_seed(456)
+    assert_same_weights(dropped, runs.run("again", encoder__dropout=0.5))
+    assert encoder_differs(plain, dropped)
+
+
+def test_targets_without_a_direction_are_counted(runs: TinyRuns, tiny_corpus: Corpus) -> None:
+    run = runs.run("run", data__target_vectors="gaps", train__updates=20)
+    zero = [tiny_corpus.ids[word] for word in ("w3", "w4")]
+    windows = training_windows(tiny_corpus, streams=4, window=5, directions=DIRECTIONS, seed=1, position=Position())
+    expected = np.cumsum(
+        [sum(np.isin(ids[:, 1:], zero).sum() for ids in window.ids.values()) for window in islice(windows, 20)]
+    )
+    lines = read_metrics(run.path, "train")
+    assert [line["masked_targets"] for line in lines] == [expected[line["update"] - 1] for line in lines]
+    assert expected[-1] > 0
+    assert read_metrics(runs.run("whole").path, "train")[-1]["masked_targets"] == 0
+
+
+def test_epochs_give_the_updates_unless_they_are_given(runs: TinyRuns, tiny_corpus: Corpus) -> None:
+    per_epoch = windows_per_epoch(tiny_corpus, 24, 20)
+    run = runs.run("run", train__updates=0, train__epochs=1.5, train__streams=24, train__window=20)
+    checkpoint = last_checkpoint(run)
+    assert checkpoint["update"] == checkpoint["updates"] == round(1.5 * per_epoch)
+    assert checkpoint["position"]["epoch"] == 1
+
+
+@pytest.mark.skipif(not setup.has_bf16(torch.device("cpu")), reason="this CPU has no bf16 instructions")
+def test_bf16_trains_with_weights_in_float32(runs: TinyRuns) -> None:
+    run = runs.run("run", train__precision="bf16", train__updates=60)
+    losses = [line["loss"] for line in read_metrics(run.path, "train")]
+    assert losses[-1] < losses[0]
+    checkpoint = last_checkpoint(run)
+    assert {tensor.dtype for tensor in checkpoint["encoder"].values()} == {torch.float32}
+    assert {part.dtype for state in checkpoint["recurrent"]["forward"] for part in state} == {torch.float32}
+    assert encoder_differs(run, runs.run("fp32", train__updates=60))
+
+
+def test_bf16_where_the_hardware_has_none(
+    runs: TinyRuns, error_line: Fails, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(setup, "has_bf16", lambda device: False)
+    assert "train.precision is bf16, but cpu has no bf16" in error_line(runs.status("run", train__precision="bf16"))
+    runs.run("auto", train__precision="auto", train__updates=1)
+    assert "on cpu in fp32" in capsys.readouterr().out
+
+
+def test_a_time_limit_sets_the_length(runs: TinyRuns) -> None:
+    run = runs.run("run", "--max-time", "1.5s", train__updates=10_000_000, log__every_updates=1)
+    last = read_metrics(run.path, "train")[-1]
+    assert last["update"] == last_checkpoint(run)["updates"] > 8
+    assert read_metrics(run.path, "evaluation")[-1]["update"] == last["update"]
+    expected = learning_rate(ScheduleConfig(base=0.01), update=last["update"] - 1, updates=last["update"], streams=4)
+    assert last["learning_rate"] == pytest.approx(expected), "the schedule is that of the length which fits"
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("1.5m", 90), ("2h", 7200), ("1d", 86400)])
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["60", "m", "0s", "-5m", "5 m", "1h30m"])
+def test_what_is_no_duration(runs: TinyRuns, error_line: Fails, text: str) -> None:
+    assert "--max-time takes a number and one of s, m, h, d" in error_line(runs.status("run", f"--max-time={text}"))
+    assert not (runs.folder / "run").exists()
+
+
+def test_the_last_checkpoints_and_the_best_are_kept(runs: TinyRuns) -> None:
+    run = runs.run("run", train__updates=20, log__checkpoint_updates=3, log__keep=2, evaluation__every_updates=7)
+    best = max(read_metrics(run.path, "evaluation"), key=lambda line: line["cosine"])["update"]
+    assert last_checkpoint(run)["best_update"] == best
+    kept = [int(path.stem) for path in run.checkpoint_paths()]
+    assert kept == sorted({best, 18, 20})
+
+    by_hand = RunDirectory(runs.folder / "by_hand")
+    for update, so_far in ((0, 0), (3, 3), (6, 3), (9, 3), (12, 3)):
+        by_hand.save(update, {"update": update}, keep=2, best=so_far)
+    assert [path.stem for path in by_hand.checkpoint_paths()] == ["000000003", "000000009", "000000012"]
+    assert torch.load(by_hand.checkpoint_paths()[0])["update"] == 3
+
+
+# going on from another model
+
+
+def test_init_from_starts_with_the_models_weights(runs: TinyRuns) -> None:
+    model = read_model_directory(runs.run("first").path)
+    run = runs.run("second", "--init-from", str(runs.folder / "first"), train__seed=9, train__updates=1)
+    assert_same_start(run, model.encoder.state_dict(), model.heads.state_dict())
+
+
+def test_init_from_starts_heads_anew_for_other_targets(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
+    model = read_model_directory(runs.run("first").path)
+    fresh = runs.run("fresh", data__target_vectors="other", train__updates=1)
+    init = ("--init-from", str(runs.folder / "first" / "model"))
+    run = runs.run("second", *init, data__target_vectors="other", train__updates=1)
+    assert "the heads start anew" in capsys.readouterr().out
+    assert_same_start(run, model.encoder.state_dict(), first_checkpoint(fresh)["heads"])
+
+
+def test_init_from_takes_one_direction_of_two(runs: TinyRuns, error_line: Fails) -> None:
+    model = read_model_directory(runs.run("first").path)
+    init = ("--init-from", str(runs.folder / "first"))
+    run = runs.run("second", *init, train__directions=["backward"], train__updates=1)
+    states = [
+        {name: value for name, value in module.state_dict().items() if name.startswith("backward")}
+        for module in (model.encoder, model.heads)
+    ]
+    assert_same_start(run, *states)
+    status = runs.status("third", "--init-from", str(run.path))
+    assert "the model has the directions backward only" in error_line(status)
+
+
+def first_checkpoint(run: RunDirectory) -> dict:
+    path = run.checkpoints / f"{0:09d}.pt"
+    assert path in run.checkpoint_paths()
+    return torch.load(path)
+
+
+def assert_same_start(run: RunDirectory, encoder: dict, heads: dict) -> None:
+    start = first_checkpoint(run)
+    assert_same(dict(start["encoder"]), dict(encoder))
+    assert_same(dict(start["heads"]), dict(heads))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"encoder__cell_size": 10, "encoder__layers": 1},
+            "other sizes: cell_size (here 10, there 12), layers (here 1",
+        ),
+        ({"data__input_vectors": "other"}, "other sizes: word_vector_size (here 6, there 8)"),
+        ({"data__input_vectors": "swapped"}, "the table swapped was not made as the model's word vectors"),
+    ],
+    ids=["sizes", "width", "vectors"],
+)
+def test_init_from_a_model_that_does_not_fit(
+    runs: TinyRuns, error_line: Fails, settings: dict[str, object], message: str
+) -> None:
+    runs.run("first", train__updates=1)
+    status = runs.status("second", "--init-from", str(runs.folder / "first"), **settings)
+    assert message in error_line(status)
+    assert not (runs.folder / "second").exists()
+
+
+# bad input
+
+
+def test_vectors_that_are_not_finite_end_the_run(runs: TinyRuns, error_line: Fails) -> None:
+    corpus = write_corpus(runs.folder / "corpus", [learnable_sentences(50, 0)], [learnable_sentences(20, 1)])
+    add_table(corpus, "raw", RandomVectors(seed=5, size=8))
+    rows = np.load(corpus.path / "vectors" / "raw.npy")
+    rows[corpus.ids["w7"], 2] = math.nan
+    np.save(corpus.path / "vectors" / "raw.npy", rows)
+    runs.corpus = corpus.path
+    error = error_line(runs.status("run"))
+    assert "loss is nan at update" in error
+    assert "check the vector tables for non-finite rows" in error
+    for line in (runs.folder / "run" / "metrics.jsonl").read_text().splitlines():
+        assert "NaN" not in line
+
+
+def test_an_existing_run_is_not_overwritten(runs: TinyRuns, error_line: Fails) -> None:
+    run = runs.run("run")
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    assert "holds a run already: go on with it by --resume" in error_line(runs.status("run"))
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+
+
+def damaged(folder: Path, tiny_corpus: Corpus, damage: Callable[[Path], object]) -> Path:
+    shutil.copytree(tiny_corpus.path, folder / "damaged")
+    damage(folder / "damaged")
+    return folder / "damaged"
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-2])
+
+
+def other_lexicon(corpus: Path) -> None:
+    """Replace the vectors by those of a corpus with other words."""
+    other = write_corpus(corpus / "other", [[["x", "y"]] * 30], [[["x", "z"]] * 10])
+    add_table(other, "raw", RandomVectors(seed=5, size=8))
+    shutil.rmtree(corpus / "vectors")
+    shutil.move(other.path / "vectors", corpus / "vectors")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (shutil.rmtree, "is not a finished corpus directory (no corpus.json): build it with"),
+        (lambda corpus: (corpus / "corpus.json").unlink(), "is not a finished corpus directory"),
+        (lambda corpus: cut(corpus / "corpus.json"), "corpus.json is not valid JSON"),
+        (lambda corpus: cut(corpus / "shards" / "train-1.bin"), "train-1.bin is truncated or changed"),
+        (lambda corpus: (corpus / "shards" / "held_out-0.bin").unlink(), "held_out-0.bin is missing"),
+        (lambda corpus: cut(corpus / "vectors" / "raw.npy"), "raw.npy is truncated"),
+        (lambda corpus: shutil.rmtree(corpus / "vectors"), "raw.json does not exist: build the table with"),
+        (other_lexicon, "raw.npy was built for another lexicon"),
+        (lambda corpus: cut(corpus / "counts.npy"), "counts.npy is truncated"),
+    ],
+    ids=["no corpus", "unfinished", "json", "shard", "no held-out", "table", "no table", "other lexicon", "counts"],
+)
+def test_a_damaged_corpus_ends_in_one_sentence(
+    runs: TinyRuns, tiny_corpus: Corpus, error_line: Fails, damage: Callable[[Path], object], message: str
+) -> None:
+    runs.corpus = damaged(runs.folder, tiny_corpus, damage)
+    assert message in error_line(runs.status("run"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"data__corpus": ""}, "data.corpus is not set"),
+        ({"data__target_vectors": "none"}, "none.json does not exist: build the table with"),
+        ({"train__streams": 500}, "train.streams=500 times train.window=5 is more than any shard"),
+        ({"train__window": 200, "train__streams": 1}, "holds out only"),
+        ({"train__device": "cuda:99"}, "cuda:99"),
+        ({"train__device": "gpu"}, "gpu"),
+        ({"encoder__layers": 0}, "encoder.layers must be at least 1"),
+        ({"encoder__dropout": 1.0}, "encoder.dropout must be at least 0 and below 1"),
+        ({"train__strems": 3}, "unknown key train.strems"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else next(iter(value)),
+)
+def test_impossible_settings_leave_nothing_behind(
+    runs: TinyRuns, error_line: Fails, settings: dict[str, object], message: str
+) -> None:
+    assert message in error_line(runs.status("run", **settings))
+    assert not (runs.folder / "run").exists()
+
+
+def test_wrong_usage_has_status_2(runs: TinyRuns) -> None:
+    for arguments in ([], ["config.toml"], [*runs.arguments("run"), "--fast"]):
+        with pytest.raises(SystemExit) as end:
+            main(arguments)
+        assert end.value.code == 2
