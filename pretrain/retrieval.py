@@ -50,7 +50,7 @@ class Evaluator:
     """
 
     def __init__(self, corpus: Corpus, table: VectorTable, candidates: int, device: torch.device) -> None:
-        rows = torch.from_numpy(np.asarray(table.rows[: min(candidates, corpus.types)], dtype=np.float32))
+        rows = torch.from_numpy(np.array(table.rows[: min(candidates, corpus.types)], dtype=np.float32))
         self.table = table
         self.known = rows.any(dim=1)  # [K]
         self.candidates = F.normalize(rows, dim=1).to(device)  # [K, E]

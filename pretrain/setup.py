@@ -12,7 +12,7 @@ from elmoc.heads import ContinuousHeads
 from elmoc.model_directory import ModelDirectory, VectorSource, read_model_directory
 from elmoc.vector_table import VectorTable
 from pretrain.config import RunConfig
-from pretrain.windows import windows_per_epoch
+from pretrain.windows import require_held_out, windows_per_epoch
 
 
 @dataclass
@@ -76,6 +76,7 @@ def assemble(config: RunConfig, init_from: str | None = None) -> Assembly:
     corpus = Corpus(config.data.corpus)
     inputs = VectorTable(corpus, config.data.input_vectors)
     targets = VectorTable(corpus, config.data.target_vectors)
+    require_held_out(corpus, train.window)
     encoder, heads = initial_modules(
         EncoderConfig(word_vector_size=inputs.size, **asdict(config.encoder)),
         directions=train.directions,

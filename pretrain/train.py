@@ -80,6 +80,8 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | No
             recorder.add(steps, rate, progress)
             if evaluation_is_due(state, evaluate_every):
                 recorder.evaluate()
-            if stop or state.update == state.updates or clock.save_is_due(state.update, assembly.config.log):
+            if state.update == state.updates or clock.save_is_due(state.update, assembly.config.log):
                 recorder.save()
+        if state.update < state.updates:  # asked to stop
+            recorder.save()
     return state.update >= state.updates

@@ -88,15 +88,21 @@ def held_out_windows(
 
     Fewer streams are used where the held-out text is short.
     """
-    tokens = np.concatenate([corpus.read_shard(shard) for shard in corpus.held_out] or [np.zeros(0, np.uint32)])
-    if len(tokens) < 2 * window:
-        raise InputError(f"{corpus.path} holds out only {len(tokens)} tokens: hold out more text when building it")
+    require_held_out(corpus, window)
+    tokens = np.concatenate([corpus.read_shard(shard) for shard in corpus.held_out])
     streams = max(1, min(streams, len(tokens) // (4 * window)))
     available = windows_of(len(tokens), streams, window)
     wanted = max(1, -(-words // (streams * window)))
     rows = {direction: cut_streams(tokens, streams, direction) for direction in directions}
     for index in range(min(available, wanted)):
         yield {name: window_at(streams_, index, window) for name, streams_ in rows.items()}
+
+
+def require_held_out(corpus: Corpus, window: int) -> None:
+    """Raise an `InputError` when too little text is held out to be read in windows of this length."""
+    tokens = sum(shard.tokens for shard in corpus.held_out)
+    if tokens < 2 * window:
+        raise InputError(f"{corpus.path} holds out only {tokens} tokens: hold out more text when building it")
 
 
 def shuffled_sentences(corpus: Corpus, shard: Shard, generator: np.random.Generator) -> np.ndarray:
