@@ -51,7 +51,7 @@ class Recorder:
         self._steps.clear()
         self._standing["loss"] = values["loss"]
         figures = ", ".join(f"{name} {value:.4f}" for name, value in self._standing.items())
-        progress.set_postfix_str(f"update {state.update:,}/{state.updates:,}, {figures}")
+        progress.set_postfix_str(f"update {state.update:,}/{state.updates:,}, {figures}", refresh=False)
 
     def evaluate(self) -> None:
         """Evaluate; when it is the best so far, export the model and save a checkpoint."""

@@ -52,6 +52,7 @@ def quickstart() -> None:
     run(
         "pretraining a small ELMo-C, both directions",
         *("pretrain", "pretrain/configs/quickstart.toml", run_directory, "--set", f"data.corpus={corpus}"),
+        *("--max-time", "2m"),
     )
     run("the learning curve", "pretrain.plot", run_directory, OUT / "curve.png")
     run("the probe's sentences", "downstream", "sentences", "ner", *ENTITIES.values(), output=sentences)
