@@ -31,10 +31,10 @@ class Recorder:
         self._state = state
         self._run = run
         self._clock = clock
-        self._log = MetricsLog(run, metrics_bytes)
         self._evaluator = Evaluator(
             assembly.corpus, assembly.targets, assembly.config.evaluation.candidates, assembly.device
         )
+        self._log = MetricsLog(run, metrics_bytes)
         self._steps: list[dict[str, DirectionStep]] = []
         self._standing: dict[str, float] = {}
 

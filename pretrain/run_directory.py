@@ -19,10 +19,13 @@ from typing import Any
 
 import torch
 
+from elmoc.corpus import check_version
 from elmoc.errors import InputError
 from elmoc.files import atomic_path, read_json, require_space, write_json
 from pretrain.config import RunConfig, config_from_dict, config_to_dict
 
+FORMAT = "elmoc-checkpoint"
+VERSION = 1
 FREE_TO_CHANGE = {"train.device", "train.threads"} | {
     f"log.{name}" for name in ("every_updates", "checkpoint_minutes", "checkpoint_updates", "keep")
 }
@@ -86,7 +89,7 @@ class RunDirectory:
     def save(self, update: int, state: dict[str, Any], *, keep: int, best: int | None) -> None:
         """Write a checkpoint; of the others the newest `keep` − 1 and that of update `best` are kept."""
         with atomic_path(self.checkpoints / f"{update:09d}.pt") as partial:
-            torch.save(state, partial)
+            torch.save({"format": FORMAT, "version": VERSION, **state}, partial)
         kept = {path.name for path in self.checkpoint_paths()[-keep:]}
         if best is not None:
             kept.add(f"{best:09d}.pt")
@@ -98,9 +101,12 @@ class RunDirectory:
 def read_checkpoint(path: Path) -> dict[str, Any]:
     """Read a checkpoint (without unpickling anything but tensors and plain values)."""
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} is damaged ({error}): remove it to go on from the one before") from None
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
+        problem = str(error).split("\n")[0]
+        raise InputError(f"{path} is damaged ({problem}): remove it to go on from the one before") from None
+    check_version(path, state, FORMAT, VERSION)
+    return state
 
 
 class MetricsLog:

@@ -52,14 +52,26 @@ def quickstart() -> None:
     run(
         "pretraining a small ELMo-C, both directions",
         *("pretrain", "pretrain/configs/quickstart.toml", run_directory, "--set", f"data.corpus={corpus}"),
-        *("--max-time", "2m"),
+        *("--max-time", "90s"),
     )
     run("the learning curve", "pretrain.plot", run_directory, OUT / "curve.png")
     run("the probe's sentences", "downstream", "sentences", "ner", *ENTITIES.values(), output=sentences)
     run("their contextual features", "elmoc", "dump-features", run_directory, sentences, features)
     run(
         "the NER probe: fastText alone, and with features",
-        *("downstream", "ner", "--small", "--features", features, "--vectors", vectors, "--results", probe_results),
+        *(
+            "downstream",
+            "ner",
+            "--small",
+            "--seeds",
+            1,
+            "--features",
+            features,
+            "--vectors",
+            vectors,
+            "--results",
+            probe_results,
+        ),
         *(word for split, path in ENTITIES.items() for word in (f"--{split}", path)),
     )
     report(run_directory, probe_results, time.monotonic() - started)
