@@ -1,0 +1,100 @@
+"""Are two models of one direction each joined only when they belong together?"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from elmoc import load_model
+from elmoc.encoder import DIRECTIONS, Encoder
+from elmoc.model_directory import ModelDirectory, write_model_directory
+from elmoc.word_vectors import RandomVectors
+from pretrain.join import main
+from tests.tiny import tiny_model
+
+Change = Callable[[ModelDirectory], object]
+
+
+def write_halves(folder: Path, change: Change = lambda model: None) -> list[str]:
+    """A forward model and a backward one, `change` done to the second; their paths."""
+    for direction in DIRECTIONS:
+        model = tiny_model(directions=(direction,))
+        if direction == "backward":
+            change(model)
+        write_model_directory(folder / direction, model)
+    return [str(folder / direction) for direction in DIRECTIONS]
+
+
+def other_sizes(model: ModelDirectory) -> None:
+    model.encoder = Encoder(replace(model.encoder.config, cell_size=8), directions=("backward",))
+
+
+def other_source(name: str) -> Change:
+    def change(model: ModelDirectory) -> None:
+        setattr(model, name, replace(getattr(model, name), fingerprint="random:4:6"))
+
+    return change
+
+
+def other_recipe(model: ModelDirectory) -> None:
+    model.recipe = replace(model.recipe, boundary=model.recipe.boundary + np.float32(1))
+
+
+def test_the_joined_model_is_both(tmp_path: Path) -> None:
+    halves = write_halves(tmp_path)
+    assert main([*halves, str(tmp_path / "joined")]) == 0
+    sentences = [["The", "cat", "sat", "."], ["a"]]
+    forward, backward, joined = (
+        load_model(path).layer_states(sentences) for path in (*halves, str(tmp_path / "joined"))
+    )
+    for one, two, both in zip(forward, backward, joined, strict=True):
+        torch.testing.assert_close(both, torch.cat([one, two], dim=-1))
+
+
+def test_either_half_of_a_whole_model_can_be_taken(tmp_path: Path, model_path: Path) -> None:
+    write_halves(tmp_path)
+    assert main([str(tmp_path / "forward"), str(model_path), str(tmp_path / "joined")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (other_sizes, "the encoder's sizes differ"),
+        (other_source("word_vectors"), "the word vectors differ"),
+        (other_source("targets"), "the target vectors differ"),
+        (other_recipe, "the processing of the word vectors differ"),
+    ],
+    ids=["sizes", "vectors", "targets", "recipe"],
+)
+def test_halves_that_do_not_belong_together(
+    tmp_path: Path, error_line: Callable[[int], str], change: Change, message: str
+) -> None:
+    error = error_line(main([*write_halves(tmp_path, change), str(tmp_path / "joined")]))
+    assert "do not belong together" in error
+    assert message in error
+    assert not (tmp_path / "joined").exists()
+
+
+def test_the_wrong_order_is_said(tmp_path: Path, error_line: Callable[[int], str]) -> None:
+    halves = write_halves(tmp_path)
+    error = error_line(main([*reversed(halves), str(tmp_path / "joined")]))
+    assert "has no forward direction: give the forward run first, then the backward one" in error
+    error = error_line(main([halves[0], halves[0], str(tmp_path / "joined")]))
+    assert "has no backward direction" in error
+
+
+def test_missing_runs_and_existing_output(tmp_path: Path, error_line: Callable[[int], str]) -> None:
+    halves = write_halves(tmp_path)
+    assert "is not a model directory" in error_line(main([halves[0], str(tmp_path / "none"), str(tmp_path / "joined")]))
+    assert "exists already" in error_line(main([*halves, halves[0]]))
+
+
+def test_vectors_of_another_file_with_the_same_content_fit(tmp_path: Path) -> None:
+    def moved(model: ModelDirectory) -> None:
+        model.word_vectors = replace(model.word_vectors, origin="somewhere/else.bin")
+
+    assert RandomVectors(seed=3, size=6).fingerprint == tiny_model().word_vectors.fingerprint
+    assert main([*write_halves(tmp_path, moved), str(tmp_path / "joined")]) == 0
