@@ -221,10 +221,12 @@ from elmoc.feature_file import write_features
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
 def command():
     with write_features(sys.argv[1], {{}}) as writer:
-        for index in range(2000):
+        for index in range(4000):
             writer.add(str(index), np.zeros((3, 4, 10), dtype=np.float32))
+            print(index)
 sys.exit(run_command(command))
 """
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "f.h5")], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (1, "error: File too large\n")
+    assert int(done.stdout.split()[-1]) < 2000, "it ends when it fails, not after all the sentences"
     assert list(tmp_path.iterdir()) == []
