@@ -79,6 +79,8 @@ def read_model_directory(path: Path | str) -> ModelDirectory:
     path = Path(path)
     if (path / "model" / "config.json").exists():
         path = path / "model"
+    elif (path / "checkpoints").is_dir():
+        raise InputError(f"{path} is a run directory without a model yet: go on with the run by --resume")
     if not (path / "config.json").exists():
         raise InputError(
             f"{path} is not a model directory (no config.json), nor a run directory with a model: train one with "

@@ -78,7 +78,7 @@ class Recorder:
         self._state.seconds = self._clock.seconds()
         self._run.save(
             self._state.update,
-            self._state.to_dict(self._log.size()),
+            self._state.to_dict(self._log.size()) | {"data": self._assembly.data},
             keep=self._assembly.config.log.keep,
             best=self._state.best_update,
         )

@@ -50,6 +50,14 @@ class Assembly:
         """Trainable parameters, of all directions and heads."""
         return sum(parameter.numel() for module in (self.encoder, self.heads) for parameter in module.parameters())
 
+    @property
+    def data(self) -> dict[str, str]:
+        """What names the data of a run: a resumed run has to read the same."""
+        tables = {"data.input_vectors": self.inputs, "data.target_vectors": self.targets}
+        return {"data.corpus": f"{self.corpus.lexicon_fingerprint} {self.corpus.train_tokens}"} | {
+            key: f"{table.fingerprint} {table.post_processing} {table.rows.dtype}" for key, table in tables.items()
+        }
+
     def model_directory(self, training: dict[str, object]) -> ModelDirectory:
         """What is exported: the encoder and heads as they are now."""
         return ModelDirectory(

@@ -3,6 +3,7 @@
 from contextlib import ExitStack, closing
 from typing import Any
 
+from elmoc.errors import InputError
 from elmoc.progress import progress_bar
 from pretrain.clock import Clock
 from pretrain.evaluation import evaluation_is_due
@@ -32,6 +33,7 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | No
     state = new_state(assembly.encoder, assembly.heads, assembly.config.optimiser, config.seed, assembly.device)
     state.updates = assembly.updates
     if resumed is not None:
+        check_same_data(resumed["data"], assembly.data)
         state.load_dict(resumed)
     clock = Clock(state.seconds, max_seconds)
     windows = training_windows(
@@ -62,7 +64,7 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | No
         progress = stack.enter_context(
             progress_bar(total=words, initial=state.words, unit=" words", unit_scale=True, desc="pretrain")
         )
-        if state.update == 0:
+        if resumed is None:
             recorder.evaluate()
         while state.update < state.updates and not stop:
             batch = next(batches)
@@ -85,3 +87,12 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | No
         if state.update < state.updates:  # asked to stop
             recorder.save()
     return state.update >= state.updates
+
+
+def check_same_data(before: dict[str, str], now: dict[str, str]) -> None:
+    """Raise an `InputError` unless a resumed run reads the corpus and vector tables that it read before."""
+    changed = [key for key, name in now.items() if before[key] != name]
+    if changed:
+        raise InputError(
+            f"the run was started with other data under {', '.join(changed)}: resume it with that, or start a new run"
+        )

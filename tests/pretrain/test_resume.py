@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,8 +16,12 @@ import torch
 
 import pretrain
 from elmoc.corpus import Corpus
+from elmoc.errors import InputError
+from elmoc.model_directory import read_model_directory
+from elmoc.word_vectors import RandomVectors
 from pretrain.run_directory import RunDirectory, read_metrics
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
+from tests.tiny import add_table, learnable_sentences, write_corpus
 
 UPDATES, EVERY = 200, 10
 LONG = {
@@ -190,3 +195,35 @@ def test_the_time_of_a_run_goes_on(runs: TinyRuns) -> None:
     runs.run("run", "--resume", log__checkpoint_updates=5, log__keep=3)
     assert before["seconds"] < seconds
     assert 1000 < last_checkpoint(run)["seconds"] < 1300
+
+
+def test_resume_refuses_other_data_under_the_same_names(runs: TinyRuns, tmp_path: Path, error_line: Fails) -> None:
+    corpora = [tmp_path / name / "corpus" for name in ("first", "second")]
+    for path, seed in zip(corpora, (5, 6), strict=True):
+        corpus = write_corpus(path, [learnable_sentences(150, 0)], [learnable_sentences(40, 3)])
+        add_table(corpus, "raw", RandomVectors(seed=seed, size=8))
+    used = tmp_path / "corpus"
+    shutil.copytree(corpora[0], used)
+    data = {"data__corpus": str(used), "data__input_vectors": "raw", "data__target_vectors": "raw"}
+    runs.run("run", **data)
+    shutil.rmtree(used)
+    shutil.copytree(corpora[1], used)
+    status = runs.status("run", "--resume", **data)
+    assert "other data under data.input_vectors, data.target_vectors" in error_line(status)
+
+
+def test_a_checkpoint_of_update_0_is_gone_on_from_without_a_second_evaluation(runs: TinyRuns) -> None:
+    undisturbed = runs.run("run", log__keep=99)
+    evaluations = read_metrics(undisturbed.path, "evaluation")
+    for path in undisturbed.checkpoint_paths()[1:]:
+        path.unlink()
+    assert [path.stem for path in undisturbed.checkpoint_paths()] == ["000000000"]
+    runs.run("run", "--resume", log__keep=99)
+    assert read_metrics(undisturbed.path, "evaluation") == evaluations
+
+
+def test_a_run_directory_without_a_model_says_so(runs: TinyRuns) -> None:
+    run = runs.run("run")
+    shutil.rmtree(run.model)
+    with pytest.raises(InputError, match="is a run directory without a model yet"):
+        read_model_directory(run.path)
