@@ -30,5 +30,8 @@ machine:
 		{ echo "error: Python 3.11 or newer is needed: install it, or name it with make PYTHON=…" >&2; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
 		{ echo "error: Python's venv module is needed (on Debian and Ubuntu: the package python3-venv)" >&2; exit 1; }
+	@$(PYTHON) -c 'import pathlib, sys, sysconfig; \
+		sys.exit(not (pathlib.Path(sysconfig.get_path("include")) / "Python.h").exists())' || \
+		{ echo "error: Python's headers are needed (on Debian and Ubuntu: the package python3-dev)" >&2; exit 1; }
 	@printf 'int main() { return 0; }' | $${CXX:-c++} -x c++ - -o /dev/null 2>/dev/null || \
 		{ echo "error: a C++ compiler is needed to install fastText (on Debian and Ubuntu: the package g++)" >&2; exit 1; }

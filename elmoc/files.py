@@ -103,6 +103,8 @@ def open_binary(path: Path | str) -> IO[bytes]:
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{path} is a directory, but a file is needed")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is no ordinary file: write the text to one first, it is read more than once")
     try:
         return gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")  # type: ignore[return-value]
     except FileNotFoundError:

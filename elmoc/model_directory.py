@@ -48,7 +48,8 @@ class ModelDirectory:
     """The whole content of a model directory, on the CPU."""
 
     encoder: Encoder
-    heads: ContinuousHeads
+    heads: ContinuousHeads | None
+    """None when they were not kept; only going on with training needs them."""
     recipe: VectorRecipe
     word_vectors: VectorSource
     targets: VectorSource
@@ -106,15 +107,18 @@ def read_model_directory(path: Path | str) -> ModelDirectory:
     }
     if "boundary" not in recipe:
         raise InputError(f"{path / 'model.safetensors'} lacks the boundary vectors: export the model again")
-    encoder = Encoder(encoder_config, directions=directions)
+    with torch.device("meta"):  # without weights of their own, which are slow to draw
+        encoder = Encoder(encoder_config, directions=directions)
+        heads = ContinuousHeads(
+            directions=directions, projection_size=encoder_config.projection_size, target_size=targets.size
+        )
     _load(encoder, tensors, path / "model.safetensors")
-    heads = ContinuousHeads(
-        directions=directions, projection_size=encoder_config.projection_size, target_size=targets.size
-    )
-    _load(heads, _read_tensors(path / "heads.safetensors"), path / "heads.safetensors")
+    heads_path = path / "heads.safetensors"
+    if has_heads := heads_path.exists():
+        _load(heads, _read_tensors(heads_path), heads_path)
     return ModelDirectory(
         encoder=encoder.eval(),
-        heads=heads,
+        heads=heads if has_heads else None,
         recipe=VectorRecipe(**recipe),
         word_vectors=word_vectors,
         targets=targets,
@@ -144,7 +148,8 @@ def _write_files(folder: Path, model: ModelDirectory) -> None:
     if model.recipe.matrix is not None:
         tensors["recipe.matrix"] = torch.from_numpy(model.recipe.matrix)
     save_file(contiguous(model.encoder.state_dict()) | tensors, folder / "model.safetensors")
-    save_file(contiguous(model.heads.state_dict()), folder / "heads.safetensors")
+    if model.heads is not None:
+        save_file(contiguous(model.heads.state_dict()), folder / "heads.safetensors")
     config = {
         "format": FORMAT,
         "version": VERSION,
@@ -170,7 +175,7 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
 
 def _load(module: torch.nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
     try:
-        module.load_state_dict(tensors)
+        module.load_state_dict(tensors, assign=True)
     except RuntimeError as error:
         problem = " ".join(str(error).split())[:300]
         raise InputError(f"{path} does not fit the sizes in config.json ({problem})") from None

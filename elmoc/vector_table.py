@@ -6,6 +6,8 @@ vectors/NAME.json    version, word vectors (origin, fingerprint), lexicon finger
 vectors/NAME.post.npz   mean and matrix of the post-processing, where it has any
 """
 
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +63,7 @@ class VectorTable:
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 return VectorRecipe(boundary=boundary, mean=arrays["mean"], matrix=arrays.get("matrix"))
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise InputError(f"{path} is missing or damaged ({error}): build the table again") from None
 
 

@@ -65,8 +65,9 @@ class FastTextVectors:
 class TextVectors:
     """Vectors from a text file (`.vec`, GloVe's `.txt`, either also `.gz`): a word and E numbers a line.
 
-    A first line with two numbers (fastText's and word2vec's header) is skipped. Only the words of the file have
-    vectors; any other gets zeros. `only` keeps memory small: other words of the file are passed over.
+    A first line with two numbers (fastText's and word2vec's header) says how many vectors there are and how wide.
+    Only the words of the file have vectors; any other gets zeros. `only` keeps memory small: other words of the file
+    are passed over.
     Raises `InputError` with the line number for a line of another width or with something that is no number.
     """
 
@@ -76,10 +77,13 @@ class TextVectors:
         wanted = None if only is None else set(only)
         rows: list[np.ndarray] = []
         self._rows: dict[str, int] = {}
+        read, expected = 0, None
         for number, line in enumerate(read_lines(path), 1):
             fields = line.rstrip(" ").split(" ")
-            if number == 1 and len(fields) == 2:
+            if number == 1 and len(fields) == 2 and all(field.isdigit() for field in fields):
+                expected, self.size = int(fields[0]), int(fields[1])
                 continue
+            read += 1
             self.size = self.size or len(fields) - 1
             word = " ".join(fields[: -self.size])  # a few words of published files hold spaces
             if len(fields) <= self.size or self.size < 2:
@@ -94,7 +98,9 @@ class TextVectors:
             except ValueError as error:
                 raise InputError(f"{path}, line {number}: {error}") from None
             self._rows[word] = len(rows) - 1
-        if not self.size:
+        if expected is not None and read < expected:
+            raise InputError(f"{path} has {read:,} vectors where its first line says {expected:,}: download it again")
+        if not read:
             raise InputError(f"{path} holds no vectors")
         # one more row, of zeros, for the words that are not there
         self._vectors = np.stack([*rows, np.zeros(self.size, dtype=np.float32)])
@@ -144,6 +150,8 @@ def open_word_vectors(origin: str, only: Collection[str] | None = None) -> WordV
     if origin.startswith("random:"):
         try:
             seed, size = (int(number) for number in origin.split(":")[1:])
+            if seed < 0 or size < 1:
+                raise ValueError
         except ValueError:
             raise InputError(f"{origin!r} is not of the form random:SEED:SIZE, for instance random:1:300") from None
         return RandomVectors(seed=seed, size=size)

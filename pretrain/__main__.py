@@ -24,7 +24,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 def pretrain(arguments: argparse.Namespace) -> None:
-    """Describe, start or resume a run as the parsed command line says."""
+    """Describe, start or resume a run as the parsed command line says.
+
+    Raises `KeyboardInterrupt` when the run was asked to stop (and has saved), so that what follows it does not start.
+    """
     max_seconds = None if arguments.max_time is None else parse_duration(arguments.max_time)
     from pretrain.config import load_config
     from pretrain.describe import describe
@@ -36,23 +39,27 @@ def pretrain(arguments: argparse.Namespace) -> None:
     if arguments.resume and arguments.init_from:
         raise InputError("--resume goes on with a run, --init-from starts one: give one of them")
     run = RunDirectory(arguments.run)
-    resumed = run.resume(config) if arguments.resume and not arguments.describe else None
-    assembly = assemble(config, arguments.init_from)
+    resumed, init_from = None, arguments.init_from
+    if arguments.resume and not arguments.describe:
+        resumed = run.resume(config)
+        init_from = run.init_from if resumed is None else None
+    assembly = assemble(config, init_from)
     if arguments.describe:
         print(describe(assembly))
         return
     if not arguments.resume:
-        run.start(config, assembly.parameters)
+        run.start(config, parameters=assembly.parameters, init_from=init_from)
     print(
         f"{arguments.run}: {assembly.corpus.train_tokens:,} training tokens, {assembly.updates:,} updates, "
         f"{assembly.per_epoch:,} an epoch, on {assembly.device} in {assembly.precision}"
     )
-    if train(assembly, run, resumed=resumed, max_seconds=max_seconds):
-        print(f"done: the model is in {run.model}")
-    else:
-        print(
-            f"stopped after saving: go on with --resume, e.g. python -m pretrain {arguments.config} {run.path} --resume"
-        )
+    with run.locked():
+        run.remove_leftovers()
+        finished = train(assembly, run, resumed=resumed, max_seconds=max_seconds)
+    if not finished:
+        print("stopped after saving: go on by the same command with --resume")
+        raise KeyboardInterrupt
+    print(f"done: the model is in {run.model}")
 
 
 def parse_duration(text: str) -> float:

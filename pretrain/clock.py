@@ -53,13 +53,16 @@ class Clock:
         """Words a second."""
         return words_per_update / self.seconds_per_update()
 
-    def may_plan(self, state: TrainState, decay_start: float) -> bool:
-        """Whether the run's length may (again) be set: the speed is known, the schedule has not begun to fall."""
+    def may_plan(self, state: TrainState, steady: float) -> bool:
+        """Whether the run's length may (again) be set: the speed is known, the rate is not yet falling.
+
+        `steady` is the share of the run's updates before the schedule begins to fall.
+        """
         measured = self._updates - UNMEASURED_UPDATES
         return (
             measured >= 5
             and measured % 20 == 5
-            and (state.update == UNMEASURED_UPDATES + 5 or state.update < decay_start * state.updates)
+            and (state.update == UNMEASURED_UPDATES + 5 or state.update < steady * state.updates)
         )
 
     def planned_updates(self, state: TrainState, evaluate_every: int) -> int:

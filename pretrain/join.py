@@ -45,6 +45,8 @@ def join(forward_path: str, backward_path: str, output: str) -> None:
     )
     for direction, model in models.items():
         encoder.direction(direction).load_state_dict(model.encoder.direction(direction).state_dict())
+        if model.heads is None:
+            raise InputError(f"{paths[direction]} was kept without its head (heads.safetensors): export it again")
         heads.direction(direction).load_state_dict(model.heads.direction(direction).state_dict())
     write_model_directory(
         output,

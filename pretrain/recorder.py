@@ -34,7 +34,8 @@ class Recorder:
         self._evaluator = Evaluator(
             assembly.corpus, assembly.targets, assembly.config.evaluation.candidates, assembly.device
         )
-        self._log = MetricsLog(run, metrics_bytes)
+        self._log = MetricsLog(run, size=metrics_bytes, update=state.update)
+        self._saved: int | None = None
         self._steps: list[dict[str, DirectionStep]] = []
         self._standing: dict[str, float] = {}
 
@@ -74,7 +75,10 @@ class Recorder:
             self.save()
 
     def save(self) -> None:
-        """Write a checkpoint of the state as it is now."""
+        """Write a checkpoint of the state as it is now, unless this update has one."""
+        if self._saved == self._state.update:
+            return
+        self._saved = self._state.update
         self._state.seconds = self._clock.seconds()
         self._run.save(
             self._state.update,

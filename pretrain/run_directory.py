@@ -1,19 +1,22 @@
 """What is in a run directory, and how does a run survive being killed?
 
 config.json       the resolved config
+start.json        the model that the run started from, where it did by --init-from
 metrics.jsonl     one JSON object a line: training and evaluation figures
 checkpoints/UPDATE.pt   all that going on needs; the last k and the best are kept
 tensorboard/      events, where TensorBoard is installed
 model/            the exported model directory: the best evaluation so far
-log.txt           what the run printed
 """
 
+import fcntl
 import json
 import math
 import os
 import pickle
 import shutil
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +29,11 @@ from pretrain.config import RunConfig, config_from_dict, config_to_dict
 
 FORMAT = "elmoc-checkpoint"
 VERSION = 1
-FREE_TO_CHANGE = {"train.device", "train.threads"} | {
+FREE_TO_CHANGE = {"train.device", "train.threads", "data.corpus", "data.input_vectors", "data.target_vectors"} | {
     f"log.{name}" for name in ("every_updates", "checkpoint_minutes", "checkpoint_updates", "keep")
 }
-"""Settings that a resumed run may be given anew, since they do not change what is trained."""
+"""Settings that a resumed run may be given anew: where it runs, what it leaves, and where its data is now (which is
+known by its content). Another device or number of threads rounds differently; all else stays the same."""
 
 
 class RunDirectory:
@@ -41,7 +45,7 @@ class RunDirectory:
         self.model = self.path / "model"
         self.metrics = self.path / "metrics.jsonl"
 
-    def start(self, config: RunConfig, parameters: int) -> None:
+    def start(self, config: RunConfig, *, parameters: int, init_from: str | None) -> None:
         """Make the directory of a run with so many trainable parameters.
 
         One that is there already, or a disk that is too small for what the run will keep, is an `InputError`.
@@ -52,7 +56,23 @@ class RunDirectory:
         checkpoints, models = config.log.keep + 2, 2
         require_space(self.path, (3 * checkpoints + models) * 4 * parameters)
         self.checkpoints.mkdir(parents=True, exist_ok=True)
+        write_json(self.path / "start.json", {"init_from": init_from})
         write_json(self.path / "config.json", config_to_dict(config))
+
+    @property
+    def init_from(self) -> str | None:
+        """The model directory that the run started from, if it did."""
+        return read_json(self.path / "start.json")["init_from"]
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from training in this directory; one that does is an `InputError`."""
+        with open(self.path / "config.json", "rb") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(f"another process is training in {self.path}: wait for it, or stop it") from None
+            yield
 
     def resume(self, config: RunConfig) -> dict[str, Any] | None:
         """The newest checkpoint of the run that is there, or None when it was killed before its first.
@@ -71,12 +91,11 @@ class RunDirectory:
         ]
         if differing:
             raise InputError(f"{self.path} was started with other settings: {', '.join(differing)}")
-        self._remove_leftovers()
         found = self.checkpoint_paths()
         return read_checkpoint(found[-1]) if found else None
 
-    def _remove_leftovers(self) -> None:
-        """Remove what a killed process had not finished writing."""
+    def remove_leftovers(self) -> None:
+        """Remove what a killed process had not finished writing (only while the directory is locked)."""
         for partial in self.checkpoints.glob(".*.partial"):
             partial.unlink()
         for unfinished in self.path.glob(f".{self.model.name}.*"):
@@ -115,9 +134,10 @@ class MetricsLog:
     Args:
         run: the run directory.
         size: bytes of `metrics.jsonl` to keep; what a killed run wrote after its last checkpoint is cut off.
+        update: that of the checkpoint; later TensorBoard events are cut off, too.
     """
 
-    def __init__(self, run: RunDirectory, size: int) -> None:
+    def __init__(self, run: RunDirectory, *, size: int, update: int) -> None:
         self._file = open(run.metrics, "ab")  # noqa: SIM115 (closed by close)
         self._file.truncate(size)
         self._file.seek(size)
@@ -126,7 +146,7 @@ class MetricsLog:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             return
-        self._tensorboard = SummaryWriter(str(run.path / "tensorboard"))
+        self._tensorboard = SummaryWriter(str(run.path / "tensorboard"), purge_step=update + 1)
 
     def write(self, kind: str, update: int, words: int, values: dict[str, float]) -> None:
         """One line: what kind it is, where the run stands, and the figures (null for one that is not finite)."""

@@ -85,6 +85,8 @@ def assemble(config: RunConfig, init_from: str | None = None) -> Assembly:
     inputs = VectorTable(corpus, config.data.input_vectors)
     targets = VectorTable(corpus, config.data.target_vectors)
     require_held_out(corpus, train.window)
+    for table in (inputs, targets):
+        table.recipe  # noqa: B018 (it is read, and so checked, before the run begins)
     encoder, heads = initial_modules(
         EncoderConfig(word_vector_size=inputs.size, **asdict(config.encoder)),
         directions=train.directions,
@@ -110,8 +112,9 @@ def initial_modules(
     config: EncoderConfig, *, directions: tuple[str, ...], target_size: int, seed: int
 ) -> tuple[Encoder, ContinuousHeads]:
     """Encoder and heads with random weights; a direction's weights do not depend on which others are trained."""
-    encoder = Encoder(config, directions=directions)
-    heads = ContinuousHeads(directions=directions, projection_size=config.projection_size, target_size=target_size)
+    with torch.device("meta"):  # without weights of their own
+        encoder = Encoder(config, directions=directions)
+        heads = ContinuousHeads(directions=directions, projection_size=config.projection_size, target_size=target_size)
     for index, direction in enumerate(("forward", "backward")):
         if direction in directions:
             with torch.random.fork_rng(devices=[]):
@@ -120,15 +123,18 @@ def initial_modules(
                 head = ContinuousHeads(
                     directions=(direction,), projection_size=config.projection_size, target_size=target_size
                 )
-            encoder.direction(direction).load_state_dict(alone.direction(direction).state_dict())
-            heads.direction(direction).load_state_dict(head.direction(direction).state_dict())
+            encoder.direction(direction).load_state_dict(alone.direction(direction).state_dict(), assign=True)
+            heads.direction(direction).load_state_dict(head.direction(direction).state_dict(), assign=True)
     return encoder, heads
 
 
 def initialise_from(
     encoder: Encoder, heads: ContinuousHeads, inputs: VectorTable, targets: VectorTable, path: str
 ) -> None:
-    """Take the weights of a model directory over, and its heads where the target vectors are the same.
+    """Take the weights of a model directory over, and its heads where the targets are of the same kind.
+
+    The same kind is the same word vectors and post-processing; its mean and matrix are those of each corpus, so that
+    heads start near what they have to become.
 
     Raises `InputError` when the sizes, the directions or the input vectors differ.
     """
@@ -145,12 +151,12 @@ def initialise_from(
             f"{model.word_vectors.origin}, fingerprint {model.word_vectors.fingerprint}, post-processing "
             f"{model.word_vectors.post_processing}): make one by `python -m data_scripts.build_vectors … --like {path}`"
         )
-    keep_heads = same_vectors(vector_source(targets), model.targets)
+    keep_heads = model.heads is not None and same_vectors(vector_source(targets), model.targets)
     for direction in encoder.directions:
         encoder.direction(direction).load_state_dict(model.encoder.direction(direction).state_dict())
-        if keep_heads:
+        if keep_heads and model.heads is not None:
             heads.direction(direction).load_state_dict(model.heads.direction(direction).state_dict())
-    print(f"going on from {path}" + ("" if keep_heads else "; its targets were other vectors, so the heads start anew"))
+    print(f"going on from {path}" + ("" if keep_heads else "; it has no heads for these targets, so they start anew"))
 
 
 def same_vectors(one: VectorSource, other: VectorSource) -> bool:
@@ -179,4 +185,6 @@ def has_bf16(device: torch.device) -> bool:
     """Whether the device multiplies bf16 matrices in hardware."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
-    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    # PyTorch has no public name for this; a release without these two is taken to have no bf16
+    checks = (getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))
+    return any(check is not None and check() for check in checks)

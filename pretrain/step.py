@@ -29,7 +29,8 @@ def train_step(
 ) -> dict[str, DirectionStep]:
     """One update of every direction: loss, gradients, their norm bounded, Adam.
 
-    Raises `InputError` when a loss is not a finite number; the weights are then still those of the update before.
+    Raises `InputError` when a loss or the norm of a gradient is not finite; the weights are then still those of the
+    update before.
     """
     state.encoder.train()
     steps = runner.map(lambda direction: backpropagate(assembly, state, batch, direction))
@@ -49,17 +50,23 @@ def backpropagate(assembly: Assembly, state: TrainState, batch: Batch, direction
         )
         predictions = state.heads.direction(direction)(output.top)  # [B, T, E]
     loss, _, masked = cosine_loss(predictions, batch.targets(direction))
-    if not math.isfinite(loss.item()):
-        raise InputError(
-            f"the {direction} loss is {loss.item()} at update {state.update + 1}: lower schedule.base or check the "
-            "vector tables for non-finite rows; --resume goes on from the last checkpoint, which is whole"
-        )
+    require_finite(loss.item(), f"the {direction} loss", state.update + 1)
     loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(
         parameters_of(state.encoder, state.heads, direction), config.optimiser.gradient_norm
     )
+    require_finite(norm.item(), f"the norm of the {direction} gradient", state.update + 1)
     state.recurrent[direction] = detached(output.state) if config.train.carry_state else None
     return DirectionStep(loss.item(), norm.item(), int(masked))
+
+
+def require_finite(value: float, what: str, update: int) -> None:
+    """Raise an `InputError` when a figure of an update is not finite."""
+    if not math.isfinite(value):
+        raise InputError(
+            f"{what} is {value} at update {update}: start a new run with a lower schedule.base (by --init-from "
+            "from this one's model, if you like), or check the vector tables for rows that are not finite"
+        )
 
 
 def detached(states: list[LSTMState]) -> RecurrentState:

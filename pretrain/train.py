@@ -36,6 +36,9 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | No
         check_same_data(resumed["data"], assembly.data)
         state.load_dict(resumed)
     clock = Clock(state.seconds, max_seconds)
+    steady = min(schedule.decay_start, 1 - schedule.linear_cooldown)
+    if max_seconds is not None and state.update >= steady * state.updates:
+        print("--max-time comes too late: the learning rate is falling towards the end that the run was given before")
     windows = training_windows(
         assembly.corpus,
         streams=config.streams,
@@ -75,7 +78,7 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | No
             state.words += assembly.words_per_update
             state.masked += sum(step.masked for step in steps.values())
             clock.updated()
-            if max_seconds is not None and clock.may_plan(state, schedule.decay_start):
+            if max_seconds is not None and clock.may_plan(state, steady):
                 state.updates = clock.planned_updates(state, evaluate_every)
                 progress.total = state.updates * assembly.words_per_update
             progress.update(assembly.words_per_update)

@@ -52,6 +52,7 @@ class TrainState:
             },
             "position": asdict(self.position),
             "metrics_bytes": metrics_bytes,
+            "device": next(self.encoder.parameters()).device.type,
             **{name: getattr(self, name) for name in PLAIN},
         }
 
@@ -62,7 +63,10 @@ class TrainState:
         self.heads.load_state_dict(values["heads"])
         self.optimiser.load_state_dict(values["optimiser"])
         for name, generator in self.generators.items():
-            generator.set_state(values["generators"][name])
+            if values["device"] == device.type:
+                generator.set_state(values["generators"][name])
+            else:  # the generators of another kind of device have other states: masks go on from a new seed
+                generator.manual_seed(generator.initial_seed() + values["update"])
         self.recurrent = {
             name: None if states is None else [LSTMState(*(part.to(device) for part in state)) for state in states]
             for name, states in values["recurrent"].items()

@@ -102,8 +102,8 @@ def report(run_directory: Path, probe_results: Path, seconds: float) -> None:
 
 
 LIMITS = """
-What this shows: the road works, and the encoder learns (it beats what any constant prediction reaches).
-What it cannot show: how good ELMo-C is. The paper's encoder is 70 times larger and read 10,000 times as much;
+What this can show: that the road works, and whether the encoder learns (is it above the best constant prediction?).
+What it cannot show: how good ELMo-C is. The paper's encoder is 30 times larger and read thousands of times as much;
 one seed on a few hundred test entities moves by a point or two either way. README.md has longer runs."""
 PROBE_INPUTS = {"vectors": "fastText alone", "features": "features alone", "both": "features + fastText"}
 

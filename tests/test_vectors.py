@@ -91,7 +91,8 @@ def test_text_vectors(tmp_path: Path, name: str, header: str) -> None:
         ("the 1 2\ncat 1\n", "line 2: 1 numbers where 2"),
         ("the 1 2\ncat 1 x\n", "line 2: could not convert"),
         ("", "holds no vectors"),
-        ("2 2\n", "holds no vectors"),
+        ("2 2\n", "has 0 vectors where its first line says 2"),
+        ("3 2\nthe 1 2\ncat 1 2\n", "has 2 vectors where its first line says 3"),
     ],
 )
 def test_bad_text_vectors(tmp_path: Path, text: str, message: str) -> None:

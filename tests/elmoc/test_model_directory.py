@@ -83,7 +83,15 @@ def test_a_truncated_file_is_named(model_path: Path, name: str, share: float) ->
         load_model(model_path)
 
 
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "heads.safetensors"])
+def test_features_never_need_the_heads(model_path: Path) -> None:
+    (model_path / "heads.safetensors").unlink()
+    model = read_model_directory(model_path)
+    assert model.heads is None
+    for name, tensor in model.encoder.state_dict().items():
+        assert torch.equal(tensor, tiny_model().encoder.state_dict()[name])
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
 def test_a_missing_file_is_named(model_path: Path, name: str) -> None:
     (model_path / name).unlink()
     with pytest.raises(InputError, match=name):

@@ -99,9 +99,9 @@ def test_signals_save_first_and_the_resumed_run_ends_the_same(runs: TinyRuns, wh
         wait_for_checkpoint(run, process, reached + EVERY)
         process.send_signal(number)
         out, err = process.communicate()
-        assert process.returncode == 0
+        assert process.returncode == 130, "so that what is chained to it does not start"
         assert "Traceback" not in err
-        assert "stopped after saving: go on with --resume" in out
+        assert "stopped after saving: go on by the same command with --resume" in out
         before, reached = reached, last_checkpoint(run)["update"]
         assert before + EVERY <= reached < UPDATES
     runs.run("killed", "--resume", **LONG)
@@ -227,3 +227,37 @@ def test_a_run_directory_without_a_model_says_so(runs: TinyRuns) -> None:
     shutil.rmtree(run.model)
     with pytest.raises(InputError, match="is a run directory without a model yet"):
         read_model_directory(run.path)
+
+
+def test_killed_before_the_first_checkpoint_the_model_it_started_from_is_not_forgotten(runs: TinyRuns) -> None:
+    runs.run("first")
+    init = ("--init-from", str(runs.folder / "first"))
+    undisturbed = runs.run("undisturbed", *init, train__seed=3)
+    run = runs.run("run", *init, train__seed=3)
+    for path in run.checkpoint_paths():
+        path.unlink()
+    runs.run("run", "--resume", train__seed=3)
+    assert_same(last_checkpoint(undisturbed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
+
+
+def test_a_run_that_is_going_on_cannot_be_resumed_beside_it(runs: TinyRuns, error_line: Fails) -> None:
+    run = runs.run("run")
+    with run.locked():
+        assert "another process is training in" in error_line(runs.status("run", "--resume"))
+
+
+def test_data_that_has_moved_is_taken_where_it_is_now(runs: TinyRuns, tiny_corpus: Corpus, tmp_path: Path) -> None:
+    runs.run("run")
+    shutil.copytree(tiny_corpus.path, tmp_path / "moved")
+    runs.run("run", "--resume", data__corpus=str(tmp_path / "moved"))
+
+
+def test_resumed_on_another_kind_of_device_masks_go_on_from_a_new_seed(runs: TinyRuns) -> None:
+    run = runs.run("run")
+    path = run.checkpoint_paths()[-1]
+    state = torch.load(path, weights_only=True)
+    state["device"] = "cuda"
+    state["generators"] = {name: torch.zeros(16, dtype=torch.uint8) for name in state["generators"]}
+    torch.save(state, path)
+    runs.run("run", "--resume")
+    assert last_checkpoint(run)["update"] == state["update"]

@@ -220,7 +220,7 @@ def test_init_from_starts_heads_anew_for_other_targets(runs: TinyRuns, capsys: p
     fresh = runs.run("fresh", data__target_vectors="other", train__updates=1)
     init = ("--init-from", str(runs.folder / "first" / "model"))
     run = runs.run("second", *init, data__target_vectors="other", train__updates=1)
-    assert "the heads start anew" in capsys.readouterr().out
+    assert "so they start anew" in capsys.readouterr().out
     assert_same_start(run, model.encoder.state_dict(), first_checkpoint(fresh)["heads"])
 
 
@@ -282,7 +282,7 @@ def test_vectors_that_are_not_finite_end_the_run(runs: TinyRuns, error_line: Fai
     runs.corpus = corpus.path
     error = error_line(runs.status("run"))
     assert "loss is nan at update" in error
-    assert "check the vector tables for non-finite rows" in error
+    assert "check the vector tables for rows that are not finite" in error
     for line in (runs.folder / "run" / "metrics.jsonl").read_text().splitlines():
         assert "NaN" not in line
 
