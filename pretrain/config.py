@@ -32,6 +32,8 @@ class DataConfig:
 class TrainConfig:
     """How long and in which pieces: `streams` is B, `window` T; `updates` overrides `epochs` when it is not 0.
 
+    mix_shards: how many shards' sentences are shuffled together. A shard holds one kind of text where a corpus has
+    several, and an encoder that reads one kind at a time drifts towards it. Memory: about 40 bytes a token of them.
     precision: of the matrix products (weights, Adam, cell state and layer norm are float32 in any case): `fp32`,
     `bf16`, or `auto`, which is bf16 where the hardware has it.
     """
@@ -39,6 +41,7 @@ class TrainConfig:
     directions: tuple[str, ...] = DIRECTIONS
     streams: int = 768
     window: int = 20
+    mix_shards: int = 8
     epochs: float = 10.0
     updates: int = 0
     carry_state: bool = True
@@ -91,7 +94,7 @@ class RunConfig:
 
     def check(self) -> "RunConfig":
         """Raise an `InputError` that names the key of the first impossible value; returns the config."""
-        train, at_least_one = self.train, ("streams", "window")
+        train, at_least_one = self.train, ("streams", "window", "mix_shards")
         for name in at_least_one:
             _require(getattr(train, name) >= 1, f"train.{name}", getattr(train, name), "at least 1")
         for section, name in (

@@ -63,6 +63,7 @@ def measure(assembly: Assembly) -> float:
         directions=config.train.directions,
         seed=config.train.seed,
         position=Position(),
+        mix=config.train.mix_shards,
     )
     runner = DirectionRunner(config.train.directions, assembly.device)
     times = []

@@ -103,7 +103,7 @@ def assemble(config: RunConfig, init_from: str | None = None) -> Assembly:
         encoder=encoder,
         heads=heads,
         device=device,
-        per_epoch=windows_per_epoch(corpus, train.streams, train.window),
+        per_epoch=windows_per_epoch(corpus, train.streams, train.window, mix=train.mix_shards, seed=train.seed),
         precision="bf16" if bf16 else "fp32",
     )
 

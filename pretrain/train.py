@@ -46,6 +46,7 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | No
         directions=config.directions,
         seed=config.seed,
         position=state.position,
+        mix=config.mix_shards,
     )
     pin = assembly.device.type == "cuda"
     with ExitStack() as stack:

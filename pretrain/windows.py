@@ -1,10 +1,10 @@
 """In which order does training read a corpus, and where in it are we?
 
-The sentences of a shard are shuffled and concatenated; the stream is cut into B equal streams; a window is T
-consecutive tokens of each. The backward direction reads the whole stream reversed.
+The sentences of a few shards are shuffled together and concatenated; the stream is cut into B equal streams; a window
+is T consecutive tokens of each. The backward direction reads the whole stream reversed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from elmoc.errors import InputError
 
 @dataclass(frozen=True)
 class Position:
-    """The next window to read: `shard` counts in the shuffled order of the epoch."""
+    """The next window to read: `shard` counts the groups of shards in the order of the epoch."""
 
     epoch: int = 0
     shard: int = 0
@@ -36,14 +36,20 @@ def windows_of(tokens: int, streams: int, window: int) -> int:
     return max(0, (tokens // streams - 1) // window)
 
 
-def windows_per_epoch(corpus: Corpus, streams: int, window: int) -> int:
-    """The updates of one epoch; a corpus that gives none is an `InputError`."""
-    count = sum(windows_of(shard.tokens, streams, window) for shard in corpus.train)
+def shard_groups(corpus: Corpus, *, mix: int, seed: int, epoch: int) -> list[list[Shard]]:
+    """The training shards of an epoch in random order, `mix` of them at a time."""
+    order = np.random.default_rng([seed, epoch]).permutation(len(corpus.train))
+    return [[corpus.train[index] for index in order[start : start + mix]] for start in range(0, len(order), mix)]
+
+
+def windows_per_epoch(corpus: Corpus, streams: int, window: int, *, mix: int = 1, seed: int = 0) -> int:
+    """The updates of the first epoch (which shards are mixed changes it a little); none at all is an `InputError`."""
+    tokens = [sum(shard.tokens for shard in group) for group in shard_groups(corpus, mix=mix, seed=seed, epoch=0)]
+    count = sum(windows_of(each, streams, window) for each in tokens)
     if count == 0:
-        largest = max(shard.tokens for shard in corpus.train)
         raise InputError(
-            f"train.streams={streams} times train.window={window} is more than any shard of {corpus.path} holds "
-            f"({largest:,} tokens): use fewer streams, e.g. {max(1, largest // (10 * (window + 1)))}"
+            f"train.streams={streams} times train.window={window} is more than the shards of {corpus.path} hold "
+            f"({max(tokens):,} tokens at most): use fewer streams, e.g. {max(1, max(tokens) // (10 * (window + 1)))}"
         )
     return count
 
@@ -56,26 +62,27 @@ def training_windows(
     directions: tuple[str, ...],
     seed: int,
     position: Position,
+    mix: int = 1,
 ) -> Iterator[Window]:
     """Windows from `position` on, epoch after epoch, without end.
 
-    Everything random comes from (seed, epoch, shard), so any position can be gone back to.
+    The sentences of `mix` shards at a time are shuffled together. Everything random comes from (seed, epoch, shard), so
+    any position can be gone back to.
     """
     while True:
-        order = np.random.default_rng([seed, position.epoch]).permutation(len(corpus.train))
-        for place in range(position.shard, len(order)):
-            shard = corpus.train[order[place]]
-            count = windows_of(shard.tokens, streams, window)
+        groups = shard_groups(corpus, mix=mix, seed=seed, epoch=position.epoch)
+        for place in range(position.shard, len(groups)):
+            group = groups[place]
+            count = windows_of(sum(shard.tokens for shard in group), streams, window)
             if count > position.window:
-                generator = np.random.default_rng([seed, position.epoch, int(order[place])])
-                tokens = shuffled_sentences(corpus, shard, generator)
+                generator = np.random.default_rng([seed, position.epoch, corpus.train.index(group[0])])
+                tokens = shuffled_sentences(corpus, group, generator)
                 rows = {direction: cut_streams(tokens, streams, direction) for direction in directions}
                 for index in range(position.window, count):
                     last = index == count - 1
                     position = Position(position.epoch, place + 1 if last else place, 0 if last else index + 1)
-                    yield Window(
-                        {name: window_at(streams_, index, window) for name, streams_ in rows.items()}, position
-                    )
+                    ids = {name: window_at(streams_, index, window) for name, streams_ in rows.items()}
+                    yield Window(ids, position)
             else:
                 position = Position(position.epoch, place + 1, 0)
         position = replace(position, epoch=position.epoch + 1, shard=0, window=0)
@@ -105,12 +112,12 @@ def require_held_out(corpus: Corpus, window: int) -> None:
         raise InputError(f"{corpus.path} holds out only {tokens} tokens: hold out more text when building it")
 
 
-def shuffled_sentences(corpus: Corpus, shard: Shard, generator: np.random.Generator) -> np.ndarray:
-    """uint32 [tokens]: the shard with its sentences in random order."""
-    tokens = np.asarray(corpus.read_shard(shard))
+def shuffled_sentences(corpus: Corpus, shards: Sequence[Shard], generator: np.random.Generator) -> np.ndarray:
+    """uint32 [tokens]: the sentences of the shards, together, in random order."""
+    tokens = np.concatenate([corpus.read_shard(shard) for shard in shards])
     starts = np.flatnonzero(tokens == corpus.begin_id)
     if len(starts) == 0 or starts[0] != 0:
-        raise InputError(f"{corpus.path / shard.file} does not start with <s>: build the corpus again")
+        raise InputError(f"{corpus.path / shards[0].file} does not start with <s>: build the corpus again")
     lengths = np.diff(starts, append=len(tokens))
     order = generator.permutation(len(starts))
     lengths = lengths[order]

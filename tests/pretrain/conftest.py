@@ -16,6 +16,7 @@ TINY = {
     "encoder.projection_size": 8,
     "encoder.cell_size": 12,
     "train.streams": 4,
+    "train.mix_shards": 1,
     "train.window": 5,
     "train.updates": 12,
     "train.device": "cpu",

@@ -339,7 +339,7 @@ def test_a_damaged_corpus_ends_in_one_sentence(
     [
         ({"data__corpus": ""}, "data.corpus is not set"),
         ({"data__target_vectors": "none"}, "none.json does not exist: build the table with"),
-        ({"train__streams": 500}, "train.streams=500 times train.window=5 is more than any shard"),
+        ({"train__streams": 500}, "train.streams=500 times train.window=5 is more than the shards"),
         ({"train__window": 200, "train__streams": 1}, "holds out only"),
         ({"train__device": "cuda:99"}, "cuda:99"),
         ({"train__device": "gpu"}, "gpu"),

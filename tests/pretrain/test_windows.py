@@ -68,6 +68,23 @@ def test_every_epoch_is_that_of_the_plain_program(corpus: Corpus, streams: int, 
     assert windows[-1].next.epoch == 2
 
 
+def test_mixed_shards_are_shuffled_together(corpus: Corpus) -> None:
+    order = shard_order(0)
+    windows = list(
+        islice(
+            training_windows(corpus, streams=2, window=3, directions=("forward",), seed=5, position=Position(), mix=2),
+            windows_per_epoch(corpus, 2, 3, mix=2, seed=5),
+        )
+    )
+    expected = []
+    for group in (order[:2], order[2:]):
+        sentences = [sentence for shard in group for sentence in sentences_of(corpus, shard)]
+        shuffled = np.random.default_rng([5, 0, group[0]]).permutation(len(sentences))
+        expected += plain_windows(sentences, shuffled, streams=2, window=3, backward=False)
+    assert [window.ids["forward"].tolist() for window in windows] == expected
+    assert windows[-1].next == Position(0, 2, 0)
+
+
 def test_one_stream_reads_every_token_once_and_backward_is_the_reverse(corpus: Corpus) -> None:
     windows = all_windows(corpus, windows_per_epoch(corpus, 1, 1), 1, 1)
     forward = [int(window.ids["forward"][0, 0]) for window in windows]
@@ -129,7 +146,7 @@ def test_a_direction_alone_reads_the_same(corpus: Corpus) -> None:
 def test_too_many_streams_are_refused_with_a_number_that_works(corpus: Corpus) -> None:
     largest = max(shard.tokens for shard in corpus.train)
     assert windows_per_epoch(corpus, largest // 21, 20) > 0
-    with pytest.raises(InputError, match=rf"train\.streams=50 .*\({largest} tokens\): use fewer streams, e\.g\. 1"):
+    with pytest.raises(InputError, match=rf"train\.streams=50 .*\({largest} tokens at most\): use fewer streams, e\.g\. 1"):
         windows_per_epoch(corpus, 50, 20)
 
 
