@@ -24,8 +24,8 @@ class DataConfig:
     """What is read: a corpus directory and the names of two of its vector tables."""
 
     corpus: str = ""
-    input_vectors: str = "raw"
-    target_vectors: str = "raw"
+    input_vectors: str = "input"
+    target_vectors: str = "target"
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from pretrain.run_directory import RunDirectory, read_checkpoint
 TINY = {
     "encoder.projection_size": 8,
     "encoder.cell_size": 12,
+    "data.input_vectors": "raw",
+    "data.target_vectors": "raw",
     "train.streams": 4,
     "train.mix_shards": 1,
     "train.window": 5,
