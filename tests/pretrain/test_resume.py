@@ -247,9 +247,14 @@ def test_a_run_that_is_going_on_cannot_be_resumed_beside_it(runs: TinyRuns, erro
 
 
 def test_data_that_has_moved_is_taken_where_it_is_now(runs: TinyRuns, tiny_corpus: Corpus, tmp_path: Path) -> None:
-    runs.run("run")
+    run = runs.run("run")
+    evaluations, end = read_metrics(run.path, "evaluation"), last_checkpoint(run)
+    for path in run.checkpoint_paths()[1:]:
+        path.unlink()
     shutil.copytree(tiny_corpus.path, tmp_path / "moved")
     runs.run("run", "--resume", data__corpus=str(tmp_path / "moved"))
+    assert read_metrics(run.path, "evaluation") == evaluations
+    assert_same(last_checkpoint(run), end, but=("seconds", "metrics_bytes"))
 
 
 def test_resumed_on_another_kind_of_device_masks_go_on_from_a_new_seed(runs: TinyRuns) -> None:
