@@ -9,7 +9,7 @@ quickstart: $(VENV)/installed
 	$(RUN) -m quickstart
 
 test: $(VENV)/installed
-	$(RUN) -m pytest -m "not slow and not gpu"
+	$(RUN) -m pytest -m "not slow" -rs
 
 test-all: $(VENV)/installed
 	$(RUN) -m pytest
