@@ -35,7 +35,7 @@ def plot(run: str, output: str) -> None:
     if not lines:
         raise InputError(f"{run} has no evaluation yet: let it run a little longer")
     words = [line["words"] / 1e6 for line in lines]
-    figure = Figure(figsize=(10, 4), layout="constrained")
+    figure = Figure(figsize=(10, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
     for axes, (title, curves) in zip(figure.subplots(1, len(PANELS)), PANELS, strict=True):
         for row, (name, label) in enumerate(curves):
@@ -44,7 +44,7 @@ def plot(run: str, output: str) -> None:
         axes.set(title=title, xlabel="million words seen")
         axes.plot([], [], "k--", linewidth=1, label="best constant prediction")
         axes.grid(alpha=0.3)
-        axes.legend()
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2, fontsize="small")
     with atomic_path(output) as partial:
         figure.savefig(partial, format="png", dpi=120)
     print(f"{output}: {len(lines)} evaluations, {words[-1]:.2f} million words")
