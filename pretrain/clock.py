@@ -9,6 +9,10 @@ UNMEASURED_UPDATES = 3
 """The first updates of a process are slow (allocation, caches) and are left out of the measured speed."""
 
 
+EVALUATIONS = 10
+"""Evaluations of a run that does not say how often, after the one before its first update."""
+
+
 class Clock:
     """Time of a run over all its processes.
 
@@ -26,6 +30,7 @@ class Clock:
         self._updates = 0
         self._aside = 0.0  # seconds of evaluation since _measured_from
         self._evaluation = 0.0  # the longest evaluation so far
+        self._evaluations = 0
 
     def seconds(self) -> float:
         """Of the whole run so far."""
@@ -41,6 +46,7 @@ class Clock:
         """An evaluation took so long."""
         self._aside += seconds
         self._evaluation = max(self._evaluation, seconds)
+        self._evaluations += 1
 
     def seconds_per_update(self) -> float:
         """Measured in this process, evaluations left out; NaN before enough updates."""
@@ -73,7 +79,8 @@ class Clock:
         if evaluate_every:
             more = left / (per_update + self._evaluation / evaluate_every)
         else:
-            more = (left - 10 * self._evaluation) / per_update
+            to_come = max(0, 1 + EVALUATIONS - self._evaluations)  # one was before the first update
+            more = (left - to_come * self._evaluation) / per_update
         return state.update + max(1, int(more))
 
     def saved(self) -> None:

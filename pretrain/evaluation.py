@@ -5,6 +5,7 @@ from dataclasses import asdict
 import numpy as np
 import torch
 
+from pretrain.clock import EVALUATIONS
 from pretrain.retrieval import Evaluator, Retrieval
 from pretrain.setup import Assembly
 from pretrain.train_state import RecurrentState, TrainState
@@ -73,4 +74,4 @@ def evaluation_is_due(state: TrainState, every_updates: int) -> bool:
     """At the end and every so many updates, or at ten evenly spaced times of the run."""
     if every_updates:
         return state.update % every_updates == 0 or state.update == state.updates
-    return state.update * 10 // state.updates > (state.update - 1) * 10 // state.updates
+    return state.update * EVALUATIONS // state.updates > (state.update - 1) * EVALUATIONS // state.updates

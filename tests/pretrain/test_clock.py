@@ -47,6 +47,10 @@ def test_length_follows_the_measured_speed_evaluations_included(fake_time: FakeT
     assert clock.planned_updates(state, 0) == state.update + int((left - 100.0) / 2.0)
     # one evaluation every 5 updates makes an update 4 seconds long
     assert clock.planned_updates(state, 5) == state.update + int(left / 4.0)
+    # of the ten, those that are over are not set aside again
+    fake_time.now += 10.0
+    clock.evaluated(10.0)
+    assert clock.planned_updates(state, 0) == state.update + int((left - 10.0 - 90.0) / 2.0)
 
 
 def test_no_new_plan_once_the_rate_falls(fake_time: FakeTime) -> None:

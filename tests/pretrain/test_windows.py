@@ -146,7 +146,9 @@ def test_a_direction_alone_reads_the_same(corpus: Corpus) -> None:
 def test_too_many_streams_are_refused_with_a_number_that_works(corpus: Corpus) -> None:
     largest = max(shard.tokens for shard in corpus.train)
     assert windows_per_epoch(corpus, largest // 21, 20) > 0
-    with pytest.raises(InputError, match=rf"train\.streams=50 .*\({largest} tokens at most\): use fewer streams, e\.g\. 1"):
+    with pytest.raises(
+        InputError, match=rf"train\.streams=50 .*\({largest} tokens at most\): use fewer streams, e\.g\. 1"
+    ):
         windows_per_epoch(corpus, 50, 20)
 
 
