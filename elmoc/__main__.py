@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from elmoc.errors import run_command
+from elmoc.threads import wait_without_spinning
 from elmoc.version import VERSION
 
 
@@ -20,6 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     dump_parser = commands.add_parser("dump-features", help="write the layer states of sentences to an HDF5 file")
     if "dump-features" in arguments:
+        wait_without_spinning()
         from elmoc import dump
 
         dump.add_arguments(dump_parser)

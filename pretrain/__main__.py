@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from elmoc.errors import InputError, run_command
+from elmoc.threads import wait_without_spinning
 
 
 def parser() -> argparse.ArgumentParser:
@@ -73,6 +74,7 @@ def parse_duration(text: str) -> float:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     arguments = parser().parse_args(argv)
+    wait_without_spinning()
     return run_command(lambda: pretrain(arguments))
 
 

@@ -80,7 +80,8 @@ class Clock:
             more = left / (per_update + self._evaluation / evaluate_every)
         else:
             to_come = max(0, 1 + EVALUATIONS - self._evaluations)  # one was before the first update
-            more = (left - to_come * self._evaluation) / per_update
+            # half of the time is for updates, however slow evaluations are
+            more = max(left / 2, left - to_come * self._evaluation) / per_update
         return state.update + max(1, int(more))
 
     def saved(self) -> None:
