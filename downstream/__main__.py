@@ -11,7 +11,6 @@ from importlib import import_module
 from typing import Any
 
 from elmoc.errors import InputError, run_command
-from elmoc.threads import wait_without_spinning
 
 TASKS = {"ner": "named entities (CoNLL columns; entity F1)"}
 """Each task is the module of that name in this package, which holds one `TASK`."""
@@ -19,7 +18,6 @@ TASKS = {"ner": "named entities (CoNLL columns; entity F1)"}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `python -m downstream` with `arguments` (by default those of the process); returns the exit status."""
-    wait_without_spinning()
     return run_command(lambda: _dispatch(list(sys.argv[1:] if arguments is None else arguments)))
 
 
