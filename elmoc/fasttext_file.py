@@ -51,9 +51,8 @@ def _read_header(path: Path, file: BinaryIO) -> FastTextHeader:
     if pruned > 0:
         rest.skip(8 * pruned)
     if not rest.take(1)[0]:  # quantised matrices have another layout; the library checks those
-        for _ in range(2):
-            if _ == 1:
-                rest.skip(1)
+        for flag_bytes in (0, 1):  # the input matrix, and after one more flag the output matrix
+            rest.skip(flag_bytes)
             rows, columns = _MATRIX.unpack(rest.take(_MATRIX.size))
             rest.skip(4 * rows * columns)
     if rest.position > os.path.getsize(path):

@@ -6,7 +6,7 @@ import torch
 
 from elmoc.corpus import Corpus
 from elmoc.devices import checked_device
-from elmoc.encoder import Encoder, EncoderConfig
+from elmoc.encoder import DIRECTIONS, Encoder, EncoderConfig
 from elmoc.errors import InputError
 from elmoc.heads import ContinuousHeads
 from elmoc.model_directory import ModelDirectory, VectorSource, read_model_directory
@@ -115,7 +115,7 @@ def initial_modules(
     with torch.device("meta"):  # without weights of their own
         encoder = Encoder(config, directions=directions)
         heads = ContinuousHeads(directions=directions, projection_size=config.projection_size, target_size=target_size)
-    for index, direction in enumerate(("forward", "backward")):
+    for index, direction in enumerate(DIRECTIONS):
         if direction in directions:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(2 * seed + index)

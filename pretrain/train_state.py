@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.optim import Adam
 
-from elmoc.encoder import Encoder
+from elmoc.encoder import DIRECTIONS, Encoder
 from elmoc.heads import ContinuousHeads
 from elmoc.recurrence import LSTMState
 from pretrain.config import OptimiserConfig
@@ -103,7 +103,7 @@ def new_state(
         optimiser=optimiser,
         generators={
             direction: torch.Generator(device).manual_seed(2 * seed + index)
-            for index, direction in enumerate(("forward", "backward"))
+            for index, direction in enumerate(DIRECTIONS)
             if direction in encoder.directions
         },
         recurrent=dict.fromkeys(encoder.directions),
