@@ -5,13 +5,12 @@ Source: Li et al. 2019, Section 4.1 (ELMo's LSTM with projection, layer norm aft
 as the input layer).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from elmoc.errors import InputError
 from elmoc.recurrence import LSTMState, Recurrence, RecurrenceWeights, plain_recurrence
@@ -74,14 +73,13 @@ class EncoderOutput:
 
 
 class ProjectedLSTMLayer(nn.Module):
-    """An LSTM layer with projection, clips, layer normalisation inside the recurrence, and one dropout mask a window.
+    """An LSTM layer with projection, clips, and layer normalisation and dropout inside the recurrence.
 
     Args:
         input_size: width of what it reads (P in a stack).
         projection_size: P.
         cell_size: C.
         cell_clip, projection_clip: 0 switches a clip off.
-        dropout: probability of zeroing a coordinate of h for a whole window.
         layer_norm: without it the layer equals AllenNLP's `LstmCellWithProjection`.
         recurrence: the function that steps through time.
     """
@@ -94,7 +92,6 @@ class ProjectedLSTMLayer(nn.Module):
         cell_size: int,
         cell_clip: float = 3.0,
         projection_clip: float = 3.0,
-        dropout: float = 0.0,
         layer_norm: bool = True,
         recurrence: Recurrence = plain_recurrence,
     ) -> None:
@@ -103,7 +100,6 @@ class ProjectedLSTMLayer(nn.Module):
         self.projection_size = projection_size
         self.cell_clip = cell_clip
         self.projection_clip = projection_clip
-        self.dropout = dropout
         self.recurrence = recurrence
         self.input_weight = nn.Parameter(torch.empty(4 * cell_size, input_size))  # W_x, gates i f g o
         self.hidden_weight = nn.Parameter(torch.empty(4 * cell_size, projection_size))  # W_h
@@ -132,22 +128,19 @@ class ProjectedLSTMLayer(nn.Module):
         state: LSTMState | None = None,
         *,
         lengths: Tensor | None = None,
-        generator: torch.Generator | None = None,
+        dropout_mask: Tensor | None = None,
     ) -> tuple[Tensor, LSTMState]:
         """inputs [B, T, input_size] → outputs [B, T, P] and the state after the last step.
 
-        `generator` draws the dropout mask (in training only); `lengths` [B] as in `plain_recurrence`.
+        `dropout_mask` and `lengths` as in `plain_recurrence`.
         """
-        batch = inputs.shape[0]
-        mask = None
-        if self.training and self.dropout:
-            keep = torch.full((batch, self.projection_size), 1 - self.dropout, device=inputs.device)
-            mask = torch.bernoulli(keep, generator=generator).to(self.bias.dtype) / (1 - self.dropout)  # [B, P]
         return self.recurrence(
-            F.linear(inputs, self.input_weight, self.bias),  # [B, T, 4C]
-            self.zero_state(batch) if state is None else state,
+            inputs,
+            self.zero_state(len(inputs)) if state is None else state,
             RecurrenceWeights(
+                self.input_weight,
                 self.hidden_weight,
+                self.bias,
                 self.projection_weight,
                 None if self.norm is None else self.norm.weight,
                 None if self.norm is None else self.norm.bias,
@@ -155,7 +148,7 @@ class ProjectedLSTMLayer(nn.Module):
             cell_clip=self.cell_clip,
             projection_clip=self.projection_clip,
             norm_epsilon=0.0 if self.norm is None else self.norm.eps,
-            dropout_mask=mask,
+            dropout_mask=dropout_mask,
             lengths=lengths,
         )
 
@@ -166,6 +159,7 @@ class DirectionalEncoder(nn.Module):
     def __init__(self, config: EncoderConfig, *, recurrence: Recurrence = plain_recurrence) -> None:
         super().__init__()
         self.residual = config.residual
+        self.dropout = config.dropout
         self.input_projection = nn.Linear(config.word_vector_size, config.projection_size)
         self.input_norm = nn.LayerNorm(config.projection_size)
         self.layers = nn.ModuleList(
@@ -175,12 +169,23 @@ class DirectionalEncoder(nn.Module):
                 cell_size=config.cell_size,
                 cell_clip=config.cell_clip,
                 projection_clip=config.projection_clip,
-                dropout=config.dropout,
                 layer_norm=config.layer_norm,
                 recurrence=recurrence,
             )
             for _ in range(config.layers)
         )
+
+    def draw_dropout_masks(self, batch: int, generator: torch.Generator | None = None) -> list[Tensor | None]:
+        """One mask a layer for a window, from the lowest layer up.
+
+        Each is [B, P], zero where a coordinate of h is dropped for the whole window and 1 / (1 - dropout) elsewhere;
+        None where nothing is ever dropped.
+        """
+        if not self.dropout:
+            return [None] * len(self.layers)
+        weight = self.input_projection.bias
+        keep = torch.full((batch, len(weight)), 1 - self.dropout, device=weight.device)
+        return [torch.bernoulli(keep, generator=generator).to(weight.dtype) / (1 - self.dropout) for _ in self.layers]
 
     def forward(
         self,
@@ -188,14 +193,23 @@ class DirectionalEncoder(nn.Module):
         state: list[LSTMState] | None = None,
         *,
         lengths: Tensor | None = None,
-        generator: torch.Generator | None = None,
+        dropout_masks: Sequence[Tensor | None] | None = None,
     ) -> EncoderOutput:
-        """vectors [B, T, E], in reading order → `EncoderOutput`. `state` None is the zero state."""
+        """vectors [B, T, E], in reading order → `EncoderOutput`.
+
+        `state` None is the zero state; `dropout_masks` are from `draw_dropout_masks`, which is called in training where
+        None is given.
+        """
+        if dropout_masks is None and self.training:
+            dropout_masks = self.draw_dropout_masks(len(vectors))
         inputs = self.input_norm(self.input_projection(vectors))  # a_t [B, T, P]
         layer_states, new_state = [inputs], []
         for index, layer in enumerate(self.layers):
             outputs, layer_state = layer(
-                inputs, None if state is None else state[index], lengths=lengths, generator=generator
+                inputs,
+                None if state is None else state[index],
+                lengths=lengths,
+                dropout_mask=None if dropout_masks is None else dropout_masks[index],
             )
             if self.residual and index > 0:
                 outputs = outputs + inputs

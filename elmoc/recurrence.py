@@ -21,10 +21,14 @@ class LSTMState(NamedTuple):
 
 
 class RecurrenceWeights(NamedTuple):
-    """What a layer brings to the recurrence (design letters: C cell, P projection)."""
+    """What a layer brings to the recurrence (design letters: C cell, P projection; I the width of what it reads)."""
 
+    input: Tensor
+    """W_x [4C, I], gates in the order i, f, g, o"""
     hidden: Tensor
-    """W_h [4C, P], gates in the order i, f, g, o"""
+    """W_h [4C, P]"""
+    bias: Tensor
+    """[4C]"""
     projection: Tensor
     """W_p [P, C]"""
     norm_weight: Tensor | None
@@ -38,7 +42,7 @@ class Recurrence(Protocol):
 
     def __call__(
         self,
-        input_gates: Tensor,
+        inputs: Tensor,
         state: LSTMState,
         weights: RecurrenceWeights,
         *,
@@ -51,7 +55,7 @@ class Recurrence(Protocol):
 
 
 def plain_recurrence(
-    input_gates: Tensor,
+    inputs: Tensor,
     state: LSTMState,
     weights: RecurrenceWeights,
     *,
@@ -63,15 +67,15 @@ def plain_recurrence(
 ) -> tuple[Tensor, LSTMState]:
     """One layer over a window.
 
-    For every step t, with the input product already in `input_gates`:
+    For every step t:
 
-        i, f, g, o = input_gates_t + W_h h_{t-1}
+        i, f, g, o = W_x a_t + W_h h_{t-1} + b
         c_t = clip(σ(i)·tanh(g) + σ(f)·c_{t-1}, ±cell_clip)
         u_t = clip(W_p (σ(o)·tanh(c_t)), ±projection_clip)
         h_t = LayerNorm(u_t) · dropout_mask
 
     Args:
-        input_gates: [B, T, 4C], `W_x a + b`.
+        inputs: a [B, T, I].
         state: the state before the first step.
         weights: see `RecurrenceWeights`.
         cell_clip, projection_clip: 0 switches a clip off.
@@ -85,6 +89,7 @@ def plain_recurrence(
     """
     hidden, cell = state
     outputs = []
+    input_gates = F.linear(inputs, weights.input, weights.bias)  # [B, T, 4C]: the input product of all steps at once
     for step, gates_x in enumerate(input_gates.unbind(1)):  # [B, 4C]
         gates = gates_x + F.linear(hidden, weights.hidden)  # [B, 4C]
         i, f, g, o = gates.chunk(4, dim=1)  # [B, C] each

@@ -28,7 +28,7 @@ from elmoc.files import atomic_path, read_json, require_space, write_json
 from pretrain.config import RunConfig, config_from_dict, config_to_dict
 
 FORMAT = "elmoc-checkpoint"
-VERSION = 1
+VERSION = 2
 FREE_TO_CHANGE = {"train.device", "train.threads", "data.corpus", "data.input_vectors", "data.target_vectors"} | {
     f"log.{name}" for name in ("every_updates", "checkpoint_minutes", "checkpoint_updates", "keep")
 }

@@ -27,27 +27,22 @@ class DirectionStep(NamedTuple):
 def train_step(
     assembly: Assembly, state: TrainState, batch: Batch, rate: float, runner: DirectionRunner
 ) -> dict[str, DirectionStep]:
-    """One update of every direction: loss, gradients, their norm bounded, Adam.
-
-    Raises `InputError` when a loss or the norm of a gradient is not finite; the weights are then still those of the
-    update before.
-    """
+    """One update of every direction, side by side where `runner` says so."""
     state.encoder.train()
-    steps = runner.map(lambda direction: backpropagate(assembly, state, batch, direction))
-    for group in state.optimiser.param_groups:
-        group["lr"] = rate
-    state.optimiser.step()
-    state.optimiser.zero_grad(set_to_none=True)
-    return steps
+    return runner.map(lambda direction: update(assembly, state, batch, direction, rate))
 
 
-def backpropagate(assembly: Assembly, state: TrainState, batch: Batch, direction: str) -> DirectionStep:
-    """Loss and bounded gradients of one direction; its recurrent state goes on."""
+def update(assembly: Assembly, state: TrainState, batch: Batch, direction: str, rate: float) -> DirectionStep:
+    """One update of one direction: loss, gradients, their norm bounded, Adam; its recurrent state goes on.
+
+    Raises `InputError` when the loss or the norm of the gradient is not finite; the direction's weights are then still
+    those of the update before.
+    """
     config = assembly.config
+    encoder = state.encoder.direction(direction)
+    masks = encoder.draw_dropout_masks(config.train.streams, state.generators[direction])
     with assembly.autocast():
-        output = state.encoder.direction(direction)(
-            batch.inputs(direction), state.recurrent[direction], generator=state.generators[direction]
-        )
+        output = encoder(batch.inputs(direction), state.recurrent[direction], dropout_masks=masks)
         predictions = state.heads.direction(direction)(output.top)  # [B, T, E]
     loss, _, masked = cosine_loss(predictions, batch.targets(direction))
     require_finite(loss.item(), f"the {direction} loss", state.update + 1)
@@ -56,6 +51,11 @@ def backpropagate(assembly: Assembly, state: TrainState, batch: Batch, direction
         parameters_of(state.encoder, state.heads, direction), config.optimiser.gradient_norm
     )
     require_finite(norm.item(), f"the norm of the {direction} gradient", state.update + 1)
+    optimiser = state.optimisers[direction]
+    for group in optimiser.param_groups:
+        group["lr"] = rate
+    optimiser.step()
+    optimiser.zero_grad(set_to_none=True)
     state.recurrent[direction] = detached(output.state) if config.train.carry_state else None
     return DirectionStep(loss.item(), norm.item(), int(masked))
 

@@ -22,7 +22,8 @@ class TrainState:
 
     encoder: Encoder
     heads: ContinuousHeads
-    optimiser: Adam
+    optimisers: dict[str, Adam]
+    """One a direction: each is a model of its own."""
     generators: dict[str, torch.Generator]
     """One a direction: dropout masks are drawn from it, so that training one direction alone draws the same."""
     recurrent: dict[str, RecurrentState]
@@ -44,7 +45,7 @@ class TrainState:
         return {
             "encoder": self.encoder.state_dict(),
             "heads": self.heads.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
+            "optimisers": {name: optimiser.state_dict() for name, optimiser in self.optimisers.items()},
             "generators": {name: generator.get_state() for name, generator in self.generators.items()},
             "recurrent": {
                 name: None if states is None else [tuple(state) for state in states]
@@ -61,7 +62,8 @@ class TrainState:
         device = next(self.encoder.parameters()).device
         self.encoder.load_state_dict(values["encoder"])
         self.heads.load_state_dict(values["heads"])
-        self.optimiser.load_state_dict(values["optimiser"])
+        for name, optimiser in self.optimisers.items():
+            optimiser.load_state_dict(values["optimisers"][name])
         for name, generator in self.generators.items():
             if values["device"] == device.type:
                 generator.set_state(values["generators"][name])
@@ -90,17 +92,20 @@ def new_state(
     """The state before the first update."""
     encoder.to(device)
     heads.to(device)
-    optimiser = Adam(
-        [*encoder.parameters(), *heads.parameters()],
-        lr=0.0,  # set before every update
-        betas=(config.beta1, config.beta2),
-        eps=config.epsilon,
-        fused=True,
-    )
+    optimisers = {
+        direction: Adam(
+            parameters_of(encoder, heads, direction),
+            lr=0.0,  # set before every update
+            betas=(config.beta1, config.beta2),
+            eps=config.epsilon,
+            fused=True,
+        )
+        for direction in encoder.directions
+    }
     return TrainState(
         encoder=encoder,
         heads=heads,
-        optimiser=optimiser,
+        optimisers=optimisers,
         generators={
             direction: torch.Generator(device).manual_seed(2 * seed + index)
             for index, direction in enumerate(DIRECTIONS)

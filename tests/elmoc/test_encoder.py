@@ -47,7 +47,8 @@ def test_one_sentence_against_the_equations(clips: tuple[float, float], dropout:
     config = replace(SMALL, cell_clip=clips[0], projection_clip=clips[1], dropout=dropout)
     encoder = shaken(DirectionalEncoder(config)).double().train()
     vectors = torch.randn(1, 4, 6, dtype=torch.float64)
-    states = encoder(vectors, generator=torch.Generator().manual_seed(2)).layer_states
+    drawn = encoder.draw_dropout_masks(1, torch.Generator().manual_seed(2))
+    states = encoder(vectors, dropout_masks=drawn).layer_states
 
     drawn = torch.Generator().manual_seed(2)
     masks = [torch.bernoulli(torch.full((1, 5), 1 - dropout), generator=drawn)[0].double().numpy() for _ in range(3)]
@@ -84,7 +85,8 @@ def test_dropout_draws_one_scaled_mask_a_window_from_the_generator() -> None:
     vectors = torch.randn(50, 3, 6)
 
     def run(seed: int) -> Tensor:
-        return encoder(vectors, generator=torch.Generator().manual_seed(seed)).top
+        masks = encoder.draw_dropout_masks(50, torch.Generator().manual_seed(seed))
+        return encoder(vectors, dropout_masks=masks).top
 
     top = run(5)
     dropped = top == 0

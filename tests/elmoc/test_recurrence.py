@@ -107,16 +107,17 @@ def sum_of(state: LSTMState) -> Tensor:
 def test_gradients_are_those_of_finite_differences(
     lengths: list[int] | None, norm: bool, clips: tuple[float, float]
 ) -> None:
-    batch, time, projection, cell = 2, 3, 3, 2
+    batch, time, width, projection, cell = 2, 3, 2, 3, 2
     torch.manual_seed(3)
-    shapes = [(batch, time, 4 * cell), (batch, projection), (batch, cell), (4 * cell, projection), (projection, cell)]
+    shapes = [(batch, time, width), (batch, projection), (batch, cell)]
+    shapes += [(4 * cell, width), (4 * cell, projection), (4 * cell,), (projection, cell)]
     shapes += [(projection,), (projection,)] if norm else []
     arguments = [(1.2 * torch.randn(shape, dtype=torch.float64)).requires_grad_() for shape in shapes]
     mask = torch.tensor([[0.0, 1.25, 1.25], [1.25, 1.25, 0.0]], dtype=torch.float64)
 
-    def run(gates: Tensor, hidden: Tensor, cell: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
+    def run(inputs: Tensor, hidden: Tensor, cell: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
         outputs, state = plain_recurrence(
-            gates,
+            inputs,
             LSTMState(hidden, cell),
             RecurrenceWeights(*weights) if norm else RecurrenceWeights(*weights, None, None),
             cell_clip=clips[0],

@@ -157,7 +157,7 @@ def test_a_truncated_checkpoint_is_named_and_the_one_before_works(
 def test_a_checkpoint_of_something_else_is_named(runs: TinyRuns, error_line: Fails) -> None:
     run = runs.run("run")
     path = run.checkpoint_paths()[-1]
-    for content in ({"weights": torch.zeros(3)}, torch.zeros(3), last_checkpoint(run) | {"version": 2}):
+    for content in ({"weights": torch.zeros(3)}, torch.zeros(3), last_checkpoint(run) | {"version": 1}):
         torch.save(content, path)
         assert str(path) in error_line(runs.status("run", "--resume"))
     path.write_bytes(b"not a checkpoint at all, but long enough to look like one")

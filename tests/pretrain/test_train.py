@@ -26,7 +26,7 @@ from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 from tests.tiny import add_table, learnable_sentences, write_corpus
 
 Fails = Callable[[int], str]
-WEIGHTS = ("encoder", "heads", "optimiser")
+WEIGHTS = ("encoder", "heads", "optimisers")
 
 
 def assert_same_weights(one: RunDirectory, other: RunDirectory) -> None:
