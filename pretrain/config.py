@@ -21,11 +21,16 @@ PRECISIONS = ("fp32", "bf16", "auto")
 
 @dataclass(frozen=True)
 class DataConfig:
-    """What is read: a corpus directory and the names of two of its vector tables."""
+    """What is read: a corpus directory and the names of two of its vector tables.
+
+    tables_on_device: keep the whole tables on the GPU, where they fit, instead of streaming the rows of each window.
+    On a CPU it changes nothing but where a window's vectors are read from.
+    """
 
     corpus: str = ""
     input_vectors: str = "input"
     target_vectors: str = "target"
+    tables_on_device: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from elmoc.errors import InputError
 from elmoc.heads import ContinuousHeads
 from elmoc.model_directory import ModelDirectory, VectorSource, read_model_directory
 from elmoc.vector_table import VectorTable
+from pretrain.batch_tables import require_device_memory
 from pretrain.config import RunConfig
 from pretrain.windows import require_held_out, windows_per_epoch
 
@@ -85,6 +86,8 @@ def assemble(config: RunConfig, init_from: str | None = None) -> Assembly:
     inputs = VectorTable(corpus, config.data.input_vectors)
     targets = VectorTable(corpus, config.data.target_vectors)
     require_held_out(corpus, train.window)
+    if config.data.tables_on_device:
+        require_device_memory(inputs, targets, device)
     for table in (inputs, targets):
         table.recipe  # noqa: B018 (it is read, and so checked, before the run begins)
     encoder, heads = initial_modules(

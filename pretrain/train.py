@@ -5,6 +5,7 @@ from typing import Any
 
 from elmoc.errors import InputError
 from elmoc.progress import progress_bar
+from pretrain.batch_tables import open_tables
 from pretrain.clock import Clock
 from pretrain.evaluation import evaluation_is_due
 from pretrain.recorder import Recorder
@@ -48,7 +49,9 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | No
         position=state.position,
         mix=config.mix_shards,
     )
-    pin = assembly.device.type == "cuda"
+    tables = open_tables(
+        assembly.inputs, assembly.targets, assembly.device, on_device=assembly.config.data.tables_on_device
+    )
     with ExitStack() as stack:
         stop = stack.enter_context(stop_signals())
         recorder = stack.enter_context(
@@ -63,7 +66,7 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | No
             )
         )
         runner = stack.enter_context(closing(DirectionRunner(config.directions, assembly.device)))
-        batches = stack.enter_context(closing(stream_batches(windows, assembly.inputs, assembly.targets, pin=pin)))
+        batches = stack.enter_context(closing(stream_batches(windows, tables, assembly.device)))
         words = state.updates * assembly.words_per_update
         progress = stack.enter_context(
             progress_bar(total=words, initial=state.words, unit=" words", unit_scale=True, desc="pretrain")
@@ -73,7 +76,7 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | No
         while state.update < state.updates and not stop:
             batch = next(batches)
             rate = learning_rate(schedule, update=state.update, updates=state.updates, streams=config.streams)
-            steps = train_step(assembly, state, batch.to(assembly.device), rate, runner)
+            steps = train_step(assembly, state, batch, rate, runner)
             state.position = batch.next
             state.update += 1
             state.words += assembly.words_per_update

@@ -1,13 +1,15 @@
 """How do the word vectors of a batch get to the device without the table ever being there?
 
-For each window the distinct ids are found, and only their rows gathered, by a background thread, ahead of time, into
-buffers that are pinned where the device is a GPU. Inputs, targets and both directions share the ids.
+For each window the distinct ids are found, and only their rows gathered, by a background thread, ahead of time, into a
+ring of buffers (see `pretrain/streaming_buffers.py`). Inputs, targets and both directions share the rows.
 """
 
 import queue
 import threading
 from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeVar
 
 import numpy as np
@@ -15,17 +17,21 @@ import torch
 from torch import Tensor
 
 from elmoc.vector_table import VectorTable
+from pretrain.batch_tables import Buffers, StreamedTables, Tables
+from pretrain.streaming_buffers import Slot, ring
 from pretrain.windows import Position, Window
 
 Item = TypeVar("Item")
+WINDOWS_AHEAD = 64
+"""So many windows of ids are read ahead, so that nobody waits while the sentences of the next shards are shuffled."""
 
 
 @dataclass
 class Batch:
     """A window with the vectors that it needs.
 
-    input_rows, target_rows  [U, E]: the vectors of the window's distinct ids (float16 or float32)
-    rows      for each direction int64 [B, T + 1]: which of those rows each token has
+    input_rows, target_rows  [U, E]: vectors in the tables' dtype: those of the window's distinct ids, or whole tables
+    rows      for each direction int64 [B, T + 1]: which of those vectors each token has
     next      the position after this window
     """
 
@@ -59,23 +65,58 @@ class Batch:
 def gather(
     ids: dict[str, np.ndarray], inputs: VectorTable, targets: VectorTable, position: Position, pin: bool
 ) -> Batch:
-    """Gather the distinct rows of a window's ids [B, T + 1] for each direction."""
-    together = np.concatenate([window.ravel() for window in ids.values()])
-    distinct, inverse = np.unique(together, return_inverse=True)
-    rows, start = {}, 0
-    for name, window in ids.items():
-        rows[name] = _tensor(inverse[start : start + window.size].reshape(window.shape), pin)
-        start += window.size
-    input_rows = _tensor(inputs.rows[distinct], pin)
-    same = inputs.path == targets.path
-    return Batch(input_rows, input_rows if same else _tensor(targets.rows[distinct], pin), rows, position)
+    """A batch of its own in main memory: the distinct rows of a window's ids [B, T + 1] for each direction."""
+    tables = StreamedTables(inputs, targets)
+    buffers = tables.buffers(shape_of(ids), torch.device("cpu"), pin)
+    return batch_of(tables, ids, buffers, tables.fill(ids, buffers), position)
 
 
 def stream_batches(
-    windows: Iterator[Window], inputs: VectorTable, targets: VectorTable, *, pin: bool, ahead: int = 4
+    windows: Iterator[Window], tables: Tables, device: torch.device, *, ahead: int = 2
 ) -> Generator[Batch, None, None]:
-    """Batches of `windows`, gathered up to `ahead` windows ahead of time."""
-    return prefetched((gather(window.ids, inputs, targets, window.next, pin) for window in windows), ahead)
+    """Batches of `windows` on the device, made up to `ahead` windows ahead of time.
+
+    A batch is valid until the next one is asked for, and what has been asked of the GPU by then is computed with it;
+    after that its buffers are used again.
+    """
+    first = next(windows, None)
+    if first is None:
+        return
+    shape = shape_of(first.ids)
+    # one slot is being used, `ahead` wait in the queue, and one is being filled: since the queue holds no more, whoever
+    # takes a batch out has released the one before, and that is the next slot to be filled
+    slots = ring(ahead + 2, device, lambda where, pin: tables.buffers(shape, where, pin))
+
+    def filled(coming: Iterator[Window]) -> Iterator[tuple[Slot, Batch]]:
+        for number, window in enumerate(chain([first], coming)):
+            slot = slots[number % len(slots)]
+            slot.wait()
+            count = tables.fill(window.ids, slot.host)
+            slot.send(count)
+            yield slot, batch_of(tables, window.ids, slot.buffers, count, window.next)
+
+    try:
+        with (
+            closing(prefetched(windows, WINDOWS_AHEAD)) as coming,
+            closing(prefetched(filled(coming), ahead)) as ready,
+        ):
+            for slot, batch in ready:
+                slot.receive()
+                yield batch
+                slot.release()
+    finally:
+        for slot in slots:
+            slot.wait()  # its memory may be given away now
+
+
+def batch_of(tables: Tables, ids: dict[str, np.ndarray], buffers: Buffers, count: int, position: Position) -> Batch:
+    """The batch in filled buffers."""
+    return Batch(*tables.vectors(buffers, count), dict(zip(ids, buffers.rows, strict=True)), position)
+
+
+def shape_of(ids: dict[str, np.ndarray]) -> tuple[int, ...]:
+    """[D, B, T + 1] of a window's ids for each direction."""
+    return (len(ids), *next(iter(ids.values())).shape)
 
 
 def prefetched(items: Iterator[Item], ahead: int) -> Generator[Item, None, None]:
@@ -117,8 +158,3 @@ def prefetched(items: Iterator[Item], ahead: int) -> Generator[Item, None, None]
     finally:
         stopped.set()
         thread.join()
-
-
-def _tensor(array: np.ndarray, pin: bool) -> Tensor:
-    tensor = torch.from_numpy(np.ascontiguousarray(array))
-    return tensor.pin_memory() if pin else tensor

@@ -1,10 +1,19 @@
 """Does training on a GPU learn what it learns on a CPU, resume, and leave a model that dumps the same features?"""
 
+from itertools import islice
+
+import numpy as np
 import pytest
 import torch
 
+from elmoc.corpus import Corpus
+from elmoc.encoder import DIRECTIONS
 from elmoc.model import load_model
+from elmoc.vector_table import VectorTable
+from pretrain.batch_tables import open_tables
 from pretrain.run_directory import read_metrics
+from pretrain.vector_streaming import stream_batches
+from pretrain.windows import Position, training_windows
 from tests.pretrain.conftest import TinyRuns
 
 pytestmark = [
@@ -36,3 +45,41 @@ def test_a_gpu_run_is_resumed_and_also_on_the_cpu(runs: TinyRuns) -> None:
 def test_bf16_on_a_gpu(runs: TinyRuns) -> None:
     run = runs.run("run", train__device="cuda", train__precision="bf16")
     assert load_model(run.path).encoder.forward_lm.input_projection.weight.dtype == torch.float32
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+@pytest.mark.parametrize(("inputs", "targets"), [("raw", "raw"), ("half", "other")])
+def test_batches_reach_a_busy_gpu_whole(tiny_corpus: Corpus, inputs: str, targets: str, on_device: bool) -> None:
+    device = torch.device("cuda")
+    tables = [VectorTable(tiny_corpus, name) for name in (inputs, targets)]
+    endless = training_windows(tiny_corpus, streams=4, window=5, directions=DIRECTIONS, seed=1, position=Position())
+    windows = list(islice(endless, 60))
+    batches = stream_batches(iter(windows), open_tables(*tables, device, on_device=on_device), device)
+    read = []
+    for number, batch in enumerate(batches):
+        if number % 7 < 4:
+            torch.cuda._sleep(20_000_000)  # the computation is behind, so that buffers are asked for before it is done
+        read.append([(batch.inputs(direction), batch.targets(direction)) for direction in DIRECTIONS])
+    for window, directions in zip(windows, read, strict=True):
+        for ids, (some, others) in zip(window.ids.values(), directions, strict=True):
+            for vectors, table, own in ((some, tables[0], ids[:, :-1]), (others, tables[1], ids[:, 1:])):
+                np.testing.assert_array_equal(vectors.cpu().numpy(), np.asarray(table.rows, dtype=np.float32)[own])
+
+
+def test_streaming_takes_no_more_memory_as_it_goes(tiny_corpus: Corpus) -> None:
+    device, table = torch.device("cuda"), VectorTable(tiny_corpus, "raw")
+    windows = training_windows(tiny_corpus, streams=4, window=5, directions=DIRECTIONS, seed=1, position=Position())
+    before = torch.cuda.memory_allocated()
+    batches = stream_batches(windows, open_tables(table, table, device, on_device=False), device)
+    used = {torch.cuda.memory_allocated() for _ in islice(batches, 200)}
+    batches.close()
+    assert len(used) == 1
+    assert torch.cuda.memory_allocated() == before
+
+
+def test_tables_on_the_gpu_give_the_same_run(runs: TinyRuns) -> None:
+    streamed, resident = (
+        read_metrics(runs.run(name, train__device="cuda", data__tables_on_device=on_device).path, "evaluation")
+        for name, on_device in (("streamed", False), ("resident", True))
+    )
+    assert [line["cosine"] for line in resident] == pytest.approx([line["cosine"] for line in streamed], abs=1e-6)
