@@ -5,15 +5,17 @@ Source: Li et al. 2019, Section 4.1 (ELMo's LSTM with projection, layer norm aft
 as the input layer).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from elmoc.errors import InputError
-from elmoc.recurrence import LSTMState, Recurrence, RecurrenceWeights, plain_recurrence
+from elmoc.recurrence import LSTMState, Recurrence, RecurrenceWeights, plain, plain_recurrence
 
 DIRECTIONS = ("forward", "backward")
 
@@ -154,12 +156,17 @@ class ProjectedLSTMLayer(nn.Module):
 
 
 class DirectionalEncoder(nn.Module):
-    """One direction: input projection and a stack of layers. It reads its words in its own reading order."""
+    """One direction: input projection and a stack of layers. It reads its words in its own reading order.
 
-    def __init__(self, config: EncoderConfig, *, recurrence: Recurrence = plain_recurrence) -> None:
+    `recurrence` gives each layer the function that it steps through time with. While `recompute` is set, training keeps
+    only what each layer reads, and runs it again in the backward pass: less memory for a third more time.
+    """
+
+    def __init__(self, config: EncoderConfig, *, recurrence: Callable[[], Recurrence] = plain) -> None:
         super().__init__()
         self.residual = config.residual
         self.dropout = config.dropout
+        self.recompute = False
         self.input_projection = nn.Linear(config.word_vector_size, config.projection_size)
         self.input_norm = nn.LayerNorm(config.projection_size)
         self.layers = nn.ModuleList(
@@ -170,7 +177,7 @@ class DirectionalEncoder(nn.Module):
                 cell_clip=config.cell_clip,
                 projection_clip=config.projection_clip,
                 layer_norm=config.layer_norm,
-                recurrence=recurrence,
+                recurrence=recurrence(),
             )
             for _ in range(config.layers)
         )
@@ -202,10 +209,12 @@ class DirectionalEncoder(nn.Module):
         """
         if dropout_masks is None and self.training:
             dropout_masks = self.draw_dropout_masks(len(vectors))
+        recompute = self.recompute and torch.is_grad_enabled()
         inputs = self.input_norm(self.input_projection(vectors))  # a_t [B, T, P]
         layer_states, new_state = [inputs], []
         for index, layer in enumerate(self.layers):
-            outputs, layer_state = layer(
+            run = partial(checkpoint, layer, use_reentrant=False, preserve_rng_state=False) if recompute else layer
+            outputs, layer_state = run(
                 inputs,
                 None if state is None else state[index],
                 lengths=lengths,
@@ -227,7 +236,7 @@ class Encoder(nn.Module):
         config: EncoderConfig,
         *,
         directions: tuple[str, ...] = DIRECTIONS,
-        recurrence: Recurrence = plain_recurrence,
+        recurrence: Callable[[], Recurrence] = plain,
     ) -> None:
         super().__init__()
         self.config = config

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from elmoc.errors import InputError, run_command
+from elmoc.memory import keep_freed_memory
 from elmoc.threads import wait_without_spinning
 
 
@@ -52,7 +53,8 @@ def pretrain(arguments: argparse.Namespace) -> None:
         run.start(config, parameters=assembly.parameters, init_from=init_from)
     print(
         f"{arguments.run}: {assembly.corpus.train_tokens:,} training tokens, {assembly.updates:,} updates, "
-        f"{assembly.per_epoch:,} an epoch, on {assembly.device} in {assembly.precision}"
+        f"{assembly.per_epoch:,} an epoch, on {assembly.device} in {assembly.precision}, "
+        f"by {assembly.recurrence}"
     )
     with run.locked():
         run.remove_leftovers()
@@ -75,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     arguments = parser().parse_args(argv)
     wait_without_spinning()
+    keep_freed_memory()
     return run_command(lambda: pretrain(arguments))
 
 

@@ -17,6 +17,7 @@ from elmoc.errors import InputError
 from pretrain.schedule import ScheduleConfig
 
 PRECISIONS = ("fp32", "bf16", "auto")
+RECURRENCES = ("fused", "plain")
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,9 @@ class TrainConfig:
     several, and an encoder that reads one kind at a time drifts towards it. Memory: about 40 bytes a token of them.
     precision: of the matrix products (weights, Adam, cell state and layer norm are float32 in any case): `fp32`,
     `bf16`, or `auto`, which is bf16 where the hardware has it.
+    recurrence: `fused` is the fast one, `plain` the reference that it equals up to rounding.
+    recompute: keep only what each layer reads, and run it again in the backward pass: a quarter of the memory for
+    activations, a third more time.
     """
 
     directions: tuple[str, ...] = DIRECTIONS
@@ -54,6 +58,8 @@ class TrainConfig:
     device: str = "auto"
     threads: int = 0
     precision: str = "fp32"
+    recurrence: str = "fused"
+    recompute: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,7 +123,9 @@ class RunConfig:
         _require(self.log.keep >= 1, "log.keep", self.log.keep, "at least 1")
         _require(self.log.checkpoint_minutes > 0, "log.checkpoint_minutes", self.log.checkpoint_minutes, "above 0")
         _require(train.epochs > 0, "train.epochs", train.epochs, "above 0")
-        _require(train.precision in PRECISIONS, "train.precision", train.precision, f"one of {', '.join(PRECISIONS)}")
+        for name, known in (("precision", PRECISIONS), ("recurrence", RECURRENCES)):
+            value = getattr(train, name)
+            _require(value in known, f"train.{name}", value, f"one of {', '.join(known)}")
         _require(
             len(train.directions) > 0 and list(train.directions) == [d for d in DIRECTIONS if d in train.directions],
             "train.directions",

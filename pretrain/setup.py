@@ -1,6 +1,8 @@
 """What has to be opened and checked before the first update?"""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import torch
 
@@ -8,8 +10,11 @@ from elmoc.corpus import Corpus
 from elmoc.devices import checked_device
 from elmoc.encoder import DIRECTIONS, Encoder, EncoderConfig
 from elmoc.errors import InputError
+from elmoc.fused_recurrence import FusedRecurrence, Workspace
 from elmoc.heads import ContinuousHeads
 from elmoc.model_directory import ModelDirectory, VectorSource, read_model_directory
+from elmoc.pointwise import choose_kernels
+from elmoc.recurrence import Recurrence, plain
 from elmoc.vector_table import VectorTable
 from pretrain.batch_tables import require_device_memory
 from pretrain.config import RunConfig
@@ -31,6 +36,14 @@ class Assembly:
     """Updates of one epoch."""
     precision: str
     """Of the matrix products here: fp32 or bf16."""
+
+    @property
+    def recurrence(self) -> str:
+        """What steps through time here, for people."""
+        if self.config.train.recurrence == "plain":
+            return "the plain recurrence"
+        dtype = torch.bfloat16 if self.precision == "bf16" else torch.float32
+        return f"the fused recurrence (between its products: {choose_kernels(self.device.type, dtype).description})"
 
     def autocast(self) -> torch.autocast:
         """The context in which encoder and heads compute."""
@@ -95,7 +108,10 @@ def assemble(config: RunConfig, init_from: str | None = None) -> Assembly:
         directions=train.directions,
         target_size=targets.size,
         seed=train.seed,
+        recurrence=partial(FusedRecurrence, Workspace()) if train.recurrence == "fused" else plain,
     )
+    for direction in train.directions:
+        encoder.direction(direction).recompute = train.recompute
     if init_from is not None:
         initialise_from(encoder, heads, inputs, targets, init_from)
     return Assembly(
@@ -112,11 +128,16 @@ def assemble(config: RunConfig, init_from: str | None = None) -> Assembly:
 
 
 def initial_modules(
-    config: EncoderConfig, *, directions: tuple[str, ...], target_size: int, seed: int
+    config: EncoderConfig,
+    *,
+    directions: tuple[str, ...],
+    target_size: int,
+    seed: int,
+    recurrence: Callable[[], Recurrence] = plain,
 ) -> tuple[Encoder, ContinuousHeads]:
     """Encoder and heads with random weights; a direction's weights do not depend on which others are trained."""
     with torch.device("meta"):  # without weights of their own
-        encoder = Encoder(config, directions=directions)
+        encoder = Encoder(config, directions=directions, recurrence=recurrence)
         heads = ContinuousHeads(directions=directions, projection_size=config.projection_size, target_size=target_size)
     for index, direction in enumerate(DIRECTIONS):
         if direction in directions:

@@ -1,17 +1,27 @@
 """Which data and settings do tests of several rooms share?"""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # for tensors as small as these, threads only wait for each other
 
+import torch
+
 from elmoc.corpus import Corpus
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors import RandomVectors
 from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
+
+
+@pytest.fixture
+def restore_threads() -> Iterator[None]:
+    """For tests that set the number of threads."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

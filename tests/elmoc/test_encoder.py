@@ -1,5 +1,6 @@
 """Is the encoder the one of the paper, and do its states depend on what they should depend on, and on nothing else?"""
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -10,7 +11,9 @@ from torch import Tensor
 
 from elmoc.encoder import DIRECTIONS, DirectionalEncoder, Encoder, EncoderConfig, reverse_padded
 from elmoc.errors import InputError
+from elmoc.fused_recurrence import FusedRecurrence
 from elmoc.heads import ContinuousHeads
+from elmoc.recurrence import Recurrence, plain
 from tests.references import encode_one
 
 SMALL = EncoderConfig(word_vector_size=6, projection_size=5, cell_size=7, layers=3, dropout=0.0)
@@ -159,3 +162,26 @@ def test_reverse_padded_leaves_the_padding() -> None:
 def test_impossible_sizes_are_named(setting: str, value: float) -> None:
     with pytest.raises(InputError, match=rf"encoder\.{setting}.*{value}"):
         EncoderConfig(**{setting: value})
+
+
+@pytest.mark.parametrize("recurrence", [plain, FusedRecurrence])
+def test_recomputing_changes_nothing_but_what_is_kept(recurrence: Callable[[], Recurrence]) -> None:
+    encoder = shaken(DirectionalEncoder(replace(SMALL, dropout=0.3), recurrence=recurrence)).train()
+    vectors, masks = torch.randn(4, 5, 6), encoder.draw_dropout_masks(4)
+    gradients, kept = [], []
+    for encoder.recompute in (False, True):
+        encoder.zero_grad()
+        sizes: list[int] = []
+
+        def note(tensor: Tensor, sizes: list[int] = sizes) -> Tensor:
+            sizes.append(tensor.numel())
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+            loss = encoder(vectors, dropout_masks=masks).top.square().sum()
+        loss.backward()
+        gradients.append([parameter.grad.clone() for parameter in encoder.parameters()])
+        kept.append(sum(sizes))
+    for one, other in zip(*gradients, strict=True):
+        assert torch.equal(one, other)
+    assert kept[1] < kept[0] / 3

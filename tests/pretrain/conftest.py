@@ -1,7 +1,6 @@
 """How do the tests start tiny runs, and look at what they leave?"""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,14 +58,6 @@ class TinyRuns:
 @pytest.fixture
 def runs(tmp_path: Path, tiny_corpus: Corpus) -> TinyRuns:
     return TinyRuns(tmp_path, tiny_corpus.path)
-
-
-@pytest.fixture
-def restore_threads() -> Iterator[None]:
-    """For tests of runs that set `train.threads`."""
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 def last_checkpoint(run: RunDirectory) -> dict[str, Any]:
