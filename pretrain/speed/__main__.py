@@ -1,0 +1,85 @@
+"""`python -m pretrain.speed`: what does the command line of the benchmark do?"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from elmoc.errors import InputError, run_command
+from elmoc.memory import keep_freed_memory
+from elmoc.threads import wait_without_spinning
+
+PAPER_SIZE = Path(__file__).parent.parent / "configs" / "elmo_c.toml"
+DIRECTIONS = {1: ["forward"], 2: ["forward", "backward"]}
+CONTESTANTS = ("allennlp", "plain", "fused-fp32", "fused-bf16")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pretrain.speed", description="Measure how fast training runs here, and how fast it could."
+    )
+    parser.add_argument("--config", default=PAPER_SIZE, help="a TOML file with the sizes (default: the paper's)")
+    parser.add_argument("--streams", type=int, nargs="+", default=[128], metavar="B", help="streams, a table for each")
+    parser.add_argument(
+        "--contestants",
+        nargs="+",
+        default=CONTESTANTS,
+        metavar="NAME",
+        help="allennlp, plain, fused-fp32, fused-bf16 (the default), plain-bf16, allennlp-bf16",
+    )
+    parser.add_argument("--updates", type=int, default=5, help="timed updates of each contestant (default: 5)")
+    parser.add_argument("--warm-up", type=int, default=2, help="untimed updates before (default: 2)")
+    parser.add_argument("--directions", type=int, choices=DIRECTIONS, default=2, help="1: forward alone, 2: both")
+    parser.add_argument("--device", help="cpu, cuda, cuda:N or auto (default: the config's)")
+    parser.add_argument("--threads", type=int, help="of a CPU (default: the config's, or as many as PyTorch takes)")
+    parser.add_argument("--corpus", metavar="DIR", help="a corpus with vector tables (default: a synthetic one)")
+    parser.add_argument("--json", metavar="OUT.json", help="write everything measured to this file, too")
+    return parser
+
+
+def speed(arguments: argparse.Namespace) -> None:
+    """Measure, and print, what the parsed command line asks for."""
+    from elmoc.files import refuse_existing, write_json
+    from pretrain.config import load_config
+    from pretrain.speed.benchmark import Plan, benchmark
+    from pretrain.speed.contestants import WAYS
+    from pretrain.speed.table import heading, last_comparison
+
+    for name in ("streams", "updates", "warm_up"):
+        least = min(arguments.streams) if name == "streams" else getattr(arguments, name)
+        if least < 1:
+            raise InputError(f"--{name.replace('_', '-')} must be at least 1, not {least}")
+    if unknown := [name for name in arguments.contestants if name not in WAYS]:
+        raise InputError(f"{unknown[0]!r} is no contestant: choose from {', '.join(WAYS)}")
+    if arguments.json is not None:
+        refuse_existing(arguments.json)
+    settings = {"data.corpus": arguments.corpus or "", "train.directions": DIRECTIONS[arguments.directions]}
+    given = {"train.device": arguments.device, "train.threads": arguments.threads}
+    settings |= {key: value for key, value in given.items() if value is not None}
+    plan = Plan(
+        config=load_config(arguments.config, [f"{key}={json.dumps(value)}" for key, value in settings.items()]),
+        streams=tuple(arguments.streams),
+        contestants=tuple(dict.fromkeys(arguments.contestants)),
+        updates=arguments.updates,
+        warm_up=arguments.warm_up,
+    )
+    with closing(benchmark(plan)) as reports:
+        for report in reports:
+            print(last_comparison(report) if report["comparisons"] else heading(report), flush=True)
+            if arguments.json is not None:
+                write_json(arguments.json, report)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    arguments = parser().parse_args(argv)
+    wait_without_spinning()
+    keep_freed_memory()
+    return run_command(lambda: speed(arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""What is the published way to train this encoder: AllenNLP's cell in a loop over time, differentiated by autograd?
+
+The cell is `allennlp_light`'s, stepped as published; layer normalisation of the state, which ELMo-C adds, is put behind
+its projection. Input projection, residual, head, loss and optimiser are this project's, as for every contestant.
+"""
+
+from copy import deepcopy
+
+import torch
+from allennlp_light.modules.lstm_cell_with_projection import LstmCellWithProjection
+from torch import Tensor, nn
+
+from elmoc.encoder import Encoder, EncoderConfig, ProjectedLSTMLayer
+from elmoc.recurrence import LSTMState
+
+
+class NormalisedProjection(nn.Linear):
+    """The projection, its clip, and the layer normalisation that ELMo-C adds."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__(config.cell_size, config.projection_size, bias=False)
+        self.clip = config.projection_clip
+        self.norm = nn.LayerNorm(config.projection_size) if config.layer_norm else None
+
+    def forward(self, memory: Tensor) -> Tensor:
+        """[B, C] → [B, P]"""
+        state = super().forward(memory)
+        if self.clip:
+            state = state.clamp(-self.clip, self.clip)
+        return state if self.norm is None else self.norm(state)
+
+
+class LayerNormCell(LstmCellWithProjection):
+    """AllenNLP's cell with the state normalised between the clip and the dropout.
+
+    The clip moves into `state_projection` with the norm, since the cell has no place between clip and dropout.
+    """
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__(
+            input_size=config.projection_size,
+            hidden_size=config.projection_size,
+            cell_size=config.cell_size,
+            recurrent_dropout_probability=config.dropout,
+            memory_cell_clip_value=config.cell_clip,
+        )
+        self.state_projection = NormalisedProjection(config)
+
+
+class AllenNLPLayer(nn.Module):
+    """The cell in the place of a `ProjectedLSTMLayer`; it draws the dropout mask itself."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.cell = LayerNormCell(config)
+
+    def forward(
+        self, inputs: Tensor, state: LSTMState | None, *, lengths: None, dropout_mask: None
+    ) -> tuple[Tensor, LSTMState]:
+        """inputs [B, T, P] → outputs [B, T, P] and the state after the last step."""
+        initial = None if state is None else (state.hidden.unsqueeze(0), state.cell.unsqueeze(0))
+        outputs, (hidden, cell) = self.cell(inputs, [inputs.shape[1]] * len(inputs), initial)
+        return outputs, LSTMState(hidden.squeeze(0), cell.squeeze(0))
+
+    def take_weights(self, layer: ProjectedLSTMLayer) -> None:
+        """Become the same function as `layer`."""
+        projection = self.cell.state_projection
+        assert isinstance(projection, NormalisedProjection)
+        pairs = [
+            (self.cell.input_linearity.weight, layer.input_weight),
+            (self.cell.state_linearity.weight, layer.hidden_weight),
+            (self.cell.state_linearity.bias, layer.bias),
+            (projection.weight, layer.projection_weight),
+        ]
+        if projection.norm is not None and layer.norm is not None:
+            pairs += [(projection.norm.weight, layer.norm.weight), (projection.norm.bias, layer.norm.bias)]
+        with torch.no_grad():
+            for mine, theirs in pairs:
+                mine.copy_(theirs)
+
+
+def allennlp_encoder(encoder: Encoder) -> Encoder:
+    """The same function as `encoder`, with weights of its own and AllenNLP's cells for its layers."""
+    other = deepcopy(encoder)
+    for name in other.directions:
+        direction = other.direction(name)
+        direction.dropout = 0.0  # no masks from here: the cells draw theirs
+        direction.layers = nn.ModuleList(allennlp_layer(layer, encoder.config) for layer in direction.layers)
+    return other
+
+
+def allennlp_layer(layer: nn.Module, config: EncoderConfig) -> AllenNLPLayer:
+    """The same function as `layer`."""
+    assert isinstance(layer, ProjectedLSTMLayer)
+    with torch.device("meta"):  # without weights of its own
+        other = AllenNLPLayer(config).to(layer.bias.dtype)
+    other.to_empty(device=layer.bias.device).take_weights(layer)
+    return other

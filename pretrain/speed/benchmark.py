@@ -1,0 +1,125 @@
+"""What is measured, and in which order?"""
+
+import platform
+import re
+from collections.abc import Generator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from elmoc.errors import InputError
+from elmoc.pointwise import choose_kernels
+from elmoc.progress import progress_bar
+from pretrain.config import RunConfig
+from pretrain.setup import Assembly, assemble
+from pretrain.speed.comparison import compare
+from pretrain.speed.contestants import DTYPES, WAYS, fused, why_not, with_streams
+from pretrain.speed.matrix_rate import matrix_rate
+from pretrain.speed.memory import kept_bytes_per_word
+from pretrain.speed.synthetic_corpus import corpus_for
+from pretrain.speed.update_products import flops_per_word
+from pretrain.windows import windows_per_epoch
+
+FORMAT = "elmoc-speed"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be measured.
+
+    config: the sizes, window, directions, device, threads and (where it names one) corpus.
+    streams: the numbers of streams, a comparison each.
+    contestants: names in `WAYS`.
+    updates, warm_up: timed and untimed updates of each contestant in a comparison.
+    """
+
+    config: RunConfig
+    streams: tuple[int, ...]
+    contestants: tuple[str, ...]
+    updates: int
+    warm_up: int
+
+
+def benchmark(plan: Plan) -> Generator[dict[str, Any], None, None]:
+    """The report as far as it is: before the first comparison, and after each."""
+    train = plan.config.train
+    with corpus_for(plan.config.data, tokens=max(plan.streams) * (2 * train.window + 1)) as corpus:
+        data = replace(plan.config.data, corpus=corpus, tables_on_device=False)
+        reference = replace(train, precision="fp32", recurrence="plain", recompute=False)
+        assembly = assemble(replace(plan.config, data=data, train=reference))
+        for streams in plan.streams:
+            windows_per_epoch(assembly.corpus, streams, train.window, mix=train.mix_shards, seed=train.seed)
+        skipped = {name: reason for name in plan.contestants if (reason := why_not(name, assembly.device))}
+        names = [name for name in plan.contestants if name not in skipped]
+        if not names:
+            raise InputError(
+                f"no contestant is left: {', '.join(f'{name} ({reason})' for name, reason in skipped.items())}"
+            )
+        precisions = {WAYS[name].precision for name in names}
+        with progress_bar(iterable=names, desc="memory a word", leave=False) as progress:
+            kept = {name: kept_bytes_per_word(name, assembly) for name in progress}
+        report = setting(plan, assembly) | {
+            "skipped": skipped,
+            "kernels": {
+                name: choose_kernels(assembly.device.type, DTYPES[WAYS[name].precision]).description
+                for name in names
+                if WAYS[name].encoder is fused
+            },
+            "kept_bytes_per_word": kept,
+            "flops_per_second": {
+                precision: matrix_rate(assembly.device, dtype, assembly.encoder.directions)
+                for precision, dtype in DTYPES.items()
+                if precision in precisions
+            },
+            "comparisons": [],
+        }
+        yield report
+        total = len(plan.streams) * len(names) * (plan.warm_up + plan.updates)
+        with progress_bar(total=total, desc="speed", unit=" updates") as progress:
+            for streams in plan.streams:
+                comparison = compare(
+                    with_streams(assembly, streams),
+                    names,
+                    updates=plan.updates,
+                    warm_up=plan.warm_up,
+                    flops_per_word=report["flops_per_word"],
+                    flops_per_second=report["flops_per_second"],
+                    progress=progress,
+                )
+                report["comparisons"].append(comparison)
+                yield report
+
+
+def setting(plan: Plan, assembly: Assembly) -> dict[str, Any]:
+    """What is compared where: the part of the report that is known beforehand."""
+    directions = assembly.encoder.directions
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "device": str(assembly.device),
+        "processor": processor(assembly.device),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "encoder": asdict(assembly.encoder.config) | {"target_size": assembly.targets.size},
+        "directions": list(directions),
+        "window": plan.config.train.window,
+        "corpus": plan.config.data.corpus or "synthetic",
+        "types": assembly.corpus.types,
+        "updates": plan.updates,
+        "warm_up": plan.warm_up,
+        "flops_per_word": flops_per_word(assembly.encoder.config, assembly.targets.size, len(directions)),
+    }
+
+
+def processor(device: torch.device) -> str:
+    """What the device is called by its maker."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    with suppress(OSError):
+        if found := re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE):
+            return found[1]
+    return platform.processor() or platform.machine()

@@ -1,0 +1,139 @@
+"""Which ways to train the same encoder are compared?"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+
+from elmoc.encoder import Encoder, EncoderConfig
+from elmoc.errors import InputError
+from elmoc.fused_recurrence import FusedRecurrence, Workspace
+from elmoc.heads import ContinuousHeads
+from elmoc.recurrence import Recurrence, plain
+from pretrain.setup import Assembly, has_bf16
+from pretrain.side_by_side import DirectionRunner
+from pretrain.speed.products import Product
+from pretrain.speed.update_products import allennlp_products, fused_products, plain_products
+from pretrain.step import train_step
+from pretrain.train_state import TrainState, new_state
+from pretrain.vector_streaming import Batch
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+BASELINE = "allennlp"
+"""The contestant that the others are compared with."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a contestant trains."""
+
+    precision: str
+    encoder: Callable[[Encoder], Encoder]
+    """Given an encoder, one of the same function with weights of its own."""
+    products: Callable[[EncoderConfig, int, int, int], list[Product]]
+    """Given the encoder's sizes, the target size, streams and window: what an update of a direction multiplies."""
+    side_by_side: bool = True
+    """Whether directions may run at the same time, as they do in training."""
+
+
+def stepped_by(recurrence: Callable[[], Recurrence], encoder: Encoder) -> Encoder:
+    """A copy of an encoder with another recurrence."""
+    with torch.device("meta"):  # without weights of its own
+        other = Encoder(encoder.config, directions=encoder.directions, recurrence=recurrence)
+    other.load_state_dict({name: value.clone() for name, value in encoder.state_dict().items()}, assign=True)
+    return other
+
+
+def reference(encoder: Encoder) -> Encoder:
+    """The plain recurrence."""
+    return stepped_by(plain, encoder)
+
+
+def fused(encoder: Encoder) -> Encoder:
+    """The fused recurrence, whose layers share a workspace as in training."""
+    return stepped_by(partial(FusedRecurrence, Workspace()), encoder)
+
+
+def allennlp(encoder: Encoder) -> Encoder:
+    """AllenNLP's loop; an `InputError` where the package is missing."""
+    try:
+        from pretrain.speed.allennlp_loop import allennlp_encoder
+    except ImportError:
+        raise InputError(
+            "the contestant allennlp needs allennlp-light: pip install allennlp-light, or leave it out of --contestants"
+        ) from None
+    return allennlp_encoder(encoder)
+
+
+WAYS = {
+    "allennlp": Way("fp32", allennlp, allennlp_products, side_by_side=False),
+    "allennlp-bf16": Way("bf16", allennlp, allennlp_products, side_by_side=False),
+    "plain": Way("fp32", reference, plain_products),
+    "plain-bf16": Way("bf16", reference, plain_products),
+    "fused-fp32": Way("fp32", fused, fused_products),
+    "fused-bf16": Way("bf16", fused, fused_products),
+}
+
+
+def why_not(name: str, device: torch.device) -> str | None:
+    """Why a contestant cannot take part on a device; None when it can."""
+    if WAYS[name].precision == "bf16" and not has_bf16(device):
+        return f"{device} has no bf16 instructions"
+    return None
+
+
+def with_streams(assembly: Assembly, streams: int) -> Assembly:
+    """The same run with another number of streams."""
+    config = assembly.config
+    return replace(assembly, config=replace(config, train=replace(config.train, streams=streams)))
+
+
+class InTurn(DirectionRunner):
+    """Runs every direction with all the threads, one after the other."""
+
+    def __init__(self, directions: tuple[str, ...], device: torch.device) -> None:
+        super().__init__(directions[:1], device)
+        self.directions = directions
+
+
+class Contestant:
+    """One way of training, ready to make updates of `assembly`'s streams from the weights of its modules."""
+
+    def __init__(self, name: str, assembly: Assembly) -> None:
+        way = WAYS[name]
+        self.name = name
+        self.precision = way.precision
+        encoder = way.encoder(assembly.encoder)
+        heads = ContinuousHeads(
+            directions=encoder.directions,
+            projection_size=encoder.config.projection_size,
+            target_size=assembly.targets.size,
+        )
+        heads.load_state_dict(assembly.heads.state_dict())
+        self.assembly = replace(assembly, encoder=encoder, heads=heads, precision=way.precision)
+        self.state: TrainState = new_state(
+            encoder, heads, assembly.config.optimiser, assembly.config.train.seed, assembly.device
+        )
+        runner = DirectionRunner if way.side_by_side else InTurn
+        self.runner = runner(encoder.directions, assembly.device)
+        train = assembly.config.train
+        self.products = way.products(encoder.config, assembly.targets.size, train.streams, train.window)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the factors of its matrix products."""
+        return DTYPES[self.precision]
+
+    @property
+    def rate(self) -> float:
+        """The learning rate; which one makes no difference to speed."""
+        return self.assembly.config.schedule.base
+
+    def update(self, batch: Batch) -> None:
+        """One update of every direction, as training makes it."""
+        train_step(self.assembly, self.state, batch, self.rate, self.runner)
+
+    def close(self) -> None:
+        """End its threads."""
+        self.runner.close()

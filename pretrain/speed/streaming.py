@@ -1,0 +1,96 @@
+"""How fast do windows and their vectors reach the device, alone and under training?"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from functools import partial
+from itertools import islice
+from statistics import median
+
+from pretrain.batch_tables import open_tables
+from pretrain.setup import Assembly
+from pretrain.speed.contestants import Contestant
+from pretrain.speed.timing import spread, timed
+from pretrain.streaming_buffers import ring
+from pretrain.vector_streaming import Batch, batch_of, shape_of, stream_batches
+from pretrain.windows import Position, Window, shard_groups, training_windows, windows_of
+
+WINDOWS = 20
+UPDATES = 100
+ROUNDS = 5
+
+
+def read_windows(assembly: Assembly) -> Iterator[Window]:
+    """The windows that a run of `assembly` begins with."""
+    train = assembly.config.train
+    return training_windows(
+        assembly.corpus,
+        streams=train.streams,
+        window=train.window,
+        directions=train.directions,
+        seed=train.seed,
+        position=Position(),
+        mix=train.mix_shards,
+    )
+
+
+def first_batches(assembly: Assembly, count: int) -> list[Batch]:
+    """The first windows with their vectors, on the device."""
+    tables = open_tables(assembly.inputs, assembly.targets, assembly.device, on_device=False)
+    windows = list(islice(read_windows(assembly), count))
+    slots = ring(count, assembly.device, partial(tables.buffers, shape_of(windows[0].ids)))
+    batches = []
+    for window, slot in zip(windows, slots, strict=True):
+        rows = tables.fill(window.ids, slot.host)
+        slot.send(rows)
+        slot.receive()
+        batches.append(batch_of(tables, window.ids, slot.buffers, rows, window.next))
+    return batches
+
+
+def seconds_a_window(assembly: Assembly) -> dict[str, float]:
+    """Seconds that each step of streaming takes for one window alone: medians.
+
+    loader: reading and shuffling the first shards, shared out over their windows, and cutting one; gather: finding the
+    distinct words and copying their rows; copy: sending these to a GPU.
+    """
+    train, device = assembly.config.train, assembly.device
+    windows = read_windows(assembly)
+    opening, first = timed(lambda: next(windows), device)
+    (group, *_) = shard_groups(assembly.corpus, mix=train.mix_shards, seed=train.seed, epoch=0)
+    share = opening / max(1, windows_of(sum(shard.tokens for shard in group), train.streams, train.window))
+    tables = open_tables(assembly.inputs, assembly.targets, device, on_device=False)
+    (slot,) = ring(1, device, partial(tables.buffers, shape_of(first.ids)))
+    seconds: dict[str, list[float]] = {"loader": [], "gather": [], "copy": []}
+    for _ in range(WINDOWS):
+        cutting, window = timed(lambda: next(windows), device)
+        slot.wait()
+        gathering, count = timed(partial(tables.fill, window.ids, slot.host), device)
+        copying, _ = timed(partial(slot.send, count), device)
+        for name, value in zip(seconds, (share + cutting, gathering, copying), strict=True):
+            seconds[name].append(value)
+    return {name: median(values) for name, values in seconds.items()}
+
+
+def streamed_and_resident(contestant: Contestant) -> dict[str, dict[str, float]]:
+    """Words/s of training from the corpus with vectors streamed to the device, and with the whole tables on it."""
+    assembly = contestant.assembly
+    rates: dict[str, list[float]] = {"streamed": [], "resident": []}
+    with ExitStack() as stack:
+        streams = {}
+        for name in rates:
+            tables = open_tables(assembly.inputs, assembly.targets, assembly.device, on_device=name == "resident")
+            streams[name] = stack.enter_context(
+                closing(stream_batches(read_windows(assembly), tables, assembly.device))
+            )
+        for number in range(ROUNDS + 1):
+            for name, batches in streams.items():
+                taken, _ = timed(partial(updates, contestant, batches), assembly.device)
+                if number:  # the first round warms up
+                    rates[name].append(UPDATES * assembly.words_per_update / taken)
+    return {name: spread(values) for name, values in rates.items()}
+
+
+def updates(contestant: Contestant, batches: Iterator[Batch]) -> None:
+    """A round of updates as the train loop makes them."""
+    for batch in islice(batches, UPDATES):
+        contestant.update(batch)

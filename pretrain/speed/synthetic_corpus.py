@@ -1,0 +1,65 @@
+"""What does the benchmark read where no corpus is given?"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from elmoc.corpus import BEGIN, END, ID_DTYPE, Corpus, Shard, finish_corpus, save_array
+from elmoc.vector_recipe import VectorRecipe, boundary_vectors
+from elmoc.vector_table import write_vector_table
+from elmoc.word_vectors import RandomVectors
+from pretrain.config import DataConfig
+
+TYPES = 200_000
+VECTOR_SIZE = 300
+TOKENS = 1_000_000
+SENTENCE = 25
+"""Tokens from `<s>` to `</s>`."""
+HELD_OUT = 2_000
+
+
+@contextmanager
+def corpus_for(data: DataConfig, tokens: int) -> Iterator[str]:
+    """The path of the corpus of `data`, or of a synthetic one of at least so many tokens while the block lasts."""
+    if data.corpus:
+        yield data.corpus
+        return
+    with TemporaryDirectory() as folder:
+        write_synthetic_corpus(Path(folder), data, tokens=max(tokens, TOKENS), types=TYPES, vector_size=VECTOR_SIZE)
+        yield folder
+
+
+def write_synthetic_corpus(path: Path, data: DataConfig, *, tokens: int, types: int, vector_size: int) -> None:
+    """A corpus of random words whose frequency falls as 1 / rank, with the random float16 tables that `data` names."""
+    lexicon = [END, BEGIN, *(f"w{rank}" for rank in range(2, types))]
+    generator = np.random.default_rng(0)
+    shards, counts = [], np.zeros(types, dtype=np.int64)
+    for name, size in (("train", tokens), ("held-out", HELD_OUT)):
+        sentences = -(-size // SENTENCE)
+        ranks = 2 * (types / 2) ** generator.random((sentences, SENTENCE))  # log-uniform from 2 to the number of types
+        ids = ranks.astype(ID_DTYPE)
+        ids[:, 0], ids[:, -1] = lexicon.index(BEGIN), lexicon.index(END)
+        (path / "shards").mkdir(exist_ok=True)
+        ids.tofile(path / f"shards/{name}.bin")
+        save_array(path / f"shards/{name}.documents.npy", np.zeros(1, dtype=np.int64))
+        shards.append(Shard(f"shards/{name}.bin", ids.size, sentences, 1))
+        if name == "train":
+            counts = np.bincount(ids.ravel(), minlength=types)
+    finish_corpus(
+        path,
+        lexicon=lexicon,
+        counts=counts,
+        train=shards[:1],
+        held_out=shards[1:],
+        sources=["synthetic"],
+        settings={},
+    )
+    corpus = Corpus(path)
+    vectors = RandomVectors(seed=1, size=vector_size)
+    recipe = VectorRecipe(boundary=boundary_vectors(vectors, mean_norm=float(np.sqrt(vector_size))))
+    rows = recipe.lookup(lexicon, vectors).astype(np.float16)
+    for name in {data.input_vectors, data.target_vectors}:
+        write_vector_table(corpus, name, rows=rows, vectors=vectors, recipe=recipe, post_processing="none")

@@ -1,0 +1,86 @@
+"""How is a report read on a terminal?"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from elmoc.files import human_bytes
+from pretrain.speed.contestants import BASELINE
+
+SPEED_COLUMNS = (
+    "contestant",
+    "words/s",
+    "(least–most)",
+    f"× {BASELINE}",
+    "of matrix rate",
+    "of bound",
+    "s per M words",
+    "peak memory",
+    "KB a word",
+)
+TIME_COLUMNS = ("ms", "loader", "gather", "copy", "forward", "backward", "optimiser", "update", "bound")
+
+
+def heading(report: dict[str, Any]) -> str:
+    """What is compared, and the rates that it is compared with."""
+    encoder = report["encoder"]
+    rates = ", ".join(f"{name} {rate / 1e9:,.1f} GFLOP/s" for name, rate in report["flops_per_second"].items())
+    lines = [
+        f"{report['device']} ({report['processor']}), {report['threads']} threads, PyTorch {report['torch']}",
+        f"projection {encoder['projection_size']}, cell {encoder['cell_size']}, {encoder['layers']} layers, "
+        f"{encoder['word_vector_size']}-d vectors, window {report['window']}, {' and '.join(report['directions'])}: "
+        f"{report['flops_per_word'] / 1e6:,.1f} MFLOP a word",
+        f"best matrix rate here: {rates}",
+        *(f"{name} between its products: {kernels}" for name, kernels in report["kernels"].items()),
+        *(f"{name} is left out: {reason}" for name, reason in report["skipped"].items()),
+    ]
+    return "\n".join(lines)
+
+
+def last_comparison(report: dict[str, Any]) -> str:
+    """The figures of the number of streams that was measured last."""
+    comparison = report["comparisons"][-1]
+    words, data, tables = comparison["words_per_update"], comparison["data_seconds"], comparison["tables"]
+    speeds, times = [SPEED_COLUMNS], [TIME_COLUMNS]
+    for name, result in comparison["contestants"].items():
+        speed, ratio, peak = result["words_per_second"], result[f"ratio_to_{BASELINE}"], result["peak_bytes"]
+        speeds.append(
+            (
+                name,
+                f"{speed['median']:,.0f}",
+                f"({speed['minimum']:,.0f}–{speed['maximum']:,.0f})",
+                "–" if ratio is None else f"{ratio['median']:.2f}",
+                f"{result['share_of_matrix_rate']:.1%}",
+                f"{result['share_of_bound']['median']:.1%}",
+                f"{result['seconds_per_million_words']:,.1f}",
+                "–" if peak is None else human_bytes(peak),
+                f"{report['kept_bytes_per_word'][name] / 1000:,.1f}",
+            )
+        )
+        split = result["split_seconds"].values()
+        seconds = (*data.values(), *split, result["update_seconds"], result["bound_seconds"])
+        times.append((name, *(f"{1000 * each:,.2f}" for each in seconds)))
+    parts = [
+        f"\n{comparison['streams']} streams, {words:,} words an update",
+        aligned(speeds),
+        aligned(times),
+        "alone: " + ", ".join(f"{part} {words / data[part]:,.0f} words/s" for part in ("loader", "gather")),
+    ]
+    if tables is not None:
+        streamed, resident = tables["streamed"]["median"], tables["resident"]["median"]
+        parts.append(
+            f"{tables['contestant']} with vectors streamed: {streamed:,.0f} words/s, {streamed / resident:.1%} of the "
+            f"{resident:,.0f} words/s with the whole tables on the device"
+        )
+    return "\n\n".join(parts)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as they need, the first flush left, the others flush right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
