@@ -100,7 +100,7 @@ void gates_forward(const S *raw, const float *bias, const float *cell_before, co
 
 template <typename S>
 void gates_backward(const S *grad_memory, const float *cell, const float *cell_before, const int64_t *lengths,
-                    int64_t step, int64_t rows, int64_t size, float cell_clip, S *gates, float *grad_cell,
+                    int64_t step, int64_t rows, int64_t size, float cell_clip, S *gates, S *memory, float *grad_cell,
                     float *grad_bias, int threads) {
     const float limit = cell_clip > 0 ? cell_clip : INFINITY;
     const int64_t block = 512;  // columns whose sums stay in the first cache
@@ -116,7 +116,9 @@ void gates_backward(const S *grad_memory, const float *cell, const float *cell_b
                 const float *c_t = cell + row * size;
                 const float *before = cell_before + row * size;
                 float *gc = grad_cell + row * size;
+                S *m = memory + row * size;
                 if (!is_active(lengths, row, step)) {
+                    std::memset(m + start, 0, (end - start) * sizeof(S));
                     for (int64_t gate = 0; gate < 4; ++gate)
                         std::memset(out + gate * size + start, 0, (end - start) * sizeof(S));
                     continue;
@@ -134,6 +136,7 @@ void gates_backward(const S *grad_memory, const float *cell, const float *cell_b
                     const float dg = dc * i * (1.0f - g * g);
                     const float d_o = dm * t * o * (1.0f - o);
                     gc[j] = dc * f;
+                    store(m[j], o * t);
                     store(out[j], di);
                     store(out[size + j], df);
                     store(out[2 * size + j], dg);
@@ -250,11 +253,12 @@ void output_backward(const float *grad_outputs, float *grad_hidden, const S *gra
                                          float limit, S *gates, float *cell, S *memory, int threads) {              \
         gates_forward<S>(raw, bias, before, lengths, step, rows, size, limit, gates, cell, memory, threads);        \
     }                                                                                                                \
-    extern "C" void gates_backward_##NAME(const S *grad_memory, const float *cell, const float *before,             \
-                                          const int64_t *lengths, int64_t step, int64_t rows, int64_t size,         \
-                                          float limit, S *gates, float *grad_cell, float *grad_bias, int threads) { \
-        gates_backward<S>(grad_memory, cell, before, lengths, step, rows, size, limit, gates, grad_cell, grad_bias, \
-                          threads);                                                                                  \
+    extern "C" void gates_backward_##NAME(const S *grad_memory, const float *cell, const float *before,              \
+                                          const int64_t *lengths, int64_t step, int64_t rows, int64_t size,          \
+                                          float limit, S *gates, S *memory, float *grad_cell, float *grad_bias,      \
+                                          int threads) {                                                             \
+        gates_backward<S>(grad_memory, cell, before, lengths, step, rows, size, limit, gates, memory, grad_cell,     \
+                          grad_bias, threads);                                                                       \
     }                                                                                                                \
     extern "C" void output_forward_##NAME(const S *raw, const float *norm_weight, const float *norm_bias,           \
                                           const float *mask, const int64_t *lengths, int64_t step, int64_t rows,    \

@@ -34,7 +34,7 @@ COMMON_FLAGS = ("-O3", "-std=c++17", "-fno-math-errno", "-fno-trapping-math", "-
 POINTER, LONG, FLOAT, INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_int
 SIGNATURES = {
     "gates_forward": [POINTER] * 4 + [LONG] * 3 + [FLOAT] + [POINTER] * 3 + [INT],
-    "gates_backward": [POINTER] * 4 + [LONG] * 3 + [FLOAT] + [POINTER] * 3 + [INT],
+    "gates_backward": [POINTER] * 4 + [LONG] * 3 + [FLOAT] + [POINTER] * 4 + [INT],
     "output_forward": [POINTER] * 5 + [LONG] * 3 + [FLOAT] * 2 + [POINTER] * 2 + [LONG] + [POINTER] * 2 + [INT],
     "output_backward": [POINTER] * 3 + [LONG] + [POINTER] * 5 + [LONG] * 3 + [FLOAT] + [POINTER] * 2 + [INT],
 }
@@ -61,9 +61,9 @@ class CompiledKernels:
             function.argtypes, function.restype = arguments, None
             self._functions[kernel] = function
 
-    def parts(self) -> int:
+    def parts(self, streams: int) -> tuple[int, int]:
         """One for each thread."""
-        return torch.get_num_threads()
+        return torch.get_num_threads(), torch.get_num_threads()
 
     def gates_forward(
         self,
@@ -158,6 +158,7 @@ class CompiledKernels:
         cell: Tensor,
         cell_before: Tensor,
         gates: Tensor,
+        memory: Tensor,
         grad_cell: Tensor,
         grad_bias: Tensor,
     ) -> None:
@@ -171,6 +172,7 @@ class CompiledKernels:
             *cell.shape,
             layer.cell_clip,
             gates.data_ptr(),
+            memory.data_ptr(),
             grad_cell.data_ptr(),
             grad_bias.data_ptr(),
             torch.get_num_threads(),

@@ -167,7 +167,7 @@ class _FusedWindow(torch.autograd.Function):
         joined = take("joined", time + 1, batch, width + projection)  # [a_t; h_{t-1}]
         gates = take("gates", steps, batch, 4 * size)
         cells = take("cells", steps + 1, batch, size, dtype=accumulated)  # c_{t-1}
-        memory = take("memory", steps, batch, size)  # σ(o)·tanh(c_t)
+        memory = take("memory", batch, size)  # σ(o)·tanh(c_t), which the backward pass makes again
         projected = take("projected", steps, batch, projection)  # before the clip
         moments = take("moments", steps, batch, 2, dtype=accumulated)
         outputs = torch.empty(time, batch, projection, dtype=accumulated, device=inputs.device)
@@ -178,20 +178,19 @@ class _FusedWindow(torch.autograd.Function):
             kept = step % steps
             now, after = step % len(cells), (step + 1) % len(cells)
             raw = prepared.step(joined[step], gates[kept])
-            kernels.gates_forward(layer, step, raw, cells[now], gates[kept], cells[after], memory[kept])
-            multiply_into(projected[kept], prepared.projection, memory[kept])
+            kernels.gates_forward(layer, step, raw, cells[now], gates[kept], cells[after], memory)
+            multiply_into(projected[kept], prepared.projection, memory)
             before, hidden_after = joined[step, :, width:], joined[step + 1, :, width:]
             kernels.output_forward(layer, step, projected[kept], before, hidden_after, moments[kept], outputs[step])
+        window.workspace.give(memory=memory)
         last = final_outputs(outputs, hidden, layer.lengths), cells[time % len(cells)].clone()
         if window.keep:
             # the weights are saved so that changing one before the backward pass is an error
-            ctx.save_for_backward(joined, gates, cells, memory, projected, moments, *weights)
+            ctx.save_for_backward(joined, gates, cells, projected, moments, *weights)
             ctx.window, ctx.width, ctx.types = window, width, (inputs.dtype, hidden.dtype, cell.dtype)
             ctx.set_materialize_grads(False)
         else:
-            window.workspace.give(
-                joined=joined, gates=gates, cells=cells, memory=memory, projected=projected, moments=moments
-            )
+            window.workspace.give(joined=joined, gates=gates, cells=cells, projected=projected, moments=moments)
         return outputs.transpose(0, 1), *last
 
     @staticmethod
@@ -199,11 +198,12 @@ class _FusedWindow(torch.autograd.Function):
         ctx: Any, grad_outputs: Tensor | None, grad_hidden: Tensor | None, grad_cell: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         """Gradients of everything `forward` was given."""
-        joined, gates, cells, memory, projected, moments, *_ = ctx.saved_tensors
+        joined, gates, cells, projected, moments, *_ = ctx.saved_tensors
         window, width = ctx.window, ctx.width
         layer, kernels, prepared = window.layer, window.kernels, window.prepared
         time, batch, projection = projected.shape
-        accumulated, device, parts = layer.bias.dtype, joined.device, kernels.parts()
+        accumulated, device = layer.bias.dtype, joined.device
+        norm_parts, bias_parts = kernels.parts(batch)
 
         def gradient(given: Tensor | None, *shape: int) -> Tensor:
             if given is None:
@@ -216,10 +216,12 @@ class _FusedWindow(torch.autograd.Function):
             grad_outputs = torch.zeros(time, batch, projection, dtype=accumulated, device=device)
         else:
             grad_outputs = grad_outputs.transpose(0, 1).to(accumulated).contiguous()
-        grad_norm = torch.zeros(parts, 2, projection, dtype=accumulated, device=device)
-        grad_bias = torch.zeros(parts, gates.shape[2], dtype=accumulated, device=device)
+        grad_norm = torch.zeros(norm_parts, 2, projection, dtype=accumulated, device=device)
+        grad_bias = torch.zeros(bias_parts, gates.shape[2], dtype=accumulated, device=device)
         grad_joined = torch.empty_like(joined[:time])
         grad_projected = torch.empty_like(projected)
+        size = cells.shape[2]
+        memory = window.workspace.take("all memory", (time, batch, size), joined.dtype, device)  # σ(o)·tanh(c_t)
         grad_memory = torch.empty_like(memory[0])
         for step in reversed(range(time)):
             grad_next = grad_joined[step + 1, :, width:] if step + 1 < time else None
@@ -236,7 +238,15 @@ class _FusedWindow(torch.autograd.Function):
             )
             grad_raw = prepared.projection_backward(grad_projected[step], grad_memory)
             kernels.gates_backward(
-                layer, step, grad_raw, cells[step + 1], cells[step], gates[step], grad_cell, grad_bias
+                layer,
+                step,
+                grad_raw,
+                cells[step + 1],
+                cells[step],
+                gates[step],
+                memory[step],
+                grad_cell,
+                grad_bias,
             )
             multiply_into(grad_joined[step], prepared.step_backward, gates[step])
         before = grad_joined[0, :, width:].to(accumulated)
@@ -246,11 +256,10 @@ class _FusedWindow(torch.autograd.Function):
         grad_projection = transposed_product(grad_projected.flatten(0, 1), memory.flatten(0, 1))  # [P, C]
         grad_inputs = grad_joined[:, :, :width].to(ctx.types[0]).transpose(0, 1)
         # a second backward pass would find other values in these
-        used = {"joined": joined, "gates": gates, "cells": cells, "memory": memory}
-        used |= {"projected": projected, "moments": moments}
+        used = {"joined": joined, "gates": gates, "cells": cells, "projected": projected, "moments": moments}
         for tensor in used.values():
             increment_version(tensor)
-        window.workspace.give(**used)
+        window.workspace.give(**used, **{"all memory": memory})
         norm = (None, None) if layer.norm_weight is None else grad_norm.sum(0).unbind()
         return (
             None,

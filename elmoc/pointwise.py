@@ -6,6 +6,7 @@ Letters: B streams, P projection, C cell. S is the type that activations are sto
 that of weights, cell state and layer normalisation (float32, float64).
 """
 
+import importlib.util
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -37,8 +38,8 @@ class PointwiseKernels(Protocol):
     description: str
     """What runs, for people."""
 
-    def parts(self) -> int:
-        """How many partial sums of the gradients of biases and norms are kept: one a thread."""
+    def parts(self, streams: int) -> tuple[int, int]:
+        """How many partial sums of the gradients of the norm and of the bias are kept."""
         ...
 
     def gates_forward(
@@ -99,7 +100,7 @@ class PointwiseKernels(Protocol):
         grad_hidden   A [B, P], updated: what reaches h_t from the steps after it
         grad_next     S [B, P], rows may lie apart: what the next step's product adds to that; None at the last step
         grad_raw      S [B, P], written
-        grad_norm     A [parts, 2, P], added to
+        grad_norm     A [parts of the norm, 2, P], added to
         """
         ...
 
@@ -111,6 +112,7 @@ class PointwiseKernels(Protocol):
         cell: Tensor,
         cell_before: Tensor,
         gates: Tensor,
+        memory: Tensor,
         grad_cell: Tensor,
         grad_bias: Tensor,
     ) -> None:
@@ -118,20 +120,22 @@ class PointwiseKernels(Protocol):
 
         grad_memory  S [B, C]
         gates        S [B, 4C], read as after σ and tanh, written: the gradient before them
+        memory       S [B, C], written again, so that nobody has to keep it
         grad_cell    A [B, C], updated: what reaches c_t, then what reaches c_{t-1}
-        grad_bias    A [parts, 4C], added to
+        grad_bias    A [parts of the bias, 4C], added to
         """
         ...
 
 
 class TorchKernels:
-    """The kernels in plain PyTorch."""
+    """The kernels in plain PyTorch; `reason` says why nothing faster runs."""
 
-    description = "PyTorch"
+    def __init__(self, reason: str = "") -> None:
+        self.description = f"PyTorch, because {reason}" if reason else "PyTorch"
 
-    def parts(self) -> int:
+    def parts(self, streams: int) -> tuple[int, int]:
         """One: nothing here runs beside itself."""
-        return 1
+        return 1, 1
 
     def gates_forward(
         self,
@@ -213,6 +217,7 @@ class TorchKernels:
         cell: Tensor,
         cell_before: Tensor,
         gates: Tensor,
+        memory: Tensor,
         grad_cell: Tensor,
         grad_bias: Tensor,
     ) -> None:
@@ -235,7 +240,8 @@ class TorchKernels:
         before = _where_active(layer.lengths, step, before, 0.0)
         grad_cell.copy_(_where_active(layer.lengths, step, grad * f, grad_cell))
         grad_bias[0] += before.sum(0)
-        gates.copy_(before)
+        memory.copy_(_where_active(layer.lengths, step, o * squashed, 0.0))
+        gates.copy_(before)  # last: i, f, g and o may be views of it
 
 
 def _clipped(raw: Tensor, dtype: torch.dtype, limit: float) -> Tensor:
@@ -257,7 +263,11 @@ def choose_kernels(device: str, dtype: torch.dtype) -> PointwiseKernels:
         try:
             return CompiledKernels(dtype)
         except KernelBuildError as error:
-            kernels = TorchKernels()
-            kernels.description = f"PyTorch, because {error}"
-            return kernels
+            return TorchKernels(str(error))
+    if device == "cuda" and dtype != torch.float64:
+        if importlib.util.find_spec("triton") is None:
+            return TorchKernels("Triton is not installed")
+        from elmoc.triton_kernels import TritonKernels
+
+        return TritonKernels()
     return TorchKernels()

@@ -1,7 +1,7 @@
 """Is the fused recurrence the plain one: outputs, final states and every gradient, whatever runs its kernels?"""
 
-import itertools
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,9 +17,29 @@ from elmoc.recurrence import LSTMState, Recurrence, RecurrenceWeights, plain, pl
 
 INPUT, PROJECTION, CELL = 20, 18, 37
 """Not multiples of what fits into a register."""
+
+
+def triton_kernels(dtype: torch.dtype) -> PointwiseKernels:
+    """The GPU's kernels, run by Triton's interpreter on the CPU (which the environment asks for, see below)."""
+    pytest.importorskip("triton", reason="Triton is not installed")
+    from elmoc.triton_kernels import TritonKernels
+
+    return TritonKernels()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def interpret_triton() -> Iterator[None]:
+    """Triton reads this when its kernels are imported; on a machine with a GPU tests/pretrain/test_gpu.py runs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_INTERPRET", "1")
+        yield
+    sys.modules.pop("elmoc.triton_kernels", None)
+
+
 KERNELS: dict[str, Callable[[torch.dtype], PointwiseKernels]] = {
     "PyTorch": lambda dtype: TorchKernels(),
     "compiled": CompiledKernels,
+    "Triton": triton_kernels,
 }
 CASES = {
     "paper": {},
@@ -108,7 +128,8 @@ def test_in_bf16_it_is_no_further_from_float32_than_the_plain_one_under_autocast
     for name, expected in exact.items():
         assert fused[name].dtype == torch.float32, "weights, states and their gradients stay in float32"
         error, allowed = ((each[name].float() - expected).norm() / expected.norm() for each in (fused, plain))
-        assert error < max(1.5 * allowed, 0.004), f"{name}: {error:.4f}, plain {allowed:.4f}"
+        more = 3 if kernels == "Triton" else 1.5  # its interpreter cuts to bf16 instead of rounding
+        assert error < max(more * allowed, 0.004), f"{name}: {error:.4f}, plain {allowed:.4f}"
 
 
 @pytest.mark.parametrize("norm", [True, False], ids=["layer norm", "no norm"])
@@ -145,16 +166,16 @@ def test_gradients_are_those_of_finite_differences(
     assert torch.autograd.gradcheck(again, arguments)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("kind", "threads"), [("compiled", 1), ("compiled", 2), ("Triton", 1)])
 @pytest.mark.usefixtures("restore_threads")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_compiled_kernels_are_the_pytorch_ones(dtype: torch.dtype, threads: int) -> None:
+def test_fast_kernels_are_the_pytorch_ones(kind: str, dtype: torch.dtype, threads: int) -> None:
     """Wide enough for every path through a vector, with values up to where sigmoids saturate."""
     torch.set_num_threads(threads)
     results = {}
-    for name, make in KERNELS.items():
+    for name in (kind, "PyTorch"):
         torch.manual_seed(0)
-        kernels, batch, cell = make(dtype), 5, 1100
+        kernels, batch, cell = KERNELS[name](dtype), 5, 1100
         layer = LayerConstants(
             bias=torch.randn(4 * cell),
             norm_weight=None,
@@ -168,20 +189,23 @@ def test_compiled_kernels_are_the_pytorch_ones(dtype: torch.dtype, threads: int)
         raw = (30 * torch.randn(batch, 4 * cell)).to(dtype)
         before, after = 2 * torch.randn(batch, cell), torch.empty(batch, cell)
         memory, grad_memory = torch.empty(batch, cell, dtype=dtype), torch.randn(batch, cell).to(dtype)
-        grad_cell, grad_bias = torch.randn(batch, cell), torch.zeros(kernels.parts(), 4 * cell)
+        grad_cell, grad_bias = torch.randn(batch, cell), torch.zeros(kernels.parts(batch)[1], 4 * cell)
         gates = raw.clone()
         kernels.gates_forward(layer, 1, gates, before, gates, after, memory)  # in place
         forward = [gates.clone(), after, memory]
-        kernels.gates_backward(layer, 1, grad_memory, after, before, gates, grad_cell, grad_bias)
+        again = torch.empty_like(memory)
+        kernels.gates_backward(layer, 1, grad_memory, after, before, gates, again, grad_cell, grad_bias)
+        torch.testing.assert_close(again, memory, atol=1e-6 if dtype == torch.float32 else 2e-2, rtol=1e-2)
         results[name] = [*forward, gates, grad_cell, grad_bias.sum(0)]
-    for ours, expected in zip(results["compiled"], results["PyTorch"], strict=True):
-        tolerance = 1e-5 if dtype == torch.float32 else 2e-2
+    for ours, expected in zip(results[kind], results["PyTorch"], strict=True):
+        tolerance = 1e-5 if dtype == torch.float32 else 4e-2
         torch.testing.assert_close(ours, expected, atol=tolerance, rtol=tolerance)
 
 
-def test_a_value_that_is_not_finite_is_seen() -> None:
-    for make, dtype in itertools.product(KERNELS.values(), (torch.float32, torch.bfloat16)):
-        recurrence = FusedRecurrence(kernels=make(dtype))
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_a_value_that_is_not_finite_is_seen(kernels: str) -> None:
+    for dtype in (torch.float32, torch.bfloat16):
+        recurrence = FusedRecurrence(kernels=KERNELS[kernels](dtype))
         for value in (float("nan"), float("inf")):
             weights = RecurrenceWeights(*(torch.ones(shape) for shape in ((8, 3), (8, 3), (8,), (3, 2), (3,), (3,))))
             with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
