@@ -10,6 +10,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # for tensors as small as these, 
 
 import torch
 
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # the GPU's kernels are run on the CPU; read when Triton is imported
+
 from elmoc.corpus import Corpus
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors import RandomVectors

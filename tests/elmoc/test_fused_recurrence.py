@@ -1,7 +1,6 @@
 """Is the fused recurrence the plain one: outputs, final states and every gradient, whatever runs its kernels?"""
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,20 +19,13 @@ INPUT, PROJECTION, CELL = 20, 18, 37
 
 
 def triton_kernels(dtype: torch.dtype) -> PointwiseKernels:
-    """The GPU's kernels, run by Triton's interpreter on the CPU (which the environment asks for, see below)."""
+    """The GPU's kernels, run by Triton's interpreter on the CPU (which `tests/conftest.py` asks for)."""
     pytest.importorskip("triton", reason="Triton is not installed")
+    if torch.cuda.is_available():
+        pytest.skip("Triton compiles for the GPU that is here; tests/pretrain/test_gpu.py runs its kernels there")
     from elmoc.triton_kernels import TritonKernels
 
     return TritonKernels()
-
-
-@pytest.fixture(autouse=True, scope="module")
-def interpret_triton() -> Iterator[None]:
-    """Triton reads this when its kernels are imported; on a machine with a GPU tests/pretrain/test_gpu.py runs them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TRITON_INTERPRET", "1")
-        yield
-    sys.modules.pop("elmoc.triton_kernels", None)
 
 
 KERNELS: dict[str, Callable[[torch.dtype], PointwiseKernels]] = {
@@ -169,6 +161,7 @@ def test_gradients_are_those_of_finite_differences(
 @pytest.mark.parametrize(("kind", "threads"), [("compiled", 1), ("compiled", 2), ("Triton", 1)])
 @pytest.mark.usefixtures("restore_threads")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # NumPy's, in Triton's interpreter
 def test_fast_kernels_are_the_pytorch_ones(kind: str, dtype: torch.dtype, threads: int) -> None:
     """Wide enough for every path through a vector, with values up to where sigmoids saturate."""
     torch.set_num_threads(threads)
@@ -202,6 +195,7 @@ def test_fast_kernels_are_the_pytorch_ones(kind: str, dtype: torch.dtype, thread
         torch.testing.assert_close(ours, expected, atol=tolerance, rtol=tolerance)
 
 
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # NumPy's, in Triton's interpreter
 @pytest.mark.parametrize("kernels", KERNELS)
 def test_a_value_that_is_not_finite_is_seen(kernels: str) -> None:
     for dtype in (torch.float32, torch.bfloat16):

@@ -7,8 +7,10 @@ import pytest
 import torch
 
 from elmoc.corpus import Corpus
-from elmoc.encoder import DIRECTIONS
+from elmoc.encoder import DIRECTIONS, DirectionalEncoder, EncoderConfig
+from elmoc.fused_recurrence import FusedRecurrence
 from elmoc.model import load_model
+from elmoc.pointwise import choose_kernels
 from elmoc.vector_table import VectorTable
 from pretrain.batch_tables import open_tables
 from pretrain.run_directory import read_metrics
@@ -83,3 +85,23 @@ def test_tables_on_the_gpu_give_the_same_run(runs: TinyRuns) -> None:
         for name, on_device in (("streamed", False), ("resident", True))
     )
     assert [line["cosine"] for line in resident] == pytest.approx([line["cosine"] for line in streamed], abs=1e-6)
+
+
+@pytest.mark.parametrize("lengths", [None, [5, 1, 0, 3]])
+def test_the_fused_recurrence_is_the_plain_one_on_a_gpu(lengths: list[int] | None) -> None:
+    device = torch.device("cuda")
+    assert choose_kernels("cuda", torch.float32).description == "Triton"
+    torch.manual_seed(0)
+    config = EncoderConfig(word_vector_size=6, projection_size=20, cell_size=300, dropout=0.3)
+    plain = DirectionalEncoder(config).to(device)
+    fused = DirectionalEncoder(config, recurrence=FusedRecurrence).to(device)
+    fused.load_state_dict(plain.state_dict())
+    vectors, masks = torch.randn(4, 5, 6, device=device), plain.draw_dropout_masks(4)
+    padded = None if lengths is None else torch.tensor(lengths, device=device)
+    tops = []
+    for encoder in (plain, fused):
+        tops.append(encoder(vectors, dropout_masks=masks, lengths=padded).top)
+        tops[-1].square().sum().backward()
+    torch.testing.assert_close(tops[1], tops[0], atol=1e-4, rtol=1e-4)
+    for name, parameter in plain.named_parameters():
+        torch.testing.assert_close(fused.get_parameter(name).grad, parameter.grad, atol=1e-3, rtol=1e-3)
