@@ -8,7 +8,9 @@ Letters as in the project, and I: the width of a layer's input. Under autocast a
 (bfloat16), the cell state, layer normalisation and the gradients of weights in float32.
 """
 
+import math
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,32 +25,29 @@ from elmoc.recurrence import LSTMState, RecurrenceWeights
 
 
 class Workspace:
-    """Memory for activations that is used again in the next window: fresh memory costs as much as a product.
+    """Memory for activations that is used again in the next window: on the CPU fresh memory costs as much as a product.
 
-    Several layers may share one, in several threads.
+    Several layers may share one, in several threads. On a GPU PyTorch's own allocator does this.
     """
 
     def __init__(self) -> None:
-        self._free: dict[tuple[str, torch.device], list[torch.UntypedStorage]] = defaultdict(list)
+        self._free: dict[str, list[torch.UntypedStorage]] = defaultdict(list)
 
     def take(self, name: str, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
         """A tensor with arbitrary contents."""
-        numel = 1
-        for size in shape:
-            numel *= size
-        try:
-            storage = self._free[name, device].pop()
-        except IndexError:
-            return torch.empty(shape, dtype=dtype, device=device)
-        if storage.nbytes() < numel * dtype.itemsize:
-            return torch.empty(shape, dtype=dtype, device=device)
-        strides = tuple(torch.empty(shape, device="meta").stride())
-        return torch.empty(0, dtype=dtype, device=device).set_(storage, 0, shape, strides)
+        numel = math.prod(shape)
+        if device.type == "cpu":
+            with suppress(IndexError):
+                whole = torch.empty(0, dtype=dtype).set_(self._free[name].pop())
+                if len(whole) >= numel:
+                    return whole[:numel].view(shape)
+        return torch.empty(shape, dtype=dtype, device=device)
 
     def give(self, **tensors: Tensor) -> None:
         """Give back what was taken, under the same names; nothing may read it any more."""
         for name, tensor in tensors.items():
-            self._free[name, tensor.device].append(tensor.untyped_storage())
+            if tensor.device.type == "cpu":
+                self._free[name].append(tensor.untyped_storage())
 
 
 class PreparedWeights:
