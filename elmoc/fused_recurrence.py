@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.autograd.graph import increment_version
 
 from elmoc.pointwise import LayerConstants, PointwiseKernels, choose_kernels
@@ -193,6 +194,7 @@ class _FusedWindow(torch.autograd.Function):
         return outputs.transpose(0, 1), *last
 
     @staticmethod
+    @once_differentiable
     def backward(
         ctx: Any, grad_outputs: Tensor | None, grad_hidden: Tensor | None, grad_cell: Tensor | None
     ) -> tuple[Tensor | None, ...]:
