@@ -4,6 +4,7 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from elmoc.errors import InputError, run_command
 from elmoc.memory import keep_freed_memory
@@ -26,43 +27,57 @@ def parser() -> argparse.ArgumentParser:
 
 
 def pretrain(arguments: argparse.Namespace) -> None:
-    """Describe, start or resume a run as the parsed command line says.
+    """Describe, start or resume a run as the parsed command line says, together with the other processes of it.
 
     Raises `KeyboardInterrupt` when the run was asked to stop (and has saved), so that what follows it does not start.
     """
-    max_seconds = None if arguments.max_time is None else parse_duration(arguments.max_time)
     from pretrain.config import load_config
     from pretrain.describe import describe
-    from pretrain.run_directory import RunDirectory
+    from pretrain.processes import connected
+    from pretrain.run_directory import RunDirectory, fixed_settings
     from pretrain.setup import assemble
     from pretrain.train import train
 
-    config = load_config(arguments.config, arguments.set)
-    if arguments.resume and arguments.init_from:
-        raise InputError("--resume goes on with a run, --init-from starts one: give one of them")
     run = RunDirectory(arguments.run)
-    resumed, init_from = None, arguments.init_from
-    if arguments.resume and not arguments.describe:
-        resumed = run.resume(config)
-        init_from = run.init_from if resumed is None else None
-    assembly = assemble(config, init_from)
-    if arguments.describe:
-        print(describe(assembly))
-        return
-    if not arguments.resume:
-        run.start(config, parameters=assembly.parameters, init_from=init_from)
-    print(
-        f"{arguments.run}: {assembly.corpus.train_tokens:,} training tokens, {assembly.updates:,} updates, "
-        f"{assembly.per_epoch:,} an epoch, on {assembly.device} in {assembly.precision}, "
-        f"by {assembly.recurrence}"
-    )
-    with run.locked():
-        run.remove_leftovers()
+    with connected() as processes, ExitStack() as stack:
+        with processes.agreed():
+            max_seconds = None if arguments.max_time is None else parse_duration(arguments.max_time)
+            config = load_config(arguments.config, arguments.set)
+            if arguments.resume and arguments.init_from:
+                raise InputError("--resume goes on with a run, --init-from starts one: give one of them")
+            if arguments.describe and processes.size > 1:
+                raise InputError("--describe looks at one process: leave torchrun out")
+            resume, resumed, init_from = arguments.resume, None, arguments.init_from
+            if processes.is_first and not arguments.describe:
+                resume = resume or (processes.restarted and run.was_started_by(processes.launch))
+                if resume:
+                    resumed = run.resume(config)
+                    init_from = run.init_from if resumed is None else None
+        resumed, init_from, max_seconds = processes.of_first((resumed, init_from, max_seconds))
+        with processes.agreed():
+            assembly = assemble(config, init_from, processes)
+        if arguments.describe:
+            print(describe(assembly))
+            return
+        processes.require_same(fixed_settings(config) | assembly.data | {"train.precision": assembly.precision})
+        with processes.agreed():
+            if processes.is_first and not resume:
+                run.start(config, parameters=assembly.parameters, init_from=init_from, launch=processes.launch)
+            print(
+                f"{arguments.run}: {assembly.corpus.train_tokens:,} training tokens, {assembly.updates:,} updates, "
+                f"{assembly.per_epoch:,} an epoch, on {assembly.device} in {assembly.precision}, "
+                f"by {assembly.recurrence}" + (f", {processes.size} processes" if processes.size > 1 else "")
+            )
+            if processes.is_first:
+                stack.enter_context(run.locked())
+                run.remove_leftovers()
         finished = train(assembly, run, resumed=resumed, max_seconds=max_seconds)
+        if finished:
+            print(f"done: the model is in {run.model}")
+        else:
+            print("stopped after saving: go on by the same command with --resume")
     if not finished:
-        print("stopped after saving: go on by the same command with --resume")
         raise KeyboardInterrupt
-    print(f"done: the model is in {run.model}")
 
 
 def parse_duration(text: str) -> float:

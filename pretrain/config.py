@@ -16,6 +16,7 @@ from elmoc.encoder import DIRECTIONS, EncoderSizes
 from elmoc.errors import InputError
 from pretrain.schedule import ScheduleConfig
 
+PARALLEL = ("data", "directions")
 PRECISIONS = ("fp32", "bf16", "auto")
 RECURRENCES = ("fused", "plain")
 
@@ -38,6 +39,10 @@ class DataConfig:
 class TrainConfig:
     """How long and in which pieces: `streams` is B, `window` T; `updates` overrides `epochs` when it is not 0.
 
+    parallel: how several processes share the work: `data` (all train both directions, each on its part of the streams)
+    or `directions` (half of them train the forward model, the other half the backward one). One process trains both.
+    streams: of one direction, over all the processes that train it, so that their number changes nothing.
+    threads: of each process; 0 leaves their number to PyTorch.
     mix_shards: how many shards' sentences are shuffled together. A shard holds one kind of text where a corpus has
     several, and an encoder that reads one kind at a time drifts towards it. Memory: about 40 bytes a token of them.
     precision: of the matrix products (weights, Adam, cell state and layer norm are float32 in any case): `fp32`,
@@ -48,6 +53,7 @@ class TrainConfig:
     """
 
     directions: tuple[str, ...] = DIRECTIONS
+    parallel: str = "data"
     streams: int = 768
     window: int = 20
     mix_shards: int = 8
@@ -123,7 +129,7 @@ class RunConfig:
         _require(self.log.keep >= 1, "log.keep", self.log.keep, "at least 1")
         _require(self.log.checkpoint_minutes > 0, "log.checkpoint_minutes", self.log.checkpoint_minutes, "above 0")
         _require(train.epochs > 0, "train.epochs", train.epochs, "above 0")
-        for name, known in (("precision", PRECISIONS), ("recurrence", RECURRENCES)):
+        for name, known in (("parallel", PARALLEL), ("precision", PRECISIONS), ("recurrence", RECURRENCES)):
             value = getattr(train, name)
             _require(value in known, f"train.{name}", value, f"one of {', '.join(known)}")
         _require(

@@ -7,20 +7,25 @@ from torch.nn import functional as F
 
 
 class CosineLoss(NamedTuple):
-    """The loss of a batch, and what it was taken over."""
+    """The loss of a batch, and what it was taken over (as sums, to which other processes add theirs)."""
 
-    loss: Tensor
-    """Scalar: mean over the counted targets of 1 − cos(prediction, target); 0 when none is counted."""
+    total: Tensor
+    """Scalar: Σ 1 − cos(prediction, target) over the counted targets."""
     counted: Tensor
     """Scalar: targets that have a direction."""
     masked: Tensor
     """Scalar: targets whose vector is all zeros; they have no direction and are left out."""
 
+    @property
+    def mean(self) -> Tensor:
+        """Scalar: over the counted targets; 0 when none is counted."""
+        return self.total / self.counted.clamp(min=1)
+
 
 def cosine_loss(predictions: Tensor, targets: Tensor) -> CosineLoss:
-    """The mean cosine distance between predictions and targets, both [..., E]."""
+    """The cosine distance between predictions and targets, both [..., E]."""
     has_direction = targets.any(dim=-1)  # [...]
     cosine = F.cosine_similarity(predictions.float(), targets, dim=-1)  # [...]
     counted = has_direction.sum()
-    loss = ((1 - cosine) * has_direction).sum() / counted.clamp(min=1)
-    return CosineLoss(loss, counted, has_direction.numel() - counted)
+    total = ((1 - cosine) * has_direction).sum()
+    return CosineLoss(total, counted, has_direction.numel() - counted)

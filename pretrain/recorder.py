@@ -8,6 +8,7 @@ from tqdm import tqdm
 from elmoc.model_directory import write_model_directory
 from pretrain.clock import Clock
 from pretrain.evaluation import evaluate, evaluation_line
+from pretrain.handing_over import weights_to_first, whole_state
 from pretrain.retrieval import Evaluator
 from pretrain.run_directory import MetricsLog, RunDirectory
 from pretrain.setup import Assembly
@@ -57,13 +58,14 @@ class Recorder:
     def evaluate(self) -> None:
         """Evaluate; when it is the best so far, export the model and save a checkpoint."""
         started = time.monotonic()
-        state = self._state
+        state, processes = self._state, self._assembly.processes
+        weights_to_first(processes, state)
         values = evaluate(self._assembly, state, self._evaluator)
         self._clock.evaluated(time.monotonic() - started)
         self._log.write("evaluation", state.update, state.words, values)
         self._standing["held-out cosine"] = values["cosine"]
         tqdm.write(evaluation_line(state, values))
-        if values["cosine"] > state.best_cosine:
+        if processes.of_first(values["cosine"] > state.best_cosine):
             state.best_cosine, state.best_update = values["cosine"], state.update
             training: dict[str, Any] = {
                 "corpus": str(self._assembly.corpus.path),
@@ -82,7 +84,8 @@ class Recorder:
         self._state.seconds = self._clock.seconds()
         self._run.save(
             self._state.update,
-            self._state.to_dict(self._log.size()) | {"data": self._assembly.data},
+            whole_state(self._assembly.processes, self._state)
+            | {"data": self._assembly.data, "metrics_bytes": self._log.size()},
             keep=self._assembly.config.log.keep,
             best=self._state.best_update,
         )

@@ -1,7 +1,7 @@
 """What is in a run directory, and how does a run survive being killed?
 
 config.json       the resolved config
-start.json        the model that the run started from, where it did by --init-from
+start.json        the model that the run started from, where it did by --init-from, and the launch by torchrun
 metrics.jsonl     one JSON object a line: training and evaluation figures
 checkpoints/UPDATE.pt   all that going on needs; the last k and the best are kept
 tensorboard/      events, where TensorBoard is installed
@@ -30,7 +30,7 @@ from pretrain.config import RunConfig, config_from_dict, config_to_dict
 FORMAT = "elmoc-checkpoint"
 VERSION = 2
 FREE_TO_CHANGE = {
-    *(f"train.{name}" for name in ("device", "threads", "recurrence", "recompute")),
+    *(f"train.{name}" for name in ("device", "threads", "parallel", "recurrence", "recompute")),
     *(f"data.{name}" for name in ("corpus", "input_vectors", "target_vectors", "tables_on_device")),
     *(f"log.{name}" for name in ("every_updates", "checkpoint_minutes", "checkpoint_updates", "keep")),
 }
@@ -47,8 +47,8 @@ class RunDirectory:
         self.model = self.path / "model"
         self.metrics = self.path / "metrics.jsonl"
 
-    def start(self, config: RunConfig, *, parameters: int, init_from: str | None) -> None:
-        """Make the directory of a run with so many trainable parameters.
+    def start(self, config: RunConfig, *, parameters: int, init_from: str | None, launch: str | None = None) -> None:
+        """Make the directory of a run with so many trainable parameters; `launch` names what it was started by.
 
         One that is there already, or a disk that is too small for what the run will keep, is an `InputError`.
         """
@@ -58,13 +58,19 @@ class RunDirectory:
         checkpoints, models = config.log.keep + 2, 2
         require_space(self.path, (3 * checkpoints + models) * 4 * parameters)
         self.checkpoints.mkdir(parents=True, exist_ok=True)
-        write_json(self.path / "start.json", {"init_from": init_from})
+        write_json(self.path / "start.json", {"init_from": init_from, "launch": launch})
         write_json(self.path / "config.json", config_to_dict(config))
 
     @property
     def init_from(self) -> str | None:
         """The model directory that the run started from, if it did."""
         return read_json(self.path / "start.json")["init_from"]
+
+    def was_started_by(self, launch: str | None) -> bool:
+        """Whether there is a run, and this launch started it (and may go on with it unasked)."""
+        if launch is None or not (self.path / "config.json").exists():
+            return False
+        return read_json(self.path / "start.json").get("launch") == launch
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -83,13 +89,12 @@ class RunDirectory:
         """
         if not (self.path / "config.json").exists():
             raise InputError(f"{self.path} holds no run to resume: start it without --resume")
-        saved = config_to_dict(config_from_dict(read_json(self.path / "config.json"), f"{self.path / 'config.json'}"))
-        now = config_to_dict(config)
+        path = self.path / "config.json"
+        saved = fixed_settings(config_from_dict(read_json(path), str(path)))
         differing = [
-            f"{section}.{name} (was {saved[section][name]!r}, is {value!r})"
-            for section, values in now.items()
-            for name, value in values.items()
-            if saved[section][name] != value and f"{section}.{name}" not in FREE_TO_CHANGE
+            f"{key} (was {saved[key]!r}, is {value!r})"
+            for key, value in fixed_settings(config).items()
+            if saved[key] != value
         ]
         if differing:
             raise InputError(f"{self.path} was started with other settings: {', '.join(differing)}")
@@ -117,6 +122,16 @@ class RunDirectory:
         for path in self.checkpoint_paths():
             if path.name not in kept:
                 path.unlink()
+
+
+def fixed_settings(config: RunConfig) -> dict[str, Any]:
+    """The settings that stay the same as long as a run goes on, as `section.key`."""
+    return {
+        f"{section}.{name}": value
+        for section, values in config_to_dict(config).items()
+        for name, value in values.items()
+        if f"{section}.{name}" not in FREE_TO_CHANGE
+    }
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:

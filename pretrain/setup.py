@@ -18,6 +18,7 @@ from elmoc.recurrence import Recurrence, plain
 from elmoc.vector_table import VectorTable
 from pretrain.batch_tables import require_device_memory
 from pretrain.config import RunConfig
+from pretrain.processes import Processes
 from pretrain.windows import require_held_out, windows_per_epoch
 
 
@@ -36,6 +37,8 @@ class Assembly:
     """Updates of one epoch."""
     precision: str
     """Of the matrix products here: fp32 or bf16."""
+    processes: Processes
+    """Those that the run is divided among."""
 
     @property
     def recurrence(self) -> str:
@@ -84,12 +87,17 @@ class Assembly:
         )
 
 
-def assemble(config: RunConfig, init_from: str | None = None) -> Assembly:
-    """Open everything a run needs; `init_from` names a model directory whose weights it goes on from."""
+def assemble(config: RunConfig, init_from: str | None = None, processes: Processes | None = None) -> Assembly:
+    """Open everything a run needs; `init_from` names a model directory whose weights it goes on from.
+
+    The work is divided among `processes`; None is this process alone.
+    """
     if not config.data.corpus:
         raise InputError("data.corpus is not set: name a corpus directory in the config or with --set data.corpus=DIR")
     train = config.train
-    device = choose_device(train.device)
+    processes = processes or Processes()
+    processes.divide(train)
+    device = choose_device(train.device, processes.local_rank)
     if train.threads:
         torch.set_num_threads(train.threads)
     bf16 = train.precision != "fp32" and has_bf16(device)
@@ -124,6 +132,7 @@ def assemble(config: RunConfig, init_from: str | None = None) -> Assembly:
         device=device,
         per_epoch=windows_per_epoch(corpus, train.streams, train.window, mix=train.mix_shards, seed=train.seed),
         precision="bf16" if bf16 else "fp32",
+        processes=processes,
     )
 
 
@@ -198,10 +207,12 @@ def vector_source(table: VectorTable) -> VectorSource:
     )
 
 
-def choose_device(name: str) -> torch.device:
-    """The device called `name`; `auto` is the first GPU where there is one, else the CPU."""
+def choose_device(name: str, number: int = 0) -> torch.device:
+    """The device called `name`; `cuda` is the GPU of that number, `auto` too where there is one, else the CPU."""
     if name == "auto":
-        name = "cuda:0" if torch.cuda.is_available() else "cpu"
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda":
+        name = f"cuda:{number}"
     return checked_device(name)
 
 

@@ -8,7 +8,7 @@ import torch
 
 from elmoc.errors import InputError
 from elmoc.recurrence import LSTMState
-from pretrain.continuous_output import cosine_loss
+from pretrain.continuous_output import CosineLoss, cosine_loss
 from pretrain.setup import Assembly
 from pretrain.side_by_side import DirectionRunner
 from pretrain.train_state import RecurrentState, TrainState, parameters_of
@@ -27,9 +27,9 @@ class DirectionStep(NamedTuple):
 def train_step(
     assembly: Assembly, state: TrainState, batch: Batch, rate: float, runner: DirectionRunner
 ) -> dict[str, DirectionStep]:
-    """One update of every direction, side by side where `runner` says so."""
+    """One update of every direction, side by side where `runner` says so; also what others train is in the result."""
     state.encoder.train()
-    return runner.map(lambda direction: update(assembly, state, batch, direction, rate))
+    return assembly.processes.of_leaders(runner.map(lambda direction: update(assembly, state, batch, direction, rate)))
 
 
 def update(assembly: Assembly, state: TrainState, batch: Batch, direction: str, rate: float) -> DirectionStep:
@@ -40,13 +40,23 @@ def update(assembly: Assembly, state: TrainState, batch: Batch, direction: str, 
     """
     config = assembly.config
     encoder = state.encoder.direction(direction)
-    masks = encoder.draw_dropout_masks(config.train.streams, state.generators[direction])
+    peers = assembly.processes.groups[direction]
+    streams = len(batch.rows[direction]) * peers.parts
+    # drawn for all the streams, so that it does not matter which process reads which
+    masks = [
+        mask if mask is None else mask[peers.own(streams)]  # [B / parts, P]
+        for mask in encoder.draw_dropout_masks(streams, state.generators[direction])
+    ]
     with assembly.autocast():
         output = encoder(batch.inputs(direction), state.recurrent[direction], dropout_masks=masks)
         predictions = state.heads.direction(direction)(output.top)  # [B, T, E]
-    loss, _, masked = cosine_loss(predictions, batch.targets(direction))
-    require_finite(loss.item(), f"the {direction} loss", state.update + 1)
-    loss.backward()
+    own = cosine_loss(predictions, batch.targets(direction))
+    everywhere = CosineLoss(*peers.sum(own.total.detach(), own.counted, own.masked))
+    loss = everywhere.mean.item()
+    require_finite(loss, f"the {direction} loss", state.update + 1)
+    # the mean over all the streams has the sum of these gradients
+    own._replace(counted=everywhere.counted).mean.backward()
+    peers.wait_for_gradients()
     norm = torch.nn.utils.clip_grad_norm_(
         parameters_of(state.encoder, state.heads, direction), config.optimiser.gradient_norm
     )
@@ -57,7 +67,7 @@ def update(assembly: Assembly, state: TrainState, batch: Batch, direction: str, 
     optimiser.step()
     optimiser.zero_grad(set_to_none=True)
     state.recurrent[direction] = detached(output.state) if config.train.carry_state else None
-    return DirectionStep(loss.item(), norm.item(), int(masked))
+    return DirectionStep(loss, norm.item(), int(everywhere.masked))
 
 
 def require_finite(value: float, what: str, update: int) -> None:

@@ -8,6 +8,7 @@ from elmoc.progress import progress_bar
 from pretrain.batch_tables import open_tables
 from pretrain.clock import Clock
 from pretrain.evaluation import evaluation_is_due
+from pretrain.handing_over import Assistant
 from pretrain.recorder import Recorder
 from pretrain.run_directory import RunDirectory
 from pretrain.schedule import learning_rate
@@ -15,7 +16,7 @@ from pretrain.setup import Assembly
 from pretrain.side_by_side import DirectionRunner
 from pretrain.step import train_step
 from pretrain.stopping import stop_signals
-from pretrain.train_state import new_state
+from pretrain.train_state import TrainState, new_state, parameters_of
 from pretrain.vector_streaming import stream_batches
 from pretrain.windows import training_windows
 
@@ -29,13 +30,9 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | No
         resumed: the checkpoint to go on from, if there is one.
         max_seconds: sets the length of the run, schedule included, from the measured speed.
     """
-    config, schedule = assembly.config.train, assembly.config.schedule
+    config, schedule, processes = assembly.config.train, assembly.config.schedule, assembly.processes
     evaluate_every = assembly.config.evaluation.every_updates
-    state = new_state(assembly.encoder, assembly.heads, assembly.config.optimiser, config.seed, assembly.device)
-    state.updates = assembly.updates
-    if resumed is not None:
-        check_same_data(resumed["data"], assembly.data)
-        state.load_dict(resumed)
+    state = starting_state(assembly, resumed)
     clock = Clock(state.seconds, max_seconds)
     steady = min(schedule.decay_start, 1 - schedule.linear_cooldown)
     if max_seconds is not None and state.update >= steady * state.updates:
@@ -44,36 +41,43 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | No
         assembly.corpus,
         streams=config.streams,
         window=config.window,
-        directions=config.directions,
+        directions=processes.directions,
         seed=config.seed,
         position=state.position,
         mix=config.mix_shards,
+        own=processes.own(config.streams),
     )
     tables = open_tables(
         assembly.inputs, assembly.targets, assembly.device, on_device=assembly.config.data.tables_on_device
     )
     with ExitStack() as stack:
         stop = stack.enter_context(stop_signals())
-        recorder = stack.enter_context(
-            closing(
-                Recorder(
-                    assembly=assembly,
-                    state=state,
-                    run=run,
-                    clock=clock,
-                    metrics_bytes=0 if resumed is None else resumed["metrics_bytes"],
-                )
+        recorder: Recorder | Assistant = Assistant(processes, state)
+        if processes.is_first:
+            recorder = Recorder(
+                assembly=assembly,
+                state=state,
+                run=run,
+                clock=clock,
+                metrics_bytes=0 if resumed is None else resumed["metrics_bytes"],
             )
-        )
-        runner = stack.enter_context(closing(DirectionRunner(config.directions, assembly.device)))
+        stack.enter_context(closing(recorder))
+        runner = stack.enter_context(closing(DirectionRunner(processes.directions, assembly.device)))
         batches = stack.enter_context(closing(stream_batches(windows, tables, assembly.device)))
         words = state.updates * assembly.words_per_update
         progress = stack.enter_context(
-            progress_bar(total=words, initial=state.words, unit=" words", unit_scale=True, desc="pretrain")
+            progress_bar(
+                total=words,
+                initial=state.words,
+                unit=" words",
+                unit_scale=True,
+                desc="pretrain",
+                disable=not processes.is_first,
+            )
         )
         if resumed is None:
             recorder.evaluate()
-        while state.update < state.updates and not stop:
+        while state.update < state.updates and not processes.any(stop.asked):
             batch = next(batches)
             rate = learning_rate(schedule, update=state.update, updates=state.updates, streams=config.streams)
             steps = train_step(assembly, state, batch, rate, runner)
@@ -83,17 +87,45 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | No
             state.masked += sum(step.masked for step in steps.values())
             clock.updated()
             if max_seconds is not None and clock.may_plan(state, steady):
-                state.updates = clock.planned_updates(state, evaluate_every)
+                state.updates = processes.of_first(clock.planned_updates(state, evaluate_every))
                 progress.total = state.updates * assembly.words_per_update
             progress.update(assembly.words_per_update)
             recorder.add(steps, rate, progress)
             if evaluation_is_due(state, evaluate_every):
                 recorder.evaluate()
-            if state.update == state.updates or clock.save_is_due(state.update, assembly.config.log):
+            if state.update == state.updates or processes.of_first(
+                clock.save_is_due(state.update, assembly.config.log)
+            ):
                 recorder.save()
         if state.update < state.updates:  # asked to stop
             recorder.save()
     return state.update >= state.updates
+
+
+def starting_state(assembly: Assembly, resumed: dict[str, Any] | None) -> TrainState:
+    """The state before the first update, or that of a checkpoint; from now on gradients are summed over processes.
+
+    Raises `InputError` when the checkpoint is of other data.
+    """
+    config, processes = assembly.config, assembly.processes
+    processes.equalise(assembly.encoder, assembly.heads)
+    state = new_state(
+        assembly.encoder,
+        assembly.heads,
+        config.optimiser,
+        config.train.seed,
+        assembly.device,
+        processes.directions,
+    )
+    state.updates = assembly.updates
+    if resumed is not None:
+        with processes.agreed():
+            check_same_data(resumed["data"], assembly.data)
+        state.load_dict(resumed, processes.own(config.train.streams))
+    processes.open_groups(assembly.device)
+    for direction, group in processes.groups.items():
+        group.sum_gradients(parameters_of(state.encoder, state.heads, direction))
+    return state
 
 
 def check_same_data(before: dict[str, str], now: dict[str, str]) -> None:

@@ -1,5 +1,6 @@
 """What does a run need to go on exactly where it stopped?"""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -40,7 +41,7 @@ class TrainState:
     best_update: int | None = None
     best_cosine: float = float("-inf")
 
-    def to_dict(self, metrics_bytes: int) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Tensors and plain values, for `torch.save`."""
         return {
             "encoder": self.encoder.state_dict(),
@@ -52,13 +53,12 @@ class TrainState:
                 for name, states in self.recurrent.items()
             },
             "position": asdict(self.position),
-            "metrics_bytes": metrics_bytes,
             "device": next(self.encoder.parameters()).device.type,
             **{name: getattr(self, name) for name in PLAIN},
         }
 
-    def load_dict(self, values: dict[str, Any]) -> None:
-        """Take everything over from `to_dict`'s result."""
+    def load_dict(self, values: dict[str, Any], own: slice = slice(None)) -> None:
+        """Take over `to_dict`'s result: of the streams those that are `own`, of the directions those trained here."""
         device = next(self.encoder.parameters()).device
         self.encoder.load_state_dict(values["encoder"])
         self.heads.load_state_dict(values["heads"])
@@ -70,8 +70,9 @@ class TrainState:
             else:  # the generators of another kind of device have other states: masks go on from a new seed
                 generator.manual_seed(generator.initial_seed() + values["update"])
         self.recurrent = {
-            name: None if states is None else [LSTMState(*(part.to(device) for part in state)) for state in states]
+            name: None if states is None else [LSTMState(*(part[own].to(device) for part in state)) for state in states]
             for name, states in values["recurrent"].items()
+            if name in self.recurrent
         }
         self.position = Position(**values["position"])
         for name in PLAIN:
@@ -87,9 +88,15 @@ def parameters_of(encoder: Encoder, heads: ContinuousHeads, direction: str) -> l
 
 
 def new_state(
-    encoder: Encoder, heads: ContinuousHeads, config: OptimiserConfig, seed: int, device: torch.device
+    encoder: Encoder,
+    heads: ContinuousHeads,
+    config: OptimiserConfig,
+    seed: int,
+    device: torch.device,
+    directions: Sequence[str] | None = None,
 ) -> TrainState:
-    """The state before the first update."""
+    """The state before the first update; `directions` are those that are trained here (None: all that there are)."""
+    directions = encoder.directions if directions is None else directions
     encoder.to(device)
     heads.to(device)
     optimisers = {
@@ -100,7 +107,7 @@ def new_state(
             eps=config.epsilon,
             fused=True,
         )
-        for direction in encoder.directions
+        for direction in directions
     }
     return TrainState(
         encoder=encoder,
@@ -109,7 +116,7 @@ def new_state(
         generators={
             direction: torch.Generator(device).manual_seed(2 * seed + index)
             for index, direction in enumerate(DIRECTIONS)
-            if direction in encoder.directions
+            if direction in directions
         },
-        recurrent=dict.fromkeys(encoder.directions),
+        recurrent=dict.fromkeys(directions),
     )

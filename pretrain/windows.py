@@ -63,8 +63,9 @@ def training_windows(
     seed: int,
     position: Position,
     mix: int = 1,
+    own: slice = slice(None),
 ) -> Iterator[Window]:
-    """Windows from `position` on, epoch after epoch, without end.
+    """Windows from `position` on, epoch after epoch, without end; of the `streams` streams only `own` are read.
 
     The sentences of `mix` shards at a time are shuffled together. Everything random comes from (seed, epoch, shard), so
     any position can be gone back to.
@@ -77,7 +78,7 @@ def training_windows(
             if count > position.window:
                 generator = np.random.default_rng([seed, position.epoch, corpus.train.index(group[0])])
                 tokens = shuffled_sentences(corpus, group, generator)
-                rows = {direction: cut_streams(tokens, streams, direction) for direction in directions}
+                rows = {direction: cut_streams(tokens, streams, direction)[own] for direction in directions}
                 for index in range(position.window, count):
                     last = index == count - 1
                     position = Position(position.epoch, place + 1 if last else place, 0 if last else index + 1)

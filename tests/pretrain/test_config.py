@@ -73,6 +73,7 @@ def test_the_resolved_config_can_be_read_again(config: Path) -> None:
         "train.epochs=nan",
         "train.epochs=inf",
         "train.precision=fp8",
+        "train.parallel=model",
         "train.directions=[]",
         'train.directions=["backward", "forward"]',
         'train.directions=["forward", "forward"]',

@@ -15,19 +15,19 @@ def test_loss_and_gradient_are_those_of_a_plain_loop(zero: list[int]) -> None:
     targets.view(6, 7)[zero] = 0
     expected = references.cosine_loss(predictions.view(6, 7).double().numpy(), targets.view(6, 7).double().numpy())
     predictions.requires_grad_()
-    loss, counted, masked = cosine_loss(predictions, targets)
-    loss.backward()
-    assert loss.item() == pytest.approx(expected.loss, abs=1e-6)
-    assert (int(counted), int(masked)) == (expected.counted, expected.masked) == (6 - len(zero), len(zero))
+    loss = cosine_loss(predictions, targets)
+    loss.mean.backward()
+    assert loss.mean.item() == pytest.approx(expected.loss, abs=1e-6)
+    assert (int(loss.counted), int(loss.masked)) == (expected.counted, expected.masked) == (6 - len(zero), len(zero))
     np.testing.assert_allclose(predictions.grad.view(6, 7).numpy(), expected.gradient, atol=1e-6)
 
 
 def test_by_hand() -> None:
     predictions = torch.tensor([[2.0, 0.0], [3.0, 3.0], [0.0, -5.0], [1.0, 0.0]])
     targets = torch.tensor([[7.0, 0.0], [0.0, 2.0], [0.0, 1.0], [0.0, 0.0]])
-    loss, counted, masked = cosine_loss(predictions, targets)
-    assert loss.item() == pytest.approx((0 + (1 - 0.5**0.5) + 2) / 3)
-    assert (int(counted), int(masked)) == (3, 1)
+    loss = cosine_loss(predictions, targets)
+    assert loss.mean.item() == pytest.approx((0 + (1 - 0.5**0.5) + 2) / 3)
+    assert (int(loss.counted), int(loss.masked)) == (3, 1)
 
 
 def test_lengths_do_not_matter() -> None:
@@ -35,22 +35,22 @@ def test_lengths_do_not_matter() -> None:
     predictions, targets = torch.randn(5, 4), torch.randn(5, 4)
     lengths = torch.tensor([[0.01], [1.0], [20.0], [300.0], [5.0]])
     torch.testing.assert_close(
-        cosine_loss(predictions * lengths, targets / lengths).loss, cosine_loss(predictions, targets).loss
+        cosine_loss(predictions * lengths, targets / lengths).mean, cosine_loss(predictions, targets).mean
     )
 
 
 def test_a_batch_without_directions_gives_no_loss_and_no_gradient() -> None:
     predictions = torch.randn(3, 4, requires_grad=True)
-    loss, counted, masked = cosine_loss(predictions, torch.zeros(3, 4))
-    loss.backward()
-    assert (loss.item(), int(counted), int(masked)) == (0, 0, 3)
+    loss = cosine_loss(predictions, torch.zeros(3, 4))
+    loss.mean.backward()
+    assert (loss.mean.item(), int(loss.counted), int(loss.masked)) == (0, 0, 3)
     assert not predictions.grad.any()
 
 
 @pytest.mark.parametrize("target", [0.0, 1.0])
 def test_a_prediction_of_zero_has_a_finite_gradient(target: float) -> None:
     predictions = torch.zeros(2, 4, requires_grad=True)
-    loss = cosine_loss(predictions, torch.full((2, 4), target)).loss
+    loss = cosine_loss(predictions, torch.full((2, 4), target)).mean
     loss.backward()
     assert loss.isfinite()
     assert predictions.grad.isfinite().all()
@@ -58,6 +58,6 @@ def test_a_prediction_of_zero_has_a_finite_gradient(target: float) -> None:
 
 def test_predictions_in_bf16_are_compared_in_float32() -> None:
     predictions, targets = torch.randn(4, 300).bfloat16(), torch.randn(4, 300)
-    loss = cosine_loss(predictions, targets).loss
+    loss = cosine_loss(predictions, targets).mean
     assert loss.dtype == torch.float32
-    torch.testing.assert_close(loss, cosine_loss(predictions.float(), targets).loss)
+    torch.testing.assert_close(loss, cosine_loss(predictions.float(), targets).mean)
