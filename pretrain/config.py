@@ -50,6 +50,7 @@ class TrainConfig:
     recurrence: `fused` is the fast one, `plain` the reference that it equals up to rounding.
     recompute: keep only what each layer reads, and run it again in the backward pass: a quarter of the memory for
     activations, a third more time.
+    cuda_graph: launch each update of a direction as one CUDA graph (one process on a GPU).
     """
 
     directions: tuple[str, ...] = DIRECTIONS
@@ -66,6 +67,7 @@ class TrainConfig:
     precision: str = "fp32"
     recurrence: str = "fused"
     recompute: bool = False
+    cuda_graph: bool = False
 
 
 @dataclass(frozen=True)

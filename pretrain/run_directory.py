@@ -30,7 +30,7 @@ from pretrain.config import RunConfig, config_from_dict, config_to_dict
 FORMAT = "elmoc-checkpoint"
 VERSION = 2
 FREE_TO_CHANGE = {
-    *(f"train.{name}" for name in ("device", "threads", "parallel", "recurrence", "recompute")),
+    *(f"train.{name}" for name in ("device", "threads", "parallel", "recurrence", "recompute", "cuda_graph")),
     *(f"data.{name}" for name in ("corpus", "input_vectors", "target_vectors", "tables_on_device")),
     *(f"log.{name}" for name in ("every_updates", "checkpoint_minutes", "checkpoint_updates", "keep")),
 }

@@ -98,8 +98,14 @@ def assemble(config: RunConfig, init_from: str | None = None, processes: Process
     processes = processes or Processes()
     processes.divide(train)
     device = choose_device(train.device, processes.local_rank)
+    if train.cuda_graph and (device.type != "cuda" or processes.size > 1):
+        raise InputError(
+            f"train.cuda_graph is for one process on a GPU, and this is {processes.size} on {device.type}: leave it out"
+        )
     if train.threads:
         torch.set_num_threads(train.threads)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # Triton launches its kernels on the current one
     bf16 = train.precision != "fp32" and has_bf16(device)
     if train.precision == "bf16" and not bf16:
         raise InputError(f"train.precision is bf16, but {device} has no bf16 instructions: use fp32")

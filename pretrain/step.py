@@ -1,17 +1,21 @@
 """What does one update do?"""
 
 import math
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from elmoc.errors import InputError
 from elmoc.recurrence import LSTMState
 from pretrain.continuous_output import CosineLoss, cosine_loss
+from pretrain.cuda_graph import Given, Repeated, record_cuda_graph
 from pretrain.setup import Assembly
 from pretrain.side_by_side import DirectionRunner
-from pretrain.train_state import RecurrentState, TrainState, parameters_of
+from pretrain.train_state import TrainState, parameters_of, set_rate
 from pretrain.vector_streaming import Batch
 
 
@@ -24,21 +28,62 @@ class DirectionStep(NamedTuple):
     """Targets without a direction."""
 
 
+class Outcome(NamedTuple):
+    """The same before anybody has looked: what the device has computed, or is going to."""
+
+    loss: Tensor
+    gradient_norm: Tensor
+    masked: Tensor
+    state: list[LSTMState]
+    """The recurrent state after the window."""
+
+
+Computation = Callable[[Given], Outcome]
+
+
 def train_step(
-    assembly: Assembly, state: TrainState, batch: Batch, rate: float, runner: DirectionRunner
+    assembly: Assembly,
+    state: TrainState,
+    batch: Batch,
+    rate: float,
+    runner: DirectionRunner,
+    recorded: Mapping[str, Computation] | None = None,
 ) -> dict[str, DirectionStep]:
-    """One update of every direction, side by side where `runner` says so; also what others train is in the result."""
+    """One update of every direction, side by side where `runner` says so; also what others train is in the result.
+
+    `recorded` has the computations of the directions, where they are not to be launched anew each time.
+    """
     state.encoder.train()
-    return assembly.processes.of_leaders(runner.map(lambda direction: update(assembly, state, batch, direction, rate)))
+
+    def of_direction(direction: str) -> DirectionStep:
+        return update(assembly, state, batch, direction, rate, None if recorded is None else recorded[direction])
+
+    return assembly.processes.of_leaders(runner.map(of_direction))
 
 
-def update(assembly: Assembly, state: TrainState, batch: Batch, direction: str, rate: float) -> DirectionStep:
-    """One update of one direction: loss, gradients, their norm bounded, Adam; its recurrent state goes on.
+def record_updates(assembly: Assembly, state: TrainState) -> dict[str, Computation] | None:
+    """The computations of the directions as CUDA graphs, where the config asks for them."""
+    if not assembly.config.train.cuda_graph:
+        return None
+    return {
+        direction: Repeated(partial(compute, assembly, state, direction), record_cuda_graph)
+        for direction in assembly.processes.directions
+    }
+
+
+def update(
+    assembly: Assembly,
+    state: TrainState,
+    batch: Batch,
+    direction: str,
+    rate: float,
+    computation: Computation | None = None,
+) -> DirectionStep:
+    """One update of one direction; its recurrent state goes on.
 
     Raises `InputError` when the loss or the norm of the gradient is not finite; the direction's weights are then still
     those of the update before.
     """
-    config = assembly.config
     encoder = state.encoder.direction(direction)
     peers = assembly.processes.groups[direction]
     streams = len(batch.rows[direction]) * peers.parts
@@ -47,27 +92,40 @@ def update(assembly: Assembly, state: TrainState, batch: Batch, direction: str, 
         mask if mask is None else mask[peers.own(streams)]  # [B / parts, P]
         for mask in encoder.draw_dropout_masks(streams, state.generators[direction])
     ]
-    with assembly.autocast():
-        output = encoder(batch.inputs(direction), state.recurrent[direction], dropout_masks=masks)
-        predictions = state.heads.direction(direction)(output.top)  # [B, T, E]
-    own = cosine_loss(predictions, batch.targets(direction))
-    everywhere = CosineLoss(*peers.sum(own.total.detach(), own.counted, own.masked))
-    loss = everywhere.mean.item()
+    set_rate(state.optimisers[direction], rate)
+    given = Given(batch.inputs(direction), batch.targets(direction), masks, state.recurrent[direction])
+    outcome = (computation or partial(compute, assembly, state, direction))(given)
+    loss, norm = outcome.loss.item(), outcome.gradient_norm.item()
     require_finite(loss, f"the {direction} loss", state.update + 1)
+    require_finite(norm, f"the norm of the {direction} gradient", state.update + 1)
+    state.recurrent[direction] = outcome.state if assembly.config.train.carry_state else None
+    return DirectionStep(loss, norm, int(outcome.masked))
+
+
+def compute(assembly: Assembly, state: TrainState, direction: str, given: Given) -> Outcome:
+    """Loss, gradients, their norm bounded, Adam. Values stay on the device, so that it need not wait for the host.
+
+    Where the loss or the norm is not finite, Adam changes nothing.
+    """
+    config = assembly.config
+    peers = assembly.processes.groups[direction]
+    with assembly.autocast():
+        output = state.encoder.direction(direction)(given.vectors, given.state, dropout_masks=given.masks)
+        predictions = state.heads.direction(direction)(output.top)  # [B, T, E]
+    own = cosine_loss(predictions, given.targets)
+    everywhere = CosineLoss(*peers.sum(own.total.detach(), own.counted, own.masked))
     # the mean over all the streams has the sum of these gradients
     own._replace(counted=everywhere.counted).mean.backward()
     peers.wait_for_gradients()
     norm = torch.nn.utils.clip_grad_norm_(
         parameters_of(state.encoder, state.heads, direction), config.optimiser.gradient_norm
     )
-    require_finite(norm.item(), f"the norm of the {direction} gradient", state.update + 1)
     optimiser = state.optimisers[direction]
-    for group in optimiser.param_groups:
-        group["lr"] = rate
+    # read by Adam's fused step, as torch.amp's scaler has it
+    optimiser.found_inf = (~torch.isfinite(norm + everywhere.mean)).float()  # type: ignore[attr-defined]
     optimiser.step()
     optimiser.zero_grad(set_to_none=True)
-    state.recurrent[direction] = detached(output.state) if config.train.carry_state else None
-    return DirectionStep(loss, norm.item(), int(everywhere.masked))
+    return Outcome(everywhere.mean, norm, everywhere.masked, detached(output.state))
 
 
 def require_finite(value: float, what: str, update: int) -> None:
@@ -79,7 +137,7 @@ def require_finite(value: float, what: str, update: int) -> None:
         )
 
 
-def detached(states: list[LSTMState]) -> RecurrentState:
+def detached(states: list[LSTMState]) -> list[LSTMState]:
     """The same state in float32, cut off from the graph."""
     return [LSTMState(state.hidden.detach().float(), state.cell.detach().float()) for state in states]
 

@@ -14,7 +14,7 @@ from pretrain.run_directory import RunDirectory
 from pretrain.schedule import learning_rate
 from pretrain.setup import Assembly
 from pretrain.side_by_side import DirectionRunner
-from pretrain.step import train_step
+from pretrain.step import record_updates, train_step
 from pretrain.stopping import stop_signals
 from pretrain.train_state import TrainState, new_state, parameters_of
 from pretrain.vector_streaming import stream_batches
@@ -64,6 +64,7 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | No
         stack.enter_context(closing(recorder))
         runner = stack.enter_context(closing(DirectionRunner(processes.directions, assembly.device)))
         batches = stack.enter_context(closing(stream_batches(windows, tables, assembly.device)))
+        recorded = record_updates(assembly, state)
         words = state.updates * assembly.words_per_update
         progress = stack.enter_context(
             progress_bar(
@@ -80,7 +81,7 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | No
         while state.update < state.updates and not processes.any(stop.asked):
             batch = next(batches)
             rate = learning_rate(schedule, update=state.update, updates=state.updates, streams=config.streams)
-            steps = train_step(assembly, state, batch, rate, runner)
+            steps = train_step(assembly, state, batch, rate, runner, recorded)
             state.position = batch.next
             state.update += 1
             state.words += assembly.words_per_update

@@ -63,7 +63,10 @@ class TrainState:
         self.encoder.load_state_dict(values["encoder"])
         self.heads.load_state_dict(values["heads"])
         for name, optimiser in self.optimisers.items():
+            ours = [{key: group[key] for key in ("lr", "capturable")} for group in optimiser.param_groups]
             optimiser.load_state_dict(values["optimisers"][name])
+            for group, here in zip(optimiser.param_groups, ours, strict=True):
+                group.update(here)  # which depend on the device
         for name, generator in self.generators.items():
             if values["device"] == device.type:
                 generator.set_state(values["generators"][name])
@@ -87,6 +90,15 @@ def parameters_of(encoder: Encoder, heads: ContinuousHeads, direction: str) -> l
     return [*encoder.direction(direction).parameters(), *heads.direction(direction).parameters()]
 
 
+def set_rate(optimiser: Adam, rate: float) -> None:
+    """Set the learning rate of the next update."""
+    for group in optimiser.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
+
+
 def new_state(
     encoder: Encoder,
     heads: ContinuousHeads,
@@ -96,13 +108,15 @@ def new_state(
     directions: Sequence[str] | None = None,
 ) -> TrainState:
     """The state before the first update; `directions` are those that are trained here (None: all that there are)."""
+    on_gpu = device.type == "cuda"
     directions = encoder.directions if directions is None else directions
     encoder.to(device)
     heads.to(device)
     optimisers = {
         direction: Adam(
             parameters_of(encoder, heads, direction),
-            lr=0.0,  # set before every update
+            lr=torch.zeros((), device=device) if on_gpu else 0.0,  # set before every update
+            capturable=on_gpu,
             betas=(config.beta1, config.beta2),
             eps=config.epsilon,
             fused=True,

@@ -16,7 +16,7 @@ from pretrain.batch_tables import open_tables
 from pretrain.run_directory import read_metrics
 from pretrain.vector_streaming import stream_batches
 from pretrain.windows import Position, training_windows
-from tests.pretrain.conftest import TinyRuns
+from tests.pretrain.conftest import TinyRuns, last_checkpoint
 
 pytestmark = [
     pytest.mark.gpu,
@@ -105,3 +105,12 @@ def test_the_fused_recurrence_is_the_plain_one_on_a_gpu(lengths: list[int] | Non
     torch.testing.assert_close(tops[1], tops[0], atol=1e-4, rtol=1e-4)
     for name, parameter in plain.named_parameters():
         torch.testing.assert_close(fused.get_parameter(name).grad, parameter.grad, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_cuda_graph_changes_nothing(runs: TinyRuns, precision: str) -> None:
+    settings = {"train__device": "cuda", "train__precision": precision, "encoder__dropout": 0.2}
+    plain = last_checkpoint(runs.run("plain", **settings))
+    graph = last_checkpoint(runs.run("graph", train__cuda_graph=True, **settings))
+    for name, value in plain["encoder"].items():
+        torch.testing.assert_close(graph["encoder"][name], value, atol=1e-4, rtol=1e-3)
