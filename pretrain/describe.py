@@ -12,7 +12,7 @@ from pretrain.train_state import new_state
 from pretrain.vector_streaming import gather
 from pretrain.windows import Position, training_windows
 
-TRIAL_STREAMS = 32
+TRIAL_STREAMS = 128
 TRIAL_UPDATES = 3
 
 
@@ -44,16 +44,22 @@ def describe(assembly: Assembly) -> str:
 
 def activation_bytes(assembly: Assembly) -> int:
     """Roughly what autograd keeps of a window of both directions (which a CPU computes side by side)."""
-    sizes = assembly.encoder.config
-    per_word = sizes.layers * (12 * sizes.cell_size + 6 * sizes.projection_size) * 4
-    return per_word * assembly.words_per_update * len(assembly.config.train.directions)
+    config, sizes = assembly.config.train, assembly.encoder.config
+    cell, projection = sizes.cell_size, sizes.projection_size
+    if config.recurrence == "plain":
+        layer = 4 * (8 * cell + 6 * projection)
+    else:  # gates and the products' other factors as they are multiplied, cells and outputs in float32
+        stored = 2 if assembly.precision == "bf16" else 4
+        layer = stored * (4 * cell + 3 * projection) + 4 * (cell + 2 * projection)
+    kept = layer + sizes.layers * 8 * projection if config.recompute else sizes.layers * layer
+    return kept * assembly.words_per_update * len(config.directions)
 
 
 def measure(assembly: Assembly) -> float:
     """Seconds a word of whole updates on this machine; with a learning rate of 0, so that no weight changes."""
     config = assembly.config
     streams = config.train.streams
-    if assembly.device.type == "cpu":  # as fast with a few
+    if assembly.device.type == "cpu":  # more would hardly be faster
         streams = min(streams, TRIAL_STREAMS)
     state = new_state(assembly.encoder, assembly.heads, config.optimiser, config.train.seed, assembly.device)
     windows = training_windows(
