@@ -1,8 +1,9 @@
 """Which library call multiplies two matrices fastest here?
 
-In float32 on an x86 CPU PyTorch's own products go to MKL, which on some processors (AMD's) runs at a third of what
-oneDNN reaches with weights in its own blocked order. Those two oneDNN operators are not public: where a release lacks
-them, and for every other device and type, it is `torch.mm`.
+On an x86 CPU a weight that is multiplied by in every step is worth putting into oneDNN's own blocked order. In float32
+that matters most: PyTorch's own products go to MKL, which on some processors (AMD's) runs at a third of oneDNN's rate.
+Those two oneDNN operators are not public: where a release lacks them, and for every other device and type, it is
+`torch.mm`.
 """
 
 import platform
@@ -18,7 +19,7 @@ Product = Callable[[Tensor, Tensor], Tensor]
 
 def product_with(weight: Tensor) -> Product:
     """The product with a weight W [N, K], of which the caller lets the contents stand while it is in use."""
-    if uses_onednn(weight):
+    if onednn_multiplies(weight):
         packed = torch.ops.mkldnn._reorder_linear_weight(weight)
         return lambda x, out: _linear(x, packed)
     transposed = weight.t()
@@ -27,10 +28,12 @@ def product_with(weight: Tensor) -> Product:
 
 def product_with_transpose(weight: Tensor) -> Product:
     """The product with Wᵀ, for a weight W [K, N]: x [n, K] → x W [n, N]."""
-    if uses_onednn(weight):
-        # copying first is twice as fast as letting oneDNN reorder a transposed view
-        return product_with(weight.t().contiguous())
-    return lambda x, out: torch.mm(x, weight, out=out)
+    if weight.device.type != "cpu":
+        return lambda x, out: torch.mm(x, weight, out=out)
+    copied = weight.t().contiguous()  # the faster order; oneDNN takes twice as long to reorder a view
+    if weight.dtype == torch.float32:
+        return product_with(copied)
+    return lambda x, out: torch.mm(x, copied.t(), out=out)  # packing this one, too, takes what it saves
 
 
 def transposed_product(left: Tensor, right: Tensor) -> Tensor:
@@ -38,14 +41,14 @@ def transposed_product(left: Tensor, right: Tensor) -> Tensor:
 
     Its memory may be in either order.
     """
-    if uses_onednn(left):
+    if left.dtype == torch.float32 and onednn_multiplies(left):
         return _linear(right.t().contiguous(), left.t()).t()  # the one order of the two that oneDNN is fast in
     return torch.mm(left.t(), right)
 
 
-def uses_onednn(weight: Tensor) -> bool:
+def onednn_multiplies(weight: Tensor) -> bool:
     """Whether products with this matrix go to oneDNN's own operators."""
-    return weight.device.type == "cpu" and weight.dtype == torch.float32 and _onednn_is_there()
+    return weight.device.type == "cpu" and weight.dtype in _onednn_types()
 
 
 def _linear(x: Tensor, weight: Tensor) -> Tensor:
@@ -54,9 +57,12 @@ def _linear(x: Tensor, weight: Tensor) -> Tensor:
 
 
 @lru_cache(maxsize=1)
-def _onednn_is_there() -> bool:
-    return (
-        platform.machine() in ("x86_64", "AMD64")
-        and torch.backends.mkldnn.is_available()
-        and all(hasattr(torch.ops.mkldnn, name) for name in ("_reorder_linear_weight", "_linear_pointwise"))
-    )
+def _onednn_types() -> tuple[torch.dtype, ...]:
+    names = ("_reorder_linear_weight", "_linear_pointwise", "_is_mkldnn_bf16_supported")
+    if (
+        platform.machine() not in ("x86_64", "AMD64")
+        or not torch.backends.mkldnn.is_available()
+        or not all(hasattr(torch.ops.mkldnn, name) for name in names)
+    ):
+        return ()
+    return (torch.float32, torch.bfloat16) if torch.ops.mkldnn._is_mkldnn_bf16_supported() else (torch.float32,)
