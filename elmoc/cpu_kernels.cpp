@@ -276,5 +276,13 @@ void output_backward(const float *grad_outputs, float *grad_hidden, const S *gra
                            step, rows, size, limit, grad_raw, grad_norm, threads);                                   \
     }
 
+extern "C" int has_threads() {
+#ifdef _OPENMP
+    return 1;
+#else
+    return 0;
+#endif
+}
+
 KERNELS(float32, float)
 KERNELS(bfloat16, uint16_t)

@@ -8,6 +8,7 @@ import ctypes
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -51,10 +52,8 @@ class CompiledKernels:
     """
 
     def __init__(self, dtype: torch.dtype) -> None:
-        compiler, library = build(os.environ.get("CXX", "c++"))
-        loaded = ctypes.CDLL(str(library))
+        loaded, self.description = load(os.environ.get("CXX", "c++"))
         name = {torch.float32: "float32", torch.bfloat16: "bfloat16"}[dtype]
-        self.description = f"C++ compiled by {compiler}"
         self._functions = {}
         for kernel, arguments in SIGNATURES.items():
             function = getattr(loaded, f"{kernel}_{name}")
@@ -184,28 +183,43 @@ def _pointer(tensor: Tensor | None) -> int | None:
 
 
 @lru_cache
-def build(compiler: str) -> tuple[str, Path]:
-    """Compile the kernels for this processor unless that was done before; returns the compiler and the library."""
-    found = shutil.which(compiler)
-    if found is None:
-        raise KernelBuildError(f"there is no C++ compiler ({compiler})")
-    version = subprocess.run([found, "--version"], capture_output=True, text=True).stdout
-    key = hashlib.sha256("\n".join((SOURCE.read_text(), version, processor(), repr((FLAGS, COMMON_FLAGS)))).encode())
-    name = f"cpu_kernels-{key.hexdigest()[:16]}.so"
+def load(compiler: str) -> tuple[ctypes.CDLL, str]:
+    """The kernels, compiled for this processor unless that was done before, and what they are, for people.
+
+    Raises `KernelBuildError` when anything stands in the way.
+    """
     try:
-        folder = cache_directory()
-        if (folder / name).exists():
-            return found, folder / name
-        with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            for flags in FLAGS:
-                command = [found, *COMMON_FLAGS, *flags, str(SOURCE), "-o", f"{scratch}/{name}"]
-                run = subprocess.run(command, capture_output=True, text=True)
-                if run.returncode == 0:
-                    os.replace(f"{scratch}/{name}", folder / name)
-                    return found, folder / name
-    except OSError as error:
-        raise KernelBuildError(f"the compiled kernels cannot be kept: {error}") from None
-    raise KernelBuildError(f"{found} does not compile {SOURCE}: {run.stderr.strip() or f'status {run.returncode}'}")
+        command = shlex.split(compiler)
+        found = shutil.which(command[0])
+        if found is None:
+            raise KernelBuildError(f"there is no C++ compiler ({compiler})")
+        version = subprocess.run([*command, "--version"], capture_output=True, text=True).stdout
+        parts = (SOURCE.read_text(), compiler, version, processor(), repr((FLAGS, COMMON_FLAGS)))
+        key = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        library = cache_directory() / f"cpu_kernels-{key[:16]}.so"
+        try:
+            loaded = ctypes.CDLL(str(library))
+        except OSError:  # it is not there, or damaged
+            build(command, library)
+            loaded = ctypes.CDLL(str(library))
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home directory
+        raise KernelBuildError(f"kernels compiled by {compiler} cannot be kept or loaded ({error})") from None
+    return loaded, f"C++ compiled by {found}" + ("" if loaded.has_threads() else ", on one thread: without OpenMP")
+
+
+def build(command: list[str], library: Path) -> None:
+    """Compile the kernels into a library; a `KernelBuildError` when the compiler cannot."""
+    with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
+        for flags in FLAGS:
+            output = Path(scratch) / library.name
+            run = subprocess.run(
+                [*command, *COMMON_FLAGS, *flags, str(SOURCE), "-o", str(output)], capture_output=True, text=True
+            )
+            if run.returncode == 0:
+                os.replace(output, library)
+                return
+    reason = run.stderr.strip() or f"status {run.returncode}"
+    raise KernelBuildError(f"{command[0]} does not compile {SOURCE}: {reason}")
 
 
 def processor() -> str:

@@ -137,7 +137,7 @@ class FusedRecurrence:
                 projection_clip=projection_clip,
                 norm_epsilon=norm_epsilon,
             ),
-            kernels=self._kernels or choose_kernels(device, dtype),
+            kernels=self._kernels or choose_kernels(device, dtype, weights.bias.dtype),
             prepared=PreparedWeights(weights, dtype),
             workspace=self._workspace,
             keep=torch.is_grad_enabled()
@@ -267,10 +267,10 @@ class _FusedWindow(torch.autograd.Function):
             grad_inputs,
             before.to(ctx.types[1]),
             grad_cell.to(ctx.types[2]),
-            grad_weights[:, :width].to(accumulated, memory_format=torch.contiguous_format),
-            grad_weights[:, width:].to(accumulated, memory_format=torch.contiguous_format),
+            grad_weights[:, :width].to(accumulated).contiguous(),
+            grad_weights[:, width:].to(accumulated).contiguous(),
             grad_bias.sum(0),
-            grad_projection.to(accumulated, memory_format=torch.contiguous_format),
+            grad_projection.to(accumulated).contiguous(),
             *norm,
         )
 

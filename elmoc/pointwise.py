@@ -255,16 +255,18 @@ def _where_active(lengths: Tensor | None, step: int, value: Tensor, other: Tenso
 
 
 @lru_cache
-def choose_kernels(device: str, dtype: torch.dtype) -> PointwiseKernels:
-    """The fastest kernels for a kind of device ("cpu", "cuda") and the type of the activations."""
-    if device == "cpu" and dtype in (torch.float32, torch.bfloat16):
+def choose_kernels(device: str, stored: torch.dtype, accumulated: torch.dtype) -> PointwiseKernels:
+    """The fastest kernels for a kind of device ("cpu", "cuda"), and the types S and A."""
+    if accumulated != torch.float32:
+        return TorchKernels(f"weights are in {accumulated}")
+    if device == "cpu" and stored in (torch.float32, torch.bfloat16):
         from elmoc.cpu_kernels import CompiledKernels, KernelBuildError
 
         try:
-            return CompiledKernels(dtype)
+            return CompiledKernels(stored)
         except KernelBuildError as error:
             return TorchKernels(str(error))
-    if device == "cuda" and dtype != torch.float64:
+    if device == "cuda":
         if importlib.util.find_spec("triton") is None:
             return TorchKernels("Triton is not installed")
         from elmoc.triton_kernels import TritonKernels

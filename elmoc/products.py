@@ -8,6 +8,7 @@ Those two oneDNN operators are not public: where a release lacks them, and for e
 
 import platform
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 
 import torch
@@ -58,11 +59,13 @@ def _linear(x: Tensor, weight: Tensor) -> Tensor:
 
 @lru_cache(maxsize=1)
 def _onednn_types() -> tuple[torch.dtype, ...]:
-    names = ("_reorder_linear_weight", "_linear_pointwise", "_is_mkldnn_bf16_supported")
-    if (
-        platform.machine() not in ("x86_64", "AMD64")
-        or not torch.backends.mkldnn.is_available()
-        or not all(hasattr(torch.ops.mkldnn, name) for name in names)
-    ):
+    if platform.machine() not in ("x86_64", "AMD64") or not torch.backends.mkldnn.is_available():
         return ()
-    return (torch.float32, torch.bfloat16) if torch.ops.mkldnn._is_mkldnn_bf16_supported() else (torch.float32,)
+    types = []
+    for dtype in (torch.float32, torch.bfloat16):
+        ones = torch.ones(2, 2, dtype=dtype)
+        # no other way shows that a release has the operators, and takes these arguments on this processor
+        with suppress(AttributeError, RuntimeError):
+            if torch.equal(_linear(ones, torch.ops.mkldnn._reorder_linear_weight(ones)), ones @ ones):
+                types.append(dtype)
+    return tuple(types)

@@ -59,7 +59,7 @@ def pretrain(arguments: argparse.Namespace) -> None:
         if arguments.describe:
             print(describe(assembly))
             return
-        processes.require_same(fixed_settings(config) | assembly.data | {"train.precision": assembly.precision})
+        processes.require_same(fixed_settings(config) | assembly.data | assembly.arithmetic)
         with processes.agreed():
             if processes.is_first and not resume:
                 run.start(config, parameters=assembly.parameters, init_from=init_from, launch=processes.launch)

@@ -48,9 +48,9 @@ class TrainConfig:
     precision: of the matrix products (weights, Adam, cell state and layer norm are float32 in any case): `fp32`,
     `bf16`, or `auto`, which is bf16 where the hardware has it.
     recurrence: `fused` is the fast one, `plain` the reference that it equals up to rounding.
-    recompute: keep only what each layer reads, and run it again in the backward pass: a quarter of the memory for
-    activations, a third more time.
-    cuda_graph: launch each update of a direction as one CUDA graph (one process on a GPU).
+    recompute: keep only what each layer reads, and run it again in the backward pass: about half of the memory for
+    activations (of two layers), a third more time.
+    cuda_graph: launch each update of a direction as one CUDA graph (one process on a GPU). Each keeps its activations.
     """
 
     directions: tuple[str, ...] = DIRECTIONS

@@ -14,7 +14,7 @@ from elmoc.recurrence import LSTMState
 from pretrain.train_state import RecurrentState
 
 Result = TypeVar("Result")
-Recorder = Callable[[Callable[[], Result]], tuple[Callable[[], None], Result]]
+Record = Callable[[Callable[[], Result]], tuple[Callable[[], None], Result]]
 """Records what a function does; returns how to do it again, and the result, which each repetition overwrites."""
 
 WARM_UP = 3
@@ -55,7 +55,7 @@ class Repeated(Generic[Result]):
     the shapes of what it is given never change.
     """
 
-    def __init__(self, function: Callable[[Given], Result], record: Recorder[Result]) -> None:
+    def __init__(self, function: Callable[[Given], Result], record: Record[Result]) -> None:
         self._function = function
         self._record = record
         self._calls = 0
@@ -76,7 +76,7 @@ class Repeated(Generic[Result]):
 
 
 def record_cuda_graph(function: Callable[[], Result]) -> tuple[Callable[[], None], Result]:
-    """A `Recorder`: nothing is computed while recording.
+    """A `Record`: nothing is computed while recording.
 
     Other threads may go on calling CUDA meanwhile, as the one that streams vectors does.
     """

@@ -36,6 +36,7 @@ def describe(assembly: Assembly) -> str:
         f"activations about {human_bytes(activations)}",
         f"updates: {assembly.updates:,} of {config.train.streams} streams × {config.train.window} words "
         f"({assembly.per_epoch:,} an epoch), {words / 1e6:,.1f}M words",
+        f"by {assembly.recurrence}",
         f"speed on {assembly.device} in {assembly.precision}: about {1 / seconds_per_word:,.0f} words/s, so "
         f"{human_duration(words * seconds_per_word)} in all",
     ]
@@ -74,7 +75,7 @@ def measure(assembly: Assembly) -> float:
     runner = DirectionRunner(config.train.directions, assembly.device)
     times = []
     for _, window in zip(range(TRIAL_UPDATES), windows, strict=False):
-        batch = gather(window.ids, assembly.inputs, assembly.targets, window.next, pin=False).to(assembly.device)
+        batch = gather(window.ids, assembly.inputs, assembly.targets, window.next).to(assembly.device)
         started = time.monotonic()
         train_step(assembly, state, batch, 0.0, runner)
         if assembly.device.type == "cuda":

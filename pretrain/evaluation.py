@@ -31,7 +31,7 @@ def evaluate(assembly: Assembly, state: TrainState, evaluator: Evaluator) -> dic
         directions=config.train.directions,
         words=config.evaluation.words,
     ):
-        batch = gather(ids, assembly.inputs, assembly.targets, Position(), pin=False).to(assembly.device)
+        batch = gather(ids, assembly.inputs, assembly.targets, Position()).to(assembly.device)
         for direction in state.encoder.directions:
             with assembly.autocast():
                 output = state.encoder.direction(direction)(batch.inputs(direction), recurrent[direction])

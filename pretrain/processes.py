@@ -7,6 +7,7 @@ import io
 import os
 import sys
 import traceback
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from datetime import timedelta
@@ -99,8 +100,6 @@ class Processes:
 
     def open_groups(self, device: torch.device) -> None:
         """Connect the processes of each direction; all of them call this, once the work is divided."""
-        if self.size > 1 and device.type == "cuda":
-            torch.cuda.set_device(device)
         for direction, ranks in self.ranks.items():
             if len(ranks) == 1:
                 continue
@@ -226,10 +225,15 @@ def connected() -> Iterator[Processes]:
         with redirect_stdout(None) if rank else nullcontext():
             with others_needed():
                 store, _, _ = next(dist.rendezvous("env://", timeout=TIMEOUT))
-                store = meet(dist.PrefixStore("elmoc", store), rank, size, TIMEOUT)
+                kept = dist.PrefixStore("elmoc", store)  # as long as torchrun lives
+                store = meet(kept, rank, size, TIMEOUT)
                 dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=TIMEOUT)
             watch = Watch(rank, size)
             processes.restarted = any(processes.all(processes.restarted))
+            if rank == 0:
+                if not processes.restarted:
+                    kept.set("launch", uuid.uuid4().hex)
+                processes.launch = kept.get("launch").decode()
             yield processes
             with others_needed():
                 dist.barrier()

@@ -30,12 +30,14 @@ from pretrain.config import RunConfig, config_from_dict, config_to_dict
 FORMAT = "elmoc-checkpoint"
 VERSION = 2
 FREE_TO_CHANGE = {
-    *(f"train.{name}" for name in ("device", "threads", "parallel", "recurrence", "recompute", "cuda_graph")),
+    *(f"train.{name}" for name in ("device", "threads", "parallel", "precision")),
+    *(f"train.{name}" for name in ("recurrence", "recompute", "cuda_graph")),
     *(f"data.{name}" for name in ("corpus", "input_vectors", "target_vectors", "tables_on_device")),
     *(f"log.{name}" for name in ("every_updates", "checkpoint_minutes", "checkpoint_updates", "keep")),
 }
 """Settings that a resumed run may be given anew: where it runs, what it leaves, and where its data is now (which is
-known by its content). Another device, recurrence or number of threads rounds differently; all else stays the same."""
+known by its content). Another device, precision, recurrence or number of threads or processes rounds differently; all
+else stays the same."""
 
 
 class RunDirectory:

@@ -46,7 +46,8 @@ class Assembly:
         if self.config.train.recurrence == "plain":
             return "the plain recurrence"
         dtype = torch.bfloat16 if self.precision == "bf16" else torch.float32
-        return f"the fused recurrence (between its products: {choose_kernels(self.device.type, dtype).description})"
+        kernels = choose_kernels(self.device.type, dtype, torch.float32)
+        return f"the fused recurrence (between its products: {kernels.description})"
 
     def autocast(self) -> torch.autocast:
         """The context in which encoder and heads compute."""
@@ -73,6 +74,18 @@ class Assembly:
         tables = {"data.input_vectors": self.inputs, "data.target_vectors": self.targets}
         return {"data.corpus": f"{self.corpus.lexicon_fingerprint} {self.corpus.train_tokens}"} | {
             key: f"{table.fingerprint} {table.post_processing} {table.rows.dtype}" for key, table in tables.items()
+        }
+
+    @property
+    def arithmetic(self) -> dict[str, str | bool]:
+        """How this process computes: all processes of a run do it alike, and may do it otherwise when it is resumed."""
+        train = self.config.train
+        return {
+            "train.device": self.device.type,
+            "train.precision": self.precision,
+            "train.parallel": train.parallel,
+            "train.recurrence": train.recurrence,
+            "train.recompute": train.recompute,
         }
 
     def model_directory(self, training: dict[str, object]) -> ModelDirectory:

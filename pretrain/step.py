@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elmoc.errors import InputError
 from elmoc.recurrence import LSTMState
 from pretrain.continuous_output import CosineLoss, cosine_loss
 from pretrain.cuda_graph import Given, Repeated, record_cuda_graph
+from pretrain.processes import AgreedError
 from pretrain.setup import Assembly
 from pretrain.side_by_side import DirectionRunner
 from pretrain.train_state import TrainState, parameters_of, set_rate
@@ -52,19 +52,24 @@ def train_step(
     """One update of every direction, side by side where `runner` says so; also what others train is in the result.
 
     `recorded` has the computations of the directions, where they are not to be launched anew each time.
+
+    Raises an `InputError`, in every process, when the loss or the norm of the gradient of a direction is not finite;
+    that direction's weights are then still those of the update before.
     """
     state.encoder.train()
 
     def of_direction(direction: str) -> DirectionStep:
         return update(assembly, state, batch, direction, rate, None if recorded is None else recorded[direction])
 
-    return assembly.processes.of_leaders(runner.map(of_direction))
+    steps = assembly.processes.of_leaders(runner.map(of_direction))
+    for direction, step in steps.items():
+        require_finite(step.loss, f"the {direction} loss", state.update + 1)
+        require_finite(step.gradient_norm, f"the norm of the {direction} gradient", state.update + 1)
+    return steps
 
 
-def record_updates(assembly: Assembly, state: TrainState) -> dict[str, Computation] | None:
-    """The computations of the directions as CUDA graphs, where the config asks for them."""
-    if not assembly.config.train.cuda_graph:
-        return None
+def record_updates(assembly: Assembly, state: TrainState) -> dict[str, Computation]:
+    """The computations of the directions, to be recorded as CUDA graphs."""
     return {
         direction: Repeated(partial(compute, assembly, state, direction), record_cuda_graph)
         for direction in assembly.processes.directions
@@ -79,11 +84,7 @@ def update(
     rate: float,
     computation: Computation | None = None,
 ) -> DirectionStep:
-    """One update of one direction; its recurrent state goes on.
-
-    Raises `InputError` when the loss or the norm of the gradient is not finite; the direction's weights are then still
-    those of the update before.
-    """
+    """One update of one direction; its recurrent state goes on."""
     encoder = state.encoder.direction(direction)
     peers = assembly.processes.groups[direction]
     streams = len(batch.rows[direction]) * peers.parts
@@ -95,11 +96,10 @@ def update(
     set_rate(state.optimisers[direction], rate)
     given = Given(batch.inputs(direction), batch.targets(direction), masks, state.recurrent[direction])
     outcome = (computation or partial(compute, assembly, state, direction))(given)
-    loss, norm = outcome.loss.item(), outcome.gradient_norm.item()
-    require_finite(loss, f"the {direction} loss", state.update + 1)
-    require_finite(norm, f"the norm of the {direction} gradient", state.update + 1)
     state.recurrent[direction] = outcome.state if assembly.config.train.carry_state else None
-    return DirectionStep(loss, norm, int(outcome.masked))
+    figures = (outcome.loss, outcome.gradient_norm, outcome.masked)
+    loss, norm, masked = torch.stack([figure.double() for figure in figures]).tolist()  # the one wait for a GPU
+    return DirectionStep(loss, norm, int(masked))
 
 
 def compute(assembly: Assembly, state: TrainState, direction: str, given: Given) -> Outcome:
@@ -129,9 +129,9 @@ def compute(assembly: Assembly, state: TrainState, direction: str, given: Given)
 
 
 def require_finite(value: float, what: str, update: int) -> None:
-    """Raise an `InputError` when a figure of an update is not finite."""
+    """Raise an `InputError` when a figure of an update, the same in all processes, is not finite."""
     if not math.isfinite(value):
-        raise InputError(
+        raise AgreedError(
             f"{what} is {value} at update {update}: start a new run with a lower schedule.base (by --init-from "
             "from this one's model, if you like), or check the vector tables for rows that are not finite"
         )

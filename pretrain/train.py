@@ -20,6 +20,9 @@ from pretrain.train_state import TrainState, new_state, parameters_of
 from pretrain.vector_streaming import stream_batches
 from pretrain.windows import training_windows
 
+UPDATES_BETWEEN_LOOKS = 10
+"""At the first process's clock, of several processes."""
+
 
 def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | None, max_seconds: float | None) -> bool:
     """Train to the end of the run, or until a signal asks to stop; returns whether the end was reached.
@@ -64,7 +67,7 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | No
         stack.enter_context(closing(recorder))
         runner = stack.enter_context(closing(DirectionRunner(processes.directions, assembly.device)))
         batches = stack.enter_context(closing(stream_batches(windows, tables, assembly.device)))
-        recorded = record_updates(assembly, state)
+        recorded = record_updates(assembly, state) if config.cuda_graph else None
         words = state.updates * assembly.words_per_update
         progress = stack.enter_context(
             progress_bar(
@@ -94,9 +97,7 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | No
             recorder.add(steps, rate, progress)
             if evaluation_is_due(state, evaluate_every):
                 recorder.evaluate()
-            if state.update == state.updates or processes.of_first(
-                clock.save_is_due(state.update, assembly.config.log)
-            ):
+            if state.update == state.updates or checkpoint_is_due(assembly, state, clock):
                 recorder.save()
         if state.update < state.updates:  # asked to stop
             recorder.save()
@@ -127,6 +128,14 @@ def starting_state(assembly: Assembly, resumed: dict[str, Any] | None) -> TrainS
     for direction, group in processes.groups.items():
         group.sum_gradients(parameters_of(state.encoder, state.heads, direction))
     return state
+
+
+def checkpoint_is_due(assembly: Assembly, state: TrainState, clock: Clock) -> bool:
+    """Every process answers alike: by the first one's clock, asked now and then, since that takes a message."""
+    log, processes = assembly.config.log, assembly.processes
+    if processes.size == 1 or log.checkpoint_updates:
+        return clock.save_is_due(state.update, log)
+    return state.update % UPDATES_BETWEEN_LOOKS == 0 and processes.of_first(clock.save_is_due(state.update, log))
 
 
 def check_same_data(before: dict[str, str], now: dict[str, str]) -> None:

@@ -41,17 +41,12 @@ class Batch:
     next: Position
 
     def to(self, device: torch.device) -> "Batch":
-        """The same on a device; from pinned memory the copies run behind the caller's back."""
+        """The same on a device."""
         if device.type == "cpu":
             return self
-        shared = self.input_rows is self.target_rows
-        inputs = self.input_rows.to(device, non_blocking=True)
-        return Batch(
-            inputs,
-            inputs if shared else self.target_rows.to(device, non_blocking=True),
-            {name: rows.to(device, non_blocking=True) for name, rows in self.rows.items()},
-            self.next,
-        )
+        inputs = self.input_rows.to(device)
+        targets = inputs if self.input_rows is self.target_rows else self.target_rows.to(device)
+        return Batch(inputs, targets, {name: rows.to(device) for name, rows in self.rows.items()}, self.next)
 
     def inputs(self, direction: str) -> Tensor:
         """float32 [B, T, E]: what the direction reads."""
@@ -62,12 +57,10 @@ class Batch:
         return self.target_rows[self.rows[direction][:, 1:]].float()
 
 
-def gather(
-    ids: dict[str, np.ndarray], inputs: VectorTable, targets: VectorTable, position: Position, pin: bool
-) -> Batch:
+def gather(ids: dict[str, np.ndarray], inputs: VectorTable, targets: VectorTable, position: Position) -> Batch:
     """A batch of its own in main memory: the distinct rows of a window's ids [B, T + 1] for each direction."""
     tables = StreamedTables(inputs, targets)
-    buffers = tables.buffers(shape_of(ids), torch.device("cpu"), pin)
+    buffers = tables.buffers(shape_of(ids), torch.device("cpu"), False)
     return batch_of(tables, ids, buffers, tables.fill(ids, buffers), position)
 
 

@@ -28,7 +28,8 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         default=CONTESTANTS,
         metavar="NAME",
-        help="allennlp, plain, fused-fp32, fused-bf16 (the default), plain-bf16, allennlp-bf16",
+        help="allennlp, plain, fused-fp32, fused-bf16 (the default), plain-bf16, allennlp-bf16, and, on a GPU, "
+        "fused-fp32-graph, fused-bf16-graph",
     )
     parser.add_argument("--updates", type=int, default=5, help="timed updates of each contestant (default: 5)")
     parser.add_argument("--warm-up", type=int, default=2, help="untimed updates before (default: 2)")

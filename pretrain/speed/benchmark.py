@@ -49,7 +49,9 @@ def benchmark(plan: Plan) -> Generator[dict[str, Any], None, None]:
     train = plan.config.train
     with corpus_for(plan.config.data, tokens=max(plan.streams) * (2 * train.window + 1)) as corpus:
         data = replace(plan.config.data, corpus=corpus, tables_on_device=False)
-        reference = replace(train, precision="fp32", recurrence="plain", recompute=False)
+        reference = replace(
+            train, precision="fp32", recurrence="plain", recompute=False, cuda_graph=False, streams=max(plan.streams)
+        )
         assembly = assemble(replace(plan.config, data=data, train=reference))
         for streams in plan.streams:
             windows_per_epoch(assembly.corpus, streams, train.window, mix=train.mix_shards, seed=train.seed)
@@ -65,7 +67,7 @@ def benchmark(plan: Plan) -> Generator[dict[str, Any], None, None]:
         report = setting(plan, assembly) | {
             "skipped": skipped,
             "kernels": {
-                name: choose_kernels(assembly.device.type, DTYPES[WAYS[name].precision]).description
+                name: choose_kernels(assembly.device.type, DTYPES[WAYS[name].precision], torch.float32).description
                 for name in names
                 if WAYS[name].encoder is fused
             },

@@ -78,7 +78,12 @@ def compare(
             rate = flops_per_word * each["words_per_second"]["median"]
             each["share_of_matrix_rate"] = rate / flops_per_second[each["precision"]]
         fastest = min(entries.values(), key=lambda entry: median(entry.updates)).contestant
-        tables = streamed_and_resident(fastest) if assembly.device.type == "cuda" else None
+        tables = None
+        if assembly.device.type == "cuda":
+            try:
+                tables = streamed_and_resident(fastest)
+            except InputError as error:
+                tqdm.write(f"not compared with whole tables on the device: {error}")
     return {
         "streams": train.streams,
         "words_per_update": assembly.words_per_update,

@@ -15,7 +15,7 @@ from pretrain.setup import Assembly, has_bf16
 from pretrain.side_by_side import DirectionRunner
 from pretrain.speed.products import Product
 from pretrain.speed.update_products import allennlp_products, fused_products, plain_products
-from pretrain.step import train_step
+from pretrain.step import record_updates, train_step
 from pretrain.train_state import TrainState, new_state
 from pretrain.vector_streaming import Batch
 
@@ -35,6 +35,8 @@ class Way:
     """Given the encoder's sizes, the target size, streams and window: what an update of a direction multiplies."""
     side_by_side: bool = True
     """Whether directions may run at the same time, as they do in training."""
+    graph: bool = False
+    """Whether an update is launched as a CUDA graph."""
 
 
 def stepped_by(recurrence: Callable[[], Recurrence], encoder: Encoder) -> Encoder:
@@ -73,11 +75,15 @@ WAYS = {
     "plain-bf16": Way("bf16", reference, plain_products),
     "fused-fp32": Way("fp32", fused, fused_products),
     "fused-bf16": Way("bf16", fused, fused_products),
+    "fused-fp32-graph": Way("fp32", fused, fused_products, graph=True),
+    "fused-bf16-graph": Way("bf16", fused, fused_products, graph=True),
 }
 
 
 def why_not(name: str, device: torch.device) -> str | None:
     """Why a contestant cannot take part on a device; None when it can."""
+    if WAYS[name].graph and device.type != "cuda":
+        return "CUDA graphs need a GPU"
     if WAYS[name].precision == "bf16" and not has_bf16(device):
         return f"{device} has no bf16 instructions"
     return None
@@ -118,6 +124,7 @@ class Contestant:
         runner = DirectionRunner if way.side_by_side else InTurn
         self.runner = runner(encoder.directions, assembly.device)
         train = assembly.config.train
+        self.recorded = record_updates(self.assembly, self.state) if way.graph else None
         self.products = way.products(encoder.config, assembly.targets.size, train.streams, train.window)
 
     @property
@@ -132,7 +139,7 @@ class Contestant:
 
     def update(self, batch: Batch) -> None:
         """One update of every direction, as training makes it."""
-        train_step(self.assembly, self.state, batch, self.rate, self.runner)
+        train_step(self.assembly, self.state, batch, self.rate, self.runner, self.recorded)
 
     def close(self) -> None:
         """End its threads."""

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import islice
 from statistics import median
 
-from pretrain.batch_tables import open_tables
+from pretrain.batch_tables import open_tables, require_device_memory
 from pretrain.setup import Assembly
 from pretrain.speed.contestants import Contestant
 from pretrain.speed.timing import spread, timed
@@ -72,8 +72,12 @@ def seconds_a_window(assembly: Assembly) -> dict[str, float]:
 
 
 def streamed_and_resident(contestant: Contestant) -> dict[str, dict[str, float]]:
-    """Words/s of training from the corpus with vectors streamed to the device, and with the whole tables on it."""
+    """Words/s of training from the corpus with vectors streamed to the device, and with the whole tables on it.
+
+    Raises an `InputError` when they do not fit.
+    """
     assembly = contestant.assembly
+    require_device_memory(assembly.inputs, assembly.targets, assembly.device)
     rates: dict[str, list[float]] = {"streamed": [], "resident": []}
     with ExitStack() as stack:
         streams = {}

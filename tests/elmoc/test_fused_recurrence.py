@@ -1,6 +1,8 @@
 """Is the fused recurrence the plain one: outputs, final states and every gradient, whatever runs its kernels?"""
 
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from elmoc.cpu_kernels import CompiledKernels, KernelBuildError, build
+from elmoc.cpu_kernels import CompiledKernels, KernelBuildError, load
 from elmoc.encoder import DirectionalEncoder, EncoderConfig
 from elmoc.fused_recurrence import FusedRecurrence, Workspace
 from elmoc.pointwise import LayerConstants, PointwiseKernels, TorchKernels, choose_kernels
@@ -288,7 +290,7 @@ def test_without_a_compiler_pytorch_runs_and_says_so(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("CXX", "no-such-compiler")
     choose_kernels.cache_clear()
     try:
-        kernels = choose_kernels("cpu", torch.float32)
+        kernels = choose_kernels("cpu", torch.float32, torch.float32)
     finally:
         choose_kernels.cache_clear()
     assert isinstance(kernels, TorchKernels)
@@ -296,17 +298,56 @@ def test_without_a_compiler_pytorch_runs_and_says_so(monkeypatch: pytest.MonkeyP
 
 
 def test_kernels_say_what_they_are() -> None:
-    assert choose_kernels("cpu", torch.bfloat16).description.startswith("C++ compiled by ")
-    assert choose_kernels("cpu", torch.float64).description == "PyTorch"
+    assert choose_kernels("cpu", torch.bfloat16, torch.float32).description.startswith("C++ compiled by ")
+    assert choose_kernels("cpu", torch.float64, torch.float64).description == (
+        "PyTorch, because weights are in torch.float64"
+    )
 
 
-def test_a_compiler_that_fails_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("weights", "autocast"), [(torch.bfloat16, False), (torch.float64, True)])
+def test_compiled_kernels_are_for_weights_in_float32_alone(weights: torch.dtype, autocast: bool) -> None:
+    results = run(FusedRecurrence(), dtype=weights, autocast=autocast)
+    exact = run(plain_recurrence, dtype=torch.float64)
+    for name, expected in exact.items():
+        assert results[name].dtype == weights
+        assert (results[name].double() - expected).norm() < 0.1 * expected.norm(), name
+
+
+@pytest.fixture
+def fresh_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """An empty cache directory for compiled kernels."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(KernelBuildError, match="false does not compile"):
-        build("false")
-    assert not list((tmp_path / "elmoc").glob("*.so"))
-    build.cache_clear()
-    _, library = build("c++")
-    changed = library.stat().st_mtime_ns
-    build.cache_clear()
-    assert build("c++")[1].stat().st_mtime_ns == changed, "compiled once"
+    load.cache_clear()
+    yield tmp_path / "elmoc"
+    load.cache_clear()
+
+
+def test_kernels_are_compiled_once_and_again_when_the_library_is_damaged(fresh_cache: Path) -> None:
+    def load_elsewhere() -> int:
+        """In another process, since one that has loaded a library does not look at the file again."""
+        script = "from elmoc.cpu_kernels import load; load('c++ -O1')"
+        subprocess.run([sys.executable, "-c", script], check=True)
+        (library,) = fresh_cache.glob("*.so")
+        return library.stat().st_mtime_ns
+
+    compiled = load_elsewhere()
+    assert load_elsewhere() == compiled
+    (library,) = fresh_cache.iterdir()
+    library.write_bytes(b"damaged")
+    load("c++ -O1")
+    assert library.stat().st_size > 1000
+    assert list(fresh_cache.iterdir()) == [library], "nothing is left beside it"
+
+
+def test_whatever_keeps_kernels_from_being_compiled_is_said(fresh_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(KernelBuildError, match=r"false does not compile .*: status 1"):
+        load("false")
+    assert not list(fresh_cache.glob("*.so"))
+    text = fresh_cache.parent / "text"
+    text.write_text("no program")
+    text.chmod(0o755)
+    with pytest.raises(KernelBuildError, match=r"cannot be kept or loaded \(.*Exec format error"):
+        load(str(text))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(text))
+    with pytest.raises(KernelBuildError, match="cannot be kept or loaded"):
+        load("c++")

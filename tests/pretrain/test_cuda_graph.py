@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -50,16 +51,15 @@ def test_a_recorded_run_is_the_run(
 ) -> None:
     settings: dict[str, Any] = {"train__carry_state": carry, "encoder__dropout": dropout, "train__threads": 1}
     plain = runs.run("plain", **settings)
-    recorded: list[Repeated] = []
+    recorded: dict[str, Repeated] = {}
 
-    def record_updates(assembly: Any, state: TrainState) -> dict[str, Repeated]:
-        recorded.extend(
-            Repeated(step.partial(step.compute, assembly, state, direction), recorder(state))
-            for direction in assembly.processes.directions
-        )
-        return dict(zip(assembly.processes.directions, recorded, strict=True))
+    def recorded_step(assembly: Any, state: TrainState, batch: Any, rate: float, runner: Any, _: None) -> Any:
+        for direction in assembly.processes.directions:
+            function = partial(step.compute, assembly, state, direction)
+            recorded.setdefault(direction, Repeated(function, recorder(state)))
+        return step.train_step(assembly, state, batch, rate, runner, recorded)
 
-    monkeypatch.setattr("pretrain.train.record_updates", record_updates)
+    monkeypatch.setattr("pretrain.train.train_step", recorded_step)
     repeated = runs.run("repeated", **settings)
     assert len(recorded) == 2
     for key in ("encoder", "heads", "recurrent", "generators"):

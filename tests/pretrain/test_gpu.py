@@ -90,7 +90,7 @@ def test_tables_on_the_gpu_give_the_same_run(runs: TinyRuns) -> None:
 @pytest.mark.parametrize("lengths", [None, [5, 1, 0, 3]])
 def test_the_fused_recurrence_is_the_plain_one_on_a_gpu(lengths: list[int] | None) -> None:
     device = torch.device("cuda")
-    assert choose_kernels("cuda", torch.float32).description == "Triton"
+    assert choose_kernels("cuda", torch.float32, torch.float32).description == "Triton"
     torch.manual_seed(0)
     config = EncoderConfig(word_vector_size=6, projection_size=20, cell_size=300, dropout=0.3)
     plain = DirectionalEncoder(config).to(device)

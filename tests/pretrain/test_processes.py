@@ -285,9 +285,11 @@ def test_an_error_that_all_have_is_printed_once(runs: TinyRuns) -> None:
 
 
 def test_processes_that_were_told_different_things(runs: TinyRuns) -> None:
-    commands = [["-m", "pretrain", *runs.arguments("run", train__seed=seed)] for seed in (1, 2)]
+    told = ({"train__seed": 1}, {"train__seed": 2, "train__recurrence": "plain"})
+    commands = [["-m", "pretrain", *runs.arguments("run", **settings)] for settings in told]
     first, second = processes_by_hand(*commands)
-    assert first == (1, ["error: rank 1 has other values than rank 0 for train.seed: give all of them the same"])
+    differing = "train.seed, train.recurrence"
+    assert first == (1, [f"error: rank 1 has other values than rank 0 for {differing}: give all of them the same"])
     assert second == (1, [])
     assert not (runs.folder / "run").exists()
 

@@ -113,10 +113,10 @@ def test_what_goes_wrong_in_the_windows_or_the_tables_is_raised(tiny_corpus: Cor
 def test_only_distinct_rows_are_gathered_and_once_for_both_uses(tiny_corpus: Corpus) -> None:
     raw, half, other = (VectorTable(tiny_corpus, name) for name in ("raw", "half", "other"))
     ids = {"forward": np.array([[3, 5, 3], [5, 3, 9]]), "backward": np.array([[9, 5, 3], [3, 5, 3]])}
-    batch = gather(ids, raw, raw, Position(), pin=False)
+    batch = gather(ids, raw, raw, Position())
     assert len(batch.input_rows) == 3
     assert batch.target_rows is batch.input_rows
-    batch = gather(ids, half, other, Position(), pin=False)
+    batch = gather(ids, half, other, Position())
     assert (batch.input_rows.shape, batch.target_rows.shape) == ((3, 8), (3, 6))
     assert batch.input_rows.dtype == torch.float16, "widened on the device only"
 
