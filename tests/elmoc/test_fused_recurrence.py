@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from elmoc.cpu_kernels import CompiledKernels, KernelBuildError, load
 from elmoc.encoder import DirectionalEncoder, EncoderConfig
@@ -124,40 +123,6 @@ def test_in_bf16_it_is_no_further_from_float32_than_the_plain_one_under_autocast
         error, allowed = ((each[name].float() - expected).norm() / expected.norm() for each in (fused, plain))
         more = 3 if kernels == "Triton" else 1.5  # its interpreter cuts to bf16 instead of rounding
         assert error < max(more * allowed, 0.004), f"{name}: {error:.4f}, plain {allowed:.4f}"
-
-
-@pytest.mark.parametrize("norm", [True, False], ids=["layer norm", "no norm"])
-@pytest.mark.parametrize("lengths", [None, [3, 1]])
-@pytest.mark.parametrize("clips", [(0.0, 0.0), (0.4, 0.3)], ids=["no clips", "clips"])
-def test_gradients_are_those_of_finite_differences(
-    norm: bool, lengths: list[int] | None, clips: tuple[float, float]
-) -> None:
-    batch, time, width, projection, cell = 2, 3, 2, 3, 2
-    torch.manual_seed(3)
-    shapes = [(batch, time, width), (batch, projection), (batch, cell)]
-    shapes += [(4 * cell, width), (4 * cell, projection), (4 * cell,), (projection, cell)]
-    shapes += [(projection,), (projection,)] if norm else []
-    arguments = [(1.2 * torch.randn(shape, dtype=torch.float64)).requires_grad_() for shape in shapes]
-    mask = torch.tensor([[0.0, 1.25, 1.25], [1.25, 1.25, 0.0]], dtype=torch.float64)
-
-    def window(inputs: Tensor, hidden: Tensor, cell: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
-        outputs, state = FusedRecurrence()(
-            inputs,
-            LSTMState(hidden, cell),
-            RecurrenceWeights(*weights) if norm else RecurrenceWeights(*weights, None, None),
-            cell_clip=clips[0],
-            projection_clip=clips[1],
-            norm_epsilon=1e-5,
-            dropout_mask=mask,
-            lengths=None if lengths is None else torch.tensor(lengths),
-        )
-        return outputs, *state
-
-    def again(*values: Tensor) -> tuple[Tensor, ...]:
-        """A window goes through one backward pass only, and gradcheck wants many: the forward pass is run again."""
-        return checkpoint(window, *values, use_reentrant=False)
-
-    assert torch.autograd.gradcheck(again, arguments)
 
 
 @pytest.mark.parametrize(("kind", "threads"), [("compiled", 1), ("compiled", 2), ("Triton", 1)])
