@@ -13,7 +13,7 @@ from elmoc.heads import ContinuousHeads
 from elmoc.recurrence import Recurrence, plain
 from pretrain.setup import Assembly, has_bf16
 from pretrain.side_by_side import DirectionRunner
-from pretrain.speed.products import Product
+from pretrain.speed.products import TimedProduct
 from pretrain.speed.update_products import allennlp_products, fused_products, plain_products
 from pretrain.step import record_updates, train_step
 from pretrain.train_state import TrainState, new_state
@@ -31,7 +31,7 @@ class Way:
     precision: str
     encoder: Callable[[Encoder], Encoder]
     """Given an encoder, one of the same function with weights of its own."""
-    products: Callable[[EncoderConfig, int, int, int], list[Product]]
+    products: Callable[[EncoderConfig, int, int, int], list[TimedProduct]]
     """Given the encoder's sizes, the target size, streams and window: what an update of a direction multiplies."""
     side_by_side: bool = True
     """Whether directions may run at the same time, as they do in training."""

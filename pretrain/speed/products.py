@@ -16,7 +16,7 @@ Random = Callable[..., Tensor]
 
 
 @dataclass(frozen=True)
-class Product:
+class TimedProduct:
     """One shape of matrix product, [rows, inner] · [inner, columns], made `count` times in an update of a direction."""
 
     name: str
@@ -35,7 +35,7 @@ class Product:
 
 def linear(
     name: str, rows: int, inputs: int, outputs: int, count: int, *, input_gradients: int | None = None
-) -> list[Product]:
+) -> list[TimedProduct]:
     """The three products of an `nn.Linear` that reads [rows, inputs] `count` times, under autograd.
 
     `input_gradients` is how many of these need the gradient of what was read; None: all.
@@ -55,13 +55,17 @@ def linear(
 
     needed = count if input_gradients is None else input_gradients
     return [
-        Product(name, rows, inputs, outputs, count, forward),
-        *([Product(f"{name}, gradient of input", rows, outputs, inputs, needed, input_gradient)] if needed else []),
-        Product(f"{name}, gradient of weight", outputs, rows, inputs, count, weight_gradient),
+        TimedProduct(name, rows, inputs, outputs, count, forward),
+        *(
+            [TimedProduct(f"{name}, gradient of input", rows, outputs, inputs, needed, input_gradient)]
+            if needed
+            else []
+        ),
+        TimedProduct(f"{name}, gradient of weight", outputs, rows, inputs, count, weight_gradient),
     ]
 
 
-def fused_linear(name: str, streams: int, window: int, inputs: int, outputs: int, layers: int) -> list[Product]:
+def fused_linear(name: str, streams: int, window: int, inputs: int, outputs: int, layers: int) -> list[TimedProduct]:
     """The three products of a weight of `FusedRecurrence`: two in every step, and one over all steps of the window."""
 
     def forward(random: Random) -> Call:
@@ -80,14 +84,14 @@ def fused_linear(name: str, streams: int, window: int, inputs: int, outputs: int
 
     steps = layers * window
     return [
-        Product(name, streams, inputs, outputs, steps, forward),
-        Product(f"{name}, gradient of input", streams, outputs, inputs, steps, input_gradient),
-        Product(f"{name}, gradient of weight", outputs, window * streams, inputs, layers, weight_gradient),
+        TimedProduct(name, streams, inputs, outputs, steps, forward),
+        TimedProduct(f"{name}, gradient of input", streams, outputs, inputs, steps, input_gradient),
+        TimedProduct(f"{name}, gradient of weight", outputs, window * streams, inputs, layers, weight_gradient),
     ]
 
 
 def time_products(
-    products: Sequence[Product], runner: DirectionRunner, device: torch.device, dtype: torch.dtype
+    products: Sequence[TimedProduct], runner: DirectionRunner, device: torch.device, dtype: torch.dtype
 ) -> list[float]:
     """Seconds of one of each product in every direction of `runner`, with threads shared as in an update."""
 

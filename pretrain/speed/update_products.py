@@ -4,7 +4,7 @@ They set the bound that the speed of an update is compared with: each timed alon
 """
 
 from elmoc.encoder import EncoderConfig
-from pretrain.speed.products import Product, fused_linear, linear
+from pretrain.speed.products import TimedProduct, fused_linear, linear
 
 
 def product_parameters(config: EncoderConfig, target_size: int) -> int:
@@ -23,17 +23,17 @@ def flops_per_word(config: EncoderConfig, target_size: int, directions: int) -> 
     return directions * 3 * 2 * product_parameters(config, target_size)
 
 
-def plain_products(config: EncoderConfig, target_size: int, streams: int, window: int) -> list[Product]:
+def plain_products(config: EncoderConfig, target_size: int, streams: int, window: int) -> list[TimedProduct]:
     """Those of `plain_recurrence`: the input product of the whole window at once, all others step by step."""
     return step_by_step(config, target_size, streams, window, inputs_at_once=True)
 
 
-def allennlp_products(config: EncoderConfig, target_size: int, streams: int, window: int) -> list[Product]:
+def allennlp_products(config: EncoderConfig, target_size: int, streams: int, window: int) -> list[TimedProduct]:
     """Those of AllenNLP's loop: all step by step."""
     return step_by_step(config, target_size, streams, window, inputs_at_once=False)
 
 
-def fused_products(config: EncoderConfig, target_size: int, streams: int, window: int) -> list[Product]:
+def fused_products(config: EncoderConfig, target_size: int, streams: int, window: int) -> list[TimedProduct]:
     """Those of `FusedRecurrence`: input and state together, and the gradients of weights over all steps at once."""
     projection, cell, words = config.projection_size, config.cell_size, streams * window
     return [
@@ -46,7 +46,7 @@ def fused_products(config: EncoderConfig, target_size: int, streams: int, window
 
 def step_by_step(
     config: EncoderConfig, target_size: int, streams: int, window: int, *, inputs_at_once: bool
-) -> list[Product]:
+) -> list[TimedProduct]:
     """The products of a recurrence under autograd, where weights get their gradients step by step."""
     projection, cell, layers = config.projection_size, config.cell_size, config.layers
     words, steps = streams * window, layers * window
