@@ -52,7 +52,7 @@ class CompiledKernels:
     """
 
     def __init__(self, dtype: torch.dtype) -> None:
-        loaded, self.description = load(os.environ.get("CXX", "c++"))
+        loaded, self.description = load(os.environ.get("CXX") or "c++")
         name = {torch.float32: "float32", torch.bfloat16: "bfloat16"}[dtype]
         self._functions = {}
         for kernel, arguments in SIGNATURES.items():
@@ -218,8 +218,8 @@ def build(command: list[str], library: Path) -> None:
             if run.returncode == 0:
                 os.replace(output, library)
                 return
-    reason = run.stderr.strip() or f"status {run.returncode}"
-    raise KernelBuildError(f"{command[0]} does not compile {SOURCE}: {reason}")
+    said = run.stderr.strip().splitlines() or [f"status {run.returncode}"]
+    raise KernelBuildError(f"{command[0]} does not compile {SOURCE}: {said[-1]}")
 
 
 def processor() -> str:

@@ -231,7 +231,7 @@ def connected() -> Iterator[Processes]:
             watch = Watch(rank, size)
             processes.restarted = any(processes.all(processes.restarted))
             if rank == 0:
-                if not processes.restarted:
+                if not processes.restarted or not kept.check(["launch"]):  # killed before they had met
                     kept.set("launch", uuid.uuid4().hex)
                 processes.launch = kept.get("launch").decode()
             yield processes

@@ -307,6 +307,8 @@ def test_kernels_are_compiled_once_and_again_when_the_library_is_damaged(fresh_c
 def test_whatever_keeps_kernels_from_being_compiled_is_said(fresh_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KernelBuildError, match=r"false does not compile .*: status 1"):
         load("false")
+    with pytest.raises(KernelBuildError, match=r"does not compile .*\.cpp: [^\n]+$"):
+        load("c++ --no-such-option --nor-this-one")
     assert not list(fresh_cache.glob("*.so"))
     text = fresh_cache.parent / "text"
     text.write_text("no program")

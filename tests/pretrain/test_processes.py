@@ -294,6 +294,13 @@ def test_processes_that_were_told_different_things(runs: TinyRuns) -> None:
     assert not (runs.folder / "run").exists()
 
 
+def test_started_again_before_all_had_met_a_run_begins(runs: TinyRuns, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    results = processes_by_hand(*[["-m", "pretrain", *runs.arguments("run", train__updates=1)]] * 2)
+    assert [status for status, _ in results] == [0, 0]
+    assert last_checkpoint(RunDirectory(runs.folder / "run"))["update"] == 1
+
+
 BUSY = """
 import os, time
 from pretrain import watch
