@@ -107,4 +107,6 @@ def _nltk(module: str) -> Any:
     try:
         return import_module(module)
     except ImportError:
-        raise InputError("tokenising needs nltk: install it with `pip install 'elmoc[data]'`") from None
+        raise InputError(
+            "tokenising needs nltk: install it with `pip install 'elmoc[data]'`, or 'elmoc[downstream]' for the probes"
+        ) from None
