@@ -12,7 +12,13 @@ from typing import Any
 
 from elmoc.errors import InputError, run_command
 
-TASKS = {"ner": "named entities (CoNLL columns; entity F1)"}
+TASKS = {
+    "snli": "natural language inference (jsonl or tab-separated pairs; accuracy)",
+    "ner": "named entities (CoNLL columns; entity F1)",
+    "sst5": "sentiment in five classes (PTB-style trees; accuracy)",
+    "srl": "semantic role labelling (CoNLL-2012 columns; F1 as srl-eval counts)",
+    "coref": "coreference (CoNLL-2012 columns; mean F1 of MUC, B³ and CEAFφ4)",
+}
 """Each task is the module of that name in this package, which holds one `TASK`."""
 
 

@@ -58,12 +58,3 @@ def split_columns(line: str) -> list[str]:
     if "\t" in line:
         return [column.strip() for column in line.split("\t")]
     return [column.strip() for column in line.split(" ") if column]
-
-
-def as_word(column: str) -> str:
-    """A column as a word of text that is split on white space.
-
-    Features are made from such text, so a word cannot hold white space (some tweets have broken words that do): each
-    stretch of it becomes `_`, and so does an empty word.
-    """
-    return "_".join(column.split()) or "_"

@@ -15,6 +15,7 @@ from allennlp_light.modules.scalar_mix import ScalarMix
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from downstream.sentence import Sentence
 from elmoc.errors import InputError
 from elmoc.feature_file import FeatureFile
 from elmoc.progress import progress_bar
@@ -22,15 +23,6 @@ from elmoc.word_vectors import open_word_vectors
 
 KINDS = {"vectors": (True, False), "both": (True, True), "features": (False, True)}
 """Kind of inputs → whether it has word vectors, whether it has layer states."""
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """The words of a sentence and where it begins in the task's data; no word holds white space."""
-
-    words: tuple[str, ...]
-    file: str
-    line: int
 
 
 class LayerStates(Protocol):

@@ -7,20 +7,24 @@ are those published for ELMo on CoNLL-2003; the score is conlleval's entity F1.
 import argparse
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from allennlp_light.modules.conditional_random_field import ConditionalRandomField
 from allennlp_light.modules.conditional_random_field.conditional_random_field import allowed_transitions
-from seqeval.metrics import f1_score
 from seqeval.metrics.sequence_labeling import get_entities
 from torch import Tensor
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+from torch.nn.utils.rnn import pad_sequence
 
-from downstream.conll import as_word, read_columns
-from downstream.inputs import ProbeInputs, Sentence, valid_mask
-from downstream.options import TrainingSettings
+from downstream.conll import read_columns
+from downstream.figures import label_table, precision_recall_f1
+from downstream.inputs import ProbeInputs, valid_mask
+from downstream.layers import BiLstm
+from downstream.options import TrainingSettings, dropout_field
+from downstream.sentence import Sentence, make_sentence
 from downstream.task import Probe, Task
 from downstream.viterbi import viterbi
 from elmoc.errors import InputError
@@ -40,22 +44,11 @@ class TaggedSentence:
 
 @dataclass(frozen=True, kw_only=True)
 class NerSettings(TrainingSettings):
-    """Hyper-parameters of the probe; the defaults are those published for ELMo."""
+    """Hyper-parameters of the tagger."""
 
-    learning_rate: float = field(default=1e-3, metadata={"help": "Adam's learning rate"})
-    gradient_norm: float = field(default=5.0, metadata={"help": "gradients are scaled down to this global norm"})
-    batch_size: int = field(default=64, metadata={"help": "sentences a batch"})
-    epochs: int = field(default=75, metadata={"help": "most epochs"})
-    patience: int = field(default=25, metadata={"help": "stop after so many epochs without a better dev F1"})
-    hidden_size: int = field(default=200, metadata={"help": "units of the LSTM, each direction"})
-    layers: int = field(default=2, metadata={"help": "layers of the LSTM"})
-    dropout: float = field(default=0.5, metadata={"help": "dropout before, between and after the LSTM's layers"})
-    mix_l2: float = field(default=0.1, metadata={"help": "L2 penalty on the weights of the scalar mix"})
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.dropout >= 1:
-            raise InputError(f"--dropout {self.dropout} is not possible: a number under 1 is needed")
+    hidden_size: int = field(metadata={"help": "units of the LSTM, each direction"})
+    layers: int = field(metadata={"help": "layers of the LSTM"})
+    dropout: float = dropout_field("dropout before, between and after the LSTM's layers")
 
 
 class NerProbe(Probe[TaggedSentence, list[str]]):
@@ -71,23 +64,14 @@ class NerProbe(Probe[TaggedSentence, list[str]]):
         hidden_size: int,
         layers: int,
         dropout: float,
-        mix_l2: float,
     ) -> None:
         super().__init__()
         self.inputs = inputs
         self.labels = ["O", *(f"{place}-{name}" for name in types for place in "BILU")]
         self._ids = {label: row for row, label in enumerate(self.labels)}
-        self._mix_l2 = mix_l2
         self.dropout = torch.nn.Dropout(dropout)
-        self.lstm = torch.nn.LSTM(
-            inputs.size,
-            hidden_size,
-            num_layers=layers,
-            dropout=dropout if layers > 1 else 0.0,
-            bidirectional=True,
-            batch_first=True,
-        )
-        self.output = torch.nn.Linear(2 * hidden_size, len(self.labels))
+        self.lstm = BiLstm(input_size=inputs.size, hidden_size=hidden_size, layers=layers, dropout=dropout)
+        self.output = torch.nn.Linear(self.lstm.output_size, len(self.labels))
         pairs = allowed_transitions("BIOUL", dict(enumerate(self.labels)))
         self.crf = ConditionalRandomField(len(self.labels), pairs, include_start_end_transitions=False)
         barred = torch.full((len(self.labels) + 2, len(self.labels) + 2), -torch.inf)
@@ -97,19 +81,17 @@ class NerProbe(Probe[TaggedSentence, list[str]]):
     def logits(self, examples: Sequence[TaggedSentence]) -> tuple[Tensor, Tensor]:
         """float32 [B, T, K] scores of the labels, and the lengths, int64 [B] on the CPU."""
         x, lengths = self.inputs([example.sentence for example in examples])  # [B, T, D]
-        packed = pack_padded_sequence(self.dropout(x), lengths, batch_first=True, enforce_sorted=False)
-        states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True)  # [B, T, 2H]
+        states = self.lstm(self.dropout(x), lengths)  # [B, T, 2H]
         return self.output(self.dropout(states)), lengths
 
     def loss(self, examples: Sequence[TaggedSentence]) -> Tensor:
-        """Negative log-likelihood, summed over the sentences of the batch, and the penalty on the scalar mix."""
+        """Negative log-likelihood, summed over the sentences of the batch."""
         logits, lengths = self.logits(examples)
         labels = pad_sequence(
             [torch.tensor([self._ids[tag] for tag in bio_to_bioul(example.tags)]) for example in examples],
             batch_first=True,
         ).to(logits.device)  # [B, T]
-        likelihood = self.crf(logits, labels, valid_mask(lengths, logits.device))
-        return self._mix_l2 * self.inputs.mix_penalty() - likelihood
+        return -self.crf(logits, labels, valid_mask(lengths, logits.device))
 
     def predict(self, examples: Sequence[TaggedSentence]) -> list[list[str]]:
         """The BIO tags of each sentence's best path."""
@@ -134,7 +116,7 @@ class NerTask(Task[TaggedSentence, list[str]]):
             "--column", type=int, default=-1, metavar="N", help="the column of the tags, from 0 (default: the last)"
         )
 
-    def read(self, path: Path, options: argparse.Namespace) -> list[TaggedSentence]:
+    def read(self, path: Path, options: argparse.Namespace, *, training: bool) -> list[TaggedSentence]:
         """Read a file of CoNLL columns, the word first; tags are BIO or IOB1 and become BIO."""
         sentences = []
         for columns in read_columns(path):
@@ -151,12 +133,12 @@ class NerTask(Task[TaggedSentence, list[str]]):
                         f"{path}, line {line}: {row[column]!r} is not a tag of the form O, B-TYPE or I-TYPE; "
                         "name the column of the tags with --column"
                     )
-            words = tuple(as_word(row[0]) for row in columns.rows)
+            words = [row[0] for row in columns.rows]
             sentences.append(
                 TaggedSentence(
-                    Sentence(words, str(path), columns.lines[0]),
+                    make_sentence(words, file=path, line=columns.lines[0]),
                     iob_to_bio([row[column] for row in columns.rows]),
-                    mended=sum(word != row[0] for word, row in zip(words, columns.rows, strict=True)),
+                    mended=sum(word.split() != [word] for word in words),
                 )
             )
         return sentences
@@ -173,26 +155,44 @@ class NerTask(Task[TaggedSentence, list[str]]):
         text = f"{len(examples):,} sentences, {tokens:,} tokens, {entities:,} entities"
         return text + (f" ({mended} words are empty or hold white space: read with _)" if mended else "")
 
-    def build(
-        self, *, train: Sequence[TaggedSentence], inputs: ProbeInputs, settings: TrainingSettings
-    ) -> Probe[TaggedSentence, list[str]]:
-        """A biLSTM-CRF for the entity types of `train`."""
-        assert isinstance(settings, NerSettings)
+    def vocabulary(self, train: Sequence[TaggedSentence]) -> dict[str, Any]:
+        """The entity types of `train`."""
         types = sorted({tag[2:] for example in train for tag in example.tags} - {""})
         if not types:
             raise InputError("the training data holds no entity: name the column of the tags with --column")
+        return {"types": types}
+
+    def build(
+        self, *, vocabulary: dict[str, Any], inputs: ProbeInputs, settings: TrainingSettings
+    ) -> Probe[TaggedSentence, list[str]]:
+        """A biLSTM-CRF for the entity types of the vocabulary."""
+        assert isinstance(settings, NerSettings)
         return NerProbe(
             inputs=inputs,
-            types=types,
+            types=vocabulary["types"],
             hidden_size=settings.hidden_size,
             layers=settings.layers,
             dropout=settings.dropout,
-            mix_l2=settings.mix_l2,
         )
 
-    def score(self, examples: Sequence[TaggedSentence], predictions: Sequence[list[str]]) -> float:
-        """Entity F1 in percent, as conlleval counts: type and both boundaries must be right."""
-        return 100 * float(f1_score([example.tags for example in examples], list(predictions), zero_division=0))
+    def count(self, example: TaggedSentence, prediction: list[str]) -> np.ndarray:
+        """[right, gold, predicted] entities, as conlleval counts: type and both boundaries must be right."""
+        gold, predicted = set(get_entities(example.tags)), set(get_entities(prediction))
+        return np.array([len(gold & predicted), len(gold), len(predicted)], dtype=np.float64)
+
+    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+        """Entity precision, recall and F1 in percent."""
+        return precision_recall_f1(counts, "entity")
+
+    def details(self, examples: Sequence[TaggedSentence], predictions: Sequence[list[str]]) -> str:
+        """Precision, recall and F1 of each entity type."""
+        counts: dict[str, np.ndarray] = {}
+        for example, prediction in zip(examples, predictions, strict=True):
+            gold, predicted = set(get_entities(example.tags)), set(get_entities(prediction))
+            for column, entities in enumerate((gold & predicted, gold, predicted)):
+                for name, _, _ in entities:
+                    counts.setdefault(name, np.zeros(3))[column] += 1
+        return label_table(counts)
 
     def write_predictions(
         self, path: Path, examples: Sequence[TaggedSentence], predictions: Sequence[list[str]]
@@ -231,9 +231,25 @@ def _tag_entities(tags: list[str], *, first: str, inside: str, last: str, single
     return coded
 
 
+PUBLISHED = NerSettings(
+    learning_rate=1e-3,
+    gradient_norm=5.0,
+    mix_l2=0.1,
+    batch_size=64,
+    epochs=75,
+    patience=25,
+    hidden_size=200,
+    layers=2,
+    dropout=0.5,
+)
+
 TASK = NerTask(
     name="ner",
     metric="entity F1",
-    published=NerSettings(),
-    small=NerSettings(learning_rate=3e-3, batch_size=32, epochs=20, patience=5, hidden_size=100, layers=1, dropout=0.3),
+    unit="sentences",
+    suffix=".conll",
+    published=PUBLISHED,
+    small=replace(
+        PUBLISHED, learning_rate=3e-3, batch_size=32, epochs=20, patience=5, hidden_size=100, layers=1, dropout=0.3
+    ),
 )

@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from downstream.inputs import KINDS, FeatureStates, InputSources, ProbeInputs, WordTable
-from downstream.options import TrainingSettings, add_settings, chosen_settings
+from downstream.command import parse, require_sources
+from downstream.inputs import KINDS, FeatureStates, InputSources, LayerStates, ProbeInputs, WordTable
+from downstream.options import TrainingSettings, chosen_settings
+from downstream.probe_directory import SavedProbe, read_probe, save_probe
 from downstream.results import append_result, mean_and_deviation, open_results, summary
-from downstream.task import Task
-from downstream.training import TrainingReport, predict_all, train_probe
+from downstream.sentence import Sentence
+from downstream.task import Probe, Task
+from downstream.training import predict_all, train_probe
 from elmoc.devices import checked_device
 from elmoc.errors import InputError
 from elmoc.files import refuse_existing
@@ -22,7 +25,7 @@ from elmoc.version import VERSION
 
 @dataclass(frozen=True)
 class Split:
-    """The examples of one split, and how many come from each of its files."""
+    """The examples of one split, and how many sentences come from each of its files."""
 
     name: str
     examples: list[Any]
@@ -30,106 +33,223 @@ class Split:
     files: dict[str, int]
 
 
+@dataclass(frozen=True)
+class Run:
+    """What all probes of one command share."""
+
+    task: Task[Any, Any]
+    options: argparse.Namespace
+    device: torch.device
+    splits: list[Split]
+    sources: InputSources
+
+    @property
+    def reported(self) -> Split:
+        """The split whose scores are reported: test, or dev without it."""
+        return self.splits[-1]
+
+
 def print_sentences(task: Task[Any, Any], arguments: Sequence[str]) -> None:
-    """`python -m downstream sentences TASK FILES…`: the sentences in the order of the files, one a line."""
+    """`python -m downstream sentences TASK FILES…`: each distinct sentence once, in the order of the files."""
     parser = argparse.ArgumentParser(
         prog=f"python -m downstream sentences {task.name}",
-        description="Print the sentences of the files, one a line, words joined by a space: the text of which "
-        "`elmoc dump-features` makes features. One text may hold the sentences of all splits.",
+        description="Print the sentences of the files as the probe reads them, each distinct one once, one a line, "
+        "words joined by a space: the text of which `elmoc dump-features` makes features, for all splits at once.",
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     task.add_reader_options(parser)
     options = parser.parse_args(arguments)
+    printed: set[tuple[str, ...]] = set()
     for path in options.files:
-        for example in task.read(path, options):
+        for example in task.read(path, options, training=True):
             for sentence in task.sentences(example):
-                print(" ".join(sentence.words))
+                if sentence.words not in printed:
+                    printed.add(sentence.words)
+                    print(" ".join(sentence.words))
 
 
 def run_task(task: Task[Any, Any], arguments: Sequence[str]) -> None:
     """`python -m downstream TASK …`: train, score, print, and append a line of results for each kind of inputs."""
-    options = _parse(task, arguments)
-    settings = chosen_settings(options, published=task.published, small=task.small)
-    kinds = _chosen_kinds(options)
-    device = checked_device(options.device)
-    splits = [
-        _read_split(task, name, files, options)
-        for name, files in (("train", options.train), ("dev", options.dev), ("test", options.test))
-        if files
-    ]
-    if options.predictions:
-        for kind in kinds:
-            for seed in range(1, options.seeds + 1):
-                refuse_existing(_prediction_path(task, options.predictions, kind, seed, splits[-1].name))
+    options = parse(task, arguments)
     if options.results:
         open_results(options.results)
-    sources = _open_sources(task, splits, kinds, options)
-    records = []
-    for kind in kinds:
-        record = _run_kind(task, kind, sources.select(kind), splits, settings, device, options)
-        records.append(record)
-        if options.results:
-            append_result(options.results, record)
+    records = _evaluate(task, options) if options.evaluate_only else _train(task, options)
     print(summary(records))
 
 
-def _parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m downstream {task.name}",
-        description=f"Train the {task.name} probe on frozen inputs and report its {task.metric}, mean and standard "
-        "deviation over seeds.",
-    )
-    parser.add_argument("--train", nargs="+", type=Path, required=True, metavar="FILE", help="plain or .gz, like all")
-    parser.add_argument("--dev", nargs="+", type=Path, required=True, metavar="FILE", help="chooses the best epoch")
-    parser.add_argument("--test", nargs="+", type=Path, metavar="FILE", help="is reported; without it, dev is")
-    parser.add_argument("--features", type=Path, metavar="FILE.h5", help="feature file (`elmoc dump-features`)")
-    parser.add_argument("--vectors", metavar="V", help="word vectors: FILE.bin, FILE.vec, FILE.txt or random:SEED:SIZE")
-    parser.add_argument(
-        "--inputs",
-        metavar="KIND,…",
-        help=f"what the probe reads, one run each: {', '.join(KINDS)} (default: vectors,both where both are given)",
-    )
-    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="seeds 1 … N (default: 3)")
-    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
-    parser.add_argument("--results", type=Path, metavar="FILE.jsonl", help="append a line for each kind of inputs")
-    parser.add_argument("--predictions", type=Path, metavar="DIR", help="write predictions beside the gold labels")
-    parser.add_argument(
-        "--memory-limit",
-        type=float,
-        default=4.0,
-        metavar="GB",
-        help="keep so much of the features in memory and read the rest when it is needed (default: 4)",
-    )
-    task.add_reader_options(parser)
-    add_settings(parser, published=task.published, small=task.small)
-    return parser.parse_args(arguments)
+def _train(task: Task[Any, Any], options: argparse.Namespace) -> list[dict[str, Any]]:
+    settings = chosen_settings(options, published=task.published, small=task.small)
+    device = checked_device(options.device)
+    given = (("train", options.train), ("dev", options.dev), ("test", options.test))
+    splits = [_read_split(task, name, files, options) for name, files in given if files]
+    for kind in options.kinds:
+        for seed in options.seed_list:
+            _refuse_predictions(task, options, kind, seed, splits[-1].name)
+    run = Run(task, options, device, splits, _open_sources(task, splits, options.kinds, options))
+    vocabulary = task.vocabulary(splits[0].examples)
+    records = []
+    for kind in options.kinds:
+        seeds = [_seed_record(run, kind, seed, settings, vocabulary) for seed in options.seed_list]
+        records.append(_joined(seeds))
+        if options.results:
+            append_result(options.results, records[-1])
+    return records
 
 
-def _chosen_kinds(options: argparse.Namespace) -> list[str]:
-    if options.seeds < 1:
-        raise InputError(f"--seeds {options.seeds} is not possible: at least one seed is needed")
-    if options.inputs is not None:
-        kinds = options.inputs.split(",")
-    elif options.vectors and options.features:
-        kinds = ["vectors", "both"]
-    else:
-        kinds = [kind for kind in ("vectors", "features") if getattr(options, kind)]
-    if not kinds:
-        raise InputError("the probe has nothing to read: give --features FILE.h5, --vectors V, or both")
-    for kind in kinds:
-        if kind not in KINDS:
-            raise InputError(f"--inputs: {kind!r} is not a kind of inputs; choose from {', '.join(KINDS)}")
-        for needed, option in zip(KINDS[kind], ("vectors", "features"), strict=True):
-            if needed and not getattr(options, option):
-                raise InputError(f"--inputs {kind} needs --{option}")
-    return list(dict.fromkeys(kinds))
+def _seed_record(
+    run: Run, kind: str, seed: int, settings: TrainingSettings, vocabulary: dict[str, Any]
+) -> dict[str, Any]:
+    """The line of results of one seed: of a probe that is saved already, or of one that is trained now."""
+    task, options = run.task, run.options
+    sources = run.sources.select(kind)
+    facts = _facts(run, kind, sources, settings)
+    saved = options.save / f"{kind}.seed{seed}" if options.save else None
+    if saved is not None and (saved / "probe.json").exists():
+        record = _record_of(read_probe(saved), facts)
+        print(f"{task.name} {kind} seed {seed}: {record['scores'][0]:.2f}, trained before: {saved}", flush=True)
+        return record
+    torch.manual_seed(seed)
+    probe = task.build(vocabulary=vocabulary, inputs=ProbeInputs(sources), settings=settings).to(run.device)
+    train, dev = run.splits[:2]
+    report = train_probe(
+        probe,
+        train=train.examples,
+        lengths=train.lengths,
+        evaluate=lambda: float(_figures(task, dev, _predict(probe, dev, settings))[task.metric]),
+        settings=settings,
+        generator=np.random.default_rng(seed),
+        title=f"{task.name} {kind} seed {seed}",
+        unit=task.unit,
+    )
+    scored = _scored(run, probe, kind, seed, settings)
+    print(
+        f"{task.name} {kind} seed {seed}: {run.reported.name} {scored['scores'][0]:.2f} (dev {report.dev_score:.2f} in "
+        f"epoch {report.best_epoch} of {len(report.epochs)}; {report.seconds:.0f} s, "
+        f"{report.examples_per_second:,.0f} {task.unit} a second in training)",
+        flush=True,
+    )
+    record = facts | scored
+    record |= {
+        "dev_scores": [report.dev_score],
+        "best_epochs": [report.best_epoch],
+        "epochs": [len(report.epochs)],
+        "curves": [[asdict(epoch) for epoch in report.epochs]],
+        "seconds": [report.seconds],
+        "examples_per_second": [report.examples_per_second],
+    }
+    if saved is not None:
+        save_probe(
+            saved,
+            probe,
+            task=task.name,
+            kind=kind,
+            seed=seed,
+            settings=asdict(settings),
+            vocabulary=vocabulary,
+            record=record,
+        )
+    return record
+
+
+def _evaluate(task: Task[Any, Any], options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Score saved probes on other data: one line of results for each kind of inputs."""
+    device = checked_device(options.device)
+    probes = [read_probe(path) for path in options.evaluate_only]
+    for probe in probes:
+        if probe.task != task.name:
+            raise InputError(f"{probe.path} is a probe of the task {probe.task}, not {task.name}")
+        require_sources(f"{probe.path} reads {probe.kind}: it", probe.kind, options)
+    splits = [_read_split(task, "test", options.test, options)]
+    for probe in probes:
+        _refuse_predictions(task, options, probe.kind, probe.seed, "test")
+    kinds = list(dict.fromkeys(probe.kind for probe in probes))
+    run = Run(task, options, device, splits, _open_sources(task, splits, kinds, options))
+    records: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
+    for saved in probes:
+        sources = run.sources.select(saved.kind)
+        settings = type(task.published)(**saved.settings)
+        probe = saved.rebuild(task, sources).to(device)
+        scored = _scored(run, probe, saved.kind, saved.seed, settings)
+        print(f"{saved.path}: test {scored['scores'][0]:.2f}", flush=True)
+        trained = {name: saved.record[name] for name in ("dev_scores", "best_epochs", "epochs", "seconds")}
+        facts = _facts(run, saved.kind, sources, settings) | {"data": saved.record["data"] | {"test": splits[0].files}}
+        records[saved.kind].append(facts | trained | scored)
+    joined = [_joined(seeds) for seeds in records.values()]
+    for record in joined if options.results else ():
+        append_result(options.results, record)
+    return joined
+
+
+def _scored(run: Run, probe: Probe[Any, Any], kind: str, seed: int, settings: TrainingSettings) -> dict[str, Any]:
+    """Predict the reported split; print details, write predictions, and give scores, figures and counts."""
+    task, split = run.task, run.reported
+    predictions = _predict(probe, split, settings)
+    figures = _figures(task, split, predictions)
+    if run.options.predictions:
+        path = _prediction_path(task, run.options, kind, seed, split.name)
+        task.write_predictions(path, split.examples, predictions)
+    details = task.details(split.examples, predictions)
+    if details:
+        print(details, flush=True)
+    counts = _item_counts(task, split, predictions)
+    return {
+        "seeds": [seed],
+        "scores": [float(figures[task.metric])],
+        "figures": {name: [float(value)] for name, value in figures.items()},
+        "items": len(counts),
+        "counts": [counts],
+    }
+
+
+def _facts(run: Run, kind: str, sources: InputSources, settings: TrainingSettings) -> dict[str, Any]:
+    """What a line of results says about a run whatever comes out."""
+    options, reported = run.options, run.reported
+    return {
+        "task": run.task.name,
+        "dataset": options.name or Path(next(iter(reported.files))).absolute().parent.name,
+        "inputs": kind,
+        "metric": run.task.metric,
+        "unit": run.task.unit,
+        "split": reported.name,
+        "data": {split.name: split.files for split in run.splits},
+        "settings": asdict(settings),
+        "preset": "small" if options.small else "published",
+        "device": str(run.device),
+        "threads": torch.get_num_threads(),
+        "features": None if sources.states is None else sources.states.describe(),
+        "vectors": None if sources.words is None else sources.words.describe(),
+        "elmoc": VERSION,
+    }
+
+
+def _record_of(saved: SavedProbe, facts: dict[str, Any]) -> dict[str, Any]:
+    """The results of a probe that was trained before, with the same settings, data and inputs."""
+    for name in ("task", "inputs", "split", "data", "settings"):
+        if saved.record[name] != facts[name]:
+            raise InputError(
+                f"{saved.path} was trained with other {name} ({saved.record[name]}) than this run has: choose another "
+                "directory for --save, or remove it"
+            )
+    saved.check_sources(features=facts["features"], vectors=facts["vectors"])
+    return saved.record
+
+
+def _joined(seeds: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One line of results of the lines of several seeds: what stands in lists, one a seed, is strung together."""
+    joined = dict(seeds[0])
+    for name, value in joined.items():
+        if isinstance(value, list):
+            joined[name] = [one for record in seeds for one in record[name]]
+    joined["figures"] = {name: [record["figures"][name][0] for record in seeds] for name in joined["figures"]}
+    joined["mean"], joined["deviation"] = mean_and_deviation(joined["scores"])
+    return joined
 
 
 def _read_split(task: Task[Any, Any], name: str, paths: Sequence[Path], options: argparse.Namespace) -> Split:
     examples: list[Any] = []
     files: dict[str, int] = {}
     for path in paths:
-        read = task.read(path, options)
+        read = task.read(path, options, training=name == "train")
         files[str(path)] = sum(len(task.sentences(example)) for example in read)
         examples += read
     print(f"{name:6} {task.describe(examples)}", flush=True)
@@ -142,10 +262,7 @@ def _open_sources(
 ) -> InputSources:
     sentences = [sentence for split in splits for example in split.examples for sentence in task.sentences(example)]
     with_words, with_states = (any(KINDS[kind][which] for kind in kinds) for which in range(2))
-    states = None
-    if with_states:
-        states = FeatureStates(options.features, sentences=sentences, memory_limit=options.memory_limit * 1e9)
-        print(f"states {options.features}: {states.layers} layers of {states.width}", flush=True)
+    states = _open_states(sentences, options) if with_states else None
     words = None
     if with_words:
         words = WordTable(options.vectors, sentences=sentences)
@@ -157,84 +274,38 @@ def _open_sources(
     return InputSources(words=words, states=states)
 
 
-def _run_kind(
-    task: Task[Any, Any],
-    kind: str,
-    sources: InputSources,
-    splits: Sequence[Split],
-    settings: TrainingSettings,
-    device: torch.device,
-    options: argparse.Namespace,
-) -> dict[str, Any]:
-    reported = splits[-1]
-    seeds = list(range(1, options.seeds + 1))
-    scores: list[float] = []
-    reports: list[TrainingReport] = []
-    for seed in seeds:
-        score, report, predictions = _run_seed(task, kind, sources, splits, settings, device, seed)
-        scores.append(score)
-        reports.append(report)
-        print(
-            f"{task.name} {kind} seed {seed}: {reported.name} {score:.2f} (dev {report.dev_score:.2f} in epoch "
-            f"{report.best_epoch} of {report.epochs}; {report.seconds:.0f} s, "
-            f"{report.sentences_per_second:,.0f} training sentences/s)",
-            flush=True,
-        )
-        if options.predictions:
-            path = _prediction_path(task, options.predictions, kind, seed, reported.name)
-            task.write_predictions(path, reported.examples, predictions)
-    mean, deviation = mean_and_deviation(scores)
-    return {
-        "task": task.name,
-        "inputs": kind,
-        "metric": task.metric,
-        "split": reported.name,
-        "seeds": seeds,
-        "scores": scores,
-        "mean": mean,
-        "deviation": deviation,
-        "dev_scores": [report.dev_score for report in reports],
-        "best_epochs": [report.best_epoch for report in reports],
-        "epochs": [report.epochs for report in reports],
-        "seconds": [report.seconds for report in reports],
-        "sentences_per_second": [report.sentences_per_second for report in reports],
-        "settings": asdict(settings),
-        "device": str(device),
-        "data": {split.name: split.files for split in splits},
-        "features": None if sources.states is None else sources.states.describe(),
-        "vectors": None if sources.words is None else sources.words.describe(),
-        "elmoc": VERSION,
-    }
+def _open_states(sentences: Sequence[Sentence], options: argparse.Namespace) -> LayerStates:
+    states = FeatureStates(options.features, sentences=sentences, memory_limit=4e9)
+    print(f"states {options.model or options.features}: {states.layers} layers of {states.width}", flush=True)
+    return states
 
 
-def _run_seed(
-    task: Task[Any, Any],
-    kind: str,
-    sources: InputSources,
-    splits: Sequence[Split],
-    settings: TrainingSettings,
-    device: torch.device,
-    seed: int,
-) -> tuple[float, TrainingReport, list[Any]]:
-    train, dev, reported = splits[0], splits[1], splits[-1]
-    torch.manual_seed(seed)
-    probe = task.build(train=train.examples, inputs=ProbeInputs(sources), settings=settings).to(device)
-
-    def predict(split: Split) -> list[Any]:
-        return predict_all(probe, split.examples, lengths=split.lengths, batch_size=settings.batch_size)
-
-    report = train_probe(
-        probe,
-        train=train.examples,
-        lengths=train.lengths,
-        evaluate=lambda: task.score(dev.examples, predict(dev)),
-        settings=settings,
-        generator=np.random.default_rng(seed),
-        title=f"{task.name} {kind} seed {seed}",
-    )
-    predictions = predict(reported)
-    return task.score(reported.examples, predictions), report, predictions
+def _predict(probe: Probe[Any, Any], split: Split, settings: TrainingSettings) -> list[Any]:
+    return predict_all(probe, split.examples, lengths=split.lengths, batch_size=settings.batch_size)
 
 
-def _prediction_path(task: Task[Any, Any], folder: Path, kind: str, seed: int, split: str) -> Path:
-    return folder / f"{task.name}.{kind}.seed{seed}.{split}.conll"
+def _figures(task: Task[Any, Any], split: Split, predictions: Sequence[Any]) -> dict[str, np.ndarray]:
+    return task.figures(np.sum([task.count(*pair) for pair in zip(split.examples, predictions, strict=True)], axis=0))
+
+
+def _item_counts(task: Task[Any, Any], split: Split, predictions: Sequence[Any]) -> list[list[float]]:
+    """The counts of each item of the bootstrap: of the examples that begin on one line of a file."""
+    items: dict[tuple[str, int], np.ndarray] = {}
+    for example, prediction in zip(split.examples, predictions, strict=True):
+        first = task.sentences(example)[0]
+        counts = task.count(example, prediction)
+        place = (first.file, first.line)
+        items[place] = items[place] + counts if place in items else counts
+    return [[int(one) if one == int(one) else round(one, 6) for one in counts.tolist()] for counts in items.values()]
+
+
+def _prediction_path(task: Task[Any, Any], options: argparse.Namespace, kind: str, seed: int, split: str) -> Path:
+    path: Path = options.predictions / f"{task.name}.{kind}.seed{seed}.{split}{task.suffix}"
+    return path
+
+
+def _refuse_predictions(task: Task[Any, Any], options: argparse.Namespace, kind: str, seed: int, split: str) -> None:
+    """Predictions of a probe that is saved already are not written again, so they may be there."""
+    saved = options.save and (options.save / f"{kind}.seed{seed}" / "probe.json").exists()
+    if options.predictions and not saved:
+        refuse_existing(_prediction_path(task, options, kind, seed, split))

@@ -5,13 +5,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from downstream.inputs import ProbeInputs, Sentence
+from downstream.inputs import ProbeInputs
 from downstream.options import TrainingSettings
+from downstream.sentence import Sentence
 
 Example = TypeVar("Example")
 Prediction = TypeVar("Prediction")
@@ -20,9 +22,11 @@ Prediction = TypeVar("Prediction")
 class Probe(torch.nn.Module, ABC, Generic[Example, Prediction]):
     """A task model on top of frozen inputs."""
 
+    inputs: ProbeInputs
+
     @abstractmethod
     def loss(self, examples: Sequence[Example]) -> Tensor:
-        """The scalar [] to minimise for a batch, regularisation included."""
+        """The scalar [] to minimise for a batch; the train loop adds the penalty on the scalar mix."""
 
     @abstractmethod
     def predict(self, examples: Sequence[Example]) -> list[Prediction]:
@@ -31,38 +35,66 @@ class Probe(torch.nn.Module, ABC, Generic[Example, Prediction]):
 
 @dataclass(frozen=True, kw_only=True)
 class Task(ABC, Generic[Example, Prediction]):
-    """A task: reader, model and metric. The hyper-parameters on the command line are the fields of `published`."""
+    """A task: reader, model and metric.
+
+    Scores are figures of *counts*: each example has a row of them, rows are summed over the examples, and `figures`
+    are functions of the sum. That is how the official scorers of all our tasks are defined, and what a bootstrap over
+    examples needs.
+    """
 
     name: str
     metric: str
+    """The name of the figure that is reported, e.g. "entity F1"; a key of what `figures` returns."""
+    unit: str
+    """What an example is, in the plural: "sentences", "pairs", "documents"."""
+    suffix: str
+    """How the name of a file of predictions ends, e.g. ".conll"."""
     published: TrainingSettings
+    """The published hyper-parameters: the defaults of the command line."""
     small: TrainingSettings
+    """The preset for a CPU (`--small`)."""
 
     def add_reader_options(self, parser: argparse.ArgumentParser) -> None:
         """Add the options that `read` looks at."""
 
     @abstractmethod
-    def read(self, path: Path, options: argparse.Namespace) -> list[Example]:
-        """Read one file; raises `InputError` with file and line."""
+    def read(self, path: Path, options: argparse.Namespace, *, training: bool) -> list[Example]:
+        """Read one file, for training or for scoring; raises `InputError` with file and line."""
 
     @abstractmethod
     def sentences(self, example: Example) -> list[Sentence]:
-        """The sentences of an example, for which inputs are looked up."""
+        """The sentences of an example, for which inputs are looked up.
+
+        The first one also says where the example stands: examples of the same line of a file are one item of the
+        bootstrap.
+        """
 
     @abstractmethod
     def describe(self, examples: Sequence[Example]) -> str:
-        """One line about a split for people: counts, and whatever the reader had to change."""
+        """One line about a split for people: counts, and whatever the reader had to change or leave out."""
+
+    @abstractmethod
+    def vocabulary(self, train: Sequence[Example]) -> dict[str, Any]:
+        """What a model has to know of its training data (label sets), as JSON can hold it."""
 
     @abstractmethod
     def build(
-        self, *, train: Sequence[Example], inputs: ProbeInputs, settings: TrainingSettings
+        self, *, vocabulary: dict[str, Any], inputs: ProbeInputs, settings: TrainingSettings
     ) -> Probe[Example, Prediction]:
-        """A new model with random weights; its label set is that of `train`."""
+        """A new model with random weights."""
 
     @abstractmethod
-    def score(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> float:
-        """The metric in percent, as the task's official scorer defines it."""
+    def count(self, example: Example, prediction: Prediction) -> np.ndarray:
+        """float64 [K]: what the metric counts in one example."""
+
+    @abstractmethod
+    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+        """Figures in percent, [...] each, of summed counts [..., K]; one of them is named `metric`."""
+
+    def details(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> str:
+        """More lines about the reported split for people (scores of each label and the like); "" for none."""
+        return ""
 
     @abstractmethod
     def write_predictions(self, path: Path, examples: Sequence[Example], predictions: Sequence[Prediction]) -> None:
-        """Write predictions beside the gold labels, in the format of the official scorer."""
+        """Write predictions in the format of the task's official scorer."""

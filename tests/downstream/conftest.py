@@ -33,9 +33,11 @@ def words_of(sentences: str = TEN_SENTENCES) -> list[list[str]]:
     return [[pair.split("/")[0] for pair in line.split(" ")] for line in sentences.splitlines()]
 
 
-def write_random_features(path: Path, sentences: list[list[str]], *, layers: int = 3, width: int = 12) -> None:
+def write_random_features(
+    path: Path, sentences: list[list[str]], *, layers: int = 3, width: int = 12, model: str = "m1"
+) -> None:
     generator = np.random.default_rng(7)
-    with write_features(path, {"model": "m1", "vectors": "v1"}) as writer:
+    with write_features(path, {"model": model, "vectors": "v1"}) as writer:
         for words in sentences:
             writer.add(" ".join(words), generator.standard_normal((layers, len(words), width)).astype(np.float32))
 

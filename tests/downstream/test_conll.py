@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from downstream.conll import as_word, read_columns
+from downstream.conll import read_columns
 from downstream.ner import TASK, TaggedSentence, bio_to_bioul, bioul_to_bio, iob_to_bio
 from elmoc.errors import InputError
 
@@ -36,7 +36,7 @@ Spain|I-PER|B-GPE|O|O
 
 def read(path: Path, text: str | bytes, column: int = -1) -> list[TaggedSentence]:
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return TASK.read(path, argparse.Namespace(column=column))
+    return TASK.read(path, argparse.Namespace(column=column), training=True)
 
 
 def test_conll_2003(tmp_path: Path) -> None:
@@ -87,12 +87,6 @@ def test_types_may_hold_dashes_and_white_space_in_words_is_mended(tmp_path: Path
     assert sentence.mended == 4, "white space at the edge of a column is no part of the word"
     assert "(4 words are empty or hold white space" in TASK.describe([sentence])
     assert TASK.describe([sentence]).startswith("1 sentences, 5 tokens, 1 entities")
-
-
-@pytest.mark.parametrize("space", [" ", "\u00a0", "\u2003", "\u3000", "\x85", "\u2028", "\x1c"])
-def test_words_survive_a_text_that_is_split_on_white_space(space: str) -> None:
-    for column in (f"a{space}b", f"{space}a", f"a{space}{space}b", space):
-        assert as_word(column).split() == [as_word(column)]
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from downstream.__main__ import main
+from downstream.command import parse
 from downstream.ner import TASK
 from downstream.options import chosen_settings
-from downstream.runner import _parse
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("", "nothing to read: give --features FILE.h5, --vectors V, or both"),
+        ("", "nothing to read: give --features FILE.h5 or --model DIR, --vectors V, or both"),
         ("--inputs both --vectors random:1:4", "--inputs both needs --features"),
         ("--inputs features,vectors --features FEATURES", "--inputs vectors needs --vectors"),
         ("--inputs elmo --vectors random:1:4", "'elmo' is not a kind of inputs; choose from vectors, both, features"),
@@ -26,10 +26,14 @@ from downstream.runner import _parse
         ("--features none.h5", "none.h5 does not exist: write it with `elmoc dump-features`"),
         ("--features TEN", "is not a whole HDF5 file"),
         ("--vectors random:1:4 --seeds 0", "--seeds 0 is not possible"),
+        ("--vectors random:1:4 --seeds 3-2", "--seeds 3-2 is not possible: give their number, such as 3"),
+        ("--vectors random:1:4 --seeds 1,2", "--seeds 1,2 is not possible"),
+        ("--vectors random:1:4 --optimiser sgd", "--optimiser 'sgd' is not possible: choose from adam, adadelta"),
+        ("--inputs model --features FEATURES", "--inputs model needs --model"),
         ("--vectors random:1:4 --epochs 0", "--epochs 0 is not possible: a whole number from 1 is needed"),
         ("--vectors random:1:4 --batch-size -3", "--batch-size -3 is not possible"),
         ("--vectors random:1:4 --learning-rate nan", "--learning-rate nan is not possible: a number from 0"),
-        ("--vectors random:1:4 --dropout 1", "--dropout 1.0 is not possible: a number under 1 is needed"),
+        ("--vectors random:1:4 --dropout 1", "--dropout 1.0 is not possible: a number from 0 and under 1 is needed"),
         ("--vectors random:1:4 --device gpu", "'gpu' is no device"),
         ("--vectors random:1:4 --device cuda:99", "cuda:99 is not there"),
         ("--vectors random:1:4 --results FOLDER", "s a directory"),
@@ -54,7 +58,10 @@ def test_training_data_without_entities(tmp_path: Path, ten: Path, fails: Callab
     assert "holds no entity" in fails("ner", "--train", plain, "--dev", ten, "--vectors", "random:1:4")
 
 
-@pytest.mark.parametrize("arguments", [[], ["parse"], ["sentences"], ["sentences", "parse"], ["ner"], ["ner", "--x"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["parse"], ["sentences"], ["sentences", "parse"], ["ner"], ["ner", "--x"], ["ner", "--evaluate-only", "p"]],
+)
 def test_usage_errors(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
@@ -67,12 +74,12 @@ def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     assert stopped.value.code == 0
-    assert "elmoc dump-features" in capsys.readouterr().out
+    assert "elmoc dump" in " ".join(capsys.readouterr().out.split())
 
 
 def test_an_option_goes_before_the_preset() -> None:
     def settings(*arguments: str) -> object:
-        options = _parse(TASK, ["--train", "t", "--dev", "d", *arguments])
+        options = parse(TASK, ["--train", "t", "--dev", "d", "--vectors", "v", *arguments])
         return chosen_settings(options, published=TASK.published, small=TASK.small)
 
     assert settings() == TASK.published

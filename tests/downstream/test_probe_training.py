@@ -1,6 +1,8 @@
 """Does training stop in time, keep the best weights, and see every example once an epoch?"""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +22,11 @@ class CountingProbe(Probe[float, float]):
     def __init__(self) -> None:
         super().__init__()
         self.weight = torch.nn.Parameter(torch.zeros(()))
-        self.modes: list[bool] = []
+        self.penalty = 0.0
+
+    @property
+    def inputs(self) -> Any:  # type: ignore[override]
+        return SimpleNamespace(mix_penalty=lambda: self.penalty * self.weight)
 
     def loss(self, examples: Sequence[float]) -> Tensor:
         assert self.training
@@ -32,7 +38,12 @@ class CountingProbe(Probe[float, float]):
 
 
 def train(
-    probe: CountingProbe, scores: list[float], *, patience: int, examples: Sequence[float] = (1.0,)
+    probe: CountingProbe,
+    scores: list[float],
+    *,
+    patience: int,
+    examples: Sequence[float] = (1.0,),
+    **settings: Any,
 ) -> TrainingReport:
     remaining = iter(scores)
     return train_probe(
@@ -40,9 +51,7 @@ def train(
         train=examples,
         lengths=[1] * len(examples),
         evaluate=lambda: next(remaining),
-        settings=TrainingSettings(
-            learning_rate=1.0, gradient_norm=10.0, batch_size=1, epochs=len(scores), patience=patience
-        ),
+        settings=TrainingSettings(learning_rate=1.0, batch_size=1, epochs=len(scores), patience=patience, **settings),
         generator=np.random.default_rng(0),
         title="test",
     )
@@ -61,7 +70,8 @@ def train(
 def test_patience_and_best_weights(scores: list[float], patience: int, best: int, epochs: int) -> None:
     probe = CountingProbe()
     report = train(probe, scores, patience=patience)
-    assert (report.best_epoch, report.epochs, report.dev_score) == (best, epochs, scores[best - 1])
+    assert (report.best_epoch, len(report.epochs), report.dev_score) == (best, epochs, scores[best - 1])
+    assert [epoch.dev_score for epoch in report.epochs] == scores[:epochs]
     assert probe.weight.item() == pytest.approx(best), "one update an epoch: the weight is that of the best epoch"
 
 
@@ -70,14 +80,10 @@ def test_a_loss_that_is_no_number_stops_with_advice() -> None:
         train(CountingProbe(), [1, 2], patience=2, examples=[float("nan")])
 
 
-def test_gradients_are_clipped() -> None:
-    norms = []
-
-    class Steep(CountingProbe):
-        def loss(self, examples: Sequence[float]) -> Tensor:
-            self.weight.register_post_accumulate_grad_hook(lambda weight: norms.append(weight.grad.item()))
-            return -self.weight * 1000
-
+@pytest.mark.parametrize(
+    ("settings", "clipped"), [({}, -1000.0), ({"gradient_norm": 10.0}, -10.0), ({"gradient_value": 2.0}, -2.0)]
+)
+def test_gradients_are_clipped(settings: dict[str, float], clipped: float) -> None:
     original = torch.optim.Adam.step
     seen = []
     with pytest.MonkeyPatch.context() as patch:
@@ -87,9 +93,49 @@ def test_gradients_are_clipped() -> None:
             original(self)
 
         patch.setattr(torch.optim.Adam, "step", step)
-        train(Steep(), [1], patience=1)
-    assert norms == [-1000.0]
-    assert seen == [pytest.approx(-10.0)]
+        train(CountingProbe(), [1], patience=1, examples=[1000.0], **settings)
+    assert seen == [pytest.approx(clipped)]
+
+
+def test_the_scalar_mix_is_penalised() -> None:
+    probe = CountingProbe()
+    probe.penalty = 1.0
+    with torch.no_grad():
+        probe.weight.fill_(3.0)
+    report = train(probe, [1], patience=1, mix_l2=0.1)
+    assert report.epochs[0].loss == pytest.approx(-3 + 0.1 * 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "updates"),
+    [
+        ({}, [1.0] * 5),
+        ({"halve_on_plateau": True}, [1.0, 1.0, 1.0, 0.5, 0.25]),  # the scores after each epoch: 1, 3, 2, 2, 2
+    ],
+)
+def test_the_learning_rate_is_halved_on_a_plateau(settings: dict[str, bool], updates: list[float]) -> None:
+    probe = CountingProbe()
+    weights = [0.0]
+    original = probe.loss
+    probe.loss = lambda examples: (weights.append(probe.weight.item()), original(examples))[1]  # type: ignore[method-assign]
+    train(probe, [1, 3, 2, 2, 2, 2], patience=9, **settings)
+    assert np.diff(weights[1:]) == pytest.approx(updates)
+
+
+def test_the_learning_rate_decays_every_hundred_updates() -> None:
+    probe = CountingProbe()
+    train(probe, [1], patience=1, examples=[1.0] * 201, decay=0.5)
+    assert probe.weight.item() == pytest.approx(100 + 50 + 0.25, rel=1e-5)
+
+
+def test_adadelta_is_adadelta() -> None:
+    probe, twin = CountingProbe(), torch.nn.Parameter(torch.zeros(()))
+    train(probe, [1, 2, 3], patience=3, optimiser="adadelta")
+    optimiser = torch.optim.Adadelta([twin], lr=1.0, rho=0.95)
+    for _ in range(3):
+        twin.grad = torch.tensor(-1.0)
+        optimiser.step()
+    assert probe.weight.item() == twin.item() != 0
 
 
 def test_predictions_come_in_the_order_of_the_examples() -> None:

@@ -1,0 +1,114 @@
+"""Which options does a probe's command have, and which of them go together?"""
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from downstream.inputs import KINDS
+from downstream.options import add_settings
+from downstream.task import Task
+from elmoc.errors import InputError
+
+
+def parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
+    """The options of `python -m downstream TASK`, checked; `kinds` and `seed_list` are worked out."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m downstream {task.name}",
+        description=f"Train the {task.name} probe on frozen inputs and report its {task.metric}, mean and standard "
+        "deviation over seeds.",
+    )
+    data = parser.add_argument_group("data", "plain files or .gz")
+    data.add_argument("--train", nargs="+", type=Path, metavar="FILE", help="what the probe is trained on")
+    data.add_argument("--dev", nargs="+", type=Path, metavar="FILE", help="chooses the best epoch")
+    data.add_argument("--test", nargs="+", type=Path, metavar="FILE", help="is reported; without it, dev is")
+    data.add_argument("--name", help="what the data is called in results (default: the folder of the reported file)")
+    inputs = parser.add_argument_group("inputs")
+    inputs.add_argument("--vectors", metavar="V", help="word vectors: FILE.bin, FILE.vec, FILE.txt or random:SEED:SIZE")
+    states = inputs.add_mutually_exclusive_group()
+    states.add_argument("--features", type=Path, metavar="FILE.h5", help="feature file (`elmoc dump-features`)")
+    states.add_argument(
+        "--model",
+        type=Path,
+        metavar="DIR",
+        help="model or run directory: its features are computed here, without a file",
+    )
+    inputs.add_argument(
+        "--inputs",
+        metavar="KIND,…",
+        help=f"what the probe reads, one run each: {', '.join(KINDS)}; `both` is word vectors and features, from a "
+        "file or a model (default: vectors,both where both are given)",
+    )
+    parser.add_argument("--seeds", default="3", metavar="N|A-B", help="seeds 1 … N, or A … B (default: 3)")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
+    parser.add_argument("--results", type=Path, metavar="FILE.jsonl", help="append a line for each kind of inputs")
+    parser.add_argument("--predictions", type=Path, metavar="DIR", help=f"write predictions to DIR/…{task.suffix}")
+    parser.add_argument(
+        "--save",
+        type=Path,
+        metavar="DIR",
+        help="keep each trained probe in DIR/KIND.seedN; a run that was stopped goes on after the seeds that are there",
+    )
+    parser.add_argument(
+        "--evaluate-only",
+        nargs="+",
+        type=Path,
+        metavar="PROBE",
+        help="train nothing: score saved probes (DIR/KIND.seedN) on --test",
+    )
+    task.add_reader_options(parser)
+    add_settings(parser, published=task.published, small=task.small)
+    options = parser.parse_args(arguments)
+    options.seed_list = _seeds(options.seeds)
+    problem = _data_problem(options)
+    if problem:
+        parser.error(problem)
+    options.kinds = [] if options.evaluate_only else _kinds(options)
+    return options
+
+
+def _seeds(text: str) -> list[int]:
+    match = re.fullmatch(r"(?:(\d+)-)?(\d+)", text)
+    first, last = (int(match[1] or 1), int(match[2])) if match else (1, 0)
+    if not 1 <= first <= last:
+        raise InputError(f"--seeds {text} is not possible: give their number, such as 3, or the first and last, as 2-5")
+    return list(range(first, last + 1))
+
+
+def _data_problem(options: argparse.Namespace) -> str | None:
+    if options.evaluate_only:
+        if not options.test or options.train or options.dev or options.save or options.inputs:
+            return "--evaluate-only goes with --test FILES, and without --train, --dev, --save and --inputs"
+    elif not options.train or not options.dev:
+        return "give --train FILES and --dev FILES (or --evaluate-only PROBE and --test FILES)"
+    return None
+
+
+def _kinds(options: argparse.Namespace) -> list[str]:
+    given = {"vectors": options.vectors, "features": options.features, "model": options.model}
+    if options.inputs is not None:
+        kinds = options.inputs.split(",")
+    elif options.vectors and (options.features or options.model):
+        kinds = ["vectors", "both"]
+    else:
+        kinds = [kind for kind in given if given[kind]]
+    if not kinds:
+        raise InputError("the probe has nothing to read: give --features FILE.h5 or --model DIR, --vectors V, or both")
+    for kind in kinds:
+        if kind not in KINDS:
+            raise InputError(f"--inputs: {kind!r} is not a kind of inputs; choose from {', '.join(KINDS)}")
+        require_sources(f"--inputs {kind}", kind, options)
+    return list(dict.fromkeys(kinds))
+
+
+def require_sources(what: str, kind: str, options: argparse.Namespace) -> None:
+    """Raise an `InputError` that begins with `what` unless the options name what the `kind` of inputs reads."""
+    with_words, with_states = KINDS[kind]
+    if with_words and not options.vectors:
+        raise InputError(f"{what} needs --vectors")
+    if kind in ("features", "model"):
+        if not getattr(options, kind):
+            raise InputError(f"{what} needs --{kind}")
+    elif with_states and not (options.features or options.model):
+        raise InputError(f"{what} needs --features or --model")

@@ -1,0 +1,38 @@
+"""How do counts become precision, recall, F1 and accuracy, and a table of them for people?"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+
+def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """`numerator` / `denominator` in percent, 0 where the denominator is 0."""
+    numerator, denominator = np.asarray(numerator, dtype=np.float64), np.asarray(denominator, dtype=np.float64)
+    return 100 * np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator != 0)
+
+
+def harmonic_mean(precision: np.ndarray, recall: np.ndarray) -> np.ndarray:
+    """F1 of precision and recall in percent, 0 where both are."""
+    return ratio(2 * precision * recall, precision + recall) / 100
+
+
+def precision_recall_f1(counts: np.ndarray, what: str) -> dict[str, np.ndarray]:
+    """Figures of counts [..., 3]: how many are right, in the gold data, and predicted; `what` begins their names."""
+    right, gold, predicted = np.moveaxis(np.asarray(counts, dtype=np.float64), -1, 0)
+    return {
+        f"{what} F1": ratio(2 * right, gold + predicted),
+        f"{what} precision": ratio(right, predicted),
+        f"{what} recall": ratio(right, gold),
+    }
+
+
+def label_table(counts: Mapping[str, np.ndarray]) -> str:
+    """A line a label, most frequent first, from its counts [3]: right, gold, predicted."""
+    if not counts:
+        return ""
+    width = max(len(name) for name in counts)
+    lines = [f"  {'':{width}}  precision  recall      F1    gold  predicted"]
+    for name, row in sorted(counts.items(), key=lambda item: (-item[1][1], item[0])):
+        f1, precision, recall = precision_recall_f1(row, "").values()
+        lines.append(f"  {name:{width}}  {precision:9.2f}  {recall:6.2f}  {f1:6.2f}  {row[1]:6.0f}  {row[2]:9.0f}")
+    return "\n".join(lines)

@@ -1,0 +1,44 @@
+"""What is a sentence of a probe, and how are its words spelled?
+
+Features and word vectors are looked up by what `make_sentence` makes of the words of task data: the spelling of
+brackets and quotes is brought to that of tokenised pretraining text here and nowhere else.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+PLAIN = {
+    "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
+    "-lrb-": "(", "-rrb-": ")", "-lsb-": "[", "-rsb-": "]", "-lcb-": "{", "-rcb-": "}",
+    "``": '"', "''": '"', "`": "'", "“": '"', "”": '"', "„": '"', "‟": '"', "‘": "'", "’": "'", "‛": "'",
+    "\\/": "/", "\\*": "*", "/.": ".", "/?": "?",
+}  # fmt: skip
+"""Words of the Penn Treebank, of OntoNotes and of typographers → the word that the project's tokeniser makes."""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """The words of a sentence and where it begins in the task's data; no word holds white space."""
+
+    words: tuple[str, ...]
+    file: str
+    line: int
+
+
+def make_sentence(words: Iterable[str], *, file: object, line: int) -> Sentence:
+    """The sentence of these words of a task's data, each of which stays one word; it begins on `line` of `file`."""
+    return Sentence(tuple(plain_word(word) for word in words), str(file), line)
+
+
+def plain_word(word: str) -> str:
+    """A word as tokenised pretraining text spells it.
+
+    Features are made from text that is split on white space, so a word cannot hold any (some tweets have broken words
+    that do): each stretch of it becomes `_`, and so does an empty word.
+    """
+    word = "_".join(word.split()) or "_"
+    if word in PLAIN:
+        return PLAIN[word]
+    if "\\" in word:
+        word = word.replace("\\/", "/").replace("\\*", "*")
+    return word.replace("’", "'").replace("‘", "'") if "’" in word or "‘" in word else word

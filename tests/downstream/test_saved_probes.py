@@ -1,0 +1,134 @@
+"""Can a trained probe be kept, scored on other data, and a stopped run go on?"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from downstream.__main__ import main
+from tests.downstream.conftest import TEN_SENTENCES, columns, words_of, write_random_features
+
+TINY = ["--hidden-size", "12", "--layers", "1", "--learning-rate", "0.02", "--batch-size", "4", "--epochs", "6"]
+
+
+@pytest.fixture
+def trained(tmp_path: Path, ten: Path, features: Path) -> Callable[..., list[dict[str, Any]]]:
+    """Run the NER probe into `saved`, and give the records that it wrote."""
+
+    def run(*more: object) -> list[dict[str, Any]]:
+        results = tmp_path / "results.jsonl"
+        results.unlink(missing_ok=True)
+        arguments = ["ner", "--train", ten, "--dev", ten, "--features", features, "--vectors", "random:1:12"]
+        arguments += ["--save", tmp_path / "saved", "--results", results, *more]
+        assert main([*map(str, arguments), *TINY]) == 0
+        return [json.loads(line) for line in results.read_text().splitlines()]
+
+    return run
+
+
+def test_a_saved_probe_scores_as_it_did_when_it_was_trained(
+    tmp_path: Path, ten: Path, features: Path, trained: Callable[..., list[dict[str, Any]]]
+) -> None:
+    vectors, both = trained("--seeds", "2", "--predictions", tmp_path / "first")
+    again, results = tmp_path / "again", tmp_path / "evaluated.jsonl"
+    probes = [tmp_path / "saved" / f"{kind}.seed{seed}" for kind in ("vectors", "both") for seed in (1, 2)]
+    arguments = ["ner", "--evaluate-only", *probes, "--test", ten, "--features", features, "--vectors", "random:1:12"]
+    assert main([*map(str, arguments), "--predictions", str(again), "--results", str(results)]) == 0
+    evaluated = [json.loads(line) for line in results.read_text().splitlines()]
+    for record, before in zip(evaluated, (vectors, both), strict=True):
+        for name in ("inputs", "seeds", "scores", "figures", "counts", "mean", "deviation", "settings"):
+            assert record[name] == before[name], name
+        assert record["split"] == "test"
+        assert record["data"] == before["data"] | {"test": {str(ten): 10}}
+    for kind, seed in (("vectors", 1), ("both", 2)):
+        written = (again / f"ner.{kind}.seed{seed}.test.conll").read_bytes()
+        assert written == (tmp_path / "first" / f"ner.{kind}.seed{seed}.dev.conll").read_bytes()
+
+
+def test_other_data_is_scored_with_the_label_set_of_training(
+    tmp_path: Path, trained: Callable[..., list[dict[str, Any]]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    trained("--seeds", "1", "--inputs", "vectors")
+    other = tmp_path / "other.conll"
+    other.write_text(columns("Ada/B-PER met/O Zeus/B-GOD"))
+    probe = tmp_path / "saved" / "vectors.seed1"
+    arguments = ["ner", "--evaluate-only", probe, "--test", other, "--vectors", "random:1:12"]
+    assert main([str(one) for one in arguments]) == 0
+    assert "ner: entity F1 on test, 1 seed" in capsys.readouterr().out
+
+
+def test_a_stopped_run_goes_on_after_the_seeds_that_are_there(
+    tmp_path: Path, trained: Callable[..., list[dict[str, Any]]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = trained("--seeds", "2", "--inputs", "vectors")
+    (tmp_path / "saved" / "vectors.seed2" / "probe.json").unlink()
+    capsys.readouterr()
+    resumed = trained("--seeds", "2", "--inputs", "vectors")
+    out = capsys.readouterr().out
+    assert "ner vectors seed 1: " in out
+    assert f"trained before: {tmp_path / 'saved' / 'vectors.seed1'}" in out
+    assert out.count("trained before") == 1
+    for record in (*whole, *resumed):
+        for name in ("seconds", "examples_per_second", "curves"):
+            record[name] = len(record[name])
+    assert resumed == whole
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--epochs", "3"], "was trained with other settings"),
+        (["--vectors", "random:2:12"], "was trained on vectors with the fingerprint random:1:12"),
+        (["--test", "TEN"], "was trained with other split"),
+    ],
+)
+def test_a_run_into_the_probes_of_another_is_refused(
+    tmp_path: Path,
+    ten: Path,
+    trained: Callable[..., list[dict[str, Any]]],
+    fails: Callable[..., str],
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    message: str,
+) -> None:
+    trained("--seeds", "1", "--inputs", "vectors")
+    capsys.readouterr()
+    given = [str(ten) if one == "TEN" else one for one in options]
+    arguments = ["ner", "--train", ten, "--dev", ten, "--save", tmp_path / "saved", "--seeds", 1]
+    assert message in fails(*arguments, *TINY, "--vectors", "random:1:12", *given)
+
+
+def test_saved_probes_that_cannot_be_scored(
+    tmp_path: Path,
+    ten: Path,
+    features: Path,
+    trained: Callable[..., list[dict[str, Any]]],
+    fails: Callable[..., str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    trained("--seeds", "1", "--inputs", "both")
+    capsys.readouterr()
+    probe = tmp_path / "saved" / "both.seed1"
+    other = tmp_path / "other.h5"
+    write_random_features(other, words_of(TEN_SENTENCES), model="m2")
+    score = ["ner", "--evaluate-only", probe, "--test", ten]
+    assert "probe.json does not exist" in fails("ner", "--evaluate-only", tmp_path / "none", "--test", ten)
+    assert "it needs --vectors" in fails(*score, "--features", features)
+    assert "it needs --features or --model" in fails(*score, "--vectors", "random:1:12")
+    message = fails(*score, "--features", other, "--vectors", "random:1:12")
+    assert "was trained on features with the fingerprint m1, but those given have m2" in message
+    weights = (probe / "probe.safetensors").read_bytes()
+    (probe / "probe.safetensors").write_bytes(weights[: len(weights) // 2])
+    message = fails(*score, "--features", features, "--vectors", "random:1:12")
+    assert "probe.safetensors cannot be read" in message
+    content = json.loads((probe / "probe.json").read_text())
+    for change, words in (
+        ({"version": 99}, "has version 99, but this elmoc reads 1"),
+        ({"format": "x"}, "does not describe a probe"),
+        ({"unknown": 1}, "lacks fields or has unknown ones"),
+        ({"task": "snli"}, "is a probe of the task snli, not ner"),
+    ):
+        (probe / "probe.json").write_text(json.dumps(content | change))
+        assert words in fails(*score, "--features", features, "--vectors", "random:1:12")
