@@ -1,0 +1,114 @@
+"""What is a sentence of semantic role labelling, and how are its propositions read, coded as tags, and written?
+
+A proposition is a predicate and the spans of words that fill its roles. It is read from CoNLL-2012 documents, whose
+predicates are the words with a sense (verbs, and in PropBank's later releases nouns, adjectives and auxiliaries), and
+written in the columns of CoNLL-2005, which `srl-eval.pl` reads: a predicate's lemma or `-`, then one column of
+brackets for each predicate.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+from seqeval.metrics.sequence_labeling import get_entities
+
+from downstream.conll2012 import LEMMA, NOTHING, DocumentSentence, Span, read_documents
+from downstream.sentence import Sentence, make_sentence
+from elmoc.errors import InputError
+from elmoc.files import atomic_path
+
+
+@dataclass(frozen=True)
+class Proposition:
+    """A predicate's word and lemma, and the spans of its roles by their first words, `V` among them."""
+
+    predicate: int
+    lemma: str
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class SrlSentence:
+    """A sentence with a proposition for each of its predicates.
+
+    `dropped` sentences of its file have no predicate and were left out; the first sentence of the file has the number.
+    """
+
+    sentence: Sentence
+    propositions: tuple[Proposition, ...]
+    dropped: int = 0
+
+
+def read_propositions(path: Path, *, training: bool) -> list[SrlSentence]:
+    """The sentences of a file of CoNLL-2012 documents; for training, only those with a predicate.
+
+    Raises `InputError` for what `read_documents` refuses, for a sentence whose columns of arguments are not one for
+    each predicate, for a predicate without a lemma, and for spans of a proposition that overlap.
+    """
+    sentences = [_sentence(sentence) for document in read_documents(path) for sentence in document.sentences]
+    if not training:
+        return sentences
+    kept = [sentence for sentence in sentences if sentence.propositions]
+    if not kept:
+        raise InputError(f"{path} has no predicates: words with a sense in column 7 are needed for training")
+    return [replace(kept[0], dropped=len(sentences) - len(kept)), *kept[1:]]
+
+
+def spans_to_bio(spans: Sequence[Span], length: int) -> list[str]:
+    """BIO tags of a sentence of `length` words for spans that do not overlap."""
+    tags = ["O"] * length
+    for label, first, last in spans:
+        tags[first : last + 1] = [f"B-{label}", *[f"I-{label}"] * (last - first)]
+    return tags
+
+
+def bio_to_spans(tags: list[str]) -> tuple[Span, ...]:
+    """The spans of BIO tags, by their first words."""
+    return tuple(Span(*entity) for entity in get_entities(tags))
+
+
+def write_propositions(path: Path, sentences: Sequence[SrlSentence], spans: Sequence[Sequence[Sequence[Span]]]) -> None:
+    """Write, in the columns of CoNLL-2005, the spans of each proposition of each sentence, which do not overlap."""
+    with atomic_path(path) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
+        for sentence, propositions in zip(sentences, spans, strict=True):
+            length = len(sentence.sentence.words)
+            lemmas = [NOTHING] * length
+            for proposition in sentence.propositions:
+                lemmas[proposition.predicate] = proposition.lemma
+            columns = [_brackets(one, length) for one in propositions]
+            for row in zip(lemmas, *columns, strict=True):
+                file.write("\t".join(row) + "\n")
+            file.write("\n")
+
+
+def _sentence(rows: DocumentSentence) -> SrlSentence:
+    predicates, arguments = rows.predicates, rows.arguments()
+    if len(predicates) != len(arguments):
+        raise InputError(
+            f"{rows.file}, line {rows.lines[0]}: the sentence that begins here has {len(predicates)} predicates (words "
+            f"with a sense in column 7), but {len(arguments)} columns of arguments; mend or remove it"
+        )
+    propositions = []
+    for place, spans in zip(predicates, arguments, strict=True):
+        lemma = rows.rows[place][LEMMA]
+        if lemma == NOTHING:
+            raise InputError(
+                f"{rows.file}, line {rows.lines[place]}: the predicate has a sense, but no lemma (column 6)"
+            )
+        for left, right in pairwise(spans):
+            if right.first <= left.last:
+                raise InputError(
+                    f"{rows.file}, line {rows.lines[right.first]}: {left.label} and {right.label} of the predicate "
+                    f"{lemma} overlap; the roles of a predicate have no words in common"
+                )
+        propositions.append(Proposition(place, "_".join(lemma.split()), tuple(spans)))
+    return SrlSentence(make_sentence(rows.words, file=rows.file, line=rows.lines[0]), tuple(propositions))
+
+
+def _brackets(spans: Sequence[Span], length: int) -> list[str]:
+    cells = ["*"] * length
+    for label, first, last in spans:
+        cells[first] = f"({label}{cells[first]}"
+        cells[last] += ")"
+    return cells
