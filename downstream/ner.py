@@ -1,7 +1,8 @@
 """Named entities: which spans of a sentence are names, and of what?
 
 The biLSTM-CRF of Peters et al. (2018): inputs → dropout → biLSTM → dropout → CRF over BIOUL tags. Hyper-parameters
-are those published for ELMo on CoNLL-2003; the score is conlleval's entity F1.
+are those published for ELMo on CoNLL-2003, but for the character CNN, which is off unless asked for (`--characters`):
+what is compared are inputs. The score is conlleval's entity F1.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from seqeval.metrics.sequence_labeling import get_entities
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from downstream.characters import CharacterCnn, characters_of
 from downstream.conll import read_columns
 from downstream.figures import label_table, precision_recall_f1
 from downstream.inputs import ProbeInputs, valid_mask
@@ -49,10 +51,17 @@ class NerSettings(TrainingSettings):
     hidden_size: int = field(metadata={"help": "units of the LSTM, each direction"})
     layers: int = field(metadata={"help": "layers of the LSTM"})
     dropout: float = dropout_field("dropout before, between and after the LSTM's layers")
+    characters: bool = field(metadata={"help": "read each word's characters, too"})
+    character_size: int = field(metadata={"help": "numbers of a character's embedding"})
+    character_filters: int = field(metadata={"help": "filters of the character CNN"})
+    character_width: int = field(metadata={"help": "characters under a filter"})
 
 
 class NerProbe(Probe[TaggedSentence, list[str]]):
-    """biLSTM-CRF tagger; `types` are the entity types it can predict. Predictions are BIO tags."""
+    """biLSTM-CRF tagger; `types` are the entity types it can predict. Predictions are BIO tags.
+
+    characters  read beside the inputs, where there is one
+    """
 
     barred: Tensor
 
@@ -64,13 +73,16 @@ class NerProbe(Probe[TaggedSentence, list[str]]):
         hidden_size: int,
         layers: int,
         dropout: float,
+        characters: CharacterCnn | None,
     ) -> None:
         super().__init__()
         self.inputs = inputs
+        self.characters = characters
         self.labels = ["O", *(f"{place}-{name}" for name in types for place in "BILU")]
         self._ids = {label: row for row, label in enumerate(self.labels)}
         self.dropout = torch.nn.Dropout(dropout)
-        self.lstm = BiLstm(input_size=inputs.size, hidden_size=hidden_size, layers=layers, dropout=dropout)
+        size = inputs.size + (characters.output_size if characters else 0)
+        self.lstm = BiLstm(input_size=size, hidden_size=hidden_size, layers=layers, dropout=dropout)
         self.output = torch.nn.Linear(self.lstm.output_size, len(self.labels))
         pairs = allowed_transitions("BIOUL", dict(enumerate(self.labels)))
         self.crf = ConditionalRandomField(len(self.labels), pairs, include_start_end_transitions=False)
@@ -80,7 +92,10 @@ class NerProbe(Probe[TaggedSentence, list[str]]):
 
     def logits(self, examples: Sequence[TaggedSentence]) -> tuple[Tensor, Tensor]:
         """float32 [B, T, K] scores of the labels, and the lengths, int64 [B] on the CPU."""
-        x, lengths = self.inputs([example.sentence for example in examples])  # [B, T, D]
+        sentences = [example.sentence for example in examples]
+        x, lengths = self.inputs(sentences)  # [B, T, D]
+        if self.characters is not None:
+            x = torch.cat([x, self.characters(sentences)], dim=2)
         states = self.lstm(self.dropout(x), lengths)  # [B, T, 2H]
         return self.output(self.dropout(states)), lengths
 
@@ -156,23 +171,32 @@ class NerTask(Task[TaggedSentence, list[str]]):
         return text + (f" ({mended} words are empty or hold white space: read with _)" if mended else "")
 
     def vocabulary(self, train: Sequence[TaggedSentence]) -> dict[str, Any]:
-        """The entity types of `train`."""
+        """The entity types and the characters of `train`."""
         types = sorted({tag[2:] for example in train for tag in example.tags} - {""})
         if not types:
             raise InputError("the training data holds no entity: name the column of the tags with --column")
-        return {"types": types}
+        return {"types": types, "characters": characters_of(example.sentence for example in train)}
 
     def build(
         self, *, vocabulary: dict[str, Any], inputs: ProbeInputs, settings: TrainingSettings
     ) -> Probe[TaggedSentence, list[str]]:
         """A biLSTM-CRF for the entity types of the vocabulary."""
         assert isinstance(settings, NerSettings)
+        characters = None
+        if settings.characters:
+            characters = CharacterCnn(
+                characters=vocabulary["characters"],
+                size=settings.character_size,
+                filters=settings.character_filters,
+                widths=[settings.character_width],
+            )
         return NerProbe(
             inputs=inputs,
             types=vocabulary["types"],
             hidden_size=settings.hidden_size,
             layers=settings.layers,
             dropout=settings.dropout,
+            characters=characters,
         )
 
     def count(self, example: TaggedSentence, prediction: list[str]) -> np.ndarray:
@@ -241,6 +265,10 @@ PUBLISHED = NerSettings(
     hidden_size=200,
     layers=2,
     dropout=0.5,
+    characters=False,
+    character_size=16,
+    character_filters=128,
+    character_width=3,
 )
 
 TASK = NerTask(

@@ -154,18 +154,18 @@ def _seed_record(
 def _evaluate(task: Task[Any, Any], options: argparse.Namespace) -> list[dict[str, Any]]:
     """Score saved probes on other data: one line of results for each kind of inputs."""
     device = checked_device(options.device)
-    probes = [read_probe(path) for path in options.evaluate_only]
-    for probe in probes:
-        if probe.task != task.name:
-            raise InputError(f"{probe.path} is a probe of the task {probe.task}, not {task.name}")
-        require_sources(f"{probe.path} reads {probe.kind}: it", probe.kind, options)
+    all_saved = [read_probe(path) for path in options.evaluate_only]
+    for saved in all_saved:
+        if saved.task != task.name:
+            raise InputError(f"{saved.path} is a probe of the task {saved.task}, not {task.name}")
+        require_sources(f"{saved.path} reads {saved.kind}: it", saved.kind, options)
     splits = [_read_split(task, "test", options.test, options)]
-    for probe in probes:
-        _refuse_predictions(task, options, probe.kind, probe.seed, "test")
-    kinds = list(dict.fromkeys(probe.kind for probe in probes))
+    for saved in all_saved:
+        _refuse_predictions(task, options, saved.kind, saved.seed, "test")
+    kinds = list(dict.fromkeys(saved.kind for saved in all_saved))
     run = Run(task, options, device, splits, _open_sources(task, splits, kinds, options))
     records: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
-    for saved in probes:
+    for saved in all_saved:
         sources = run.sources.select(saved.kind)
         settings = type(task.published)(**saved.settings)
         probe = saved.rebuild(task, sources).to(device)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from downstream.__main__ import main
 from downstream.inputs import InputSources, ProbeInputs, WordTable
@@ -198,3 +199,16 @@ def test_features_that_lack_a_sentence(tmp_path: Path, ten: Path, fails: Callabl
     assert f'"Oakland Museum opened on Oak Street ." ({ten}, line ' in message
     assert "`python -m downstream sentences TASK FILES…`" in message
     assert columns().splitlines()[int(message.split(", line ")[1].split(")")[0]) - 1] == "Oakland\tB-ORG"
+
+
+def test_the_character_cnn_is_read_beside_the_inputs(tmp_path: Path, ten: Path) -> None:
+    results, saved = tmp_path / "results.jsonl", tmp_path / "saved"
+    arguments = ["ner", "--train", ten, "--dev", ten, "--vectors", "random:1:2", "--seeds", "1"]
+    arguments += ["--results", results, "--save", saved, "--characters", "--character-filters", "20"]
+    assert main([*map(str, arguments), *TINY]) == 0
+    assert json.loads(results.read_text())["mean"] == 100.0
+    probe = json.loads((saved / "vectors.seed1" / "probe.json").read_text())
+    assert probe["vocabulary"]["characters"][:4] == [".", "A", "B", "C"]
+    weights = load_file(saved / "vectors.seed1" / "probe.safetensors")
+    assert weights["characters.encoder.conv_layer_0.weight"].shape == (20, 16, 3)
+    assert weights["lstm.lstm.weight_ih_l0"].shape[1] == 2 + 20
