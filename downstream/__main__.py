@@ -2,11 +2,13 @@
 
 python -m downstream TASK --train F… --dev F [--test F] [--features F.h5] [--vectors V]    train and score a probe
 python -m downstream sentences TASK FILES…    print the sentences of which `elmoc dump-features` makes features
+python -m downstream table RESULTS…    gather the results of many runs into one table
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -33,10 +35,11 @@ def _dispatch(arguments: list[str]) -> None:
         description="Train and score a probe: what are frozen features worth on a task?",
         epilog="\n".join(f"{name:10} {what}" for name, what in TASKS.items())
         + f"\n{'sentences':10} print the sentences of a task's files, the input of `elmoc dump-features`"
+        + f"\n{'table':10} gather the results of many runs into one table, with gains and how sure they are"
         + "\n\nEach command has a --help of its own.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("command", choices=[*TASKS, "sentences"])
+    parser.add_argument("command", choices=[*TASKS, "sentences", "table"])
     command = parser.parse_args(arguments[:1]).command
     if command == "sentences":
         parser = argparse.ArgumentParser(
@@ -44,9 +47,15 @@ def _dispatch(arguments: list[str]) -> None:
         )
         parser.add_argument("task", choices=TASKS)
         name = parser.parse_args(arguments[1:2]).task
-        _load("runner").print_sentences(_load(name).TASK, arguments[2:])
+        _load("runner").print_sentences(_task(name), arguments[2:])
+    elif command == "table":
+        _load("table").print_table(arguments[1:], {name: partial(_task, name) for name in TASKS})
     else:
-        _load("runner").run_task(_load(command).TASK, arguments[1:])
+        _load("runner").run_task(_task(command), arguments[1:])
+
+
+def _task(name: str) -> Any:
+    return _load(name).TASK
 
 
 def _load(name: str) -> Any:

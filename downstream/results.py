@@ -1,11 +1,14 @@
 """How are the scores of probes summed up, printed and kept?"""
 
+import fcntl
 import json
 import os
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from elmoc.errors import InputError
 
 
 def mean_and_deviation(scores: Sequence[float]) -> tuple[float, float | None]:
@@ -26,13 +29,18 @@ def open_results(path: Path) -> None:
 
 
 def append_result(path: Path, record: dict[str, Any]) -> None:
-    """Append one JSON line, in a single write: several runs may share a file.
+    """Append one JSON line, in a single write while the file is locked: several runs may share it.
 
     Attributes of foreign feature files that JSON does not know (bytes) are written as text.
     """
     line = (json.dumps(record, ensure_ascii=False, default=str) + "\n").encode("utf-8")
-    with open(path, "ab", buffering=0) as file:
-        file.write(line)
+    with open(path, "a+b", buffering=0) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0, os.SEEK_END)
+        if file.tell() and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n":
+            line = b"\n" + line  # another run broke off in the middle of a line
+        if file.write(line) != len(line):
+            raise InputError(f"{path} could not be written, the disk is full: free some space and run it again")
         os.fsync(file.fileno())
 
 

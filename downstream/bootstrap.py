@@ -1,0 +1,69 @@
+"""How sure is a score, or a gain, of being more than the luck of these test items?
+
+The paired bootstrap over test items (Koehn 2004; Berg-Kirkpatrick, Burkett and Klein 2012): draw as many items as the
+test set has, with replacement, and score them; do so many times. Systems that are compared, and all their seeds, are
+scored on the same draws. The spread is that of other test sets of the same kind, for the models that were trained; the
+luck of the training shows in the standard deviation over seeds instead.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+BLOCK = 1 << 21
+"""So many items are drawn at a time: 16 MB an array, of which there are a few."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The middle 95 % of the resamples (the percentile interval)."""
+
+    low: float
+    high: float
+
+
+def resampled_figures(
+    systems: Sequence[np.ndarray], *, figure: Callable[[np.ndarray], np.ndarray], resamples: int, seed: int = 1
+) -> np.ndarray:
+    """float64 [systems, R]: the figure of every system on each of R resamples, in the mean over the system's seeds.
+
+    systems  each float64 [seeds, N, K]: what the metric counts in N items; the number of seeds may differ
+    figure   float64 [..., K] of summed counts → [...]
+    """
+    items = systems[0].shape[1]
+    assert all(counts.shape[1:] == systems[0].shape[1:] for counts in systems)
+    together = np.concatenate(systems)  # [all seeds, N, K]
+    columns = together.transpose(1, 0, 2).reshape(items, -1)  # [N, all seeds · K]
+    ends = np.cumsum([len(counts) for counts in systems])
+    generator = np.random.default_rng(seed)
+    rows = max(1, BLOCK // items)
+    blocks = []
+    for start in range(0, resamples, rows):
+        weights = _draw(generator, resamples=min(rows, resamples - start), items=items)  # [r, N]
+        sums = (weights @ columns).reshape(len(weights), len(together), -1)  # [r, all seeds, K]
+        figures = figure(sums)  # [r, all seeds]
+        blocks.append([part.mean(axis=1) for part in np.split(figures, ends[:-1], axis=1)])
+    return np.concatenate(blocks, axis=1)
+
+
+def interval(resampled: np.ndarray) -> Interval:
+    """The percentile interval of a figure, or of a difference of two, from its resamples [R]."""
+    low, high = np.percentile(resampled, (2.5, 97.5))
+    return Interval(float(low), float(high))
+
+
+def p_value(gains: np.ndarray) -> float:
+    """The one-sided p-value of "there is no gain" from resampled gains [R]: how often is the gain 0 or less?
+
+    (1 + how many are ≤ 0) / (R + 1): the test set itself counts as one more resample, so that p is never 0. It goes
+    with the interval: this lies above 0 where p is under about 0.025, and below 0 where p is above about 0.975.
+    """
+    return float((1 + np.count_nonzero(gains <= 0)) / (len(gains) + 1))
+
+
+def _draw(generator: np.random.Generator, *, resamples: int, items: int) -> np.ndarray:
+    """float64 [r, N]: how often each item is in each resample."""
+    drawn = generator.integers(items, size=(resamples, items))
+    drawn += np.arange(resamples)[:, None] * items
+    return np.bincount(drawn.ravel(), minlength=resamples * items).reshape(resamples, items).astype(np.float64)

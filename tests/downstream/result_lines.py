@@ -1,0 +1,52 @@
+"""Lines of results as runs of a probe write them, made up."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+def entity_f1(counts: Sequence[Sequence[float]]) -> float:
+    """From [right, gold, predicted] of each sentence."""
+    right, gold, predicted = (sum(column) for column in zip(*counts, strict=True))
+    return 200 * right / (gold + predicted)
+
+
+def ner_line(inputs: str, right: dict[int, Sequence[int]], **changes: Any) -> dict[str, Any]:
+    """A line of the task ner: `right` holds, for each seed, how many of the two entities of each sentence are right."""
+    counts = [[[number, 2, 2] for number in numbers] for numbers in right.values()]
+    scores = [entity_f1(one) for one in counts]
+    items = len(counts[0])
+    line = {
+        "task": "ner",
+        "dataset": "novels",
+        "inputs": inputs,
+        "metric": "entity F1",
+        "unit": "sentences",
+        "split": "test",
+        "data": {
+            "train": {"novels/train.conll": 100},
+            "dev": {"novels/dev.conll": 5},
+            "test": {"novels/test.conll": items},
+        },
+        "settings": {"learning_rate": 0.001, "hidden_size": 200},
+        "preset": "small",
+        "features": {"file": "runs/small.h5", "model": "aaaa1111bbbb2222", "word_vectors": "v1", "layers": ["0", "1"]},
+        "vectors": {"origin": "runs/lm.bin", "fingerprint": "v1", "size": 300},
+        "seeds": list(right),
+        "scores": scores,
+        "figures": {"entity F1": scores, "entity precision": scores, "entity recall": scores},
+        "items": items,
+        "counts": counts,
+        "seconds": [60.0 + seed for seed in right],
+        "examples_per_second": [800.0 for _ in right],
+    }
+    without = {"vectors": "features", "features": "vectors", "model": "vectors"}.get(inputs)
+    if without:
+        line[without] = None
+    return line | changes
+
+
+def write_lines(path: Path, *lines: dict[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
