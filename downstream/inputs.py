@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from allennlp_light.modules.scalar_mix import ScalarMix
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import embedding
 
 from downstream.sentence import Sentence
 from elmoc.errors import InputError
@@ -31,8 +32,8 @@ class LayerStates(Protocol):
     layers: int
     width: int
 
-    def lookup(self, sentence: Sentence) -> Tensor:
-        """float32 [layers, n, width] on the CPU."""
+    def lookup(self, sentences: Sequence[Sentence]) -> list[Tensor]:
+        """float32 [layers, n, width] on the CPU for each sentence; not to be written to."""
 
     def describe(self) -> dict[str, Any]:
         """What a line of results says about where the states come from."""
@@ -60,10 +61,12 @@ class FeatureStates:
             if free >= 0:
                 self._kept[sentence.words] = states
 
-    def lookup(self, sentence: Sentence) -> Tensor:
-        """float32 [layers, n, width]."""
-        kept = self._kept.get(sentence.words)
-        return self._read(sentence) if kept is None else kept
+    def lookup(self, sentences: Sequence[Sentence]) -> list[Tensor]:
+        """float32 [layers, n, width] for each sentence."""
+        return [
+            self._kept[sentence.words] if sentence.words in self._kept else self._read(sentence)
+            for sentence in sentences
+        ]
 
     def describe(self) -> dict[str, Any]:
         """The file and the attributes of its root: the fingerprints of the model and its word vectors."""
@@ -97,22 +100,34 @@ class WordTable:
     """The vectors of the distinct words of a run, looked up once.
 
     vectors  float32 [W, E]
+    padded   float32 [W + 1, E]: the same and a row of zeros, for what stands after the end of a sentence
     missing  how many of the words have no vector (all zeros)
     """
 
     def __init__(self, origin: str, *, sentences: Sequence[Sentence]) -> None:
-        distinct = dict.fromkeys(word for sentence in sentences for word in sentence.words)
-        self._rows = {word: row for row, word in enumerate(distinct)}
-        words = list(distinct)
+        words = list(dict.fromkeys(word for sentence in sentences for word in sentence.words))
+        self._rows = {word: row for row, word in enumerate(words)}
+        self._sentences: dict[tuple[str, ...], np.ndarray] = {}
         source = open_word_vectors(origin, only=words)
         self.origin = origin
         self.fingerprint = source.fingerprint
-        self.vectors = torch.from_numpy(source.lookup(words))  # [W, E]
+        self.padded = torch.zeros(len(words) + 1, source.size)
+        self.vectors = self.padded[:-1]
+        self.vectors.copy_(torch.from_numpy(source.lookup(words)))
         self.missing = int((~self.vectors.any(dim=1)).sum())
 
-    def rows(self, sentence: Sentence) -> Tensor:
-        """int64 [n]: the row of each word."""
-        return torch.tensor([self._rows[word] for word in sentence.words])
+    def rows(self, sentences: Sequence[Sentence], time: int) -> Tensor:
+        """int32 [B, time]: the row of each word in `padded`."""
+        rows = np.full((len(sentences), time), len(self._rows), dtype=np.int32)
+        for row, sentence in zip(rows, sentences, strict=True):
+            row[: len(sentence.words)] = self._rows_of(sentence.words)
+        return torch.from_numpy(rows)
+
+    def _rows_of(self, words: tuple[str, ...]) -> np.ndarray:
+        rows = self._sentences.get(words)
+        if rows is None:  # kept, for a sentence comes back in every epoch
+            rows = self._sentences[words] = np.array([self._rows[word] for word in words], dtype=np.int32)
+        return rows
 
     def describe(self) -> dict[str, Any]:
         """What a line of results says about the word vectors."""
@@ -145,6 +160,7 @@ class ProbeInputs(torch.nn.Module):
     """The inputs of one probe: the scalar mix of the layer states and the word vectors, side by side.
 
     The mix is ELMo's (Peters et al. 2018, equation 1): softmax weights over the layers and one scale, all trained.
+    It is computed where the states are, on the CPU, so that only its result goes to another device.
     `size` (D) is 2P + E, or the one of them that there is.
     """
 
@@ -159,29 +175,54 @@ class ProbeInputs(torch.nn.Module):
             self.mix = ScalarMix(sources.states.layers)
             self.size += sources.states.width
         if sources.words is not None:
-            self.register_buffer("table", sources.words.vectors, persistent=False)  # [W, E]
+            self.register_buffer("table", sources.words.padded, persistent=False)  # [W + 1, E]
             self.size += sources.words.vectors.shape[1]
 
     def forward(self, sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor]:
         """float32 [B, T, D], zeros after the end of a sentence, and the lengths, int64 [B] on the CPU."""
-        lengths = torch.tensor([len(sentence.words) for sentence in sentences])
+        lengths = [len(sentence.words) for sentence in sentences]
         parts = []
         if self._states is not None:
-            states = pad_sequence(
-                [self._states.lookup(sentence).transpose(0, 1) for sentence in sentences], batch_first=True
-            )  # [B, T, L + 1, 2P]
-            parts.append(self.mix(states.to(self.mix.gamma.device).unbind(dim=2)))  # [B, T, 2P]
+            weights = self.mix.gamma * torch.cat(list(self.mix.scalar_parameters)).softmax(dim=0)  # [L + 1]
+            mixed = PaddedMix.apply(weights.cpu(), self._states.lookup(sentences))
+            parts.append(mixed.to(weights.device))  # [B, T, 2P]
         if self._words is not None:
-            rows = pad_sequence([self._words.rows(sentence) for sentence in sentences], batch_first=True)  # [B, T]
-            vectors = self.table[rows.to(self.table.device)]  # [B, T, E]
-            parts.append(vectors * valid_mask(lengths, vectors.device).unsqueeze(2))
-        return torch.cat(parts, dim=2), lengths
+            rows = self._words.rows(sentences, max(lengths))
+            parts.append(embedding(rows.to(self.table.device), self.table))  # [B, T, E]
+        return torch.cat(parts, dim=2) if len(parts) > 1 else parts[0], torch.tensor(lengths)
 
     def mix_penalty(self) -> Tensor | float:
         """The sum of squares of the scalar mix's weights before the softmax; 0 without layer states."""
         if self._states is None:
             return 0.0
         return torch.cat(list(self.mix.scalar_parameters)).square().sum()
+
+
+class PaddedMix(torch.autograd.Function):
+    """Weighted sums of the layers of frozen states, Σ_l w_l h_l, padded into one batch.
+
+    Only the weights have gradients, ∂loss/∂w_l = ⟨∂loss/∂out, h_l⟩, so that states are read in place and never copied.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, weights: Tensor, states: Sequence[Tensor]) -> Tensor:
+        """weights [L + 1], states [L + 1, n, 2P] for each of B sentences → [B, T, 2P], zeros after each n."""
+        time, width = max(layers.shape[1] for layers in states), states[0].shape[2]
+        flat = [layers.flatten(1) for layers in states]  # [L + 1, n · 2P] each
+        mixed = torch.zeros(len(states), time, width)
+        for row, layers in zip(mixed.flatten(1), flat, strict=True):
+            torch.mv(layers.t(), weights, out=row[: layers.shape[1]])
+        ctx.flat = flat
+        return mixed
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        """gradient [B, T, 2P] → that of the weights [L + 1]."""
+        weights = torch.zeros(len(ctx.flat[0]))
+        for row, layers in zip(gradient.flatten(1), ctx.flat, strict=True):
+            weights.addmv_(layers, row[: layers.shape[1]])
+        return weights, None
 
 
 def valid_mask(lengths: Tensor, device: torch.device) -> Tensor:

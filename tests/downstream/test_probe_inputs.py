@@ -5,12 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from allennlp_light.modules.scalar_mix import ScalarMix
+from torch.nn.utils.rnn import pad_sequence
 
-from downstream.inputs import FeatureStates, InputSources, ProbeInputs, Sentence, WordTable
+from downstream.inputs import FeatureStates, InputSources, ProbeInputs, WordTable
+from downstream.sentence import Sentence
 from elmoc.errors import InputError
 from elmoc.feature_file import FeatureFile, write_features
 from elmoc.word_vectors import RandomVectors
-from tests.downstream.conftest import words_of
+from tests.downstream.conftest import words_of, write_random_features
 from tests.references import scalar_mix
 
 SENTENCES = [Sentence(tuple(words), "ten.conll", 3 * row) for row, words in enumerate(words_of())]
@@ -21,8 +24,8 @@ PLENTY = 10**9
 def test_features_are_the_files_whatever_is_kept_in_memory(features: Path, limit: int) -> None:
     states = FeatureStates(features, sentences=SENTENCES, memory_limit=limit)
     with FeatureFile(features) as file:
-        for row, sentence in enumerate(SENTENCES):
-            np.testing.assert_array_equal(states.lookup(sentence).numpy(), file[row])
+        for row, found in enumerate(states.lookup(SENTENCES)):
+            np.testing.assert_array_equal(found.numpy(), file[row])
     assert states.describe() == {"file": str(features), "model": "m1", "vectors": "v1"}
 
 
@@ -42,7 +45,33 @@ def test_mix_is_that_of_the_paper_and_padding_is_zero(features: Path) -> None:
             expected = scalar_mix(file[row], np.array(weights), gamma)
             np.testing.assert_allclose(x[row, :length].detach().numpy(), expected, atol=1e-6)
             assert not x[row, length:].any()
-    assert inputs.mix_penalty().item() == pytest.approx(0.25 + 1 + 4)
+    assert float(inputs.mix_penalty()) == pytest.approx(0.25 + 1 + 4)
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_mix_and_its_gradients_are_those_of_allennlp(tmp_path: Path, layers: int) -> None:
+    write_random_features(tmp_path / "f.h5", words_of(), layers=layers)
+    states = FeatureStates(tmp_path / "f.h5", sentences=SENTENCES, memory_limit=PLENTY)
+    sources = InputSources(words=WordTable("random:3:5", sentences=SENTENCES), states=states)
+    inputs = ProbeInputs(sources)
+    plain = ScalarMix(layers).double()
+    with torch.no_grad():
+        for parameter in inputs.mix.parameters():
+            parameter.copy_(torch.rand(1))
+        for ours, theirs in zip(inputs.mix.parameters(), plain.parameters(), strict=True):
+            theirs.copy_(ours)
+    batch = [SENTENCES[row] for row in (4, 9, 0, 4)]
+    x, lengths = inputs(batch)
+    padded = pad_sequence([found.transpose(0, 1) for found in states.lookup(batch)], batch_first=True)  # [B, T, L, 2P]
+    expected = plain(padded.double().unbind(dim=2))
+    torch.testing.assert_close(x[:, :, :12].double(), expected)
+    gradient = torch.randn(x.shape)
+    x.backward(gradient)
+    expected.backward(gradient[:, :, :12].double())
+    for ours, theirs in zip(inputs.mix.parameters(), plain.parameters(), strict=True):
+        assert ours.grad is not None
+        torch.testing.assert_close(ours.grad.double(), theirs.grad, atol=1e-5, rtol=1e-5)
+    assert lengths.tolist() == [len(sentence.words) for sentence in batch]
 
 
 def test_both_is_states_then_vectors(features: Path) -> None:
