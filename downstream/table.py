@@ -11,6 +11,7 @@ from typing import Any
 
 from downstream.comparison import arrange, compare
 from downstream.gathering import Result, read_results
+from downstream.grid import Grid
 from downstream.table_rows import NamedRow, name_rows
 from downstream.table_text import PAPER, explanations, figures_grid, result_grids, runs_grid
 from downstream.task import Task
@@ -29,25 +30,25 @@ def print_table(arguments: Sequence[str], tasks: Mapping[str, Callable[[], Task[
         [
             compare(row, figures=_load(row, tasks).figures, resamples=options.resamples)
             for row in _in_order(arrange(results), list(tasks))
-        ]
+        ],
+        given=options.encoder_names,
     )
+    width = shutil.get_terminal_size(fallback=(WIDTH, 24)).columns
     more = [runs_grid(rows), *([figures_grid(rows)] if options.figures else [])]
     notes = explanations(rows, resamples=options.resamples) + notes
-    grids = [*result_grids(rows, width=shutil.get_terminal_size(fallback=(WIDTH, 24)).columns), *more]
-    text = "\n\n".join([*(grid.text() for grid in grids), _wrapped(notes, max(grid.width for grid in grids))]) + "\n"
-    if options.json:
-        write_json(options.json, {"resamples": options.resamples, "rows": [_as_json(row) for row in rows]})
-    if options.markdown:
-        _write(
-            options.markdown, "\n\n".join([*(grid.markdown() for grid in [*result_grids(rows), *more]), *notes]) + "\n"
-        )
+    text = _text([*result_grids(rows, width=width), *more], notes)
+    print(text, end="")
     if options.text:
         _write(options.text, text)
+    if options.markdown:
+        grids = [*result_grids(rows), *more]
+        _write(options.markdown, "\n\n".join([*(grid.markdown() for grid in grids), *notes]) + "\n")
+    if options.json:
+        write_json(options.json, {"resamples": options.resamples, "rows": [_as_json(row) for row in rows]})
     if options.plot:
         from downstream.table_plot import draw_gains
 
         draw_gains(rows, options.plot)
-    print(text, end="")
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -58,6 +59,13 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "runs that differ in nothing else are pooled.",
     )
     parser.add_argument("results", nargs="+", type=Path, metavar="RESULTS", help="files that `--results` wrote")
+    parser.add_argument(
+        "--encoder",
+        action="append",
+        default=[],
+        metavar="FINGERPRINT=NAME",
+        help="what to call the encoder of which the fingerprint begins so; can be given for several",
+    )
     parser.add_argument("--text", type=Path, metavar="FILE", help="write what is printed to a file")
     parser.add_argument("--markdown", type=Path, metavar="FILE.md", help="write the table in Markdown")
     parser.add_argument("--json", type=Path, metavar="FILE.json", help="write all numbers, those of each seed too")
@@ -71,12 +79,20 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.resamples < 100:
         raise InputError(f"--resamples {options.resamples} is too few for an interval: give 100 or more")
+    options.encoder_names = dict(_split_name(text) for text in options.encoder)
     used = {path.resolve() for path in options.results}
     for path in (options.text, options.markdown, options.json, options.plot):
         if path is not None and path.resolve() in used:
             raise InputError(f"{path} is named twice: what is written needs a file of its own")
         used |= {path.resolve()} if path is not None else set()
     return options
+
+
+def _split_name(text: str) -> tuple[str, str]:
+    fingerprint, equals, name = text.partition("=")
+    if not (fingerprint and equals and name):
+        raise InputError(f"--encoder {text} is not possible: give the beginning of a fingerprint, = and a name")
+    return fingerprint, name
 
 
 def _load(row: Mapping[str, Result], tasks: Mapping[str, Callable[[], Task[Any, Any]]]) -> Task[Any, Any]:
@@ -101,8 +117,10 @@ def _in_order(rows: list[dict[str, Result]], tasks: list[str]) -> list[dict[str,
     return [rows[place] for place in order]
 
 
-def _wrapped(notes: Sequence[str], width: int) -> str:
-    return "\n".join(textwrap.fill(note, width, subsequent_indent="  ") for note in notes)
+def _text(grids: Sequence[Grid], notes: Sequence[str]) -> str:
+    width = max(grid.width for grid in grids)
+    wrapped = [textwrap.fill(note, width, subsequent_indent="  ") for note in notes]
+    return "\n\n".join([*(grid.text() for grid in grids), "\n".join(wrapped)]) + "\n"
 
 
 def _write(path: Path, text: str) -> None:

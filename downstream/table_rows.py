@@ -1,13 +1,14 @@
 """What are the rows of the table called, so that they can be told apart?"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from downstream.comparison import Row
 from downstream.gathering import Result
+from elmoc.errors import InputError
 
 NONE = "–"
 
@@ -23,9 +24,9 @@ class NamedRow:
     word_vectors: str
 
 
-def name_rows(rows: Sequence[Row]) -> list[NamedRow]:
-    """Name all rows of a table together."""
-    encoders = _encoder_names([row.encoder for row in rows if row.encoder is not None])
+def name_rows(rows: Sequence[Row], *, given: Mapping[str, str]) -> list[NamedRow]:
+    """Name all rows of a table together; `given` maps beginnings of encoders' fingerprints to names for them."""
+    encoders = _encoder_names([row.encoder for row in rows if row.encoder is not None], given)
     return [
         NamedRow(
             row,
@@ -37,21 +38,45 @@ def name_rows(rows: Sequence[Row]) -> list[NamedRow]:
     ]
 
 
-def _encoder_names(results: Sequence[Result]) -> dict[str, str]:
-    """Identity of each encoder → the name of its feature file, or its fingerprint where that name is not its alone."""
-    files: dict[str, set[str]] = {}
+def _encoder_names(results: Sequence[Result], given: Mapping[str, str]) -> dict[str, str]:
+    """Identity of each encoder → a name that no other one has."""
+    origins: dict[str, list[dict[str, Any]]] = {}
     for result in results:
-        assert result.features is not None
-        files.setdefault(str(result.encoder), set()).add(Path(str(result.features.get("file"))).stem)
-    names = {}
-    for result in results:
-        assert result.features is not None
-        encoder = str(result.encoder)
-        of_others = set().union(*(stems for other, stems in files.items() if other != encoder))
-        alone = len(files[encoder]) == 1 and not files[encoder] & of_others
-        fingerprint = str(result.features.get("model", result.features.get("file")))[:8]
-        names[encoder] = next(iter(files[encoder])) if alone else fingerprint
-    return names
+        origins.setdefault(str(result.encoder), []).append(result.features or {})
+    fingerprints = {encoder: _fingerprint(of_encoder[0]) for encoder, of_encoder in origins.items()}
+    for beginning in given:
+        if not any(fingerprint.startswith(beginning) for fingerprint in fingerprints.values()):
+            raise InputError(
+                f"--encoder {beginning}=…: no encoder here has a fingerprint that begins so; there are "
+                f"{', '.join(sorted(set(fingerprints.values()))) or 'none at all'}"
+            )
+    short = {encoder: _encoder_name(of_encoder, given) for encoder, of_encoder in origins.items()}
+    names = list(short.values())
+    return {
+        encoder: name
+        if names.count(name) == 1
+        else " ".join([name, fingerprints[encoder][:8], *_layers(origins[encoder][0])])
+        for encoder, name in short.items()
+    }
+
+
+def _encoder_name(origins: Sequence[dict[str, Any]], given: Mapping[str, str]) -> str:
+    """The name that is given, that of the one file or directory the features are from, or the fingerprint."""
+    fingerprint = _fingerprint(origins[0])
+    for beginning, name in given.items():
+        if fingerprint.startswith(beginning):
+            return name
+    places = {Path(str(origin.get("directory", origin.get("file")))).stem for origin in origins}
+    return places.pop() if len(places) == 1 else fingerprint[:8]
+
+
+def _fingerprint(features: dict[str, Any]) -> str:
+    return str(features.get("model", features.get("file")))
+
+
+def _layers(features: dict[str, Any]) -> list[str]:
+    layers = features.get("layers", [])
+    return ["layers", ",".join(map(str, layers))] if layers else []
 
 
 def _word_vectors(result: Result) -> str:

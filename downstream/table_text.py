@@ -75,8 +75,8 @@ def explanations(rows: Sequence[NamedRow], *, resamples: int) -> list[str]:
     paragraphs = [
         "Scores are percentages, mean ± standard deviation over seeds. A gain is a difference of means in points; "
         f"[its 95 % interval] and p are from a paired bootstrap of {resamples:,} resamples of the items, the same for "
-        f"all seeds and inputs. p is one-sided: how often a resample shows no gain (≤ 0); the interval leaves out 0 where "
-        f"p is under about 0.025 (or above 0.975). {NONE}: was not run.",
+        f"all seeds and inputs. p is one-sided: how often a resample shows no gain (≤ 0); the interval leaves out 0 "
+        f"where p is under about 0.025 (or over 0.975). {NONE}: was not run.",
         "both: word vectors and features side by side. paper: the gain of ELMo-C over fastText alone in Li et al. "
         "(2019), on SNLI, SST-5, CoNLL-2003 (ner) and OntoNotes (srl, coref).",
     ]
