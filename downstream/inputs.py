@@ -4,6 +4,7 @@
 and makes the padded batches of one probe. Another way to get layer states is another `LayerStates`.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,33 +41,31 @@ class LayerStates(Protocol):
 
 
 class FeatureStates:
-    """Layer states from a feature file, of which up to `memory_limit` bytes are kept in memory.
+    """Layer states from a feature file, which stay in the file: it is mapped into memory, not read into it.
 
-    Every sentence is read and checked at once, so that a run cannot break off later: raises `InputError`, with the
-    sentence and its place in the task's data, when one is not in the file or has another number of tokens.
+    Every sentence is looked for and its shape checked at once, so that a run cannot break off later: raises
+    `InputError`, with the sentence and its place in the task's data, when one is not in the file or has another number
+    of tokens.
     """
 
-    def __init__(self, path: Path, *, sentences: Sequence[Sentence], memory_limit: float) -> None:
+    def __init__(self, path: Path, *, sentences: Sequence[Sentence]) -> None:
         self._file = FeatureFile(path)
         self.layers = self._file.layers
         self.width = self._file.width
-        self._kept: dict[tuple[str, ...], Tensor] = {}
+        self._places: dict[tuple[str, ...], np.ndarray | int] = {}
+        """A view, or the index of a sentence that has to be read each time."""
         distinct = {sentence.words: sentence for sentence in sentences}
-        free = memory_limit
         for sentence in progress_bar(
             iterable=distinct.values(), desc="features", unit=" sentences", leave=False, delay=2
         ):
-            states = self._read(sentence)
-            free -= states.nbytes
-            if free >= 0:
-                self._kept[sentence.words] = states
+            index, view = self._find(sentence)
+            self._places[sentence.words] = index if view.flags.owndata or not view.dtype.isnative else view
 
     def lookup(self, sentences: Sequence[Sentence]) -> list[Tensor]:
-        """float32 [layers, n, width] for each sentence."""
-        return [
-            self._kept[sentence.words] if sentence.words in self._kept else self._read(sentence)
-            for sentence in sentences
-        ]
+        """float32 [layers, n, width] for each sentence; where the file is of float32, parts of it."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+            return [self._read(self._places[sentence.words]) for sentence in sentences]
 
     def describe(self) -> dict[str, Any]:
         """The file and the attributes of its root: the fingerprints of the model and its word vectors."""
@@ -76,16 +75,21 @@ class FeatureStates:
         }
         return {"file": str(self._file.path), **attributes}
 
-    def _read(self, sentence: Sentence) -> Tensor:
+    def _find(self, sentence: Sentence) -> tuple[int, np.ndarray]:
         index = self._file.find(sentence.words)
         if index is None:
             raise self._unusable(sentence, "is not in the file")
-        array = self._file[index].astype(np.float32, copy=False)
-        states = torch.from_numpy(array[None] if array.ndim == 2 else array)  # [L + 1, n, 2P]
-        if states.shape != (self.layers, len(sentence.words), self.width):
+        view = self._file.view(index)
+        shape = (1, *view.shape) if view.ndim == 2 else view.shape
+        if shape != (self.layers, len(sentence.words), self.width):
             expected = f"{self.layers} × {len(sentence.words)} × {self.width} (layers × tokens × width)"
-            raise self._unusable(sentence, f"has the shape {' × '.join(map(str, states.shape))}, not {expected}")
-        return states
+            raise self._unusable(sentence, f"has the shape {' × '.join(map(str, shape))}, not {expected}")
+        return index, view
+
+    def _read(self, place: np.ndarray | int) -> Tensor:
+        array = self._file[place].astype(np.float32) if isinstance(place, int) else place
+        states = torch.from_numpy(array).float()
+        return states.unsqueeze(0) if states.ndim == 2 else states
 
     def _unusable(self, sentence: Sentence, what: str) -> InputError:
         text = " ".join(sentence.words)

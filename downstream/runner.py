@@ -275,7 +275,7 @@ def _open_sources(
 
 
 def _open_states(sentences: Sequence[Sentence], options: argparse.Namespace) -> LayerStates:
-    states = FeatureStates(options.features, sentences=sentences, memory_limit=4e9)
+    states = FeatureStates(options.features, sentences=sentences)
     print(f"states {options.model or options.features}: {states.layers} layers of {states.width}", flush=True)
     return states
 

@@ -8,6 +8,7 @@ keys finds sentences and the map alone.
 
 import io
 import json
+import mmap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -24,10 +25,10 @@ MAP_KEY = "sentence_to_index"
 
 
 class FeatureFile:
-    """Reads a feature file: `file[i]` is line i's array, `file.find(words)` the array of a sentence.
+    """Reads a feature file: `file[i]` is line i's array, `file.find(words)` the index of a sentence.
 
-    Can be used as a context manager; several processes may read one file. Raises `InputError` for a missing,
-    truncated or foreign file.
+    `dtype` is the type of its numbers. Can be used as a context manager; several processes may read one file. Raises
+    `InputError` for a missing, truncated or foreign file.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -42,21 +43,38 @@ class FeatureFile:
             ) from None
         self.attributes: dict[str, Any] = dict(self._file.attrs)
         self._length = len(self._file) - (MAP_KEY in self._file)
-        if not self._length or "0" not in self._file:
-            raise InputError(f'{path} has no dataset "0": it is not a feature file in the allennlp layout')
+        first = self._file.get("0")
+        if not isinstance(first, h5py.Dataset) or first.dtype.kind != "f":
+            raise InputError(f'{path} has no dataset "0" of numbers: it is not a feature file in the allennlp layout')
+        self.dtype = first.dtype
+        self._type = first.id.get_type()
+        with open(path, "rb") as file:
+            self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
     def __len__(self) -> int:
         """The number of sentences."""
         return self._length
 
     def __getitem__(self, index: int) -> np.ndarray:
-        """float32 [L + 1, n, 2P], or [n, 2P] when the file holds one layer."""
+        """[L + 1, n, 2P], or [n, 2P] when the file holds one layer, in the type that the file holds."""
+        return np.array(self.view(index))
+
+    def view(self, index: int) -> np.ndarray:
+        """The same without a copy, read-only: a part of the file itself, mapped into memory.
+
+        It is read when it is used, into memory that all processes share (the system's page cache), and stays good when
+        the `FeatureFile` is closed. Of datasets in chunks (foreign files, compressed ones) it is a copy.
+        """
         if not 0 <= index < self._length:
             raise IndexError(f"sentence {index} of {self._length}")
         try:
-            return self._file[str(index)][()]
+            dataset = h5py.h5d.open(self._file.id, str(index).encode())
+            offset = dataset.get_offset()  # None when the data are in chunks, or there are none
+            if offset is None or not dataset.get_type().equal(self._type) or offset % self.dtype.alignment:
+                return self._file[str(index)][()]
         except (KeyError, OSError) as error:
             raise InputError(f"{self.path}: sentence {index} cannot be read ({error}): write it again") from None
+        return np.ndarray(dataset.shape, self.dtype, buffer=self._content, offset=offset)
 
     @property
     def layers(self) -> int:
@@ -87,7 +105,7 @@ class FeatureFile:
         return {" ".join(line.split()): int(index) for line, index in sentences.items()}
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; views of it stay good."""
         self._file.close()
 
     def __enter__(self) -> "FeatureFile":

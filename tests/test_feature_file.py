@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -36,6 +37,42 @@ def test_sentences_attributes_and_sizes_come_back(path: Path) -> None:
             np.testing.assert_array_equal(file[index], states_of(index, len(line.split())))
         assert file.attributes["model"] == "abc"
         assert list(file.attributes["layers"]) == [0, 1, 2]
+
+
+def test_a_view_is_a_part_of_the_file_and_an_array_is_the_readers_own(path: Path) -> None:
+    content = path.read_bytes()
+    with FeatureFile(path) as file:
+        views = [file.view(index) for index in range(len(file))]
+        array = file[0]
+    for index, (line, view) in enumerate(zip(LINES, views, strict=True)):
+        np.testing.assert_array_equal(view, states_of(index, len(line.split())), "also when the file is closed")
+        assert not view.flags.writeable
+        assert not view.flags.owndata
+    array[:] = 0
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("kind", ["chunks", "compressed", "float64", "big-endian", "mixed", "unaligned", "user block"])
+def test_foreign_files_have_the_same_numbers(tmp_path: Path, kind: str) -> None:
+    types = {"float64": ["<f8"], "big-endian": [">f4"], "mixed": ["<f4", "<f2", ">f4", "<f8"]}.get(kind, ["<f4"])
+    options: dict[str, Any] = {"chunks": {"chunks": (1, 1, 4)}, "compressed": {"compression": "gzip"}}.get(kind, {})
+    with h5py.File(tmp_path / "f.h5", "w", userblock_size=1024 if kind == "user block" else 0) as file:
+        for index in range(6):
+            if kind == "unaligned":
+                file[f"odd {index}"] = np.zeros(3, dtype=np.int8)
+            states = states_of(index, index + 1).astype(types[index % len(types)])
+            file.create_dataset(str(index), data=states, **options)
+        offsets = [file[str(index)].id.get_offset() for index in range(6)]
+    if kind in ("chunks", "compressed"):
+        assert offsets == [None] * 6
+    if kind == "unaligned":
+        assert any(offset % 4 for offset in offsets)
+    with FeatureFile(tmp_path / "f.h5") as features:
+        for index in range(6):
+            expected = states_of(index, index + 1).astype(types[index % len(types)])
+            for array in (features[index], features.view(index)):
+                np.testing.assert_array_equal(array, expected)
+                assert array.dtype == expected.dtype
 
 
 def test_one_layer_has_no_layer_axis(tmp_path: Path) -> None:
@@ -97,8 +134,13 @@ def test_missing_and_foreign_files(tmp_path: Path) -> None:
         FeatureFile(tmp_path / "text.h5")
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["weights"] = np.zeros(3)
-    with pytest.raises(InputError, match="not a feature file"):
-        FeatureFile(tmp_path / "other.h5")
+    with h5py.File(tmp_path / "text.hdf", "w") as file:
+        file["0"] = ["The", "cat"]
+    with h5py.File(tmp_path / "groups.h5", "w") as file:
+        file["0/1"] = np.zeros(3)
+    for name in ("other.h5", "text.hdf", "groups.h5"):
+        with pytest.raises(InputError, match="not a feature file"):
+            FeatureFile(tmp_path / name)
 
 
 def test_a_sentence_that_is_missing_is_named(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import torch
@@ -11,26 +12,48 @@ from torch.nn.utils.rnn import pad_sequence
 from downstream.inputs import FeatureStates, InputSources, ProbeInputs, WordTable
 from downstream.sentence import Sentence
 from elmoc.errors import InputError
-from elmoc.feature_file import FeatureFile, write_features
+from elmoc.feature_file import MAP_KEY, FeatureFile, write_features
 from elmoc.word_vectors import RandomVectors
 from tests.downstream.conftest import words_of, write_random_features
 from tests.references import scalar_mix
 
 SENTENCES = [Sentence(tuple(words), "ten.conll", 3 * row) for row, words in enumerate(words_of())]
-PLENTY = 10**9
 
 
-@pytest.mark.parametrize("limit", [PLENTY, 0, 5000])
-def test_features_are_the_files_whatever_is_kept_in_memory(features: Path, limit: int) -> None:
-    states = FeatureStates(features, sentences=SENTENCES, memory_limit=limit)
+def rewritten(path: Path, dtype: str, **options: object) -> Path:
+    """The same feature file with numbers of another type, or in chunks."""
+    other = path.with_name("rewritten.h5")
+    with h5py.File(path) as file, h5py.File(other, "w") as copy:
+        for name, dataset in file.items():
+            values = dataset[()]
+            copy.create_dataset(name, data=values if name == MAP_KEY else values.astype(dtype), **options)
+    return other
+
+
+def test_features_are_the_files(features: Path) -> None:
+    states = FeatureStates(features, sentences=SENTENCES)
     with FeatureFile(features) as file:
         for row, found in enumerate(states.lookup(SENTENCES)):
             np.testing.assert_array_equal(found.numpy(), file[row])
     assert states.describe() == {"file": str(features), "model": "m1", "vectors": "v1"}
 
 
+@pytest.mark.parametrize("dtype", ["<f4", "<f2", "<f8", ">f4"])
+@pytest.mark.parametrize("chunks", [None, True])
+def test_features_of_other_types_and_in_chunks_are_read_as_float32(
+    features: Path, dtype: str, chunks: bool | None, recwarn: pytest.WarningsRecorder
+) -> None:
+    path = rewritten(features, dtype, chunks=chunks)
+    states = FeatureStates(path, sentences=SENTENCES)
+    with FeatureFile(path) as file:
+        for row, found in enumerate(states.lookup(SENTENCES)):
+            assert found.dtype == torch.float32
+            np.testing.assert_array_equal(found.numpy(), file[row].astype(np.float32))
+    assert not recwarn.list
+
+
 def test_mix_is_that_of_the_paper_and_padding_is_zero(features: Path) -> None:
-    states = FeatureStates(features, sentences=SENTENCES, memory_limit=PLENTY)
+    states = FeatureStates(features, sentences=SENTENCES)
     inputs = ProbeInputs(InputSources(words=None, states=states))
     weights, gamma = [0.5, -1.0, 2.0], 1.7
     with torch.no_grad():
@@ -45,13 +68,13 @@ def test_mix_is_that_of_the_paper_and_padding_is_zero(features: Path) -> None:
             expected = scalar_mix(file[row], np.array(weights), gamma)
             np.testing.assert_allclose(x[row, :length].detach().numpy(), expected, atol=1e-6)
             assert not x[row, length:].any()
-    assert float(inputs.mix_penalty()) == pytest.approx(0.25 + 1 + 4)
+    assert float(torch.as_tensor(inputs.mix_penalty()).detach()) == pytest.approx(0.25 + 1 + 4)
 
 
 @pytest.mark.parametrize("layers", [1, 3])
 def test_mix_and_its_gradients_are_those_of_allennlp(tmp_path: Path, layers: int) -> None:
     write_random_features(tmp_path / "f.h5", words_of(), layers=layers)
-    states = FeatureStates(tmp_path / "f.h5", sentences=SENTENCES, memory_limit=PLENTY)
+    states = FeatureStates(tmp_path / "f.h5", sentences=SENTENCES)
     sources = InputSources(words=WordTable("random:3:5", sentences=SENTENCES), states=states)
     inputs = ProbeInputs(sources)
     plain = ScalarMix(layers).double()
@@ -76,7 +99,7 @@ def test_mix_and_its_gradients_are_those_of_allennlp(tmp_path: Path, layers: int
 
 def test_both_is_states_then_vectors(features: Path) -> None:
     words = WordTable("random:3:5", sentences=SENTENCES)
-    states = FeatureStates(features, sentences=SENTENCES, memory_limit=PLENTY)
+    states = FeatureStates(features, sentences=SENTENCES)
     sources = InputSources(words=words, states=states)
     both, lengths = ProbeInputs(sources.select("both"))(SENTENCES)
     alone, _ = ProbeInputs(sources.select("features"))(SENTENCES)
@@ -93,7 +116,7 @@ def test_both_is_states_then_vectors(features: Path) -> None:
 def test_only_the_mix_is_trained(features: Path) -> None:
     sources = InputSources(
         words=WordTable("random:3:5", sentences=SENTENCES),
-        states=FeatureStates(features, sentences=SENTENCES, memory_limit=PLENTY),
+        states=FeatureStates(features, sentences=SENTENCES),
     )
     inputs = ProbeInputs(sources)
     inputs(SENTENCES)[0].square().sum().backward()
@@ -107,7 +130,7 @@ def test_a_file_of_one_layer(tmp_path: Path) -> None:
     with write_features(tmp_path / "top.h5", {}) as writer:
         writer.add("a b", np.arange(8, dtype=np.float16).reshape(2, 4))
     sentence = Sentence(("a", "b"), "x", 1)
-    states = FeatureStates(tmp_path / "top.h5", sentences=[sentence], memory_limit=0)
+    states = FeatureStates(tmp_path / "top.h5", sentences=[sentence])
     x, _ = ProbeInputs(InputSources(words=None, states=states))([sentence])
     assert x.tolist() == [[[0, 1, 2, 3], [4, 5, 6, 7]]]
 
@@ -128,7 +151,7 @@ def test_a_missing_sentence_is_named(features: Path) -> None:
     with pytest.raises(
         InputError, match=r'"Never seen \." \(dev\.conll, line 12\) is not in the file.*downstream sentences'
     ):
-        FeatureStates(features, sentences=[*SENTENCES, unknown], memory_limit=PLENTY)
+        FeatureStates(features, sentences=[*SENTENCES, unknown])
 
 
 @pytest.mark.parametrize("shape", [(3, 1, 4), (3, 3, 4), (2, 2, 4), (3, 2, 5), (2, 4)])
@@ -137,4 +160,4 @@ def test_a_sentence_of_another_shape_is_named(tmp_path: Path, shape: tuple[int, 
         writer.add("a", np.zeros((3, 1, 4), dtype=np.float32))
         writer.add("b c", np.zeros(shape, dtype=np.float32))
     with pytest.raises(InputError, match=r'"b c" \(x, line 5\) has the shape .*, not 3 × 2 × 4'):
-        FeatureStates(tmp_path / "f.h5", sentences=[Sentence(("b", "c"), "x", 5)], memory_limit=PLENTY)
+        FeatureStates(tmp_path / "f.h5", sentences=[Sentence(("b", "c"), "x", 5)])
