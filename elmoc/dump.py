@@ -14,6 +14,8 @@ from elmoc.model import ContextualEncoder, load_model
 from elmoc.progress import progress_bar
 from elmoc.version import VERSION
 
+DTYPES = ("float32", "float16")
+
 BUFFER_WORDS = 50_000
 """Sentences are sorted into length buckets within so many words, which bounds the memory of a dump."""
 
@@ -28,6 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     layers.add_argument("--top", action="store_true", help="only the top layer")
     layers.add_argument("--average", action="store_true", help="the average of the layers")
     layers.add_argument("--layers", metavar="I,J", help="only these layers, in this order (0 is context-independent)")
+    parser.add_argument(
+        "--dtype",
+        choices=DTYPES,
+        default="float32",
+        help="of the numbers in the file (default: float32); float16 makes it half as large",
+    )
     parser.add_argument("--vectors", help="where the model's word vectors are, if they have moved")
     parser.add_argument("--batch-size", type=int, default=64, help="sentences a batch at most (default: 64)")
     parser.add_argument("--batch-words", type=int, default=4096, help="padded words a batch at most (default: 4096)")
@@ -55,6 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.sentences,
         arguments.output,
         layers=kind,
+        dtype=arguments.dtype,
         batch_size=arguments.batch_size,
         batch_words=arguments.batch_words,
         sentence_map=not arguments.forget_sentences,
@@ -69,6 +78,7 @@ def dump_features(
     output: Path | str,
     *,
     layers: str = "all",
+    dtype: str = "float32",
     batch_size: int = 64,
     batch_words: int = 4096,
     sentence_map: bool = True,
@@ -82,6 +92,7 @@ def dump_features(
         sentences: text file, one tokenised sentence a line.
         output: the feature file; it must not exist.
         layers: `all`, `top`, `average`, or indices such as `0,2`.
+        dtype: of the numbers in the file, `float32` or `float16`.
         batch_size, batch_words: sentences and padded words a batch at most.
         sentence_map: write `sentence_to_index`.
         allow_empty: write `[L + 1, 0, 2P]` for an empty line instead of refusing it.
@@ -92,9 +103,9 @@ def dump_features(
     """
     select, names = layer_selection(layers, model.layers)
     lines, words = count_sentences(sentences, allow_empty)
-    size = words * len(names) * model.width * 4
+    size = words * len(names) * model.width * np.dtype(dtype).itemsize
     require_space(output, int(size * 1.01) + 1000 * lines)
-    print(f"{lines:,} sentences, {words:,} words, layers {', '.join(names)}: about {human_bytes(size)}")
+    print(f"{lines:,} sentences, {words:,} words, layers {', '.join(names)}, {dtype}: about {human_bytes(size)}")
     attributes = {
         "elmoc": VERSION,
         "model": model.fingerprint,
@@ -112,7 +123,21 @@ def dump_features(
                 tokens, batch_words=batch_words, batch_size=batch_size, progress=progress.update
             )
             for line, sentence_states in zip(buffer, states, strict=True):
-                writer.add(line, select(sentence_states.numpy()))
+                writer.add(line, converted(select(sentence_states.numpy()), dtype, line))
+
+
+def converted(states: np.ndarray, dtype: str, line: str) -> np.ndarray:
+    """The states of a line in the type of the file; numbers that are too large for it are an `InputError`."""
+    try:
+        with np.errstate(over="raise"):
+            return states.astype(dtype, copy=False)
+    except FloatingPointError:
+        text = line.strip()
+        shown = text if len(text) <= 80 else text[:79] + "…"
+        largest = f"{np.finfo(dtype).max:,.0f}"
+        raise InputError(
+            f'the states of the line "{shown}" are too large for {dtype}, which ends at {largest}: write float32'
+        ) from None
 
 
 def layer_selection(layers: str, count: int) -> tuple[Callable[[np.ndarray], np.ndarray], list[str]]:

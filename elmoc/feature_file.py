@@ -1,9 +1,9 @@
 """How is a feature file laid out (the `allennlp` layout), written, and read?
 
-One contiguous float32 dataset a sentence, its key the line number as a string from "0": `(L + 1, n, 2P)` for all
-layers, `(n, 2P)` for one. A dataset `sentence_to_index`, shape (1,), holds one JSON object {stripped line: "index"}
-(of duplicate lines the last index). Everything else is in the attributes of the root, so that iterating over the
-keys finds sentences and the map alone.
+One contiguous dataset of float32 (or float16) a sentence, its key the line number as a string from "0":
+`(L + 1, n, 2P)` for all layers, `(n, 2P)` for one. A dataset `sentence_to_index`, shape (1,), holds one JSON object
+{stripped line: "index"} (of duplicate lines the last index). Everything else is in the attributes of the root, so that
+iterating over the keys finds sentences and the map alone.
 """
 
 import io
@@ -125,7 +125,7 @@ class FeatureWriter:
         self._count = 0
 
     def add(self, line: str, states: np.ndarray) -> None:
-        """Add the next sentence: its line of text and its float32 array."""
+        """Add the next sentence: its line of text and its array, float32 or float16."""
         self._file.create_dataset(str(self._count), data=states)
         self._disk.raise_error()
         self._sentences[line.strip()] = str(self._count)

@@ -12,11 +12,13 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import torch
 
 from elmoc import dump, load_model
 from elmoc.__main__ import main
 from elmoc.feature_file import DiskFile, FeatureFile
 from elmoc.files import human_bytes
+from elmoc.model import ContextualEncoder
 
 LINES = ["The cat sat .", "  a/b \t and/or  ", "Zürich — naïve 😀", "The cat sat .", "/", "x " * 40, "</s> <s>"]
 
@@ -79,6 +81,32 @@ def test_chosen_layers_are_those_of_all(
     everything = dumped(model_path, sentences, tmp_path / "all.h5")
     for array, layers in zip(dumped(model_path, sentences, tmp_path / "f.h5", *options), everything, strict=True):
         np.testing.assert_array_equal(array, choose(layers))
+
+
+@pytest.mark.parametrize("options", [[], ["--top"]])
+def test_float16_is_float32_rounded_in_half_the_space(
+    model_path: Path, sentences: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    expected = dumped(model_path, sentences, tmp_path / "f32.h5", *options)
+    whole = capsys.readouterr().out
+    arrays = dumped(model_path, sentences, tmp_path / "f16.h5", *options, "--dtype", "float16")
+    half = capsys.readouterr().out
+    for array, full in zip(arrays, expected, strict=True):
+        assert (array.dtype, full.dtype) == (np.float16, np.float32)
+        np.testing.assert_array_equal(array, full.astype(np.float16))
+    size = sum(array.nbytes for array in expected)
+    assert f"float32: about {human_bytes(size)}" in whole
+    assert f"float16: about {human_bytes(size / 2)}" in half
+
+
+def test_states_too_large_for_float16(
+    model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ContextualEncoder, "layer_states", lambda *_, **__: [torch.full((3, 4, 10), 7e4)] * len(LINES))
+    status = main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5"), "--dtype", "float16"])
+    error = error_line(status)
+    assert 'the line "The cat sat ." are too large for float16, which ends at 65,504: write float32' in error
+    assert not (tmp_path / "f.h5").exists()
 
 
 @pytest.mark.parametrize("options", [["--batch-size", "1"], ["--batch-size", "3", "--batch-words", "30"], []])
