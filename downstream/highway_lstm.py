@@ -20,6 +20,9 @@ from allennlp_light.nn.util import get_dropout_mask
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from downstream.linear import linear
+from elmoc.products import product_with, product_with_transpose, transposed_product
+
 _sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 _tanh_backward = torch.ops.aten.tanh_backward.grad_input
 
@@ -38,21 +41,25 @@ class AlternatingLstm(torch.nn.Module):
         self.output_size = hidden_size
         self.dropout = dropout
 
-    def forward(self, projected: Tensor, sizes: Sequence[int]) -> Tensor:
-        """[N, 6H], packed → [N, H].
+    @property
+    def first(self) -> torch.nn.Linear:
+        """The linear layer that the inputs go through before `forward`: who has the same ones often does it once."""
+        cell = self.cells[0]
+        assert isinstance(cell, AugmentedLSTMCell)
+        return cell.input_linearity
 
-        `projected` is what the first cell's `input_linearity` makes of the inputs, so that a caller who has the same
-        inputs several times can project them once.
-        """
+    def forward(self, projected: Tensor, sizes: Sequence[int]) -> Tensor:
+        """What `first` makes of the inputs, [N, 6H], packed → [N, H]."""
         states = projected
         for layer, cell in enumerate(self.cells):
             assert isinstance(cell, AugmentedLSTMCell)
-            projected = cell.input_linearity(states) if layer else projected
+            if layer:
+                projected = linear(states, cell.input_linearity.weight, cell.input_linearity.bias)
             mask = None
             if self.training and self.dropout:
                 mask = get_dropout_mask(self.dropout, projected.new_empty(sizes[0], self.output_size))  # [B, H]
-            linear = cell.state_linearity
-            states = _HighwayLayer.apply(projected, linear.weight, linear.bias, mask, sizes, layer % 2 == 1)
+            recurrent = cell.state_linearity
+            states = _HighwayLayer.apply(projected, recurrent.weight, recurrent.bias, mask, sizes, layer % 2 == 1)
         return states
 
 
@@ -79,7 +86,8 @@ class _HighwayLayer(torch.autograd.Function):
         steps = _steps(sizes, backwards)
         gates = projected.clone()  # [N, 6H]
         gates[:, : 5 * size] += bias
-        transposed = weight.t().contiguous()  # [H, 5H]
+        product = product_with(weight)
+        scratch = projected.new_empty(max(sizes), 5 * size)
         states = projected.new_zeros(count, size)  # masked states of the steps before
         memories, squashed, output = (projected.new_empty(count, size) for _ in range(3))
         for first, end, before, carried in steps:
@@ -88,7 +96,7 @@ class _HighwayLayer(torch.autograd.Function):
                 previous = output[before : before + carried]
                 state = states[first : first + carried]
                 torch.mul(previous, mask[:carried], out=state) if mask is not None else state.copy_(previous)
-                here[:carried, : 5 * size].addmm_(state, transposed)
+                here[:carried, : 5 * size] += product(state, scratch[:carried])
             here[:, : 2 * size].sigmoid_()
             here[:, 3 * size : 5 * size].sigmoid_()
             i, f, g, o, r, u = here.split(size, dim=1)
@@ -108,6 +116,7 @@ class _HighwayLayer(torch.autograd.Function):
         gates, states, memories, squashed, weight, mask = ctx.saved_tensors
         size = weight.shape[1]
         result = torch.empty_like(gates)  # [N, 6H]: the gradients of what the gates are squashed from, and of u
+        product = product_with_transpose(weight)
         carried_state = carried_memory = gradient.new_empty(0, size)  # from the step that was read after this one
         for first, end, before, carried in reversed(ctx.steps):
             i, f, g, o, r, u = gates[first:end].split(size, dim=1)
@@ -124,13 +133,17 @@ class _HighwayLayer(torch.autograd.Function):
             _sigmoid_backward(dc * g, i, grad_input=di)
             _tanh_backward(dc * i, g, grad_input=dg)
             df[carried:] = 0
+            if not carried:  # the first step that was read
+                break
             _sigmoid_backward(dc[:carried] * memories[before : before + carried], f[:carried], grad_input=df[:carried])
             carried_memory = dc[:carried] * f[:carried]
-            carried_state = result[first : first + carried, : 5 * size] @ weight
+            of_gates = result[first : first + carried, : 5 * size]
+            carried_state = product(of_gates, gradient.new_empty(carried, size))
             if mask is not None:
                 carried_state *= mask[:carried]
-        of_gates = result[:, : 5 * size]
-        return result, of_gates.t() @ states, of_gates.sum(dim=0), None, None, None
+        # with u, which the states have no share in, as oneDNN is slow for a part of each row
+        of_weight = transposed_product(result, states)[: 5 * size]
+        return result, of_weight, result.sum(dim=0)[: 5 * size], None, None, None
 
 
 def _steps(sizes: Sequence[int], backwards: bool) -> list[tuple[int, int, int, int]]:

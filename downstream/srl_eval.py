@@ -58,23 +58,3 @@ def count_roles(gold: Sequence[Iterable[Span]], predicted: Sequence[Iterable[Spa
                 if argument.role != PREDICATE:
                     counts.setdefault(argument.role, np.zeros(3))[place] += times
     return counts
-
-
-def precision_recall_f1(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Precision, recall and F1 in percent, [...] each, of counts [..., 3]; 0 where nothing is there to divide by."""
-    correct, gold, predicted = np.moveaxis(np.asarray(counts, dtype=np.float64), -1, 0)
-    return _percent(correct, predicted), _percent(correct, gold), _percent(2 * correct, gold + predicted)
-
-
-def role_table(counts: dict[str, np.ndarray]) -> str:
-    """A line for each role and one for all of them, as `srl-eval.pl` prints them."""
-    lines = [f"{'role':12} {'correct':>8} {'excess':>8} {'missed':>8} {'prec.':>8} {'recall':>8} {'F1':>8}"]
-    for role, row in [("all", sum(counts.values(), np.zeros(3))), *sorted(counts.items())]:
-        correct, gold, predicted = row
-        scores = " ".join(f"{score:8.2f}" for score in precision_recall_f1(row))
-        lines.append(f"{role:12} {correct:8.0f} {predicted - correct:8.0f} {gold - correct:8.0f} {scores}")
-    return "\n".join(lines)
-
-
-def _percent(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    return 100 * np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)

@@ -48,7 +48,7 @@ def test_outputs_and_gradients(layers: int, dropout: float, lengths: list[int]) 
         data = packed.data.detach().requires_grad_()  # [N, 5]
         torch.manual_seed(5)  # for the masks, which both draw alike
         if module is fast:
-            output = fast(fast.cells[0].input_linearity(data), packed.batch_sizes.tolist())
+            output = fast(fast.first(data), packed.batch_sizes.tolist())
         else:
             output = slow(packed._replace(data=data))[0].data
         (output * weights).sum().backward()
@@ -61,14 +61,14 @@ def test_no_dropout_in_evaluation() -> None:
     fast, slow = twins(layers=2, dropout=0.4)
     fast.eval(), slow.eval()
     packed = pack_padded_sequence(torch.randn(2, 3, 5), torch.tensor([3, 2]), batch_first=True)
-    output = fast(fast.cells[0].input_linearity(packed.data), packed.batch_sizes.tolist())
+    output = fast(fast.first(packed.data), packed.batch_sizes.tolist())
     torch.testing.assert_close(output, slow(packed)[0].data)
 
 
 def test_float32_stays_close() -> None:
     fast, _ = twins(layers=4, dropout=0.0)
     x = torch.randn(40, 5)
-    expected = fast(fast.cells[0].input_linearity(x), [4] * 10)
+    expected = fast(fast.first(x), [4] * 10)
     fast.float()
-    found = fast(fast.cells[0].input_linearity(x.float()), [4] * 10)
+    found = fast(fast.first(x.float()), [4] * 10)
     torch.testing.assert_close(found, expected.float(), atol=1e-5, rtol=1e-4)

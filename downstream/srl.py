@@ -1,0 +1,141 @@
+"""Semantic role labelling: who does what to whom, for each predicate of a sentence?
+
+The deep tagger of He et al. (2017) on CoNLL-2012 documents with gold predicates; hyper-parameters are those published
+for ELMo on OntoNotes, the score is the F1 of `srl-eval.pl`. An example is a sentence with all of its predicates, for
+which its inputs are looked up and projected once. The published batch of 80 predicates is therefore one of 25
+sentences, which have 3.2 predicates on average.
+"""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from downstream.figures import label_table, precision_recall_f1
+from downstream.inputs import ProbeInputs
+from downstream.options import TrainingSettings, dropout_field
+from downstream.sentence import Sentence
+from downstream.srl_data import SrlSentence, read_propositions, write_propositions
+from downstream.srl_eval import count_arguments, count_roles
+from downstream.srl_model import Roles, SrlProbe
+from downstream.task import Probe, Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class SrlSettings(TrainingSettings):
+    """Hyper-parameters of the tagger."""
+
+    flag_size: int = field(metadata={"help": "numbers of the embedding that marks the predicate"})
+    hidden_size: int = field(metadata={"help": "units of a layer of the LSTM"})
+    layers: int = field(metadata={"help": "layers of the LSTM, forwards and backwards in turn"})
+    dropout: float = dropout_field("dropout on the inputs")
+    recurrent_dropout: float = dropout_field("dropout on the states that go from word to word")
+
+
+class SrlTask(Task[SrlSentence, Roles]):
+    """Reader, model and metric of semantic role labelling."""
+
+    def read(self, path: Path, options: argparse.Namespace, *, training: bool) -> list[SrlSentence]:
+        """Read a file of CoNLL-2012 documents; sentences without predicates are left out for training."""
+        return read_propositions(path, training=training)
+
+    def sentences(self, example: SrlSentence) -> list[Sentence]:
+        """One sentence an example."""
+        return [example.sentence]
+
+    def describe(self, examples: Sequence[SrlSentence]) -> str:
+        """Counts of sentences, tokens, predicates and arguments, and how many sentences have no predicate."""
+        propositions = [one for example in examples for one in example.propositions]
+        tokens = sum(len(example.sentence.words) for example in examples)
+        gold = [one.spans for one in propositions]
+        text = (
+            f"{len(examples):,} sentences, {tokens:,} tokens, {len(propositions):,} predicates, "
+            f"{count_arguments(gold, gold)[1]:,.0f} arguments"
+        )
+        without = sum(not example.propositions for example in examples)
+        dropped = sum(example.dropped for example in examples)
+        notes = [
+            f"{without:,} of the sentences have no predicate" if without else "",
+            f"{dropped:,} sentences without a predicate are left out" if dropped else "",
+        ]
+        return text + "".join(f" ({note})" for note in notes if note)
+
+    def vocabulary(self, train: Sequence[SrlSentence]) -> dict[str, Any]:
+        """The labels of spans in `train`."""
+        return {
+            "labels": sorted({span.label for example in train for one in example.propositions for span in one.spans})
+        }
+
+    def build(
+        self, *, vocabulary: dict[str, Any], inputs: ProbeInputs, settings: TrainingSettings
+    ) -> Probe[SrlSentence, Roles]:
+        """A tagger for the labels of the vocabulary."""
+        assert isinstance(settings, SrlSettings)
+        return SrlProbe(
+            inputs=inputs,
+            labels=vocabulary["labels"],
+            flag_size=settings.flag_size,
+            hidden_size=settings.hidden_size,
+            layers=settings.layers,
+            dropout=settings.dropout,
+            recurrent_dropout=settings.recurrent_dropout,
+        )
+
+    def count(self, example: SrlSentence, prediction: Roles) -> np.ndarray:
+        """[right, gold, predicted] arguments."""
+        return count_arguments([one.spans for one in example.propositions], prediction)
+
+    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+        """Argument precision, recall and F1 in percent."""
+        return precision_recall_f1(counts, "argument")
+
+    def details(self, examples: Sequence[SrlSentence], predictions: Sequence[Roles]) -> str:
+        """Precision, recall and F1 of each role."""
+        gold = [one.spans for example in examples for one in example.propositions]
+        return label_table(count_roles(gold, [spans for roles in predictions for spans in roles]))
+
+    def write_predictions(self, path: Path, examples: Sequence[SrlSentence], predictions: Sequence[Roles]) -> None:
+        """The predicted propositions and, in a file that ends in `.gold.props`, the gold ones: what srl-eval.pl reads.
+
+        Every sentence is there, with or without predicates.
+        """
+        gold = [[one.spans for one in example.propositions] for example in examples]
+        write_propositions(path.with_suffix(f".gold{path.suffix}"), examples, gold)
+        write_propositions(path, examples, predictions)
+
+
+PUBLISHED = SrlSettings(
+    learning_rate=1.0,
+    optimiser="adadelta",
+    gradient_value=1.0,
+    mix_l2=0.001,
+    batch_size=25,
+    epochs=500,
+    patience=200,
+    flag_size=100,
+    hidden_size=300,
+    layers=8,
+    dropout=0.1,
+    recurrent_dropout=0.1,
+)
+
+TASK = SrlTask(
+    name="srl",
+    metric="argument F1",
+    unit="sentences",
+    suffix=".props",
+    published=PUBLISHED,
+    small=replace(
+        PUBLISHED,
+        learning_rate=2e-3,
+        optimiser="adam",
+        batch_size=32,
+        epochs=5,
+        patience=5,
+        hidden_size=128,
+        layers=4,
+    ),
+)
