@@ -1,7 +1,7 @@
 """What does a probe read: layer states of a frozen encoder, fixed word vectors, or both?
 
-`InputSources` looks everything up once for all sentences of a run; `ProbeInputs` is the trained part (the scalar mix)
-and makes the padded batches of one probe. Another way to get layer states is another `LayerStates`.
+`InputSources` are opened and checked once for all sentences of a run; `ProbeInputs` is the trained part (the scalar
+mix) and makes the padded batches of one probe. Another way to get layer states is another `LayerStates`.
 """
 
 import warnings
@@ -23,8 +23,8 @@ from elmoc.feature_file import FeatureFile
 from elmoc.progress import progress_bar
 from elmoc.word_vectors import open_word_vectors
 
-KINDS = {"vectors": (True, False), "both": (True, True), "features": (False, True)}
-"""Kind of inputs → whether it has word vectors, whether it has layer states."""
+KINDS = {"vectors": (True, False), "both": (True, True), "features": (False, True), "model": (False, True)}
+"""Kind of inputs → whether it has word vectors, whether it has layer states: of a feature file or of a model."""
 
 
 class LayerStates(Protocol):

@@ -12,7 +12,6 @@ from elmoc.feature_file import write_features
 from elmoc.files import human_bytes, read_lines, refuse_existing, require_space
 from elmoc.model import ContextualEncoder, load_model
 from elmoc.progress import progress_bar
-from elmoc.version import VERSION
 
 DTYPES = ("float32", "float16")
 
@@ -106,13 +105,7 @@ def dump_features(
     size = words * len(names) * model.width * np.dtype(dtype).itemsize
     require_space(output, int(size * 1.01) + 1000 * lines)
     print(f"{lines:,} sentences, {words:,} words, layers {', '.join(names)}, {dtype}: about {human_bytes(size)}")
-    attributes = {
-        "elmoc": VERSION,
-        "model": model.fingerprint,
-        "word_vectors": model.word_vectors.fingerprint,
-        "layers": names,
-        "command_line": command_line,
-    }
+    attributes = {**model.describe(), "layers": names, "command_line": command_line}
     with (
         write_features(output, attributes, sentence_map=sentence_map) as writer,
         progress_bar(total=words, unit=" words", unit_scale=True, desc="dump-features") as progress,

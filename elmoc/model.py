@@ -14,6 +14,7 @@ from elmoc.errors import InputError
 from elmoc.files import fingerprint
 from elmoc.model_directory import ModelDirectory, VectorSource, read_model_directory
 from elmoc.vector_recipe import VectorRecipe
+from elmoc.version import VERSION
 from elmoc.word_vectors import WordVectors, open_word_vectors
 
 
@@ -44,6 +45,10 @@ class ContextualEncoder:
     def device(self) -> torch.device:
         """Where the encoder computes."""
         return next(self.encoder.parameters()).device
+
+    def describe(self) -> dict[str, str]:
+        """What names it in the attributes of a feature file: this release, and the weights and word vectors."""
+        return {"elmoc": VERSION, "model": self.fingerprint, "word_vectors": self.word_vectors.fingerprint}
 
     def layer_states(
         self,
