@@ -69,7 +69,7 @@ class DocumentSentence:
         return [place for place, row in enumerate(self.rows) if row[SENSE] != NOTHING]
 
     def arguments(self) -> list[list[Span]]:
-        """For each column of arguments, from left to right, its spans (`V` among them) by their first words.
+        """For each column of arguments, its spans (`V` among them) by their first words, the outer before the inner.
 
         Raises `InputError` for a cell that is no bracket expression and for brackets that do not match.
         """
@@ -118,7 +118,7 @@ class DocumentSentence:
                 spans.append(Span(label, first, place))
         if opened:
             raise self._unmatched(opened[-1][1], f"({opened[-1][0]}* of column {index}", "closed")
-        return sorted(spans, key=lambda span: (span.first, -span.last))
+        return sorted(reversed(spans), key=lambda span: (span.first, -span.last))
 
     def _unreadable(self, place: int, what: str, cell: str, expected: str) -> InputError:
         return InputError(

@@ -39,29 +39,24 @@ class SrlTask(Task[SrlSentence, Roles]):
     """Reader, model and metric of semantic role labelling."""
 
     def read(self, path: Path, options: argparse.Namespace, *, training: bool) -> list[SrlSentence]:
-        """Read a file of CoNLL-2012 documents; sentences without predicates are left out for training."""
-        return read_propositions(path, training=training)
+        """Read a file of CoNLL-2012 documents: the sentences with a predicate, from which all there is to score is."""
+        return read_propositions(path)
 
     def sentences(self, example: SrlSentence) -> list[Sentence]:
         """One sentence an example."""
         return [example.sentence]
 
     def describe(self, examples: Sequence[SrlSentence]) -> str:
-        """Counts of sentences, tokens, predicates and arguments, and how many sentences have no predicate."""
+        """Counts of sentences, tokens, predicates and arguments, and of the sentences without predicates."""
         propositions = [one for example in examples for one in example.propositions]
         tokens = sum(len(example.sentence.words) for example in examples)
-        gold = [one.spans for one in propositions]
+        arguments = count_arguments([one.spans for one in propositions], [()] * len(propositions))[1]
+        without = sum(len(example.before) + len(example.after) for example in examples)
         text = (
             f"{len(examples):,} sentences, {tokens:,} tokens, {len(propositions):,} predicates, "
-            f"{count_arguments(gold, gold)[1]:,.0f} arguments"
+            f"{arguments:,.0f} arguments"
         )
-        without = sum(not example.propositions for example in examples)
-        dropped = sum(example.dropped for example in examples)
-        notes = [
-            f"{without:,} of the sentences have no predicate" if without else "",
-            f"{dropped:,} sentences without a predicate are left out" if dropped else "",
-        ]
-        return text + "".join(f" ({note})" for note in notes if note)
+        return text + (f" (and {without:,} sentences without a predicate)" if without else "")
 
     def vocabulary(self, train: Sequence[SrlSentence]) -> dict[str, Any]:
         """The labels of spans in `train`."""
@@ -100,7 +95,7 @@ class SrlTask(Task[SrlSentence, Roles]):
     def write_predictions(self, path: Path, examples: Sequence[SrlSentence], predictions: Sequence[Roles]) -> None:
         """The predicted propositions and, in a file that ends in `.gold.props`, the gold ones: what srl-eval.pl reads.
 
-        Every sentence is there, with or without predicates.
+        Every sentence of the data is there, with or without predicates.
         """
         gold = [[one.spans for one in example.propositions] for example in examples]
         write_propositions(path.with_suffix(f".gold{path.suffix}"), examples, gold)

@@ -30,29 +30,40 @@ class Proposition:
 
 @dataclass(frozen=True)
 class SrlSentence:
-    """A sentence with a proposition for each of its predicates.
+    """A sentence with a proposition for each of its predicates, of which there is one at least.
 
-    `dropped` sentences of its file have no predicate and were left out; the first sentence of the file has the number.
+    before  how many words each sentence has that stands between this one and the one before it in the file, and that
+            has no predicate: nothing is learned from it, and it is written as it was read
+    after   the same for what follows the last sentence of the file
     """
 
     sentence: Sentence
     propositions: tuple[Proposition, ...]
-    dropped: int = 0
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
 
 
-def read_propositions(path: Path, *, training: bool) -> list[SrlSentence]:
-    """The sentences of a file of CoNLL-2012 documents; for training, only those with a predicate.
+def read_propositions(path: Path) -> list[SrlSentence]:
+    """The sentences of a file of CoNLL-2012 documents that have a predicate.
 
     Raises `InputError` for what `read_documents` refuses, for a sentence whose columns of arguments are not one for
-    each predicate, for a predicate without a lemma, and for spans of a proposition that overlap.
+    each predicate, for a predicate without a lemma, for spans of a proposition that overlap, and for a file without
+    predicates.
     """
-    sentences = [_sentence(sentence) for document in read_documents(path) for sentence in document.sentences]
-    if not training:
-        return sentences
-    kept = [sentence for sentence in sentences if sentence.propositions]
-    if not kept:
-        raise InputError(f"{path} has no predicates: words with a sense in column 7 are needed for training")
-    return [replace(kept[0], dropped=len(sentences) - len(kept)), *kept[1:]]
+    sentences: list[SrlSentence] = []
+    without: list[int] = []
+    for document in read_documents(path):
+        for rows in document.sentences:
+            propositions = _propositions(rows)
+            if propositions:
+                sentence = make_sentence(rows.words, file=path, line=rows.lines[0])
+                sentences.append(SrlSentence(sentence, propositions, before=tuple(without)))
+                without = []
+            else:
+                without.append(len(rows.rows))
+    if not sentences:
+        raise InputError(f"{path} has no predicates: words with a sense in column 7 are needed")
+    return [*sentences[:-1], replace(sentences[-1], after=tuple(without))]
 
 
 def spans_to_bio(spans: Sequence[Span], length: int) -> list[str]:
@@ -69,7 +80,10 @@ def bio_to_spans(tags: list[str]) -> tuple[Span, ...]:
 
 
 def write_propositions(path: Path, sentences: Sequence[SrlSentence], spans: Sequence[Sequence[Sequence[Span]]]) -> None:
-    """Write, in the columns of CoNLL-2005, the spans of each proposition of each sentence, which do not overlap."""
+    """Write, in the columns of CoNLL-2005, the spans of each proposition of each sentence, which do not overlap.
+
+    The sentences without predicates stand between them as in the file that was read.
+    """
     with atomic_path(path) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
         for sentence, propositions in zip(sentences, spans, strict=True):
             length = len(sentence.sentence.words)
@@ -77,12 +91,17 @@ def write_propositions(path: Path, sentences: Sequence[SrlSentence], spans: Sequ
             for proposition in sentence.propositions:
                 lemmas[proposition.predicate] = proposition.lemma
             columns = [_brackets(one, length) for one in propositions]
+            file.write(_without_predicates(sentence.before))
             for row in zip(lemmas, *columns, strict=True):
                 file.write("\t".join(row) + "\n")
-            file.write("\n")
+            file.write("\n" + _without_predicates(sentence.after))
 
 
-def _sentence(rows: DocumentSentence) -> SrlSentence:
+def _without_predicates(lengths: Sequence[int]) -> str:
+    return "".join(f"{NOTHING}\n" * length + "\n" for length in lengths)
+
+
+def _propositions(rows: DocumentSentence) -> tuple[Proposition, ...]:
     predicates, arguments = rows.predicates, rows.arguments()
     if len(predicates) != len(arguments):
         raise InputError(
@@ -103,7 +122,7 @@ def _sentence(rows: DocumentSentence) -> SrlSentence:
                     f"{lemma} overlap; the roles of a predicate have no words in common"
                 )
         propositions.append(Proposition(place, "_".join(lemma.split()), tuple(spans)))
-    return SrlSentence(make_sentence(rows.words, file=rows.file, line=rows.lines[0]), tuple(propositions))
+    return tuple(propositions)
 
 
 def _brackets(spans: Sequence[Span], length: int) -> list[str]:

@@ -96,10 +96,7 @@ class SrlProbe(Probe[SrlSentence, Roles]):
 
     def predict(self, examples: Sequence[SrlSentence]) -> list[Roles]:
         """For each sentence, the spans of each of its propositions."""
-        with_predicates = [example for example in examples if example.propositions]
-        if not with_predicates:
-            return [[] for _ in examples]
-        logits, rows = self._logits(with_predicates)
+        logits, rows = self._logits(examples)
         steps, count = rows.inside.shape
         padded = logits.new_zeros(steps, count, logits.shape[1])
         padded[rows.inside] = logits
@@ -115,7 +112,7 @@ class SrlProbe(Probe[SrlSentence, Roles]):
         return [[next(spans) for _ in example.propositions] for example in examples]
 
     def _logits(self, examples: Sequence[SrlSentence]) -> tuple[Tensor, _Rows]:
-        """Scores of the tags [N, K] of sentences of which each has a predicate.
+        """Scores of the tags, [N, K].
 
         The product of the first layer with its inputs is that of the words, made once a sentence, and that of the flag.
         """
