@@ -104,7 +104,7 @@ def test_reading(ten: Path) -> None:
     assert [sentence.after for sentence in sentences] == [()] * 7 + [(3, 1)]
     assert sentences[2].sentence.line == 31
     assert TASK.describe(sentences) == (
-        "8 sentences, 44 tokens, 13 predicates, 20 arguments (and 4 sentences without a predicate)"
+        "8 sentences, 50 tokens, 13 predicates, 20 arguments (and 4 sentences without a predicate)"
     )
     assert TASK.vocabulary(sentences) == {
         "labels": ["ARG0", "ARG1", "ARG2", "ARGM-TMP", "C-ARG1", "C-V", "R-ARG1", "V"]
