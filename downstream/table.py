@@ -44,7 +44,8 @@ def print_table(arguments: Sequence[str], tasks: Mapping[str, Callable[[], Task[
         grids = [*result_grids(rows), *more]
         _write(options.markdown, "\n\n".join([*(grid.markdown() for grid in grids), *notes]) + "\n")
     if options.json:
-        write_json(options.json, {"resamples": options.resamples, "rows": [_as_json(row) for row in rows]})
+        written = {"resamples": options.resamples, "rows": [_as_json(row) for row in rows], "notes": notes}
+        write_json(options.json, written)
     if options.plot:
         from downstream.table_plot import draw_gains
 
@@ -99,7 +100,8 @@ def _load(row: Mapping[str, Result], tasks: Mapping[str, Callable[[], Task[Any, 
     result = next(iter(row.values()))
     if result.task not in tasks:
         raise InputError(
-            f"{result.runs[0].origin} is of the task {result.task}, which is not one of {', '.join(tasks)}: remove it"
+            f"{result.runs[0].origin} is of the task {result.task}, which is not one of {', '.join(tasks)}: "
+            "remove that line"
         )
     return tasks[result.task]()
 

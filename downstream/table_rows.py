@@ -91,8 +91,8 @@ def _variant(row: Row, rows: Sequence[Row]) -> list[str]:
     alike = [other.any for other in rows if _place(other.any) == _place(own)]
     parts = []
     for split in own.data:
-        if len({_identity(_file_names(other, split)) for other in alike}) > 1:
-            parts.append(f"{split} {'+'.join(_file_names(own, split))}")
+        if len({_files(other, split) for other in alike}) > 1:
+            parts.append(f"{split} {_files(own, split)}")
     tables = {
         other.word_vectors.word_vectors for other in rows if other.word_vectors and _place(other.any) == _place(own)
     }
@@ -111,8 +111,10 @@ def _place(result: Result) -> tuple[str, str, str]:
     return result.task, result.dataset, result.split
 
 
-def _file_names(result: Result, split: str) -> list[str]:
-    return [Path(file).name for file in result.data.get(split, {})]
+def _files(result: Result, split: str) -> str:
+    """`train.conll (3,394)`: the files of a split and their sentences."""
+    files = result.data.get(split, {}).items()
+    return " + ".join(f"{Path(file).name} ({sentences:,})" for file, sentences in files)
 
 
 def _identity(value: Any) -> str:

@@ -136,10 +136,10 @@ def test_runs_with_other_settings_or_data_are_rows_of_their_own(table: Run, caps
         ner_line("both", BETTER, dataset="tweets"),
     )
     assert [(row[1], row[6]) for row in rows] == [
-        ("novels test, train train.conll, small, hidden_size 200", "–"),
-        ("novels test, train train.conll, small, hidden_size 100", "–"),
-        ("novels test, train train.conll, published", "–"),
-        ("novels test, train half.conll, small, hidden_size 200", "–"),
+        ("novels test, train train.conll (100), small, hidden_size 200", "–"),
+        ("novels test, train train.conll (100), small, hidden_size 100", "–"),
+        ("novels test, train train.conll (100), published", "–"),
+        ("novels test, train half.conll (50), small, hidden_size 200", "–"),
         ("tweets test", "–"),
     ]
     assert "run in several ways (named after the comma)" in capsys.readouterr().out
