@@ -118,7 +118,8 @@ class DocumentSentence:
                 spans.append(Span(label, first, place))
         if opened:
             raise self._unmatched(opened[-1][1], f"({opened[-1][0]}* of column {index}", "closed")
-        return sorted(spans[::-1], key=lambda span: (span.first, -span.last))
+        spans.reverse()  # of spans of the same words, the outer was closed last
+        return sorted(spans, key=lambda span: (span.first, -span.last))
 
     def _unreadable(self, place: int, what: str, cell: str, expected: str) -> InputError:
         return InputError(
