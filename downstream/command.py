@@ -34,6 +34,14 @@ def parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
         metavar="DIR",
         help="model or run directory: its features are computed here, without a file",
     )
+    inputs.add_argument("--model-vectors", metavar="V", help="the model's word vectors, if they have moved")
+    inputs.add_argument(
+        "--memory-limit",
+        type=float,
+        default=4.0,
+        metavar="GB",
+        help="how much of the features of --model is kept; the rest is computed again and again (default: 4)",
+    )
     inputs.add_argument(
         "--inputs",
         metavar="KIND,…",

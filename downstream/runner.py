@@ -11,6 +11,7 @@ import torch
 
 from downstream.command import parse, require_sources
 from downstream.inputs import KINDS, FeatureStates, InputSources, LayerStates, ProbeInputs, WordTable
+from downstream.model_states import ModelStates
 from downstream.options import TrainingSettings, chosen_settings
 from downstream.probe_directory import SavedProbe, read_probe, save_probe
 from downstream.results import append_result, mean_and_deviation, open_results, summary
@@ -275,7 +276,17 @@ def _open_sources(
 
 
 def _open_states(sentences: Sequence[Sentence], options: argparse.Namespace) -> LayerStates:
-    states = FeatureStates(options.features, sentences=sentences)
+    states: LayerStates
+    if options.model:
+        states = ModelStates(
+            options.model,
+            sentences=sentences,
+            memory_limit=options.memory_limit * 1e9,
+            vectors=options.model_vectors,
+            device=options.device,
+        )
+    else:
+        states = FeatureStates(options.features, sentences=sentences)
     print(f"states {options.model or options.features}: {states.layers} layers of {states.width}", flush=True)
     return states
 

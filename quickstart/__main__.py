@@ -97,6 +97,8 @@ def report(run_directory: Path, probe_results: Path, seconds: float) -> None:
     for probe in probes:
         print(f"{PROBE_INPUTS[probe['inputs']]:32}{probe['mean']:>10.2f}")
     print(LIMITS)
+    for probe in probes:
+        del probe["counts"]  # thousands of numbers, which stay in the probe's own file of results
     write_json(ROOT / OUT / "results.json", {"pretraining": last, "probes": probes, "seconds": round(seconds, 1)})
     print(f"\nEverything is in {OUT}/: corpus/, run/ (with model/), features.h5, results.json, curve.png")
 

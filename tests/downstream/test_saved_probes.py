@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from downstream.__main__ import main
+from elmoc.__main__ import main as dump
 from tests.downstream.conftest import TEN_SENTENCES, columns, words_of, write_random_features
 
 TINY = ["--hidden-size", "12", "--layers", "1", "--learning-rate", "0.02", "--batch-size", "4", "--epochs", "6"]
@@ -132,3 +133,24 @@ def test_saved_probes_that_cannot_be_scored(
     ):
         (probe / "probe.json").write_text(json.dumps(content | change))
         assert words in fails(*score, "--features", features, "--vectors", "random:1:12")
+
+
+def test_features_of_a_model_are_those_of_a_file_dumped_from_it(
+    tmp_path: Path, ten: Path, model_path: Path, trained: Callable[..., list[dict[str, Any]]]
+) -> None:
+    sentences, features = tmp_path / "sentences.txt", tmp_path / "dumped.h5"
+    sentences.write_text("".join(" ".join(words) + "\n" for words in words_of()))
+    assert dump(["dump-features", str(model_path), str(sentences), str(features)]) == 0
+    results = tmp_path / "model.jsonl"
+    arguments = ["ner", "--train", ten, "--dev", ten, "--vectors", "random:1:12", "--seeds", 1, "--results", results]
+    for source, kind in ((["--features", features], "features"), (["--model", model_path], "model")):
+        assert main([*map(str, [*arguments, *source, "--inputs", f"{kind},both"]), *TINY]) == 0
+    records = [json.loads(line) for line in results.read_text().splitlines()]
+    assert [record["inputs"] for record in records] == ["features", "both", "model", "both"]
+    for dumped, computed in zip(records[:2], records[2:], strict=True):
+        assert computed["scores"] == dumped["scores"]
+        assert [epoch["loss"] for epoch in computed["curves"][0]] == pytest.approx(
+            [epoch["loss"] for epoch in dumped["curves"][0]], rel=1e-4
+        )
+        assert computed["features"]["model"] == dumped["features"]["model"]
+        assert computed["features"]["directory"] == str(model_path)
