@@ -66,8 +66,10 @@ def _encoder_name(origins: Sequence[dict[str, Any]], given: Mapping[str, str]) -
     for beginning, name in given.items():
         if fingerprint.startswith(beginning):
             return name
-    places = {Path(str(origin.get("directory", origin.get("file")))).stem for origin in origins}
-    return places.pop() if len(places) == 1 else fingerprint[:8]
+    directories = {Path(str(origin["directory"])) for origin in origins if "directory" in origin}
+    names = {(path.parent if path.name == "model" else path).name for path in directories}
+    names = names or {Path(str(origin.get("file"))).stem for origin in origins}
+    return names.pop() if len(names) == 1 else fingerprint[:8]
 
 
 def _fingerprint(features: dict[str, Any]) -> str:

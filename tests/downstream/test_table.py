@@ -168,6 +168,9 @@ def test_encoders_have_names_that_tell_them_apart(table: Run) -> None:
         "elmo",
         "cccc3333",
     ]
+    kept = {name: LARGE[name] for name in ("model", "word_vectors", "layers")}
+    lines += [ner_line("model", BETTER, features=kept | {"directory": "runs/wide/model"}, dataset="news")]
+    assert [row[2] for row in table(*lines[1:3], lines[-1])] == ["wide", "small", "wide"]
     named = table(*lines[1:3], arguments=["--encoder", "cccc=large", "--encoder", "eee=medium"])
     assert [row[2] for row in named] == ["large", "medium"]
 
