@@ -24,6 +24,10 @@ from elmoc.files import refuse_existing
 from elmoc.version import VERSION
 
 
+TRAINING_FIELDS = ("preset", "dev_scores", "best_epochs", "epochs", "curves", "seconds", "examples_per_second")
+"""What a line of results says about the training of its probes: it stays true when they are scored on other data."""
+
+
 @dataclass(frozen=True)
 class Split:
     """The examples of one split, and how many sentences come from each of its files."""
@@ -172,7 +176,7 @@ def _evaluate(task: Task[Any, Any], options: argparse.Namespace) -> list[dict[st
         probe = saved.rebuild(task, sources).to(device)
         scored = _scored(run, probe, saved.kind, saved.seed, settings)
         print(f"{saved.path}: test {scored['scores'][0]:.2f}", flush=True)
-        trained = {name: saved.record[name] for name in ("dev_scores", "best_epochs", "epochs", "seconds")}
+        trained = {name: saved.record[name] for name in TRAINING_FIELDS}
         facts = _facts(run, saved.kind, sources, settings) | {"data": saved.record["data"] | {"test": splits[0].files}}
         records[saved.kind].append(facts | trained | scored)
     joined = [_joined(seeds) for seeds in records.values()]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from downstream.__main__ import main
+from downstream.runner import TRAINING_FIELDS
 from elmoc.__main__ import main as dump
 from tests.downstream.conftest import TEN_SENTENCES, columns, words_of, write_random_features
 
@@ -39,7 +40,17 @@ def test_a_saved_probe_scores_as_it_did_when_it_was_trained(
     assert main([*map(str, arguments), "--predictions", str(again), "--results", str(results)]) == 0
     evaluated = [json.loads(line) for line in results.read_text().splitlines()]
     for record, before in zip(evaluated, (vectors, both), strict=True):
-        for name in ("inputs", "seeds", "scores", "figures", "counts", "mean", "deviation", "settings"):
+        for name in (
+            "inputs",
+            "seeds",
+            "scores",
+            "figures",
+            "counts",
+            "mean",
+            "deviation",
+            "settings",
+            *TRAINING_FIELDS,
+        ):
             assert record[name] == before[name], name
         assert record["split"] == "test"
         assert record["data"] == before["data"] | {"test": {str(ten): 10}}
