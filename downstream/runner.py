@@ -23,7 +23,6 @@ from elmoc.errors import InputError
 from elmoc.files import refuse_existing
 from elmoc.version import VERSION
 
-
 TRAINING_FIELDS = ("preset", "dev_scores", "best_epochs", "epochs", "curves", "seconds", "examples_per_second")
 """What a line of results says about the training of its probes: it stays true when they are scored on other data."""
 
