@@ -6,8 +6,9 @@ both are one argument in pieces; without an X before it, it begins one. Roles ar
 the totals, and with it C-V, which is a piece of it.
 
 AllenNLP's span F1 differs for arguments in pieces. Where a proposition has a `C-X`, it replaces all spans whose labels
-contain X — R-X and a second, separate X among them, too — by one X from the first word of the first to the last word of
-the last: only the outer boundaries count then.
+contain the letters X — R-X and a second, separate X among them, too — by one X from the first word of the first to the
+last word of the last: only the outer boundaries count then. Of V it leaves out the spans, but not C-V, which counts as
+such an X and takes any ARGM-ADV with it.
 """
 
 from collections import Counter
