@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of the numbers in the file (default: float32); float16 makes it half as large",
     )
     parser.add_argument("--vectors", help="where the model's word vectors are, if they have moved")
-    parser.add_argument("--batch-size", type=int, default=64, help="sentences a batch at most (default: 64)")
+    parser.add_argument("--batch-size", type=int, default=256, help="sentences a batch at most (default: 256)")
     parser.add_argument("--batch-words", type=int, default=4096, help="padded words a batch at most (default: 4096)")
     device = parser.add_mutually_exclusive_group()
     device.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
@@ -78,7 +78,7 @@ def dump_features(
     *,
     layers: str = "all",
     dtype: str = "float32",
-    batch_size: int = 64,
+    batch_size: int = 256,
     batch_words: int = 4096,
     sentence_map: bool = True,
     allow_empty: bool = False,

@@ -1,6 +1,7 @@
 """How do sentences become layer states?"""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from elmoc.devices import checked_device
 from elmoc.encoder import Encoder
 from elmoc.errors import InputError
 from elmoc.files import fingerprint
+from elmoc.fused_recurrence import FusedRecurrence, Workspace
 from elmoc.model_directory import ModelDirectory, VectorSource, read_model_directory
 from elmoc.vector_recipe import VectorRecipe
 from elmoc.version import VERSION
@@ -55,7 +57,7 @@ class ContextualEncoder:
         sentences: Sequence[Sequence[str]],
         *,
         batch_words: int = 4096,
-        batch_size: int = 64,
+        batch_size: int = 256,
         progress: Callable[[int], object] = lambda words: None,
     ) -> list[Tensor]:
         """Layer states of tokenised sentences.
@@ -103,7 +105,7 @@ def load_model(path: Path | str, *, vectors: str | None = None, device: str = "c
     Raises:
         InputError: the directory or the word vectors are missing, damaged, or not those the model was trained with.
     """
-    model = read_model_directory(path)
+    model = read_model_directory(path, recurrence=partial(FusedRecurrence, Workspace()))
     encoder = model.encoder.to(checked_device(device))
     return ContextualEncoder(
         encoder=encoder,

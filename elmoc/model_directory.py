@@ -11,7 +11,7 @@ A run directory is accepted wherever a model directory is: its exported `model/`
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from elmoc.encoder import DIRECTIONS, Encoder, EncoderConfig
 from elmoc.errors import InputError
 from elmoc.files import full_disk_is_clear, read_json, write_json
 from elmoc.heads import ContinuousHeads
+from elmoc.recurrence import Recurrence, plain
 from elmoc.vector_recipe import VectorRecipe
 from elmoc.version import VERSION as ELMOC_VERSION
 
@@ -72,10 +73,11 @@ def write_model_directory(path: Path | str, model: ModelDirectory) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def read_model_directory(path: Path | str) -> ModelDirectory:
+def read_model_directory(path: Path | str, *, recurrence: Callable[[], Recurrence] = plain) -> ModelDirectory:
     """Read a model directory, or the `model/` of a run directory.
 
-    Raises `InputError` when it is missing, truncated, or of a newer version.
+    `recurrence` gives each layer the function that it steps through time with. Raises `InputError` when the directory
+    is missing, truncated, or of a newer version.
     """
     path = Path(path)
     if (path / "model" / "config.json").exists():
@@ -108,7 +110,7 @@ def read_model_directory(path: Path | str) -> ModelDirectory:
     if "boundary" not in recipe:
         raise InputError(f"{path / 'model.safetensors'} lacks the boundary vectors: export the model again")
     with torch.device("meta"):  # without weights of their own, which are slow to draw
-        encoder = Encoder(encoder_config, directions=directions)
+        encoder = Encoder(encoder_config, directions=directions, recurrence=recurrence)
         heads = ContinuousHeads(
             directions=directions, projection_size=encoder_config.projection_size, target_size=targets.size
         )

@@ -9,7 +9,10 @@ import torch
 from elmoc import load_model
 from elmoc.devices import checked_device
 from elmoc.errors import InputError
-from elmoc.model import length_bucketed
+from elmoc.fused_recurrence import FusedRecurrence
+from elmoc.model import ContextualEncoder, length_bucketed
+from elmoc.model_directory import read_model_directory
+from elmoc.recurrence import plain_recurrence
 from elmoc.word_vectors import RandomVectors
 from tests.references import encode_one
 from tests.tiny import tiny_model
@@ -47,6 +50,22 @@ def test_words_stand_between_boundaries_and_vectors_are_looked_up(model_path: Pa
         expected.append(np.stack(layers)[:, ::step][:, 1:-1])
     (states,) = load_model(model_path).layer_states([words])
     np.testing.assert_allclose(states.numpy(), np.concatenate(expected, axis=-1), atol=1e-5)
+
+
+def test_states_are_those_of_the_plain_recurrence(model_path: Path) -> None:
+    fused = load_model(model_path)
+    plain = ContextualEncoder(
+        encoder=read_model_directory(model_path).encoder,
+        recipe=fused.recipe,
+        word_vectors=fused.word_vectors,
+        fingerprint=fused.fingerprint,
+    )
+    recurrences = [type(model.encoder.forward_lm.layers[0].recurrence) for model in (fused, plain)]
+    assert recurrences == [FusedRecurrence, type(plain_recurrence)]
+    for batch_words in (4096, 20):  # padded together, and (nearly) alone
+        expected = plain.layer_states(SENTENCES, batch_words=batch_words)
+        for ours, theirs in zip(fused.layer_states(SENTENCES, batch_words=batch_words), expected, strict=True):
+            torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
 
 
 def test_order_and_batch_size_change_nothing(model_path: Path) -> None:
