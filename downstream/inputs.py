@@ -120,6 +120,16 @@ class WordTable:
         self.vectors.copy_(torch.from_numpy(source.lookup(words)))
         self.missing = int((~self.vectors.any(dim=1)).sum())
 
+    def distribution(self, sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor]:
+        """Mean [E], and standard deviation [] around it, of the numbers of the distinct words that have a vector."""
+        words = dict.fromkeys(word for sentence in sentences for word in sentence.words)
+        vectors = self.vectors[[self._rows[word] for word in words]]
+        vectors = vectors[vectors.any(dim=1)]
+        if len(vectors) < 2:
+            raise InputError(f"{self.origin} has vectors of fewer than two words of the training data: choose others")
+        mean = vectors.mean(dim=0)
+        return mean, (vectors - mean).std()
+
     def rows(self, sentences: Sequence[Sentence], time: int) -> Tensor:
         """int32 [B, time]: the row of each word in `padded`."""
         rows = np.full((len(sentences), time), len(self._rows), dtype=np.int32)
@@ -169,6 +179,9 @@ class ProbeInputs(torch.nn.Module):
     """
 
     table: Tensor
+    known: Tensor
+    mean: Tensor
+    deviation: Tensor
 
     def __init__(self, sources: InputSources) -> None:
         super().__init__()
@@ -179,8 +192,23 @@ class ProbeInputs(torch.nn.Module):
             self.mix = ScalarMix(sources.states.layers)
             self.size += sources.states.width
         if sources.words is not None:
+            width = sources.words.vectors.shape[1]
             self.register_buffer("table", sources.words.padded, persistent=False)  # [W + 1, E]
-            self.size += sources.words.vectors.shape[1]
+            self.register_buffer("known", sources.words.padded.any(dim=1, keepdim=True).float(), persistent=False)
+            self.register_buffer("mean", torch.zeros(width))
+            self.register_buffer("deviation", torch.ones(()))
+            self.size += width
+
+    def standardise_words(self, sentences: Sequence[Sentence]) -> None:
+        """Centre word vectors, and scale them to variance 1 over the distinct words of `sentences`.
+
+        Vectors learned from little text share one large direction and have small numbers, from which a task model
+        learns slowly. A word without a vector stays zero. Mean and deviation are kept with the probe's weights.
+        """
+        if self._words is not None:
+            mean, deviation = self._words.distribution(sentences)
+            self.mean.copy_(mean)
+            self.deviation.copy_(deviation)
 
     def forward(self, sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor]:
         """float32 [B, T, D], zeros after the end of a sentence, and the lengths, int64 [B] on the CPU."""
@@ -191,8 +219,9 @@ class ProbeInputs(torch.nn.Module):
             mixed = PaddedMix.apply(weights.cpu(), self._states.lookup(sentences))
             parts.append(mixed.to(weights.device))  # [B, T, 2P]
         if self._words is not None:
-            rows = self._words.rows(sentences, max(lengths))
-            parts.append(embedding(rows.to(self.table.device), self.table))  # [B, T, E]
+            rows = self._words.rows(sentences, max(lengths)).to(self.table.device)
+            vectors, known = embedding(rows, self.table), embedding(rows, self.known)  # [B, T, E], [B, T, 1]
+            parts.append((vectors - known * self.mean) / self.deviation)
         return torch.cat(parts, dim=2) if len(parts) > 1 else parts[0], torch.tensor(lengths)
 
     def mix_penalty(self) -> Tensor | float:

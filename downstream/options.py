@@ -32,6 +32,10 @@ class TrainingSettings:
     gradient_value: float = field(
         default=0.0, metadata={"help": "each number of a gradient is cut to ± this value (0: it is not)"}
     )
+    standardise: bool = field(
+        default=True,
+        metadata={"help": "centre word vectors, and scale them to variance 1 over the words of the training data"},
+    )
     mix_l2: float = field(
         default=0.0, metadata={"help": "L2 penalty on the weights of the scalar mix before the softmax"}
     )

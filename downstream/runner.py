@@ -112,9 +112,12 @@ def _seed_record(
         record = _record_of(read_probe(saved), facts)
         print(f"{task.name} {kind} seed {seed}: {record['scores'][0]:.2f}, trained before: {saved}", flush=True)
         return record
-    torch.manual_seed(seed)
-    probe = task.build(vocabulary=vocabulary, inputs=ProbeInputs(sources), settings=settings).to(run.device)
     train, dev = run.splits[:2]
+    torch.manual_seed(seed)
+    inputs = ProbeInputs(sources)
+    if settings.standardise:
+        inputs.standardise_words([sentence for example in train.examples for sentence in task.sentences(example)])
+    probe = task.build(vocabulary=vocabulary, inputs=inputs, settings=settings).to(run.device)
     report = train_probe(
         probe,
         train=train.examples,

@@ -123,7 +123,8 @@ def test_only_the_mix_is_trained(features: Path) -> None:
     trained = {name: parameter.grad for name, parameter in inputs.named_parameters()}
     assert set(trained) == {"mix.gamma", *(f"mix.scalar_parameters.{layer}" for layer in range(3))}
     assert all(gradient is not None and gradient.any() for gradient in trained.values())
-    assert set(inputs.state_dict()) == set(trained), "no word vectors among the weights that are copied"
+    kept = {*trained, "mean", "deviation"}
+    assert set(inputs.state_dict()) == kept, "no word vectors among the weights that are copied"
 
 
 def test_a_file_of_one_layer(tmp_path: Path) -> None:
@@ -161,3 +162,33 @@ def test_a_sentence_of_another_shape_is_named(tmp_path: Path, shape: tuple[int, 
         writer.add("b c", np.zeros(shape, dtype=np.float32))
     with pytest.raises(InputError, match=r'"b c" \(x, line 5\) has the shape .*, not 3 × 2 × 4'):
         FeatureStates(tmp_path / "f.h5", sentences=[Sentence(("b", "c"), "x", 5)])
+
+
+def test_word_vectors_are_standardised_over_the_words_of_the_training_data(tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_text("a 1 2\nb 3 6\nc 5 1\nfar 100 100\n")
+    train = [Sentence(("a", "b", "none"), "f", 1), Sentence(("c", "a"), "f", 2)]
+    other = Sentence(("far", "none", "a"), "f", 3)
+    inputs = ProbeInputs(InputSources(words=WordTable(str(tmp_path / "v.txt"), sentences=[*train, other]), states=None))
+    raw, _ = inputs([*train, other])
+    assert raw[2].tolist() == [[100, 100], [0, 0], [1, 2]]
+    inputs.standardise_words(train)
+    distinct = np.array([[1, 2], [3, 6], [5, 1]], dtype=np.float64)
+    mean = distinct.mean(axis=0)
+    deviation = (distinct - mean).std(ddof=1)
+    assert inputs.deviation.item() == pytest.approx(deviation)
+    x, _ = inputs([*train, other])
+    expected = (np.array([[100, 100], [1, 2]]) - mean) / deviation
+    assert x[2, [0, 2]].numpy() == pytest.approx(expected, rel=1e-5)
+    assert x[2, 1].tolist() == [0, 0], "a word without a vector stays zero"
+    assert x[1, 2].tolist() == [0, 0], "and so does what stands after the end"
+    again = ProbeInputs(InputSources(words=WordTable(str(tmp_path / "v.txt"), sentences=[other]), states=None))
+    again.load_state_dict(inputs.state_dict())
+    torch.testing.assert_close(again([other])[0][0], x[2])
+
+
+def test_too_few_words_with_a_vector_cannot_be_standardised(tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_text("a 1 2\nb 3 6\n")
+    train = [Sentence(("a", "x"), "f", 1)]
+    inputs = ProbeInputs(InputSources(words=WordTable(str(tmp_path / "v.txt"), sentences=train), states=None))
+    with pytest.raises(InputError, match="has vectors of fewer than two words of the training data"):
+        inputs.standardise_words(train)
