@@ -38,6 +38,7 @@ class Esim(torch.nn.Module):
             FeedForward(4 * width, 1, hidden_size, torch.nn.ReLU(), dropout),
             torch.nn.Linear(hidden_size, labels),
         )
+        self.apply(initialise)
 
     def forward(
         self, premises: Tensor, premise_lengths: Tensor, hypotheses: Tensor, hypothesis_lengths: Tensor
@@ -64,3 +65,21 @@ class Esim(torch.nn.Module):
         enhanced = self.enhancement(torch.cat([own, other, own - other, own * other], dim=2))  # [B, T, H]
         states = self.inference(self.input_dropout(enhanced), lengths)  # [B, T, 2H]
         return masked_mean(states, mask.unsqueeze(2), dim=1), masked_max(states, mask.unsqueeze(2), dim=1)
+
+
+def initialise(layer: torch.nn.Module) -> None:
+    """Random weights as published: Glorot's, recurrent ones orthogonal, biases 0 but for a forget gate's 1."""
+    if isinstance(layer, torch.nn.Linear):
+        torch.nn.init.xavier_uniform_(layer.weight)
+        torch.nn.init.zeros_(layer.bias)
+    elif isinstance(layer, torch.nn.LSTM):
+        for name, weight in layer.named_parameters():
+            if name.startswith("weight_ih"):
+                torch.nn.init.xavier_uniform_(weight)
+            elif name.startswith("weight_hh"):
+                torch.nn.init.orthogonal_(weight)
+            else:
+                torch.nn.init.zeros_(weight)
+                if name.startswith("bias_hh"):
+                    with torch.no_grad():
+                        weight[layer.hidden_size : 2 * layer.hidden_size] = 1.0

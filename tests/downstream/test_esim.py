@@ -77,6 +77,10 @@ def test_outputs_and_gradients_are_those_of_the_equations(projection: int) -> No
     for pair in pairs:
         for x in pair:
             x.requires_grad_()
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "bias" in name:
+                weight.uniform_(0, 1)  # so that no rectifier is shut for all pairs
     leaves = [*model.parameters(), *(x for pair in pairs for x in pair)]
     outputs, gradients = [], []
     for logits in (logits_of(model, pairs), torch.stack([plain_esim(model, *pair) for pair in pairs])):
@@ -118,3 +122,15 @@ def test_dropout_of_an_input_is_the_same_for_all_words_of_a_sentence() -> None:
     assert torch.equal(dropped, dropped[:, :1].expand_as(dropped))
     assert dropped.unique().tolist() == pytest.approx([0, 1 / 0.6])
     assert 0.3 < (dropped == 0).double().mean() < 0.5
+
+
+def test_first_weights_are_the_published_ones() -> None:
+    model = model_of()
+    for lstm in (model.encoder.lstm, model.inference.lstm):
+        for suffix in ("_l0", "_l0_reverse"):
+            recurrent = getattr(lstm, f"weight_hh{suffix}")  # [4H, H]
+            torch.testing.assert_close(recurrent.T @ recurrent, torch.eye(3, dtype=torch.float64), atol=1e-6, rtol=0)
+            assert not getattr(lstm, f"bias_ih{suffix}").any()
+            assert getattr(lstm, f"bias_hh{suffix}").tolist() == [0] * 3 + [1] * 3 + [0] * 6, "the forget gate is open"
+    weights = Esim(**(SIZES | {"hidden_size": 100})).output[2].weight
+    assert weights.abs().max().item() == pytest.approx((6 / 103) ** 0.5, rel=0.1), "Glorot's limit"
