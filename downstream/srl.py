@@ -127,10 +127,11 @@ TASK = SrlTask(
         PUBLISHED,
         learning_rate=2e-3,
         optimiser="adam",
+        decay=0.9,
         batch_size=32,
         epochs=5,
         patience=5,
-        hidden_size=128,
-        layers=4,
+        hidden_size=200,
+        layers=2,
     ),
 )
