@@ -277,7 +277,5 @@ TASK = NerTask(
     unit="sentences",
     suffix=".conll",
     published=PUBLISHED,
-    small=replace(
-        PUBLISHED, learning_rate=3e-3, batch_size=32, epochs=20, patience=5, hidden_size=100, layers=1, dropout=0.3
-    ),
+    small=replace(PUBLISHED, batch_size=32, epochs=15, patience=5, hidden_size=100, layers=1, dropout=0.3),
 )
