@@ -8,6 +8,7 @@ the biattentive classification network with the hyper-parameters published for E
 import argparse
 import json
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,13 +86,21 @@ class Sst5Task(Task[Phrase, list[float]]):
     """Reader, model and metric of SST-5."""
 
     def add_reader_options(self, parser: argparse.ArgumentParser) -> None:
-        """`--subtrees`: which phrases to train on."""
+        """`--subtrees` and `--longest-phrase`: which phrases to train on."""
         parser.add_argument(
             "--subtrees",
             choices=("all", "distinct", "none"),
             default="all",
             help="train on the phrases of all nodes of the trees, as published; on each distinct phrase with its label "
             "once; or on none but the whole sentences (default: all)",
+        )
+        parser.add_argument(
+            "--longest-phrase",
+            type=int,
+            default=sys.maxsize,
+            metavar="N",
+            help="leave out phrases of more than N words that are no whole sentences; most of the time goes into them, "
+            "and they say little that the sentences do not (default: none is left out)",
         )
 
     def read(self, path: Path, options: argparse.Namespace, *, training: bool) -> list[Phrase]:
@@ -114,16 +123,12 @@ class Sst5Task(Task[Phrase, list[float]]):
             if not training or options.subtrees == "none":
                 nodes = nodes[:1]
             for node, (begin, end, label) in enumerate(nodes):
-                part = Sentence(sentence.words[begin:end], sentence.file, sentence.line)
-                phrases.append(Phrase(part, label, root=node == 0))
+                if node == 0 or end - begin <= options.longest_phrase:
+                    part = Sentence(sentence.words[begin:end], sentence.file, sentence.line)
+                    phrases.append(Phrase(part, label, root=node == 0))
         if not phrases:
             raise InputError(f"{path} holds no trees: one a line is expected, like (3 (2 This) (3 (3 works) (2 .)))")
-        if training and options.subtrees == "distinct":
-            first: dict[tuple[tuple[str, ...], int], Phrase] = {}
-            for phrase in phrases:
-                first.setdefault((phrase.sentence.words, phrase.label), phrase)
-            return list(first.values())
-        return phrases
+        return distinct_phrases(phrases) if training and options.subtrees == "distinct" else phrases
 
     def sentences(self, example: Phrase) -> list[Sentence]:
         """One sentence an example."""
@@ -198,6 +203,14 @@ class Sst5Task(Task[Phrase, list[float]]):
                     "text": " ".join(example.sentence.words),
                 }
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def distinct_phrases(phrases: Sequence[Phrase]) -> list[Phrase]:
+    """The first of the phrases with the same words and label, in their order."""
+    first: dict[tuple[tuple[str, ...], int], Phrase] = {}
+    for phrase in phrases:
+        first.setdefault((phrase.sentence.words, phrase.label), phrase)
+    return list(first.values())
 
 
 def predicted_class(probabilities: Sequence[float]) -> int:

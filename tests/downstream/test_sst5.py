@@ -45,9 +45,15 @@ TINY = [
 ]
 
 
-def read(path: Path, text: str, *, subtrees: str = "all", training: bool = True) -> list[Phrase]:
+def options(*arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    TASK.add_reader_options(parser)
+    return parser.parse_args(arguments)
+
+
+def read(path: Path, text: str, *arguments: str, training: bool = True) -> list[Phrase]:
     path.write_text(text, encoding="utf-8")
-    return TASK.read(path, argparse.Namespace(subtrees=subtrees), training=training)
+    return TASK.read(path, options(*arguments), training=training)
 
 
 def texts(phrases: list[Phrase]) -> list[str]:
@@ -81,7 +87,7 @@ def test_sentences_alone_are_read_for_scoring(tmp_path: Path) -> None:
     expected = ["4 The actors are fantastic .", "0 It was terrible .", "2 Chomp chomp !"]
     for phrases in (
         read(tmp_path / "trees.txt", TREES, training=False),
-        read(tmp_path / "trees.txt", TREES, subtrees="none"),
+        read(tmp_path / "trees.txt", TREES, "--subtrees", "none"),
     ):
         assert texts(phrases) == expected
         assert all(phrase.root for phrase in phrases)
@@ -90,12 +96,22 @@ def test_sentences_alone_are_read_for_scoring(tmp_path: Path) -> None:
 
 def test_distinct_phrases_are_read_once_for_each_label(tmp_path: Path) -> None:
     trees = "(3 (2 so) (3 (2 so) (4 good)))\n(2 so)\n(3 (3 so) (4 good))\n(2 (2 so) (2 so))\n"
-    assert texts(read(tmp_path / "trees.txt", trees, subtrees="distinct")) == [
+    assert texts(read(tmp_path / "trees.txt", trees, "--subtrees", "distinct")) == [
         *("3 so so good", "2 so", "3 so good", "4 good", "3 so", "2 so so"),
     ]
-    both = read(tmp_path / "trees.txt", trees + trees, subtrees="distinct")
-    assert texts(both) == texts(read(tmp_path / "trees.txt", trees, subtrees="distinct"))
+    both = read(tmp_path / "trees.txt", trees + trees, "--subtrees", "distinct")
+    assert texts(both) == texts(read(tmp_path / "trees.txt", trees, "--subtrees", "distinct"))
     assert max(phrase.sentence.line for phrase in both) == 4, "the first of equal phrases stays"
+
+
+def test_long_phrases_are_left_out_but_for_whole_sentences(tmp_path: Path) -> None:
+    phrases = read(tmp_path / "trees.txt", TREES, "--longest-phrase", "2")
+    assert texts(phrases)[:3] == ["4 The actors are fantastic .", "2 The actors", "2 The"]
+    assert "3 are fantastic ." not in texts(phrases)
+    assert len(phrases) == 21 - 2
+    assert texts(read(tmp_path / "trees.txt", "(3 (2 so) (2 (2 so) (2 so)))", "--longest-phrase", "1")) == [
+        *("3 so so so", "2 so", "2 so", "2 so"),
+    ]
 
 
 def test_spelling_is_that_of_the_pretraining_text_and_words_stay_whole(tmp_path: Path) -> None:
@@ -105,7 +121,7 @@ def test_spelling_is_that_of_the_pretraining_text_and_words_stay_whole(tmp_path:
     assert (root.sentence.file, root.sentence.line) == (str(tmp_path / "trees.txt"), 2)
     with gzip.open(tmp_path / "trees.txt.gz", "wt", encoding="utf-8") as file:
         file.write(tree)
-    (same,) = TASK.read(tmp_path / "trees.txt.gz", argparse.Namespace(subtrees="all"), training=False)
+    (same,) = TASK.read(tmp_path / "trees.txt.gz", options(), training=False)
     assert same.sentence.words == root.sentence.words
 
 
@@ -172,7 +188,7 @@ def test_accuracy_worked_by_hand() -> None:
 
 
 def test_probabilities_do_not_depend_on_the_batch(ten_trees: Path) -> None:
-    phrases = TASK.read(ten_trees, argparse.Namespace(subtrees="all"), training=True)
+    phrases = TASK.read(ten_trees, options(), training=True)
     words = WordTable("random:1:8", sentences=[phrase.sentence for phrase in phrases])
     inputs = ProbeInputs(InputSources(words=words, states=None))
     torch.manual_seed(2)
