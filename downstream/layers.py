@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from downstream.padded_lstm import padded_bilstm
+
 
 class BiLstm(torch.nn.Module):
     """PyTorch's bidirectional LSTM over padded sentences of different lengths.
@@ -25,6 +27,8 @@ class BiLstm(torch.nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """[B, T, D] and lengths [B] (on the CPU, each at least 1) → [B, T, 2H], zeros after the end of a sentence."""
+        if x.is_cpu:
+            return padded_bilstm(self.lstm, x, lengths)
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
         states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=x.shape[1])
         return states
