@@ -38,7 +38,7 @@ class CorefSettings(TrainingSettings):
     hidden_size: int = field(metadata={"help": "units of the LSTM, each direction"})
     layers: int = field(metadata={"help": "layers of the LSTM"})
     head_size: int = field(
-        metadata={"help": "bring the inputs to this size for the head attention (0: leave them)", "least": 0}
+        metadata={"help": "project the inputs to this size for the head attention (0: only to unit length)", "least": 0}
     )
     span_width: int = field(metadata={"help": "most words of a span"})
     span_ratio: float = field(metadata={"help": "spans kept, a word of the document"})

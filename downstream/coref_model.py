@@ -12,7 +12,7 @@ from torch import Tensor
 
 from downstream.conll2012 import Document
 from downstream.coref_antecedents import AntecedentScorer, AntecedentScores, antecedent_loss
-from downstream.coref_layers import HighwayBiLstm
+from downstream.coref_layers import HighwayBiLstm, UnitLength
 from downstream.coref_scores import Mention
 from downstream.coref_spans import Spans, SpanScorer, keep_best
 from downstream.inputs import ProbeInputs, valid_mask
@@ -39,7 +39,9 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
     """The coarse-to-fine model; predictions are chains of two or more mentions.
 
     hidden_size, layers     of the LSTM, each direction
-    head_size               the inputs are brought to this size for the head attention; 0: it gathers them as they are
+    head_size               for the head attention, the inputs are projected to this size; 0: they are only brought to
+                            unit length, as the published model's word vectors are, so that products of two spans
+                            are not far larger than all else at first
     span_width, span_ratio  the most words of a span; how many spans a word are kept
     antecedents, depth      of `AntecedentScorer`
     feed_forward_size, feed_forward_layers, feature_size  of both scorers
@@ -78,7 +80,7 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         self.encoder = HighwayBiLstm(
             input_size=inputs.size, hidden_size=hidden_size, layers=layers, dropout=lstm_dropout
         )
-        self.heads = torch.nn.Linear(inputs.size, head_size) if head_size else torch.nn.Identity()
+        self.heads = torch.nn.Linear(inputs.size, head_size) if head_size else UnitLength()
         self.spans = SpanScorer(
             encoded_size=self.encoder.output_size,
             head_size=head_size or inputs.size,

@@ -187,7 +187,7 @@ def test_training_reads_windows_of_a_document(ten: Path) -> None:
     losses = {round(probe.loss(documents).item(), 4) for _ in range(20)}
     assert len(losses) == 3, "three windows of two sentences of four"
     whole = tiny_probe(documents, head_size=0)
-    assert whole.heads(torch.ones(6)).tolist() == [1] * 6
+    assert whole.heads(torch.tensor([3.0, 0, 4, 0, 0, 0])).tolist() == pytest.approx([0.6, 0, 0.8, 0, 0, 0])
     probe.eval()
     assert len({probe.loss(documents).item() for _ in range(3)}) == 1, "all of the document"
 
