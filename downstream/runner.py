@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,47 +10,18 @@ import numpy as np
 import torch
 
 from downstream.command import parse, require_sources
-from downstream.inputs import KINDS, FeatureStates, InputSources, LayerStates, ProbeInputs, WordTable
-from downstream.model_states import ModelStates
+from downstream.inputs import ProbeInputs
 from downstream.options import TrainingSettings, chosen_settings
 from downstream.probe_directory import SavedProbe, read_probe, save_probe
 from downstream.results import append_result, mean_and_deviation, open_results, summary
-from downstream.sentence import Sentence
-from downstream.task import Probe, Task
-from downstream.training import predict_all, train_probe
+from downstream.run import Run, facts_of, figures_of, open_sources, predict, read_split, refuse_predictions, score_probe
+from downstream.task import Task
+from downstream.training import train_probe
 from elmoc.devices import checked_device
 from elmoc.errors import InputError
-from elmoc.files import refuse_existing
-from elmoc.version import VERSION
 
 TRAINING_FIELDS = ("preset", "dev_scores", "best_epochs", "epochs", "curves", "seconds", "examples_per_second")
 """What a line of results says about the training of its probes: it stays true when they are scored on other data."""
-
-
-@dataclass(frozen=True)
-class Split:
-    """The examples of one split, and how many sentences come from each of its files."""
-
-    name: str
-    examples: list[Any]
-    lengths: list[int]
-    files: dict[str, int]
-
-
-@dataclass(frozen=True)
-class Run:
-    """What all probes of one command share."""
-
-    task: Task[Any, Any]
-    options: argparse.Namespace
-    device: torch.device
-    splits: list[Split]
-    sources: InputSources
-
-    @property
-    def reported(self) -> Split:
-        """The split whose scores are reported: test, or dev without it."""
-        return self.splits[-1]
 
 
 def print_sentences(task: Task[Any, Any], arguments: Sequence[str]) -> None:
@@ -85,11 +56,11 @@ def _train(task: Task[Any, Any], options: argparse.Namespace) -> list[dict[str, 
     settings = chosen_settings(options, published=task.published, small=task.small)
     device = checked_device(options.device)
     given = (("train", options.train), ("dev", options.dev), ("test", options.test))
-    splits = [_read_split(task, name, files, options) for name, files in given if files]
+    splits = [read_split(task, name, files, options) for name, files in given if files]
     for kind in options.kinds:
         for seed in options.seed_list:
-            _refuse_predictions(task, options, kind, seed, splits[-1].name)
-    run = Run(task, options, device, splits, _open_sources(task, splits, options.kinds, options))
+            refuse_predictions(task, options, kind, seed, splits[-1].name)
+    run = Run(task, options, device, splits, open_sources(task, splits, options.kinds, options))
     vocabulary = task.vocabulary(splits[0].examples)
     records = []
     for kind in options.kinds:
@@ -106,7 +77,7 @@ def _seed_record(
     """The line of results of one seed: of a probe that is saved already, or of one that is trained now."""
     task, options = run.task, run.options
     sources = run.sources.select(kind)
-    facts = _facts(run, kind, sources, settings)
+    facts = facts_of(run, kind, sources, settings)
     saved = options.save / f"{kind}.seed{seed}" if options.save else None
     if saved is not None and (saved / "probe.json").exists():
         record = _record_of(read_probe(saved), facts)
@@ -122,13 +93,13 @@ def _seed_record(
         probe,
         train=train.examples,
         lengths=train.lengths,
-        evaluate=lambda: float(_figures(task, dev, _predict(probe, dev, settings))[task.metric]),
+        evaluate=lambda: float(figures_of(task, dev, predict(probe, dev, settings))[task.metric]),
         settings=settings,
         generator=np.random.default_rng(seed),
         title=f"{task.name} {kind} seed {seed}",
         unit=task.unit,
     )
-    scored = _scored(run, probe, kind, seed, settings)
+    scored = score_probe(run, probe, kind, seed, settings)
     print(
         f"{task.name} {kind} seed {seed}: {run.reported.name} {scored['scores'][0]:.2f} (dev {report.dev_score:.2f} in "
         f"epoch {report.best_epoch} of {len(report.epochs)}; {report.seconds:.0f} s, "
@@ -166,67 +137,26 @@ def _evaluate(task: Task[Any, Any], options: argparse.Namespace) -> list[dict[st
         if saved.task != task.name:
             raise InputError(f"{saved.path} is a probe of the task {saved.task}, not {task.name}")
         require_sources(f"{saved.path} reads {saved.kind}: it", saved.kind, options)
-    splits = [_read_split(task, "test", options.test, options)]
+    splits = [read_split(task, "test", options.test, options)]
     for saved in all_saved:
-        _refuse_predictions(task, options, saved.kind, saved.seed, "test")
+        refuse_predictions(task, options, saved.kind, saved.seed, "test")
     kinds = list(dict.fromkeys(saved.kind for saved in all_saved))
-    run = Run(task, options, device, splits, _open_sources(task, splits, kinds, options))
+    run = Run(task, options, device, splits, open_sources(task, splits, kinds, options))
     records: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
     for saved in all_saved:
         sources = run.sources.select(saved.kind)
         settings = type(task.published)(**saved.settings)
         probe = saved.rebuild(task, sources).to(device)
-        scored = _scored(run, probe, saved.kind, saved.seed, settings)
+        scored = score_probe(run, probe, saved.kind, saved.seed, settings)
         print(f"{saved.path}: test {scored['scores'][0]:.2f}", flush=True)
         trained = {name: saved.record[name] for name in TRAINING_FIELDS}
-        facts = _facts(run, saved.kind, sources, settings) | {"data": saved.record["data"] | {"test": splits[0].files}}
+        facts = facts_of(run, saved.kind, sources, settings)
+        facts["data"] = saved.record["data"] | facts["data"]
         records[saved.kind].append(facts | trained | scored)
     joined = [_joined(seeds) for seeds in records.values()]
     for record in joined if options.results else ():
         append_result(options.results, record)
     return joined
-
-
-def _scored(run: Run, probe: Probe[Any, Any], kind: str, seed: int, settings: TrainingSettings) -> dict[str, Any]:
-    """Predict the reported split; print details, write predictions, and give scores, figures and counts."""
-    task, split = run.task, run.reported
-    predictions = _predict(probe, split, settings)
-    figures = _figures(task, split, predictions)
-    if run.options.predictions:
-        path = _prediction_path(task, run.options, kind, seed, split.name)
-        task.write_predictions(path, split.examples, predictions)
-    details = task.details(split.examples, predictions)
-    if details:
-        print(details, flush=True)
-    counts = _item_counts(task, split, predictions)
-    return {
-        "seeds": [seed],
-        "scores": [float(figures[task.metric])],
-        "figures": {name: [float(value)] for name, value in figures.items()},
-        "items": len(counts),
-        "counts": [counts],
-    }
-
-
-def _facts(run: Run, kind: str, sources: InputSources, settings: TrainingSettings) -> dict[str, Any]:
-    """What a line of results says about a run whatever comes out."""
-    options, reported = run.options, run.reported
-    return {
-        "task": run.task.name,
-        "dataset": options.name or Path(next(iter(reported.files))).absolute().parent.name,
-        "inputs": kind,
-        "metric": run.task.metric,
-        "unit": run.task.unit,
-        "split": reported.name,
-        "data": {split.name: split.files for split in run.splits},
-        "settings": asdict(settings),
-        "preset": "small" if options.small else "published",
-        "device": str(run.device),
-        "threads": torch.get_num_threads(),
-        "features": None if sources.states is None else sources.states.describe(),
-        "vectors": None if sources.words is None else sources.words.describe(),
-        "elmoc": VERSION,
-    }
 
 
 def _record_of(saved: SavedProbe, facts: dict[str, Any]) -> dict[str, Any]:
@@ -250,79 +180,3 @@ def _joined(seeds: Sequence[dict[str, Any]]) -> dict[str, Any]:
     joined["figures"] = {name: [record["figures"][name][0] for record in seeds] for name in joined["figures"]}
     joined["mean"], joined["deviation"] = mean_and_deviation(joined["scores"])
     return joined
-
-
-def _read_split(task: Task[Any, Any], name: str, paths: Sequence[Path], options: argparse.Namespace) -> Split:
-    examples: list[Any] = []
-    files: dict[str, int] = {}
-    for path in paths:
-        read = task.read(path, options, training=name == "train")
-        files[str(path)] = sum(len(task.sentences(example)) for example in read)
-        examples += read
-    print(f"{name:6} {task.describe(examples)}", flush=True)
-    lengths = [sum(len(sentence.words) for sentence in task.sentences(example)) for example in examples]
-    return Split(name, examples, lengths, files)
-
-
-def _open_sources(
-    task: Task[Any, Any], splits: Sequence[Split], kinds: Sequence[str], options: argparse.Namespace
-) -> InputSources:
-    sentences = [sentence for split in splits for example in split.examples for sentence in task.sentences(example)]
-    with_words, with_states = (any(KINDS[kind][which] for kind in kinds) for which in range(2))
-    states = _open_states(sentences, options) if with_states else None
-    words = None
-    if with_words:
-        words = WordTable(options.vectors, sentences=sentences)
-        count, size = words.vectors.shape
-        print(
-            f"words  {options.vectors}: {size} dimensions; {words.missing:,} of {count:,} distinct words have none",
-            flush=True,
-        )
-    return InputSources(words=words, states=states)
-
-
-def _open_states(sentences: Sequence[Sentence], options: argparse.Namespace) -> LayerStates:
-    states: LayerStates
-    if options.model:
-        states = ModelStates(
-            options.model,
-            sentences=sentences,
-            memory_limit=options.memory_limit * 1e9,
-            vectors=options.model_vectors,
-            device=options.device,
-        )
-    else:
-        states = FeatureStates(options.features, sentences=sentences)
-    print(f"states {options.model or options.features}: {states.layers} layers of {states.width}", flush=True)
-    return states
-
-
-def _predict(probe: Probe[Any, Any], split: Split, settings: TrainingSettings) -> list[Any]:
-    return predict_all(probe, split.examples, lengths=split.lengths, batch_size=settings.batch_size)
-
-
-def _figures(task: Task[Any, Any], split: Split, predictions: Sequence[Any]) -> dict[str, np.ndarray]:
-    return task.figures(np.sum([task.count(*pair) for pair in zip(split.examples, predictions, strict=True)], axis=0))
-
-
-def _item_counts(task: Task[Any, Any], split: Split, predictions: Sequence[Any]) -> list[list[float]]:
-    """The counts of each item of the bootstrap: of the examples that begin on one line of a file."""
-    items: dict[tuple[str, int], np.ndarray] = {}
-    for example, prediction in zip(split.examples, predictions, strict=True):
-        first = task.sentences(example)[0]
-        counts = task.count(example, prediction)
-        place = (first.file, first.line)
-        items[place] = items[place] + counts if place in items else counts
-    return [[int(one) if one == int(one) else round(one, 6) for one in counts.tolist()] for counts in items.values()]
-
-
-def _prediction_path(task: Task[Any, Any], options: argparse.Namespace, kind: str, seed: int, split: str) -> Path:
-    path: Path = options.predictions / f"{task.name}.{kind}.seed{seed}.{split}{task.suffix}"
-    return path
-
-
-def _refuse_predictions(task: Task[Any, Any], options: argparse.Namespace, kind: str, seed: int, split: str) -> None:
-    """Predictions of a probe that is saved already are not written again, so they may be there."""
-    saved = options.save and (options.save / f"{kind}.seed{seed}" / "probe.json").exists()
-    if options.predictions and not saved:
-        refuse_existing(_prediction_path(task, options, kind, seed, split))

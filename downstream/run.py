@@ -1,0 +1,167 @@
+"""What do the probes of one command share: splits, inputs, and how they are scored?"""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from downstream.inputs import KINDS, FeatureStates, InputSources, LayerStates, WordTable
+from downstream.model_states import ModelStates
+from downstream.options import TrainingSettings
+from downstream.sentence import Sentence
+from downstream.task import Probe, Task
+from downstream.training import predict_all
+from elmoc.files import refuse_existing
+from elmoc.version import VERSION
+
+
+@dataclass(frozen=True)
+class Split:
+    """The examples of one split, and how many sentences come from each of its files."""
+
+    name: str
+    examples: list[Any]
+    lengths: list[int]
+    files: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What all probes of one command share."""
+
+    task: Task[Any, Any]
+    options: argparse.Namespace
+    device: torch.device
+    splits: list[Split]
+    sources: InputSources
+
+    @property
+    def reported(self) -> Split:
+        """The split whose scores are reported: test, or dev without it."""
+        return self.splits[-1]
+
+
+def read_split(task: Task[Any, Any], name: str, paths: Sequence[Path], options: argparse.Namespace) -> Split:
+    """Read the files of a split, and print a line about it."""
+    examples: list[Any] = []
+    files: dict[str, int] = {}
+    for path in paths:
+        read = task.read(path, options, training=name == "train")
+        files[str(path)] = sum(len(task.sentences(example)) for example in read)
+        examples += read
+    print(f"{name:6} {task.describe(examples)}", flush=True)
+    lengths = [sum(len(sentence.words) for sentence in task.sentences(example)) for example in examples]
+    return Split(name, examples, lengths, files)
+
+
+def open_sources(
+    task: Task[Any, Any], splits: Sequence[Split], kinds: Sequence[str], options: argparse.Namespace
+) -> InputSources:
+    """Look up what the kinds of inputs read for all sentences of the splits, and print what it is."""
+    sentences = [sentence for split in splits for example in split.examples for sentence in task.sentences(example)]
+    with_words, with_states = (any(KINDS[kind][which] for kind in kinds) for which in range(2))
+    states = _open_states(sentences, options) if with_states else None
+    words = None
+    if with_words:
+        words = WordTable(options.vectors, sentences=sentences)
+        count, size = words.vectors.shape
+        print(
+            f"words  {options.vectors}: {size} dimensions; {words.missing:,} of {count:,} distinct words have none",
+            flush=True,
+        )
+    return InputSources(words=words, states=states)
+
+
+def _open_states(sentences: Sequence[Sentence], options: argparse.Namespace) -> LayerStates:
+    states: LayerStates
+    if options.model:
+        states = ModelStates(
+            options.model,
+            sentences=sentences,
+            memory_limit=options.memory_limit * 1e9,
+            vectors=options.model_vectors,
+            device=options.device,
+        )
+    else:
+        states = FeatureStates(options.features, sentences=sentences)
+    print(f"states {options.model or options.features}: {states.layers} layers of {states.width}", flush=True)
+    return states
+
+
+def predict(probe: Probe[Any, Any], split: Split, settings: TrainingSettings) -> list[Any]:
+    """The predictions for a split, in the order of its examples."""
+    return predict_all(probe, split.examples, lengths=split.lengths, batch_size=settings.batch_size)
+
+
+def figures_of(task: Task[Any, Any], split: Split, predictions: Sequence[Any]) -> dict[str, np.ndarray]:
+    """The task's figures of a split."""
+    return task.figures(np.sum([task.count(*pair) for pair in zip(split.examples, predictions, strict=True)], axis=0))
+
+
+def _item_counts(task: Task[Any, Any], split: Split, predictions: Sequence[Any]) -> list[list[float]]:
+    """The counts of each item of the bootstrap: of the examples that begin on one line of a file."""
+    items: dict[tuple[str, int], np.ndarray] = {}
+    for example, prediction in zip(split.examples, predictions, strict=True):
+        first = task.sentences(example)[0]
+        counts = task.count(example, prediction)
+        place = (first.file, first.line)
+        items[place] = items[place] + counts if place in items else counts
+    return [[int(one) if one == int(one) else round(one, 6) for one in counts.tolist()] for counts in items.values()]
+
+
+def _prediction_path(task: Task[Any, Any], options: argparse.Namespace, kind: str, seed: int, split: str) -> Path:
+    path: Path = options.predictions / f"{task.name}.{kind}.seed{seed}.{split}{task.suffix}"
+    return path
+
+
+def refuse_predictions(task: Task[Any, Any], options: argparse.Namespace, kind: str, seed: int, split: str) -> None:
+    """Predictions of a probe that is saved already are not written again, so they may be there."""
+    saved = options.save and (options.save / f"{kind}.seed{seed}" / "probe.json").exists()
+    if options.predictions and not saved:
+        refuse_existing(_prediction_path(task, options, kind, seed, split))
+
+
+def score_probe(run: Run, probe: Probe[Any, Any], kind: str, seed: int, settings: TrainingSettings) -> dict[str, Any]:
+    """Predict the reported split; print details, write predictions, and give scores, figures and counts."""
+    task, split = run.task, run.reported
+    predictions = predict(probe, split, settings)
+    figures = figures_of(task, split, predictions)
+    if run.options.predictions:
+        path = _prediction_path(task, run.options, kind, seed, split.name)
+        task.write_predictions(path, split.examples, predictions)
+    details = task.details(split.examples, predictions)
+    if details:
+        print(details, flush=True)
+    counts = _item_counts(task, split, predictions)
+    return {
+        "seeds": [seed],
+        "scores": [float(figures[task.metric])],
+        "figures": {name: [float(value)] for name, value in figures.items()},
+        "items": len(counts),
+        "counts": [counts],
+    }
+
+
+def facts_of(run: Run, kind: str, sources: InputSources, settings: TrainingSettings) -> dict[str, Any]:
+    """What a line of results says about a run whatever comes out."""
+    options, reported = run.options, run.reported
+    return {
+        "task": run.task.name,
+        "dataset": options.name or Path(next(iter(reported.files))).absolute().parent.name,
+        "inputs": kind,
+        "metric": run.task.metric,
+        "unit": run.task.unit,
+        "split": reported.name,
+        "data": {split.name: split.files for split in run.splits},
+        "settings": asdict(settings),
+        "preset": "small" if options.small else "published",
+        "device": str(run.device),
+        "threads": torch.get_num_threads(),
+        "features": None if sources.states is None else sources.states.describe(),
+        "vectors": None if sources.words is None else sources.words.describe(),
+        "elmoc": VERSION,
+    }
