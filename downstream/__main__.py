@@ -51,6 +51,7 @@ def _dispatch(arguments: list[str]) -> None:
     elif command == "table":
         _load("table").print_table(arguments[1:], {name: partial(_task, name) for name in TASKS})
     else:
+        _load("machine").set_up_process()
         _load("runner").run_task(_task(command), arguments[1:])
 
 
