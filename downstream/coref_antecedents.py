@@ -4,6 +4,7 @@ Lee et al. (2018): a bilinear form picks the C likeliest antecedents of every sp
 each span's representation is moved towards that of its expected antecedent before they are scored again.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -38,6 +39,9 @@ class AntecedentScores:
 class AntecedentScorer(torch.nn.Module):
     """Coarse-to-fine scores of antecedents, with higher-order inference.
 
+    The bilinear form, a sum of G² terms, is divided by √G: the same model, but one update by Adam does not change its
+    scores by tens.
+
     span_size     G, of span representations
     antecedents   C, how many antecedents of a span are scored by the feed-forward net
     depth         how often they are scored: once, and again after every refinement of the representations
@@ -66,6 +70,7 @@ class AntecedentScorer(torch.nn.Module):
         self._antecedents = antecedents
         self._depth = depth
         self._chunk_numbers = chunk_numbers
+        self._scale = math.sqrt(span_size)
         self.dropout = torch.nn.Dropout(dropout)
         self.bilinear = torch.nn.Linear(span_size, span_size)
         self.gate = torch.nn.Linear(2 * span_size, span_size)
@@ -99,7 +104,7 @@ class AntecedentScorer(torch.nn.Module):
     def prune(self, spans: Tensor, mention_scores: Tensor) -> tuple[Tensor, Tensor]:
         """The likeliest antecedents, int64 [K, C], and their coarse scores, [K, C]: −∞ where there are fewer."""
         count = len(spans)
-        scores = self.dropout(self.bilinear(spans)) @ self.dropout(spans).T  # [K, K]
+        scores = self.dropout(self.bilinear(spans)) @ self.dropout(spans).T / self._scale  # [K, K]
         scores = scores + mention_scores.unsqueeze(1) + mention_scores
         earlier = torch.ones(count, count, dtype=torch.bool, device=spans.device).tril(-1)
         scores = scores.masked_fill(~earlier, -torch.inf)

@@ -162,7 +162,7 @@ def plain_antecedents(
 ) -> tuple[list[list[int]], list[Tensor]]:
     """For each span its antecedents, best first, and its scores, "none" before them; pair by pair."""
     bilinear = [
-        [scorer.bilinear(one) @ other + m + n for other, n in zip(spans, mentions, strict=True)]
+        [scorer.bilinear(one) @ other / 7**0.5 + m + n for other, n in zip(spans, mentions, strict=True)]
         for one, m in zip(spans, mentions, strict=True)
     ]
     antecedents = [
