@@ -6,6 +6,7 @@ antecedents from coarse to fine, with higher-order inference → chains.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ from downstream.coref_antecedents import AntecedentScorer, AntecedentScores, ant
 from downstream.coref_layers import HighwayBiLstm, UnitLength
 from downstream.coref_scores import Mention
 from downstream.coref_spans import Spans, SpanScorer, keep_best
-from downstream.inputs import ProbeInputs, valid_mask
+from downstream.inputs import ProbeInputs
 from downstream.sentence import Sentence
 from downstream.task import Probe
 
@@ -109,12 +110,10 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
     def score(self, example: CorefDocument, sentences: range) -> tuple[Spans, AntecedentScores]:
         """The spans kept of some sentences of a document, words counted from the first of them, and their scores."""
         chosen = example.sentences[sentences.start : sentences.stop]
-        x, lengths = self.inputs(chosen)  # [B, T, D]
-        valid = valid_mask(lengths, x.device)  # [B, T]
-        encoded = self.encoder(self.lexical_dropout(x), lengths)[valid]  # [N, 2H]
-        heads = self.heads(self.lexical_dropout(x[valid]))  # [N, D]
-        parts = self.spans.parts(encoded, heads)
-        room = torch.cat([torch.arange(int(length), 0, -1, device=x.device) for length in lengths])  # [N]
+        lengths = [len(sentence.words) for sentence in chosen]
+        encoded, x = self._words(chosen, lengths)
+        parts = self.spans.parts(encoded, self.heads(self.lexical_dropout(x)))
+        room = torch.cat([torch.arange(length, 0, -1, device=x.device) for length in lengths])  # [N]
         candidates = self.spans.candidates(parts, room)
         kept = candidates.select(keep_best(candidates, max(1, int(self._span_ratio * len(room)))))
         before = sum(len(sentence.words) for sentence in example.sentences[: sentences.start])
@@ -156,12 +155,43 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
             predictions.append(chains_of_links(mentions, links.tolist()))
         return predictions
 
+    def _words(self, sentences: Sequence[Sentence], lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """The words of the sentences as the LSTM gives them, [N, 2H], and as it reads them before dropout, [N, D].
+
+        Sentences of like length are encoded together: a document has long ones and short ones, and most of one padded
+        batch would be padding.
+        """
+        starts = [0, *accumulate(lengths)]
+        places = torch.empty(starts[-1], dtype=torch.long)  # of the words among all places, padding among them
+        encoded, inputs, before = [], [], 0
+        for rows in like_length(lengths):
+            x, sizes = self.inputs([sentences[row] for row in rows])  # [B, T, D]
+            encoded.append(self.encoder(self.lexical_dropout(x), sizes).flatten(0, 1))
+            inputs.append(x.flatten(0, 1))
+            for number, row in enumerate(rows):
+                first = before + number * x.shape[1]
+                places[starts[row] : starts[row + 1]] = torch.arange(first, first + lengths[row])
+            before += len(inputs[-1])
+        places = places.to(inputs[0].device)
+        return torch.cat(encoded).index_select(0, places), torch.cat(inputs).index_select(0, places)
+
     def _window(self, sentences: int) -> range:
         """All the sentences; in training, a random window of those of a long document."""
         if not self.training or sentences <= self._training_sentences:
             return range(sentences)
         first = int(torch.randint(sentences - self._training_sentences + 1, ()))
         return range(first, first + self._training_sentences)
+
+
+def like_length(lengths: Sequence[int]) -> list[list[int]]:
+    """The numbers of the sentences in groups, in which none is more than twice as long as another."""
+    groups: list[list[int]] = []
+    for row in sorted(range(len(lengths)), key=lambda row: lengths[row]):
+        if groups and lengths[row] <= 2 * lengths[groups[-1][0]]:
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    return groups
 
 
 def chains_of_links(mentions: Sequence[Mention], links: Sequence[int]) -> list[list[Mention]]:

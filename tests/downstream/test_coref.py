@@ -192,6 +192,16 @@ def test_training_reads_windows_of_a_document(ten: Path) -> None:
     assert len({probe.loss(documents).item() for _ in range(3)}) == 1, "all of the document"
 
 
+def test_words_are_those_of_each_sentence_by_itself(ten: Path) -> None:
+    document = read(ten)[0]
+    probe = tiny_probe([document]).eval()
+    lengths = [len(sentence.words) for sentence in document.sentences]
+    encoded, x = probe._words(document.sentences, lengths)
+    alone = [probe.inputs([sentence]) for sentence in document.sentences]
+    torch.testing.assert_close(x, torch.cat([one[0] for one, _ in alone]))
+    torch.testing.assert_close(encoded, torch.cat([probe.encoder(*one)[0] for one in alone]))
+
+
 def test_a_window_knows_its_chains(ten: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     documents = read(ten)[:1]
     probe = tiny_probe(documents, span_ratio=3.0).eval()

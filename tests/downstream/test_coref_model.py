@@ -12,7 +12,7 @@ from torch import Tensor
 
 from downstream.coref_antecedents import AntecedentScorer, AntecedentScores, antecedent_loss, distance_bucket
 from downstream.coref_layers import HighwayBiLstm, PartwiseFeedForward
-from downstream.coref_model import chains_of_links
+from downstream.coref_model import chains_of_links, like_length
 from downstream.coref_spans import Spans, SpanScorer, keep_best
 
 LENGTHS = [4, 1, 7, 3]
@@ -264,3 +264,8 @@ def test_links_make_chains() -> None:
         [(0, 0), (2, 2), (4, 4)],
         [(1, 1), (3, 3), (6, 6)],
     ]
+
+
+def test_sentences_of_like_length() -> None:
+    assert like_length([5, 1, 30, 2, 10, 11, 3, 22]) == [[1, 3], [6, 0], [4, 5], [7, 2]]
+    assert like_length([4]) == [[0]]
