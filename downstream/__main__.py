@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from elmoc.errors import InputError, run_command
+from elmoc.memory import keep_freed_memory
 
 TASKS = {
     "snli": "natural language inference (jsonl or tab-separated pairs; accuracy)",
@@ -51,7 +52,7 @@ def _dispatch(arguments: list[str]) -> None:
     elif command == "table":
         _load("table").print_table(arguments[1:], {name: partial(_task, name) for name in TASKS})
     else:
-        _load("machine").set_up_process()
+        keep_freed_memory()
         _load("runner").run_task(_task(command), arguments[1:])
 
 

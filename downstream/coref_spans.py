@@ -6,6 +6,7 @@ best spans, none crossing another, are carried on.
 """
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 import torch
@@ -94,18 +95,23 @@ class SpanScorer(torch.nn.Module):
         end = self.score.project(END, parts.encoded)  # [N, H]
         value = self.score.project(HEAD, parts.heads)  # [N, H]
         width = self.score.project(WIDTH, parts.widths)  # [W, H]
-        found: list[Spans] = []
         head, total = value, parts.attention
+        sums, starts, widths = [], [], []
         for extra in range(min(len(parts.widths), int(room.max()))):
             count = words - extra
             if extra:
                 old, new = total[:count], parts.attention[extra:]
                 head = torch.lerp(head[:count], value[extra:], (new - old).sigmoid().unsqueeze(1))
                 total = torch.logaddexp(old, new)
-            scores = self.score.finish(start[:count] + end[extra:] + head + width[extra])  # [count]
-            starts = torch.nonzero(room[:count] > extra).squeeze(1)
-            found.append(Spans(starts, starts + extra, scores[starts]))
-        return Spans(*(torch.cat([getattr(spans, name) for spans in found]) for name in ("starts", "ends", "scores")))
+            sums.append(start[:count] + end[extra:] + head + width[extra])  # [count, H]
+            inside = torch.nonzero(room[:count] > extra).squeeze(1)
+            starts.append(inside)
+            widths.append(torch.full_like(inside, extra))
+        first = torch.cat(starts)  # [S]
+        extra_words = torch.cat(widths)  # [S]
+        before = torch.tensor([0, *accumulate(len(one) for one in sums)], device=room.device)
+        scores = self.score.finish(torch.cat(sums).index_select(0, before[extra_words] + first))
+        return Spans(first, first + extra_words, scores)
 
     def represent(self, parts: SpanParts, spans: Spans) -> Tensor:
         """[K, G]: the representations of some spans."""

@@ -44,12 +44,11 @@ def write_random_features(
 
 @pytest.fixture(autouse=True, scope="package")
 def one_thread() -> Iterator[None]:
-    """For tensors as small as these, threads only wait for each other; what commands set is set back at the end."""
-    threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    """For tensors as small as these, threads only wait for each other."""
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
-    torch.set_float32_matmul_precision(precision)
 
 
 @pytest.fixture
