@@ -48,8 +48,8 @@ class Spans:
 class SpanScorer(torch.nn.Module):
     """Span representations g = [start; end; head; width] and mention scores s(g).
 
-    The scores of all candidates are computed width by width from projections of the words, so that nothing of the size
-    spans × representation is made: the largest tensors are N × hidden units.
+    Candidates are not represented: the first layer of the scorer's net is computed width by width from projections of
+    the words, so that of all spans there are only its hidden units ([S, H], 40 MB for 70,000 spans).
 
     encoded_size   E, of the encoded words
     head_size      D, of what the head attention gathers
