@@ -104,16 +104,6 @@ def test_distinct_phrases_are_read_once_for_each_label(tmp_path: Path) -> None:
     assert max(phrase.sentence.line for phrase in both) == 4, "the first of equal phrases stays"
 
 
-def test_long_phrases_are_left_out_but_for_whole_sentences(tmp_path: Path) -> None:
-    phrases = read(tmp_path / "trees.txt", TREES, "--longest-phrase", "2")
-    assert texts(phrases)[:3] == ["4 The actors are fantastic .", "2 The actors", "2 The"]
-    assert "3 are fantastic ." not in texts(phrases)
-    assert len(phrases) == 21 - 2
-    assert texts(read(tmp_path / "trees.txt", "(3 (2 so) (2 (2 so) (2 so)))", "--longest-phrase", "1")) == [
-        *("3 so so so", "2 so", "2 so", "2 so"),
-    ]
-
-
 def test_spelling_is_that_of_the_pretraining_text_and_words_stay_whole(tmp_path: Path) -> None:
     tree = "(2 (2 (2 ``) (2 -LRB-)) (2 (2 (2 writer\\/director) (2 8\u00a01\\/2)) (2 (2 '') (2 -RRB-))))\n\n"
     (root,) = read(tmp_path / "trees.txt", "\n" + tree, training=False)
