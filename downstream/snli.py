@@ -182,6 +182,6 @@ TASK = SnliTask(
     suffix=".jsonl",
     published=PUBLISHED,
     small=replace(
-        PUBLISHED, learning_rate=1e-3, epochs=8, patience=2, projection_size=128, hidden_size=100, dropout=0.3
+        PUBLISHED, learning_rate=1e-3, epochs=7, patience=3, projection_size=128, hidden_size=100, dropout=0.2
     ),
 )
