@@ -193,6 +193,7 @@ TASK = CorefTask(
     name="coref",
     metric="mean F1",
     unit="documents",
+    item="documents",
     suffix=".conll",
     published=CorefSettings(
         learning_rate=1e-3,

@@ -48,8 +48,10 @@ class Esim(torch.nn.Module):
         b = self.encode(hypotheses, hypothesis_lengths)  # [B, Q, 2H]
         a_mask, b_mask = (valid_mask(lengths, a.device) for lengths in (premise_lengths, hypothesis_lengths))
         similarity = self.attention(a, b)  # [B, P, Q]; equation 11
-        b_for_a = weighted_sum(b, masked_softmax(similarity, b_mask))  # [B, P, 2H]; equation 12
-        a_for_b = weighted_sum(a, masked_softmax(similarity.transpose(1, 2), a_mask))  # [B, Q, 2H]; equation 13
+        to_b = masked_softmax(similarity, b_mask, memory_efficient=True)  # else padding takes a share
+        to_a = masked_softmax(similarity.transpose(1, 2), a_mask, memory_efficient=True)
+        b_for_a = weighted_sum(b, to_b)  # [B, P, 2H]; equation 12
+        a_for_b = weighted_sum(a, to_a)  # [B, Q, 2H]; equation 13
         pooled = [
             *self.compose(a, b_for_a, premise_lengths, a_mask),
             *self.compose(b, a_for_b, hypothesis_lengths, b_mask),

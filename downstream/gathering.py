@@ -46,8 +46,14 @@ class Result:
     metric: str
     split: str
     unit: str
+    item: str
     preset: str
     data: dict[str, dict[str, int]]
+    """The number of sentences of each file of each split."""
+    fingerprints: dict[str, list[str]]
+    """The hashes of their contents."""
+    reader: dict[str, Any]
+    """The options with which they were read."""
     settings: dict[str, Any]
     features: dict[str, Any] | None
     vectors: dict[str, Any] | None
@@ -58,32 +64,38 @@ class Result:
     def comparable(self) -> str:
         """Equal for results whose difference is due to their inputs alone: task, data, metric and settings agree.
 
-        Files are compared by name and number of sentences, as runs may have found them in different folders.
+        Files are compared by their contents, in their order, as runs may have found them in different folders.
         """
-        data = {
-            split: sorted((Path(file).name, sentences) for file, sentences in files.items())
-            for split, files in self.data.items()
-        }
-        return _identity([self.task, self.dataset, self.metric, self.split, self.unit, data, self.settings])
+        return _identity(
+            [self.task, self.dataset, self.metric, self.split, self.fingerprints, self.reader, self.settings]
+        )
 
     @property
     def encoder(self) -> str | None:
         """Equal for layer states of the same model; None without any. Foreign feature files are known by their name."""
-        if self.features is None:
-            return None
-        if "model" in self.features:
-            return _identity([self.features.get(name) for name in ("model", "word_vectors", "layers")])
-        return str(self.features.get("file"))
+        return None if self.features is None else encoder_identity(self.features)
 
     @property
     def word_vectors(self) -> str | None:
         """The fingerprint of the word vectors; None without any."""
-        return None if self.vectors is None else str(self.vectors["fingerprint"])
+        return None if self.vectors is None else word_vectors_identity(self.vectors)
 
     @property
     def counts(self) -> np.ndarray:
         """float64 [seeds, N, K]."""
         return np.stack([run.counts for run in self.runs])
+
+
+def encoder_identity(features: dict[str, Any]) -> str:
+    """Equal for what lines of results say about layer states of the same model; foreign files are known by name."""
+    if "model" in features:
+        return _identity([features.get(name) for name in ("model", "word_vectors", "layers")])
+    return str(features.get("file"))
+
+
+def word_vectors_identity(vectors: dict[str, Any]) -> str:
+    """Equal for what lines of results say about the same word vectors."""
+    return str(vectors["fingerprint"])
 
 
 def read_results(paths: Iterable[Path]) -> tuple[list[Result], list[str]]:
@@ -159,6 +171,10 @@ def _is_data(value: Any) -> bool:
     )
 
 
+def _is_fingerprints(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(hashes, list) for hashes in value.values())
+
+
 def _is_origin(value: Any) -> bool:
     return value is None or isinstance(value, dict)
 
@@ -170,8 +186,11 @@ _FIELDS: dict[str, tuple[_Check, str]] = {
     "metric": (_is_text, "a name"),
     "split": (_is_text, "a name"),
     "unit": (_is_text, "a name"),
+    "item": (_is_text, "a name"),
     "preset": (_is_text, "a name"),
     "data": (_is_data, "the number of sentences of each file of each split"),
+    "fingerprints": (_is_fingerprints, "the hashes of the files of each split"),
+    "reader": (lambda value: isinstance(value, dict), "an object"),
     "settings": (lambda value: isinstance(value, dict), "an object"),
     "features": (_is_origin, "an object or null"),
     "vectors": (lambda value: value is None or (isinstance(value, dict) and "fingerprint" in value), "an object with "
@@ -245,8 +264,11 @@ def _parse_line(line: str, origin: str) -> Result:
         metric=record["metric"],
         split=record["split"],
         unit=record["unit"],
+        item=record["item"],
         preset=record["preset"],
         data=record["data"],
+        fingerprints=record["fingerprints"],
+        reader=record["reader"],
         settings=record["settings"],
         features=record["features"],
         vectors=record["vectors"],

@@ -69,11 +69,10 @@ class FeatureStates:
 
     def describe(self) -> dict[str, Any]:
         """The file and the attributes of its root: the fingerprints of the model and its word vectors."""
-        attributes = {
-            name: value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
-            for name, value in self._file.attributes.items()
+        return {
+            "file": str(self._file.path),
+            **{name: _json_value(value) for name, value in self._file.attributes.items()},
         }
-        return {"file": str(self._file.path), **attributes}
 
     def _find(self, sentence: Sentence) -> tuple[int, np.ndarray]:
         index = self._file.find(sentence.words)
@@ -98,6 +97,15 @@ class FeatureStates:
             f"line {sentence.line}) {what}: write the sentences with `python -m downstream sentences TASK FILES…` and "
             "dump the features of that text with `elmoc dump-features`"
         )
+
+
+def _json_value(value: Any) -> Any:
+    """An attribute of a feature file as JSON can hold it; foreign files have bytes among them."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return _json_value(value.tolist())
+    if isinstance(value, list):
+        return [_json_value(one) for one in value]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 class WordTable:

@@ -275,6 +275,7 @@ TASK = NerTask(
     name="ner",
     metric="entity F1",
     unit="sentences",
+    item="sentences",
     suffix=".conll",
     published=PUBLISHED,
     small=replace(PUBLISHED, batch_size=32, epochs=15, patience=5, hidden_size=100, layers=1, dropout=0.3),

@@ -11,12 +11,14 @@ from typing import Any
 import safetensors.torch
 from safetensors import SafetensorError
 
+from downstream.gathering import encoder_identity, word_vectors_identity
 from downstream.inputs import InputSources, ProbeInputs
+from downstream.options import TrainingSettings
 from downstream.task import Probe, Task
 from elmoc.errors import InputError
 from elmoc.files import atomic_path, read_json, write_json
 
-FORMAT, VERSION = "elmoc-probe", 1
+FORMAT, VERSION = "elmoc-probe", 2
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,22 @@ class SavedProbe:
     vocabulary: dict[str, Any]
     record: dict[str, Any]
 
+    def settings_of(self, task: Task[Any, Any]) -> TrainingSettings:
+        """The hyper-parameters of its training; raises `InputError` where this elmoc has others."""
+        try:
+            return type(task.published)(**self.settings)
+        except TypeError:
+            raise InputError(
+                f"{self.path / 'probe.json'} has other settings than this elmoc knows: train the probe again"
+            ) from None
+
     def rebuild(self, task: Task[Any, Any], sources: InputSources) -> Probe[Any, Any]:
         """The probe with its trained weights, reading from `sources`, which must be those it was trained on."""
         self.check_sources(
             features=None if sources.states is None else sources.states.describe(),
             vectors=None if sources.words is None else sources.words.describe(),
         )
-        settings = type(task.published)(**self.settings)
+        settings = self.settings_of(task)
         probe = task.build(vocabulary=self.vocabulary, inputs=ProbeInputs(sources), settings=settings)
         path = self.path / "probe.safetensors"
         try:
@@ -49,12 +60,15 @@ class SavedProbe:
 
     def check_sources(self, *, features: dict[str, Any] | None, vectors: dict[str, Any] | None) -> None:
         """Raise an `InputError` unless these features and word vectors are those that the probe was trained on."""
-        for name, given, key in (("features", features, "model"), ("vectors", vectors, "fingerprint")):
+        for name, given, identity in (
+            ("features", features, encoder_identity),
+            ("vectors", vectors, word_vectors_identity),
+        ):
             trained = self.record[name]
-            if trained is not None and given is not None and trained.get(key) != given.get(key):
+            if trained is not None and given is not None and identity(trained) != identity(given):
                 raise InputError(
-                    f"{self.path} was trained on {name} with the fingerprint {trained.get(key)}, but those given have "
-                    f"{given.get(key)}"
+                    f"{self.path} was trained on other {name} ({identity(trained)}) than those given "
+                    f"({identity(given)})"
                 )
 
 
@@ -89,6 +103,10 @@ def read_probe(path: Path) -> SavedProbe:
     if version != VERSION:
         raise InputError(f"{path / 'probe.json'} has version {version}, but this elmoc reads {VERSION}")
     try:
-        return SavedProbe(path=path, **content)
+        saved = SavedProbe(path=path, **content)
+        whole = all(isinstance(part, dict) for part in (saved.settings, saved.vocabulary, saved.record))
     except TypeError:
-        raise InputError(f"{path / 'probe.json'} lacks fields or has unknown ones: train the probe again") from None
+        whole = False
+    if not whole:
+        raise InputError(f"{path / 'probe.json'} lacks fields or has unknown ones: train the probe again")
+    return saved

@@ -1,6 +1,7 @@
 """What do the probes of one command share: splits, inputs, and how they are scored?"""
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,18 +16,20 @@ from downstream.options import TrainingSettings
 from downstream.sentence import Sentence
 from downstream.task import Probe, Task
 from downstream.training import predict_all
-from elmoc.files import refuse_existing
+from elmoc.errors import InputError
+from elmoc.files import fingerprint_file, refuse_existing
 from elmoc.version import VERSION
 
 
 @dataclass(frozen=True)
 class Split:
-    """The examples of one split, and how many sentences come from each of its files."""
+    """The examples of one split; how many sentences come from each of its files, and the hashes of their content."""
 
     name: str
     examples: list[Any]
     lengths: list[int]
     files: dict[str, int]
+    fingerprints: list[str]
 
 
 @dataclass(frozen=True)
@@ -46,16 +49,18 @@ class Run:
 
 
 def read_split(task: Task[Any, Any], name: str, paths: Sequence[Path], options: argparse.Namespace) -> Split:
-    """Read the files of a split, and print a line about it."""
+    """Read the files of a split, and print a line about it; raises `InputError` for a file that is named twice."""
     examples: list[Any] = []
     files: dict[str, int] = {}
     for path in paths:
+        if str(path) in files:
+            raise InputError(f"--{name} names {path} twice: name it once")
         read = task.read(path, options, training=name == "train")
         files[str(path)] = sum(len(task.sentences(example)) for example in read)
         examples += read
     print(f"{name:6} {task.describe(examples)}", flush=True)
     lengths = [sum(len(sentence.words) for sentence in task.sentences(example)) for example in examples]
-    return Split(name, examples, lengths, files)
+    return Split(name, examples, lengths, files, [fingerprint_file(path) for path in paths])
 
 
 def open_sources(
@@ -103,36 +108,37 @@ def figures_of(task: Task[Any, Any], split: Split, predictions: Sequence[Any]) -
 
 
 def _item_counts(task: Task[Any, Any], split: Split, predictions: Sequence[Any]) -> list[list[float]]:
-    """The counts of each item of the bootstrap: of the examples that begin on one line of a file."""
-    items: dict[tuple[str, int], np.ndarray] = {}
-    for example, prediction in zip(split.examples, predictions, strict=True):
-        first = task.sentences(example)[0]
-        counts = task.count(example, prediction)
-        place = (first.file, first.line)
-        items[place] = items[place] + counts if place in items else counts
-    return [[int(one) if one == int(one) else round(one, 6) for one in counts.tolist()] for counts in items.values()]
+    """The counts of each item of the bootstrap, which is an example of the split."""
+    return [
+        [int(one) if one == int(one) else round(one, 6) for one in task.count(example, prediction).tolist()]
+        for example, prediction in zip(split.examples, predictions, strict=True)
+    ]
 
 
-def _prediction_path(task: Task[Any, Any], options: argparse.Namespace, kind: str, seed: int, split: str) -> Path:
+def prediction_path(task: Task[Any, Any], options: argparse.Namespace, kind: str, seed: int, split: str) -> Path:
+    """Where `--predictions` writes those of one probe."""
     path: Path = options.predictions / f"{task.name}.{kind}.seed{seed}.{split}{task.suffix}"
     return path
 
 
 def refuse_predictions(task: Task[Any, Any], options: argparse.Namespace, kind: str, seed: int, split: str) -> None:
-    """Predictions of a probe that is saved already are not written again, so they may be there."""
+    """Those of a probe that is saved already were written with it, so they may be there."""
     saved = options.save and (options.save / f"{kind}.seed{seed}" / "probe.json").exists()
     if options.predictions and not saved:
-        refuse_existing(_prediction_path(task, options, kind, seed, split))
+        refuse_existing(prediction_path(task, options, kind, seed, split))
 
 
-def score_probe(run: Run, probe: Probe[Any, Any], kind: str, seed: int, settings: TrainingSettings) -> dict[str, Any]:
-    """Predict the reported split; print details, write predictions, and give scores, figures and counts."""
-    task, split = run.task, run.reported
-    predictions = predict(probe, split, settings)
-    figures = figures_of(task, split, predictions)
+def write_predictions(run: Run, kind: str, seed: int, predictions: Sequence[Any]) -> None:
+    """Write the predictions for the reported split, if they are asked for."""
     if run.options.predictions:
-        path = _prediction_path(task, run.options, kind, seed, split.name)
-        task.write_predictions(path, split.examples, predictions)
+        path = prediction_path(run.task, run.options, kind, seed, run.reported.name)
+        run.task.write_predictions(path, run.reported.examples, predictions)
+
+
+def score(run: Run, seed: int, predictions: Sequence[Any]) -> dict[str, Any]:
+    """Print details of the predictions for the reported split, and give scores, figures and counts."""
+    task, split = run.task, run.reported
+    figures = figures_of(task, split, predictions)
     details = task.details(split.examples, predictions)
     if details:
         print(details, flush=True)
@@ -151,12 +157,15 @@ def facts_of(run: Run, kind: str, sources: InputSources, settings: TrainingSetti
     options, reported = run.options, run.reported
     return {
         "task": run.task.name,
-        "dataset": options.name or Path(next(iter(reported.files))).absolute().parent.name,
+        "dataset": options.name or Path(os.path.abspath(next(iter(reported.files)))).parent.name or "data",
         "inputs": kind,
         "metric": run.task.metric,
         "unit": run.task.unit,
+        "item": run.task.item,
         "split": reported.name,
         "data": {split.name: split.files for split in run.splits},
+        "fingerprints": {split.name: split.fingerprints for split in run.splits},
+        "reader": run.task.reader_options(options),
         "settings": asdict(settings),
         "preset": "small" if options.small else "published",
         "device": str(run.device),

@@ -1,6 +1,7 @@
 """How does one command train and score a task's probe on every kind of inputs and every seed?"""
 
 import argparse
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +15,18 @@ from downstream.inputs import ProbeInputs
 from downstream.options import TrainingSettings, chosen_settings
 from downstream.probe_directory import SavedProbe, read_probe, save_probe
 from downstream.results import append_result, mean_and_deviation, open_results, summary
-from downstream.run import Run, facts_of, figures_of, open_sources, predict, read_split, refuse_predictions, score_probe
+from downstream.run import (
+    Run,
+    facts_of,
+    figures_of,
+    open_sources,
+    predict,
+    prediction_path,
+    read_split,
+    refuse_predictions,
+    score,
+    write_predictions,
+)
 from downstream.task import Task
 from downstream.training import train_probe
 from elmoc.devices import checked_device
@@ -48,6 +60,9 @@ def run_task(task: Task[Any, Any], arguments: Sequence[str]) -> None:
     options = parse(task, arguments)
     if options.results:
         open_results(options.results)
+    for folder in (options.save, options.predictions):
+        if folder:
+            folder.mkdir(parents=True, exist_ok=True)  # that it cannot be made is found out before training
     records = _evaluate(task, options) if options.evaluate_only else _train(task, options)
     print(summary(records))
 
@@ -80,8 +95,12 @@ def _seed_record(
     facts = facts_of(run, kind, sources, settings)
     saved = options.save / f"{kind}.seed{seed}" if options.save else None
     if saved is not None and (saved / "probe.json").exists():
-        record = _record_of(read_probe(saved), facts)
+        known = read_probe(saved)
+        record = _record_of(known, facts)
         print(f"{task.name} {kind} seed {seed}: {record['scores'][0]:.2f}, trained before: {saved}", flush=True)
+        if options.predictions and not prediction_path(task, options, kind, seed, run.reported.name).exists():
+            probe = known.rebuild(task, sources).to(run.device)
+            write_predictions(run, kind, seed, predict(probe, run.reported, settings))
         return record
     train, dev = run.splits[:2]
     torch.manual_seed(seed)
@@ -99,7 +118,8 @@ def _seed_record(
         title=f"{task.name} {kind} seed {seed}",
         unit=task.unit,
     )
-    scored = score_probe(run, probe, kind, seed, settings)
+    predictions = predict(probe, run.reported, settings)
+    scored = score(run, seed, predictions)
     print(
         f"{task.name} {kind} seed {seed}: {run.reported.name} {scored['scores'][0]:.2f} (dev {report.dev_score:.2f} in "
         f"epoch {report.best_epoch} of {len(report.epochs)}; {report.seconds:.0f} s, "
@@ -126,33 +146,44 @@ def _seed_record(
             vocabulary=vocabulary,
             record=record,
         )
+    write_predictions(run, kind, seed, predictions)
     return record
 
 
 def _evaluate(task: Task[Any, Any], options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Score saved probes on other data: one line of results for each kind of inputs."""
+    """Score saved probes on other data: a line of results for the seeds that differ in nothing else."""
     device = checked_device(options.device)
     all_saved = [read_probe(path) for path in options.evaluate_only]
+    first: dict[tuple[str, int], SavedProbe] = {}
     for saved in all_saved:
         if saved.task != task.name:
             raise InputError(f"{saved.path} is a probe of the task {saved.task}, not {task.name}")
+        known = first.setdefault((saved.kind, saved.seed), saved)
+        if known is not saved:
+            raise InputError(
+                f"{known.path} and {saved.path} are both of {saved.kind}, seed {saved.seed}: score them by two commands"
+            )
         require_sources(f"{saved.path} reads {saved.kind}: it", saved.kind, options)
     splits = [read_split(task, "test", options.test, options)]
     for saved in all_saved:
         refuse_predictions(task, options, saved.kind, saved.seed, "test")
     kinds = list(dict.fromkeys(saved.kind for saved in all_saved))
     run = Run(task, options, device, splits, open_sources(task, splits, kinds, options))
-    records: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
+    records: dict[str, list[dict[str, Any]]] = {}
     for saved in all_saved:
         sources = run.sources.select(saved.kind)
-        settings = type(task.published)(**saved.settings)
+        settings = saved.settings_of(task)
         probe = saved.rebuild(task, sources).to(device)
-        scored = score_probe(run, probe, saved.kind, saved.seed, settings)
+        predictions = predict(probe, run.reported, settings)
+        scored = score(run, saved.seed, predictions)
+        write_predictions(run, saved.kind, saved.seed, predictions)
         print(f"{saved.path}: test {scored['scores'][0]:.2f}", flush=True)
         trained = {name: saved.record[name] for name in TRAINING_FIELDS}
         facts = facts_of(run, saved.kind, sources, settings)
-        facts["data"] = saved.record["data"] | facts["data"]
-        records[saved.kind].append(facts | trained | scored)
+        for name in ("data", "fingerprints"):
+            facts[name] = saved.record[name] | facts[name]
+        same = json.dumps([saved.kind, saved.settings, saved.record["reader"], facts["fingerprints"]], sort_keys=True)
+        records.setdefault(same, []).append(facts | trained | scored)
     joined = [_joined(seeds) for seeds in records.values()]
     for record in joined if options.results else ():
         append_result(options.results, record)
@@ -161,14 +192,15 @@ def _evaluate(task: Task[Any, Any], options: argparse.Namespace) -> list[dict[st
 
 def _record_of(saved: SavedProbe, facts: dict[str, Any]) -> dict[str, Any]:
     """The results of a probe that was trained before, with the same settings, data and inputs."""
-    for name in ("task", "inputs", "split", "data", "settings"):
+    for name in ("task", "inputs", "split", "settings", "reader", "fingerprints"):
         if saved.record[name] != facts[name]:
+            what = "data" if name == "fingerprints" else name
             raise InputError(
-                f"{saved.path} was trained with other {name} ({saved.record[name]}) than this run has: choose another "
+                f"{saved.path} was trained with other {what} ({saved.record[what]}) than this run has: choose another "
                 "directory for --save, or remove it"
             )
     saved.check_sources(features=facts["features"], vectors=facts["vectors"])
-    return saved.record
+    return saved.record | {"dataset": facts["dataset"]}
 
 
 def _joined(seeds: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -41,4 +41,5 @@ def plain_word(word: str) -> str:
         return PLAIN[word]
     if "\\" in word:
         word = word.replace("\\/", "/").replace("\\*", "*")
-    return word.replace("’", "'").replace("‘", "'") if "’" in word or "‘" in word else word
+    word = word.replace("’", "'").replace("‘", "'")
+    return PLAIN.get(word, word)

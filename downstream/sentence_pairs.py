@@ -114,6 +114,10 @@ def _json_row(path: Path, number: int, line: str) -> tuple[int, str, tuple[str, 
         value = record.get(name) if isinstance(record, dict) else None
         if not isinstance(value, str):
             raise InputError(f'{path}, line {number}: a JSON object with a text named "{name}" is needed')
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            raise InputError(
+                f'{path}, line {number}: "{name}" holds half a character (a lone surrogate): mend the line'
+            )
         values.append(value)
     return number, values[0].strip(), (values[1], values[2])
 

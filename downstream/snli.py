@@ -179,6 +179,7 @@ TASK = SnliTask(
     name="snli",
     metric="accuracy",
     unit="pairs",
+    item="pairs",
     suffix=".jsonl",
     published=PUBLISHED,
     small=replace(

@@ -121,6 +121,7 @@ TASK = SrlTask(
     name="srl",
     metric="argument F1",
     unit="sentences",
+    item="sentences",
     suffix=".props",
     published=PUBLISHED,
     small=replace(

@@ -245,6 +245,7 @@ TASK = Sst5Task(
     name="sst5",
     metric="accuracy",
     unit="phrases",
+    item="sentences",
     suffix=".jsonl",
     published=Sst5Settings(
         learning_rate=1e-3,

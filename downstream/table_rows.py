@@ -95,6 +95,11 @@ def _variant(row: Row, rows: Sequence[Row]) -> list[str]:
     for split in own.data:
         if len({_files(other, split) for other in alike}) > 1:
             parts.append(f"{split} {_files(own, split)}")
+        elif len({_identity(other.fingerprints.get(split)) for other in alike}) > 1:
+            parts.append(f"{split} {' + '.join(own.fingerprints[split])}")
+    for name, value in own.reader.items():
+        if len({_identity(other.reader.get(name)) for other in alike}) > 1:
+            parts.append(f"{name} {value}")
     tables = {
         other.word_vectors.word_vectors for other in rows if other.word_vectors and _place(other.any) == _place(own)
     }

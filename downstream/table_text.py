@@ -33,7 +33,7 @@ def runs_grid(rows: Sequence[NamedRow]) -> Grid:
     task, data, *_ = _name_columns(rows)
     firsts = [named.row.any for named in rows]
     columns = [
-        Column("items", [f"{first.counts.shape[1]:,} {first.unit}" for first in firsts], to_right=True),
+        Column("items", [f"{first.counts.shape[1]:,} {first.item}" for first in firsts], to_right=True),
         Column("preset", [first.preset for first in firsts]),
         Column("seeds", [_each_kind(named, lambda runs: str(len(runs))) for named in rows], to_right=True),
         Column("minutes a run", [_each_kind(named, _minutes) for named in rows], to_right=True),

@@ -46,7 +46,9 @@ class Task(ABC, Generic[Example, Prediction]):
     metric: str
     """The name of the figure that is reported, e.g. "entity F1"; a key of what `figures` returns."""
     unit: str
-    """What an example is, in the plural: "sentences", "pairs", "documents"."""
+    """What an example is in training, in the plural: "sentences", "pairs", "phrases"."""
+    item: str
+    """What an example is in scoring: an item of the bootstrap."""
     suffix: str
     """How the name of a file of predictions ends, e.g. ".conll"."""
     published: TrainingSettings
@@ -57,17 +59,19 @@ class Task(ABC, Generic[Example, Prediction]):
     def add_reader_options(self, parser: argparse.ArgumentParser) -> None:
         """Add the options that `read` looks at."""
 
+    def reader_options(self, options: argparse.Namespace) -> dict[str, Any]:
+        """The values of those options."""
+        parser = argparse.ArgumentParser(add_help=False)
+        self.add_reader_options(parser)
+        return {name: getattr(options, name) for name in vars(parser.parse_args([]))}
+
     @abstractmethod
     def read(self, path: Path, options: argparse.Namespace, *, training: bool) -> list[Example]:
         """Read one file, for training or for scoring; raises `InputError` with file and line."""
 
     @abstractmethod
     def sentences(self, example: Example) -> list[Sentence]:
-        """The sentences of an example, for which inputs are looked up.
-
-        The first one also says where the example stands: examples of the same line of a file are one item of the
-        bootstrap.
-        """
+        """The sentences of an example, for which inputs are looked up."""
 
     @abstractmethod
     def describe(self, examples: Sequence[Example]) -> str:

@@ -114,14 +114,14 @@ def open_binary(path: Path | str) -> IO[bytes]:
 def read_lines(path: Path | str) -> Iterator[str]:
     """Yield the lines of a UTF-8 text file (plain or `.gz`), without their line ends.
 
-    Only newline characters end a line. Invalid UTF-8 and truncated gzip files are `InputError`s that name file
-    and line.
+    Only newline characters end a line; a byte order mark before the first is left out. Invalid UTF-8 and truncated
+    gzip files are `InputError`s that name file and line.
     """
     with open_binary(path) as file:
         number = 0
         try:
-            for number, line in enumerate(file, 1):  # noqa: B007 (the error message below needs the number)
-                yield line.decode("utf-8").rstrip("\r\n")
+            for number, line in enumerate(file, 1):
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise invalid_utf8(path, number, error) from None
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:

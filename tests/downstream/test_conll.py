@@ -158,3 +158,8 @@ def test_reading_stops_at_the_first_bad_line(tmp_path: Path) -> None:
     assert [next(sentences).rows, next(sentences).rows] == [[["a", "O"]], [["b", "O"]]]
     with pytest.raises(InputError, match="line 5"):
         next(sentences)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path: Path) -> None:
+    (sentence,) = read(tmp_path / "a.conll", b"\xef\xbb\xbfAda B-PER\n\xef\xbb\xbfx O\n")
+    assert sentence.sentence.words == ("Ada", "\ufeffx")

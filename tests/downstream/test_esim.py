@@ -134,3 +134,15 @@ def test_first_weights_are_the_published_ones() -> None:
             assert getattr(lstm, f"bias_hh{suffix}").tolist() == [0] * 3 + [1] * 3 + [0] * 6, "the forget gate is open"
     weights = Esim(**(SIZES | {"hidden_size": 100})).output[2].weight
     assert weights.abs().max().item() == pytest.approx((6 / 103) ** 0.5, rel=0.1), "Glorot's limit"
+
+
+class Unlike(torch.nn.Module):
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        return torch.full((len(a), a.shape[1], b.shape[1]), -40.0, dtype=a.dtype)
+
+
+def test_padding_takes_no_attention_from_words_that_are_unlike() -> None:
+    model = model_of()
+    model.attention = Unlike()
+    pairs = pairs_of([3, 6], [2, 7])
+    torch.testing.assert_close(logits_of(model, pairs)[:1], logits_of(model, pairs[:1]))

@@ -72,7 +72,9 @@ def test_a_file_that_is_named_twice_is_read_once(tmp_path: Path, monkeypatch: py
         {"dataset": "tweets"},
         {"split": "dev", "items": 3},
         {"settings": {"learning_rate": 0.001, "hidden_size": 100}},
-        {"data": {"train": {"novels/train2.conll": 100}, "dev": {"d": 5}, "test": {"t": 3}}},
+        {"fingerprints": {"train": ["other"], "dev": ["f2"], "test": ["f3"]}},
+        {"fingerprints": {"train": ["f1"], "dev": ["f2"], "test": ["f4", "f3"]}},
+        {"reader": {"column": 2}},
         {"features": {"file": "runs/small.h5", "model": "cccc", "word_vectors": "v1", "layers": ["0", "1"]}},
         {"features": {"file": "runs/small.h5", "model": "aaaa1111bbbb2222", "word_vectors": "v1", "layers": ["top"]}},
         {"vectors": {"origin": "runs/lm.bin", "fingerprint": "v2", "size": 300}},
@@ -89,6 +91,13 @@ def test_what_differs_is_not_pooled(tmp_path: Path, changes: dict[str, Any]) -> 
     assert notes == []
 
 
+def test_test_files_in_another_order_are_not_the_same_items(tmp_path: Path) -> None:
+    orders = [{"train": ["f1"], "dev": ["f2"], "test": order} for order in (["a", "b"], ["b", "a"])]
+    lines = [ner_line("both", {seed: [1, 0]}, fingerprints=one) for seed, one in enumerate(orders)]
+    results, _ = read_results([write_lines(tmp_path / "a.jsonl", *lines)])
+    assert len({result.comparable for result in results}) == 2
+
+
 def test_foreign_feature_files_are_told_apart_by_their_names(tmp_path: Path) -> None:
     lines = [ner_line("features", {1: [1, 1]}, features={"file": name}) for name in ("a.h5", "b.h5", "a.h5")]
     results, _ = read_results([write_lines(tmp_path / "a.jsonl", *lines)])
@@ -103,7 +112,6 @@ def test_features_of_a_file_and_of_a_model_are_the_same_kind(tmp_path: Path) -> 
 
 def test_other_items_on_the_same_data_are_an_error(tmp_path: Path) -> None:
     other = ner_line("both", {2: [1, 1]})
-    other["data"]["test"] = {"novels/test.conll": 3}
     path = write_lines(tmp_path / "a.jsonl", ner_line("both", {1: [1, 1, 1]}), other)
     with pytest.raises(
         InputError, match=r"line 2 has 2 items with 3 counts each, but .*line 1.*has 3 items with 3 counts"
@@ -146,6 +154,9 @@ def test_damaged_lines_are_errors_with_their_place(tmp_path: Path, line: str, me
         ({"inputs": ["both"]}, "inputs"),
         ({"data": {"test": 3}}, "data"),
         ({"data": {"train": {"a": 1}}}, "data"),
+        ({"fingerprints": {"test": "f3"}}, "fingerprints"),
+        ({"reader": None}, "reader"),
+        ({"item": ""}, "item"),
         ({"settings": []}, "settings"),
         ({"features": None}, "features"),
         ({"features": "F.h5"}, "features"),

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import h5py
+import numpy as np
 import pytest
 
 from downstream.__main__ import main
@@ -92,8 +94,11 @@ def test_a_stopped_run_goes_on_after_the_seeds_that_are_there(
     ("options", "message"),
     [
         (["--epochs", "3"], "was trained with other settings"),
-        (["--vectors", "random:2:12"], "was trained on vectors with the fingerprint random:1:12"),
+        (["--vectors", "random:2:12"], "was trained on other vectors (random:1:12) than those given (random:2:12)"),
         (["--test", "TEN"], "was trained with other split"),
+        (["--train", "OTHER"], "was trained with other data"),
+        (["--dev", "OTHER"], "was trained with other data"),
+        (["--column", "1"], "was trained with other reader ({'column': -1})"),
     ],
 )
 def test_a_run_into_the_probes_of_another_is_refused(
@@ -107,7 +112,10 @@ def test_a_run_into_the_probes_of_another_is_refused(
 ) -> None:
     trained("--seeds", "1", "--inputs", "vectors")
     capsys.readouterr()
-    given = [str(ten) if one == "TEN" else one for one in options]
+    other = tmp_path / "other" / ten.name
+    other.parent.mkdir()
+    other.write_text(ten.read_text().replace("B-PER", "B-LOC"))
+    given = [{"TEN": str(ten), "OTHER": str(other)}.get(one, one) for one in options]
     arguments = ["ner", "--train", ten, "--dev", ten, "--save", tmp_path / "saved", "--seeds", 1]
     assert message in fails(*arguments, *TINY, "--vectors", "random:1:12", *given)
 
@@ -130,20 +138,109 @@ def test_saved_probes_that_cannot_be_scored(
     assert "it needs --vectors" in fails(*score, "--features", features)
     assert "it needs --features or --model" in fails(*score, "--vectors", "random:1:12")
     message = fails(*score, "--features", other, "--vectors", "random:1:12")
-    assert "was trained on features with the fingerprint m1, but those given have m2" in message
+    assert 'was trained on other features (["m1", null, null]) than those given (["m2", null, null])' in message
     weights = (probe / "probe.safetensors").read_bytes()
     (probe / "probe.safetensors").write_bytes(weights[: len(weights) // 2])
     message = fails(*score, "--features", features, "--vectors", "random:1:12")
     assert "probe.safetensors cannot be read" in message
     content = json.loads((probe / "probe.json").read_text())
     for change, words in (
-        ({"version": 99}, "has version 99, but this elmoc reads 1"),
+        ({"version": 99}, "has version 99, but this elmoc reads 2"),
         ({"format": "x"}, "does not describe a probe"),
         ({"unknown": 1}, "lacks fields or has unknown ones"),
+        ({"record": "x"}, "lacks fields or has unknown ones"),
         ({"task": "snli"}, "is a probe of the task snli, not ner"),
+        ({"settings": content["settings"] | {"new": 1}}, "has other settings than this elmoc knows"),
     ):
         (probe / "probe.json").write_text(json.dumps(content | change))
         assert words in fails(*score, "--features", features, "--vectors", "random:1:12")
+
+
+def test_other_layers_of_the_same_model_are_refused(
+    tmp_path: Path,
+    ten: Path,
+    features: Path,
+    trained: Callable[..., list[dict[str, Any]]],
+    fails: Callable[..., str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("top", "average"):
+        write_random_features(tmp_path / f"{name}.h5", words_of(TEN_SENTENCES), layers=1)
+        with h5py.File(tmp_path / f"{name}.h5", "r+") as file:
+            file.attrs["layers"] = [name]
+    trained("--seeds", "1", "--inputs", "features", "--features", tmp_path / "top.h5")
+    probe = tmp_path / "saved" / "features.seed1"
+    capsys.readouterr()
+    message = fails("ner", "--evaluate-only", probe, "--test", ten, "--features", tmp_path / "average.h5")
+    assert (
+        'was trained on other features (["m1", null, ["top"]]) than those given (["m1", null, ["average"]])' in message
+    )
+
+
+def test_probes_of_different_settings_are_different_lines_of_results(
+    tmp_path: Path,
+    ten: Path,
+    trained: Callable[..., list[dict[str, Any]]],
+    fails: Callable[..., str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    trained("--inputs", "vectors", "--seeds", "1-2")
+    trained("--inputs", "vectors", "--seeds", "3-3", "--dropout", "0.1")
+    probes = [tmp_path / "saved" / f"vectors.seed{seed}" for seed in (1, 2, 3)]
+    results = tmp_path / "evaluated.jsonl"
+    arguments = ["ner", "--test", ten, "--vectors", "random:1:12", "--results", results, "--evaluate-only"]
+    assert main([str(one) for one in [*arguments, *probes]]) == 0
+    lines = [json.loads(line) for line in results.read_text().splitlines()]
+    assert [(line["seeds"], line["settings"]["dropout"]) for line in lines] == [([1, 2], 0.5), ([3], 0.1)]
+    capsys.readouterr()
+    message = fails(*arguments, probes[0], probes[1], probes[0])
+    assert "are both of vectors, seed 1: score them by two commands" in message
+
+
+def test_a_run_that_goes_on_writes_the_predictions_that_are_missing(
+    tmp_path: Path, trained: Callable[..., list[dict[str, Any]]]
+) -> None:
+    trained("--inputs", "vectors", "--seeds", "1", "--predictions", tmp_path / "first")
+    (again,) = trained("--inputs", "vectors", "--seeds", "1", "--predictions", tmp_path / "second", "--name", "other")
+    written = [(tmp_path / name / "ner.vectors.seed1.dev.conll").read_bytes() for name in ("first", "second")]
+    assert written[0] == written[1]
+    assert again["dataset"] == "other", "the name that this run gives"
+
+
+def test_the_same_files_may_be_named_otherwise(
+    tmp_path: Path, ten: Path, trained: Callable[..., list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = trained("--inputs", "vectors", "--seeds", "1")
+    monkeypatch.chdir(ten.parent)
+    (again,) = trained(
+        "--inputs", "vectors", "--seeds", "1", "--train", ten.name, "--dev", f"../{ten.parent.name}/{ten.name}"
+    )
+    assert again["seconds"] == first[0]["seconds"], "it was not trained again"
+    assert again["dataset"] == first[0]["dataset"] == ten.parent.name
+
+
+@pytest.mark.parametrize("option", ["--save", "--predictions"])
+def test_what_cannot_be_written_is_found_out_before_training(
+    tmp_path: Path, ten: Path, fails: Callable[..., str], option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    fails("ner", "--train", ten, "--dev", ten, "--vectors", "random:1:12", option, tmp_path / "file" / "s")
+    assert "seed 1" not in capsys.readouterr().out
+
+
+def test_a_file_is_named_once(ten: Path, fails: Callable[..., str]) -> None:
+    message = fails("ner", "--train", ten, "--dev", ten, ten, "--vectors", "random:1:12")
+    assert f"--dev names {ten} twice" in message
+
+
+def test_bytes_in_a_foreign_feature_file(
+    tmp_path: Path, features: Path, trained: Callable[..., list[dict[str, Any]]]
+) -> None:
+    with h5py.File(features, "r+") as file:
+        file.attrs["tool"] = np.bytes_(b"bilm")
+    (record,) = trained("--inputs", "features", "--seeds", "1")
+    assert record["features"]["tool"] == "bilm"
+    assert json.loads((tmp_path / "saved" / "features.seed1" / "probe.json").read_text())["record"] is not None
 
 
 def test_features_of_a_model_are_those_of_a_file_dumped_from_it(

@@ -22,6 +22,7 @@ def test_words_survive_a_text_that_is_split_on_white_space(space: str) -> None:
         ("don’t", "don't"),
         ("1\\/2 \\* and\\/or", "1/2 * and/or"),
         ("/. /?", ". ?"),
+        ("’’ ‘‘ '’ \\/.", '" " " .'),
         ("He 's -- well - known !", "He 's -- well - known !"),
         ("-LRB-x http://a/b A.B.", "-LRB-x http://a/b A.B."),
     ],

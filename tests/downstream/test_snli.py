@@ -14,6 +14,7 @@ from downstream.__main__ import main
 from downstream.inputs import InputSources, ProbeInputs, WordTable
 from downstream.sentence_pairs import LONGEST, SentencePair
 from downstream.snli import PUBLISHED, TASK, SnliProbe
+from elmoc.errors import InputError
 from tests.downstream.conftest import write_random_features
 
 # the label lies in neither sentence alone
@@ -231,3 +232,10 @@ def test_same_seed_same_numbers(tmp_path: Path, pairs: Path) -> None:
     assert runs[0] == runs[1]
     first, second = (runs[0][f"snli.vectors.seed{seed}.dev.jsonl"] for seed in (1, 2))
     assert first != second
+
+
+def test_half_a_character_is_refused(tmp_path: Path) -> None:
+    line = '{"gold_label": "neutral", "sentence1": "a \\ud83d b", "sentence2": "c"}'
+    path = written(tmp_path / "cut.jsonl", line + "\n")
+    with pytest.raises(InputError, match=r'cut\.jsonl, line 1: "sentence1" holds half a character'):
+        TASK.read(path, Namespace(), training=True)

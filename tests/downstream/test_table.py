@@ -45,7 +45,7 @@ def scores(row: list[str]) -> list[str]:
 def test_the_whole_text(
     table: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    snli = {"task": "snli", "dataset": "captions", "metric": "accuracy", "unit": "pairs"}
+    snli = {"task": "snli", "dataset": "captions", "metric": "accuracy", "unit": "pairs", "item": "pairs"}
     pairs = [ner_line("vectors", {1: [0]}), ner_line("both", {1: [0]})]
     for line, right in zip(pairs, ([1, 0] * 20, [1, 1] * 20), strict=True):
         counts = [[one, 1] for one in right]
@@ -127,13 +127,20 @@ def test_features_alone_are_compared_with_every_table_of_word_vectors(table: Run
 
 def test_runs_with_other_settings_or_data_are_rows_of_their_own(table: Run, capsys: pytest.CaptureFixture[str]) -> None:
     narrow = {"learning_rate": 0.001, "hidden_size": 100}
-    data = ner_line("vectors", WORSE)["data"]
+    half = {
+        name: ner_line("vectors", WORSE)[name] | {"train": value}
+        for name, value in (("data", {"novels/half.conll": 50}), ("fingerprints", ["f4"]))
+    }
     rows = table(
         ner_line("vectors", WORSE),
         ner_line("both", BETTER, settings=narrow),
         ner_line("both", BETTER, settings=narrow | {"learning_rate": 0.002}, preset="published"),
-        ner_line("both", BETTER, data=data | {"train": {"novels/half.conll": 50}}),
+        ner_line("both", BETTER, **half),
         ner_line("both", BETTER, dataset="tweets"),
+        ner_line("both", BETTER, dataset="web"),
+        ner_line("both", BETTER, dataset="web", reader={"column": 2}),
+        ner_line("both", BETTER, dataset="court"),
+        ner_line("both", BETTER, dataset="court", fingerprints={"train": ["f4"], "dev": ["f2"], "test": ["f3"]}),
     )
     assert [(row[1], row[6]) for row in rows] == [
         ("novels test, train train.conll (100), small, hidden_size 200", "–"),
@@ -141,6 +148,10 @@ def test_runs_with_other_settings_or_data_are_rows_of_their_own(table: Run, caps
         ("novels test, train train.conll (100), published", "–"),
         ("novels test, train half.conll (50), small, hidden_size 200", "–"),
         ("tweets test", "–"),
+        ("web test, column -1", "–"),
+        ("web test, column 2", "–"),
+        ("court test, train f1", "–"),
+        ("court test, train f4", "–"),
     ]
     assert "run in several ways (named after the comma)" in capsys.readouterr().out
 
