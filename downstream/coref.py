@@ -1,9 +1,10 @@
 """Coreference: which mentions of a document are of the same thing?
 
-The end-to-end model of Lee et al. (2018) on CoNLL-2012 columns. Hyper-parameters are those published for ELMo; the
-score is the mean F1 of MUC, B³ and CEAFφ4 as the official scorer counts them, where the key has no singletons: the
-model cannot predict any, and OntoNotes annotates none. Where a corpus does (LitBank), the same figure with the
-singletons in the key is reported beside it.
+The end-to-end model of Lee et al. (2018) on CoNLL-2012 columns. Its character CNN and its second word vectors for the
+head attention (GloVe of a window of 2 words) are left out. Hyper-parameters are those published for ELMo; the score is
+the mean F1 of MUC, B³ and CEAFφ4 as the official scorer counts them, where the key has no singletons: the model cannot
+predict any, and OntoNotes annotates none. Where a corpus does (LitBank), the same figure with the singletons in the key
+is reported beside it.
 """
 
 import argparse

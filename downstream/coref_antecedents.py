@@ -73,7 +73,7 @@ class AntecedentScorer(torch.nn.Module):
         self._scale = math.sqrt(span_size)
         self.dropout = torch.nn.Dropout(dropout)
         self.bilinear = torch.nn.Linear(span_size, span_size)
-        self.gate = torch.nn.Linear(2 * span_size, span_size)
+        self.gate = torch.nn.Linear(2 * span_size, span_size) if depth > 1 else None
         self._speakers = speakers
         self._genres = genres > 0
         choices = [DISTANCES, *([2] if speakers else []), *([1 + genres] if genres else [])]
@@ -101,6 +101,12 @@ class AntecedentScorer(torch.nn.Module):
             scores = self._with_none(coarse + self._fine(spans, antecedents, features))
         return AntecedentScores(antecedents, scores)
 
+    def forget_unknown_genre(self) -> None:
+        """Make the feature of an unknown genre zero: if no document in training lacks a genre, none is learned."""
+        if self._genres:
+            with torch.no_grad():
+                self.features[-1].get_parameter("weight")[0].zero_()
+
     def prune(self, spans: Tensor, mention_scores: Tensor) -> tuple[Tensor, Tensor]:
         """The likeliest antecedents, int64 [K, C], and their coarse scores, [K, C]: −∞ where there are fewer."""
         count = len(spans)
@@ -116,6 +122,7 @@ class AntecedentScorer(torch.nn.Module):
 
         A span without antecedent is its own: equations 4 to 6 of the paper.
         """
+        assert self.gate is not None, "representations that are scored once are not refined"
         shares = scores.softmax(dim=1)  # [K, 1 + C]
         whole = shares.new_zeros(len(spans), len(spans))  # [K, K]
         expected = whole.scatter(1, antecedents, shares[:, 1:]) @ spans + shares[:, :1] * spans

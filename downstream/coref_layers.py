@@ -11,8 +11,10 @@ from downstream.layers import BiLstm
 class HighwayBiLstm(torch.nn.Module):
     """Bidirectional LSTM layers, of which each but the first has a highway around it.
 
-    As in the published model of Lee et al. (2018): with y the output of a layer after dropout and x its input, the
-    layer's result is g·y + (1 − g)·x for the gate g = σ(W y + b).
+    With y the output of a layer after dropout and x its input, the layer's result is g·y + (1 − g)·x for the gate
+    g = σ(W y + b). These highways are those of Lee et al. (2018), the cells inside are not: theirs have one gate for
+    input and forgetting, dropout on the recurrent state, learned initial states and block-orthonormal first weights;
+    these are PyTorch's.
     """
 
     def __init__(self, *, input_size: int, hidden_size: int, layers: int, dropout: float) -> None:

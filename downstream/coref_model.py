@@ -40,9 +40,10 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
     """The coarse-to-fine model; predictions are chains of two or more mentions.
 
     hidden_size, layers     of the LSTM, each direction
-    head_size               for the head attention, the inputs are projected to this size; 0: they are only brought to
-                            unit length, as the published model's word vectors are, so that products of two spans
-                            are not far larger than all else at first
+    head_size               for the head attention, the inputs are projected to this size, after dropout; 0: they are
+                            only brought to unit length, as the published model's word vectors are, so that products
+                            of two spans are not far larger than all else at first, and then comes dropout: bringing
+                            to unit length would undo its 1 / (1 − p)
     span_width, span_ratio  the most words of a span; how many spans a word are kept
     antecedents, depth      of `AntecedentScorer`
     feed_forward_size, feed_forward_layers, feature_size  of both scorers
@@ -81,7 +82,10 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         self.encoder = HighwayBiLstm(
             input_size=inputs.size, hidden_size=hidden_size, layers=layers, dropout=lstm_dropout
         )
-        self.heads = torch.nn.Linear(inputs.size, head_size) if head_size else UnitLength()
+        self.heads = torch.nn.Sequential(
+            *([self.lexical_dropout, torch.nn.Linear(inputs.size, head_size)] if head_size else []),
+            *([] if head_size else [UnitLength(), self.lexical_dropout]),
+        )
         self.spans = SpanScorer(
             encoded_size=self.encoder.output_size,
             head_size=head_size or inputs.size,
@@ -106,13 +110,14 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
             for module in part.modules():
                 if isinstance(module, (torch.nn.Linear, torch.nn.Embedding)):
                     torch.nn.init.xavier_uniform_(module.weight)
+        self.antecedents.forget_unknown_genre()
 
     def score(self, example: CorefDocument, sentences: range) -> tuple[Spans, AntecedentScores]:
         """The spans kept of some sentences of a document, words counted from the first of them, and their scores."""
         chosen = example.sentences[sentences.start : sentences.stop]
         lengths = [len(sentence.words) for sentence in chosen]
         encoded, x = self._words(chosen, lengths)
-        parts = self.spans.parts(encoded, self.heads(self.lexical_dropout(x)))
+        parts = self.spans.parts(encoded, self.heads(x))
         room = torch.cat([torch.arange(length, 0, -1, device=x.device) for length in lengths])  # [N]
         candidates = self.spans.candidates(parts, room)
         kept = candidates.select(keep_best(candidates, max(1, int(self._span_ratio * len(room)))))
