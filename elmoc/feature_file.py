@@ -44,8 +44,11 @@ class FeatureFile:
         self.attributes: dict[str, Any] = dict(self._file.attrs)
         self._length = len(self._file) - (MAP_KEY in self._file)
         first = self._file.get("0")
-        if not isinstance(first, h5py.Dataset) or first.dtype.kind != "f":
-            raise InputError(f'{path} has no dataset "0" of numbers: it is not a feature file in the allennlp layout')
+        if not isinstance(first, h5py.Dataset) or first.dtype.kind != "f" or first.ndim not in (2, 3):
+            raise InputError(
+                f'{path} has no dataset "0" of numbers, (layers, words, width) or (words, width): it is not a feature '
+                "file in the allennlp layout"
+            )
         self.dtype = first.dtype
         self._type = first.id.get_type()
         with open(path, "rb") as file:
@@ -100,9 +103,24 @@ class FeatureFile:
             )
         try:
             sentences = json.loads(self._file[MAP_KEY][0])
-        except (ValueError, OSError) as error:
+        except (ValueError, TypeError, IndexError, OSError) as error:
             raise InputError(f"{self.path}: the {MAP_KEY} map is damaged ({error}): write the file again") from None
-        return {" ".join(line.split()): int(index) for line, index in sentences.items()}
+        if not isinstance(sentences, dict):
+            raise InputError(
+                f"{self.path}: the {MAP_KEY} map is not a JSON object of sentences and their indices: write the file "
+                "again"
+            )
+        return {(words := " ".join(line.split())): self._checked(index, words) for line, index in sentences.items()}
+
+    def _checked(self, index: Any, words: str) -> int:
+        text = str(index)
+        if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) < self._length):
+            shown = words if len(words) <= 80 else words[:79] + "…"
+            raise InputError(
+                f'{self.path}: the {MAP_KEY} map gives the sentence "{shown}" the index {json.dumps(index)}, but the '
+                f"file has 0 to {self._length - 1}: write it again"
+            )
+        return int(text)
 
     def close(self) -> None:
         """Close the file; views of it stay good."""

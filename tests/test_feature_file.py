@@ -138,7 +138,11 @@ def test_missing_and_foreign_files(tmp_path: Path) -> None:
         file["0"] = ["The", "cat"]
     with h5py.File(tmp_path / "groups.h5", "w") as file:
         file["0/1"] = np.zeros(3)
-    for name in ("other.h5", "text.hdf", "groups.h5"):
+    with h5py.File(tmp_path / "scalar.h5", "w") as file:
+        file["0"] = np.float32(3)
+    with h5py.File(tmp_path / "empty.h5", "w") as file:
+        file["0"] = h5py.Empty("f")
+    for name in ("other.h5", "text.hdf", "groups.h5", "scalar.h5", "empty.h5"):
         with pytest.raises(InputError, match="not a feature file"):
             FeatureFile(tmp_path / name)
 
@@ -156,6 +160,43 @@ def test_a_broken_map_is_an_input_error(path: Path) -> None:
         file[MAP_KEY][0] = '{"The cat'
     with FeatureFile(path) as features, pytest.raises(InputError, match=MAP_KEY):
         features.find(["The", "cat"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('["The cat"]', "is not a JSON object of sentences"),
+        ("null", "is not a JSON object of sentences"),
+        ('{"The cat": "5"}', r'the sentence "The cat" the index "5", but the file has 0 to 4'),
+        ('{"The cat": "-1"}', 'the index "-1"'),
+        ('{"The cat": "x"}', 'the index "x"'),
+        ('{"The cat": null}', "the index null"),
+        ('{"The cat": true}', "the index true"),
+        ('{"The cat": 1.5}', "the index 1.5"),
+        ('{"The cat": ["1"]}', r'the index \["1"\]'),
+        (None, "is damaged"),
+        (np.zeros(1), "is damaged"),
+        (np.zeros(0), "is damaged"),
+    ],
+)
+def test_a_foreign_map_is_an_input_error(path: Path, content: Any, message: str) -> None:
+    with h5py.File(path, "a") as file:
+        del file[MAP_KEY]
+        if content is None:
+            file.create_group(MAP_KEY)
+        else:
+            file[MAP_KEY] = [content] if isinstance(content, str) else content
+    with FeatureFile(path) as features, pytest.raises(InputError, match=message) as caught:
+        features.find(["The", "cat"])
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_foreign_map_may_have_numbers(path: Path) -> None:
+    with h5py.File(path, "a") as file:
+        file[MAP_KEY][0] = '{"The cat": 4}'
+    with FeatureFile(path) as features:
+        assert features.find(["The", "cat"]) == 4
 
 
 def test_nothing_appears_when_writing_fails(tmp_path: Path) -> None:
