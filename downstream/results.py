@@ -22,7 +22,12 @@ def format_score(mean: float, deviation: float | None) -> str:
 
 
 def open_results(path: Path) -> None:
-    """Make the file (and its folder) when it is missing, so that a run finds out at once if it cannot be written."""
+    """Make the file (and its folder) when it is missing, so that a run finds out at once if it cannot be written.
+
+    Raises `InputError` for a name that ends in .gz: lines are added as plain text, which would not be read again.
+    """
+    if path.suffix == ".gz":
+        raise InputError(f"--results {path} is not possible: lines are added as plain text, give a name without .gz")
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "ab"):
         pass
@@ -45,13 +50,20 @@ def append_result(path: Path, record: dict[str, Any]) -> None:
 
 
 def summary(records: Sequence[dict[str, Any]]) -> str:
-    """The last lines of a run, for people: one a kind of inputs, each with its gain over word vectors alone."""
+    """The last lines of a run, for people: one a kind of inputs, each with its gain over word vectors alone.
+
+    The number of seeds stands above them, or on each of them where they differ in it.
+    """
     first = records[0]
-    seeds = len(first["seeds"])
-    lines = [f"{first['task']}: {first['metric']} on {first['split']}, {seeds} seed{'s' if seeds > 1 else ''}"]
+    title = f"{first['task']}: {first['metric']} on {first['split']}"
+    seeds = [f"{len(record['seeds'])} seed{'s' if len(record['seeds']) > 1 else ''}" for record in records]
+    differ = len(set(seeds)) > 1
+    lines = [title if differ else f"{title}, {seeds[0]}"]
     baseline = next((record["mean"] for record in records if record["inputs"] == "vectors"), None)
-    for record in records:
+    for record, number in zip(records, seeds, strict=True):
         line = f"  {record['inputs']:9} {format_score(record['mean'], record['deviation']):14}"
+        if differ:
+            line += f"  {number:8}"
         if baseline is not None and record["inputs"] != "vectors":
             line += f"  gain {record['mean'] - baseline:+.2f}"
         lines.append(line.rstrip())

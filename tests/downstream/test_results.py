@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from downstream.results import append_result, format_score, mean_and_deviation, open_results
+from downstream.results import append_result, format_score, mean_and_deviation, open_results, summary
+from elmoc.errors import InputError
 
 
 def test_mean_and_deviation_are_those_of_a_sample() -> None:
@@ -28,6 +29,27 @@ def test_lines_are_added_to_a_file_in_a_folder_that_is_made(tmp_path: Path) -> N
     append_result(path, {"dataset": "b"})
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert [line["dataset"] for line in lines] == ["Bücher", "b"]
+
+
+def test_a_name_of_a_compressed_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"results\.jsonl\.gz is not possible: .*give a name without \.gz"):
+        open_results(tmp_path / "out" / "results.jsonl.gz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_summary_gives_the_number_of_seeds_of_each_kind_where_they_differ() -> None:
+    record = {"task": "ner", "metric": "entity F1", "split": "test"}
+    text = summary(
+        [
+            record | {"inputs": "vectors", "mean": 50.0, "deviation": 1.25, "seeds": [1, 2]},
+            record | {"inputs": "both", "mean": 53.5, "deviation": None, "seeds": [3]},
+        ]
+    )
+    assert text.splitlines() == [
+        "ner: entity F1 on test",
+        "  vectors   50.00 ± 1.25    2 seeds",
+        "  both      53.50           1 seed    gain +3.50",
+    ]
 
 
 def test_a_line_that_broke_off_does_not_spoil_the_next(tmp_path: Path) -> None:
