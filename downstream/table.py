@@ -82,10 +82,15 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         raise InputError(f"--resamples {options.resamples} is too few for an interval: give 100 or more")
     options.encoder_names = dict(_split_name(text) for text in options.encoder)
     used = {path.resolve() for path in options.results}
-    for path in (options.text, options.markdown, options.json, options.plot):
-        if path is not None and path.resolve() in used:
+    for name in ("text", "markdown", "json", "plot"):
+        path = getattr(options, name)
+        if path is None:
+            continue
+        if path.is_dir():
+            raise InputError(f"--{name} {path} is a folder: give the name of a file, which may be in it")
+        if path.resolve() in used:
             raise InputError(f"{path} is named twice: what is written needs a file of its own")
-        used |= {path.resolve()} if path is not None else set()
+        used.add(path.resolve())
     return options
 
 

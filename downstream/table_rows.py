@@ -55,7 +55,7 @@ def _encoder_names(results: Sequence[Result], given: Mapping[str, str]) -> dict[
     return {
         encoder: name
         if names.count(name) == 1
-        else " ".join([name, fingerprints[encoder][:8], *_layers(origins[encoder][0])])
+        else " ".join([name, _short_fingerprint(origins[encoder][0]), *_layers(origins[encoder][0])])
         for encoder, name in short.items()
     }
 
@@ -69,11 +69,16 @@ def _encoder_name(origins: Sequence[dict[str, Any]], given: Mapping[str, str]) -
     directories = {Path(str(origin["directory"])) for origin in origins if "directory" in origin}
     names = {(path.parent if path.name == "model" else path).name for path in directories}
     names = names or {Path(str(origin.get("file"))).stem for origin in origins}
-    return names.pop() if len(names) == 1 else fingerprint[:8]
+    return names.pop() if len(names) == 1 else _short_fingerprint(origins[0])
 
 
 def _fingerprint(features: dict[str, Any]) -> str:
     return str(features.get("model", features.get("file")))
+
+
+def _short_fingerprint(features: dict[str, Any]) -> str:
+    """The beginning of the model's fingerprint; of a foreign file, which has none, the whole path."""
+    return _fingerprint(features)[: 8 if "model" in features else None]
 
 
 def _layers(features: dict[str, Any]) -> list[str]:

@@ -186,6 +186,16 @@ def test_encoders_have_names_that_tell_them_apart(table: Run) -> None:
     assert [row[2] for row in named] == ["large", "medium"]
 
 
+def test_foreign_encoders_are_told_apart_by_their_whole_path(table: Run) -> None:
+    lines = [
+        ner_line("both", BETTER, features={"file": f"somewhere/{folder}/elmo.hdf5"}) for folder in ("small", "large")
+    ]
+    names = ["elmo somewhere/small/elmo.hdf5", "elmo somewhere/large/elmo.hdf5"]
+    assert [row[2] for row in table(*lines)] == names
+    named = table(*lines, arguments=["--encoder", "somewhere/=mine"])
+    assert [row[2] for row in named] == ["mine somewhere/small/elmo.hdf5", "mine somewhere/large/elmo.hdf5"]
+
+
 def test_a_narrow_terminal_gets_two_tables(
     table: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -259,6 +269,10 @@ def test_a_plot_without_a_gain_or_without_matplotlib_is_an_error(
         ("--resamples 9", "--resamples 9 is too few"),
         ("--json RESULTS", "is named twice"),
         ("--text out --markdown out", "out is named twice"),
+        ("--text .", "--text . is a folder: give the name of a file"),
+        ("--markdown .", "--markdown . is a folder"),
+        ("--json .", "--json . is a folder"),
+        ("--plot .", "--plot . is a folder"),
         ("--encoder small", "--encoder small is not possible"),
         ("--encoder ffff=small", "no encoder here has a fingerprint that begins so; there are aaaa1111bbbb2222"),
     ],
