@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from downstream.figures import harmonic_mean, ratio
+
 Mention = tuple[int, int]
 Chain = Sequence[Mention]
 
@@ -30,10 +32,9 @@ def count_chains(key: Sequence[Chain], response: Sequence[Chain]) -> np.ndarray:
 
 def precision_recall_f1(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Summed counts [..., 4] → precision, recall and F1, [...] each, in percent; 0 where nothing is there."""
-    recall = _ratio(counts[..., 0], counts[..., 1])
-    precision = _ratio(counts[..., 2], counts[..., 3])
-    f1 = _ratio(2 * precision * recall, precision + recall)
-    return 100 * precision, 100 * recall, 100 * f1
+    recall = ratio(counts[..., 0], counts[..., 1])
+    precision = ratio(counts[..., 2], counts[..., 3])
+    return precision, recall, harmonic_mean(precision, recall)
 
 
 def without_singletons(chains: Sequence[Chain]) -> list[Chain]:
@@ -94,7 +95,3 @@ def _overlaps(key: Sequence[Chain], response: Sequence[Chain]) -> Iterator[tuple
     for chain in response:
         for row, mentions in Counter(number[mention] for mention in chain if mention in number).items():
             yield chain, row, mentions
-
-
-def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    return np.divide(numerator, denominator, out=np.zeros_like(denominator), where=denominator > 0)
