@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from downstream.inputs import KINDS
-from downstream.options import add_settings
+from downstream.options import add_settings, given_options
 from downstream.task import Task
 from elmoc.errors import InputError
+
+SEEDS, MOST_SEEDS, MEMORY_LIMIT = "3", 10_000, 4.0
+"""Which seeds and how many GB of features unless options say so; more seeds than so many are a mistake."""
 
 
 def parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
@@ -38,17 +41,17 @@ def parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
     inputs.add_argument(
         "--memory-limit",
         type=float,
-        default=4.0,
         metavar="GB",
-        help="how much of the features of --model is kept; the rest is computed again and again (default: 4)",
+        help="how much of the features of --model is kept; the rest is computed again and again "
+        f"(default: {MEMORY_LIMIT:g}; inf: all)",
     )
     inputs.add_argument(
         "--inputs",
         metavar="KIND,…",
-        help=f"what the probe reads, one run each: {', '.join(KINDS)}; `both` is word vectors and features, from a "
-        "file or a model (default: vectors,both where both are given)",
+        help=f"what the probe reads, one run each: {', '.join(KINDS)}; features are those of --features, model those "
+        "of --model, and `both` is word vectors with either (default: vectors,both where both are given)",
     )
-    parser.add_argument("--seeds", default="3", metavar="N|A-B", help="seeds 1 … N, or A … B (default: 3)")
+    parser.add_argument("--seeds", metavar="N|A-B", help=f"seeds 1 … N, or A … B (default: {SEEDS})")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
     parser.add_argument("--results", type=Path, metavar="FILE.jsonl", help="append a line for each kind of inputs")
     parser.add_argument("--predictions", type=Path, metavar="DIR", help=f"write predictions to DIR/…{task.suffix}")
@@ -68,29 +71,59 @@ def parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
     task.add_reader_options(parser)
     add_settings(parser, published=task.published, small=task.small)
     options = parser.parse_args(arguments)
-    options.seed_list = _seeds(options.seeds)
     problem = _data_problem(options)
     if problem:
         parser.error(problem)
+    if options.evaluate_only:
+        _refuse_training_options(options, task)
+    options.seed_list = [] if options.evaluate_only else _seeds(SEEDS if options.seeds is None else options.seeds)
     options.kinds = [] if options.evaluate_only else _kinds(options)
+    _check_model_options(options)
     return options
 
 
 def _seeds(text: str) -> list[int]:
-    match = re.fullmatch(r"(?:(\d+)-)?(\d+)", text)
+    match = re.fullmatch(r"(?:(\d{1,19})-)?(\d{1,19})", text)
     first, last = (int(match[1] or 1), int(match[2])) if match else (1, 0)
-    if not 1 <= first <= last:
-        raise InputError(f"--seeds {text} is not possible: give their number, such as 3, or the first and last, as 2-5")
+    if not 1 <= first <= last < min(2**63, first + MOST_SEEDS):
+        raise InputError(
+            f"--seeds {text} is not possible: give their number, such as 3, or the first and last, as 2-5; at most "
+            f"{MOST_SEEDS:,} of them, each under 2^63"
+        )
     return list(range(first, last + 1))
 
 
 def _data_problem(options: argparse.Namespace) -> str | None:
     if options.evaluate_only:
-        if not options.test or options.train or options.dev or options.save or options.inputs:
-            return "--evaluate-only goes with --test FILES, and without --train, --dev, --save and --inputs"
+        if not options.test:
+            return "--evaluate-only PROBE goes with --test FILES"
     elif not options.train or not options.dev:
         return "give --train FILES and --dev FILES (or --evaluate-only PROBE and --test FILES)"
     return None
+
+
+def _refuse_training_options(options: argparse.Namespace, task: Task[Any, Any]) -> None:
+    names = ("train", "dev", "save", "inputs", "seeds")
+    given = [f"--{name}" for name in names if getattr(options, name) is not None]
+    given += given_options(options, task.published)
+    if given:
+        raise InputError(
+            f"--evaluate-only scores probes as they were trained, and does not go with {', '.join(given)}: leave "
+            f"{'them' if len(given) > 1 else 'it'} out"
+        )
+
+
+def _check_model_options(options: argparse.Namespace) -> None:
+    for name in ("model_vectors", "memory_limit"):
+        if getattr(options, name) is not None and not options.model:
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(
+                f"{option} says how --model DIR is read, which is not given: give it, or leave {option} out"
+            )
+    if options.memory_limit is None:
+        options.memory_limit = MEMORY_LIMIT
+    if not options.memory_limit >= 0:  # nan, too
+        raise InputError(f"--memory-limit {options.memory_limit} is not possible: a number of GB from 0 is needed")
 
 
 def _kinds(options: argparse.Namespace) -> list[str]:
@@ -106,6 +139,13 @@ def _kinds(options: argparse.Namespace) -> list[str]:
     for kind in kinds:
         if kind not in KINDS:
             raise InputError(f"--inputs: {kind!r} is not a kind of inputs; choose from {', '.join(KINDS)}")
+        other = {"features": "model", "model": "features"}.get(kind)
+        if other and given[other]:
+            renamed = dict.fromkeys(other if one == kind else one for one in kinds)
+            raise InputError(
+                f"--inputs {kind} needs --{kind}: with --{other} that kind is called {other}, so give --inputs "
+                f"{','.join(renamed)}"
+            )
         require_sources(f"--inputs {kind}", kind, options)
     return list(dict.fromkeys(kinds))
 

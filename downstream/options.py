@@ -94,5 +94,12 @@ def chosen_settings(options: argparse.Namespace, *, published: Settings, small: 
     return replace(small if options.small else published, **given)
 
 
-def _option(one: "Field[Any]") -> str:
-    return f"--{one.name.replace('_', '-')}"
+def given_options(options: argparse.Namespace, settings: TrainingSettings) -> list[str]:
+    """`--small` and those options of settings that the command line has."""
+    values = {one: getattr(options, one.name) for one in fields(settings)}
+    given = [_option(one, value) for one, value in values.items() if value is not None]
+    return ["--small", *given] if options.small else given
+
+
+def _option(one: "Field[Any]", value: Any = None) -> str:
+    return f"--{'no-' if value is False else ''}{one.name.replace('_', '-')}"

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,7 +30,25 @@ from downstream.options import chosen_settings
         ("--vectors random:1:4 --seeds 3-2", "--seeds 3-2 is not possible: give their number, such as 3"),
         ("--vectors random:1:4 --seeds 1,2", "--seeds 1,2 is not possible"),
         ("--vectors random:1:4 --optimiser sgd", "--optimiser 'sgd' is not possible: choose from adam, adadelta"),
-        ("--inputs model --features FEATURES", "--inputs model needs --model"),
+        ("--vectors random:1:4 --seeds 9223372036854775808", "--seeds 9223372036854775808 is not possible"),
+        ("--vectors random:1:4 --seeds 9223372036854775808-9223372036854775809", "each under 2^63"),
+        ("--vectors random:1:4 --seeds 18446744073709551616-18446744073709551616", "each under 2^63"),
+        ("--vectors random:1:4 --seeds 20250101", "at most 10,000 of them"),
+        (
+            "--inputs model,both --vectors random:1:4 --features FEATURES",
+            "--inputs model needs --model: with --features that kind is called features, so give --inputs features,",
+        ),
+        (
+            "--inputs vectors,features,both --vectors random:1:4 --model none",
+            "needs --features: with --model that kind is called model, so give --inputs vectors,model,both",
+        ),
+        (
+            "--features FEATURES --model-vectors random:1:4",
+            "--model-vectors says how --model DIR is read, which is not",
+        ),
+        ("--vectors random:1:4 --memory-limit 1", "--memory-limit says how --model DIR is read, which is not given"),
+        ("--model none --memory-limit nan", "--memory-limit nan is not possible: a number of GB from 0 is needed"),
+        ("--model none --memory-limit -1", "--memory-limit -1.0 is not possible"),
         ("--vectors random:1:4 --epochs 0", "--epochs 0 is not possible: a whole number from 1 is needed"),
         ("--vectors random:1:4 --batch-size -3", "--batch-size -3 is not possible"),
         ("--vectors random:1:4 --learning-rate nan", "--learning-rate nan is not possible: a number from 0"),
@@ -37,6 +56,10 @@ from downstream.options import chosen_settings
         ("--vectors random:1:4 --device gpu", "'gpu' is no device"),
         ("--vectors random:1:4 --device cuda:99", "cuda:99 is not there"),
         ("--vectors random:1:4 --results FOLDER", "s a directory"),
+        (
+            "--vectors random:1:4 --results none/results.jsonl.gz",
+            "results.jsonl.gz is not possible: lines are added as",
+        ),
         ("--vectors random:1:4 --predictions FOLDER", "seed1.dev.conll exists already"),
     ],
 )
@@ -50,6 +73,50 @@ def test_options_that_cannot_be(
     given = [names.get(argument, argument) for argument in arguments.split()]
     assert message in fails("ner", "--train", ten, "--dev", ten, *given)
     assert (folder / "ner.vectors.seed1.dev.conll").read_text() == "kept"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--small", "does not go with --small: leave it out"),
+        ("--epochs 3", "does not go with --epochs: leave it out"),
+        ("--no-standardise", "does not go with --no-standardise"),
+        ("--seeds 3", "does not go with --seeds"),
+        ("--train TEN --small --hidden-size 9", "does not go with --train, --small, --hidden-size: leave them out"),
+        ("--save none --inputs both", "does not go with --save, --inputs"),
+        ("--features FEATURES --model-vectors random:1:4", "--model-vectors says how --model DIR is read"),
+        ("--model none --memory-limit nan", "--memory-limit nan is not possible"),
+    ],
+)
+def test_options_that_saved_probes_do_not_read(
+    ten: Path, features: Path, fails: Callable[..., str], arguments: str, message: str
+) -> None:
+    names = {"TEN": ten, "FEATURES": features}
+    given = [names.get(argument, argument) for argument in arguments.split()]
+    assert message in fails("ner", "--evaluate-only", "none/both.seed1", "--test", ten, *given)
+
+
+def test_what_is_not_given_has_a_value() -> None:
+    def options(*arguments: str) -> Namespace:
+        return parse(TASK, ["--train", "t", "--dev", "d", *arguments])
+
+    assert options("--vectors", "v").seed_list == [1, 2, 3]
+    assert options("--vectors", "v", "--seeds", "4-5").seed_list == [4, 5]
+    last = str(2**63 - 1)
+    assert options("--vectors", "v", "--seeds", f"{last}-{last}").seed_list == [2**63 - 1]
+    assert options("--model", "m").memory_limit == 4.0
+    assert options("--model", "m", "--memory-limit", "inf").memory_limit == float("inf")
+    assert options("--model", "m", "--memory-limit", "0").memory_limit == 0
+
+
+def test_inputs_of_all_kinds_go_together() -> None:
+    def kinds(*arguments: str) -> list[str]:
+        kinds: list[str] = parse(TASK, ["--train", "t", "--dev", "d", "--vectors", "v", *arguments]).kinds
+        return kinds
+
+    assert kinds("--model", "m", "--inputs", "vectors,model,both") == ["vectors", "model", "both"]
+    assert kinds("--features", "f", "--inputs", "vectors,features") == ["vectors", "features"]
+    assert kinds("--features", "f", "--inputs", "both") == ["both"]
 
 
 def test_training_data_without_entities(tmp_path: Path, ten: Path, fails: Callable[..., str]) -> None:
