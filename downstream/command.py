@@ -147,6 +147,12 @@ def _kinds(options: argparse.Namespace) -> list[str]:
                 f"{','.join(renamed)}"
             )
         require_sources(f"--inputs {kind}", kind, options)
+    for name, value in given.items():
+        if value and not any(KINDS[kind][name != "vectors"] for kind in kinds):
+            raise InputError(
+                f"--{name} {value} is not read by --inputs {options.inputs}: leave it out, or ask for "
+                f"{name} or both, too"
+            )
     return list(dict.fromkeys(kinds))
 
 

@@ -43,6 +43,16 @@ from downstream.options import chosen_settings
             "needs --features: with --model that kind is called model, so give --inputs vectors,model,both",
         ),
         (
+            "--inputs vectors --vectors random:1:4 --features FEATURES",
+            "features.h5 is not read by --inputs vectors: leave",
+        ),
+        ("--inputs vectors --vectors random:1:4 --model none", "--model none is not read by --inputs vectors: leave"),
+        (
+            "--inputs features --vectors random:1:4 --features FEATURES",
+            "--vectors random:1:4 is not read by --inputs features: leave it out, or ask for vectors or both, too",
+        ),
+        ("--inputs model --vectors random:1:4 --model none", "--vectors random:1:4 is not read by --inputs model"),
+        (
             "--features FEATURES --model-vectors random:1:4",
             "--model-vectors says how --model DIR is read, which is not",
         ),

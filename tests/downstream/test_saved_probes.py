@@ -24,7 +24,10 @@ def trained(tmp_path: Path, ten: Path, features: Path) -> Callable[..., list[dic
     def run(*more: object) -> list[dict[str, Any]]:
         results = tmp_path / "results.jsonl"
         results.unlink(missing_ok=True)
-        arguments = ["ner", "--train", ten, "--dev", ten, "--features", features, "--vectors", "random:1:12"]
+        kinds = more[more.index("--inputs") + 1] if "--inputs" in more else "both"
+        arguments = ["ner", "--train", ten, "--dev", ten]
+        arguments += ["--features", features] if kinds != "vectors" else []
+        arguments += ["--vectors", "random:1:12"] if kinds != "features" else []
         arguments += ["--save", tmp_path / "saved", "--results", results, *more]
         assert main([*map(str, arguments), *TINY]) == 0
         return [json.loads(line) for line in results.read_text().splitlines()]
