@@ -105,7 +105,9 @@ def _json_value(value: Any) -> Any:
         return _json_value(value.tolist())
     if isinstance(value, list):
         return [_json_value(one) for one in value]
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value if isinstance(value, (str, int, float)) else str(value)
 
 
 class WordTable:

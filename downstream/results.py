@@ -34,11 +34,8 @@ def open_results(path: Path) -> None:
 
 
 def append_result(path: Path, record: dict[str, Any]) -> None:
-    """Append one JSON line, in a single write while the file is locked: several runs may share it.
-
-    Attributes of foreign feature files that JSON does not know (bytes) are written as text.
-    """
-    line = (json.dumps(record, ensure_ascii=False, default=str) + "\n").encode("utf-8")
+    """Append one JSON line, in a single write while the file is locked: several runs may share it."""
+    line = (json.dumps(record, ensure_ascii=False) + "\n").encode("utf-8")
     with open(path, "a+b", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0, os.SEEK_END)

@@ -241,8 +241,11 @@ def test_bytes_in_a_foreign_feature_file(
 ) -> None:
     with h5py.File(features, "r+") as file:
         file.attrs["tool"] = np.bytes_(b"bilm")
+        file.attrs["sizes"] = [1, 2]
+        file.attrs["nothing"] = h5py.Empty("f")
     (record,) = trained("--inputs", "features", "--seeds", "1")
-    assert record["features"]["tool"] == "bilm"
+    assert (record["features"]["tool"], record["features"]["sizes"]) == ("bilm", [1, 2])
+    assert "Empty" in record["features"]["nothing"]
     assert json.loads((tmp_path / "saved" / "features.seed1" / "probe.json").read_text())["record"] is not None
 
 
