@@ -82,9 +82,10 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         self.encoder = HighwayBiLstm(
             input_size=inputs.size, hidden_size=hidden_size, layers=layers, dropout=lstm_dropout
         )
-        self.heads = torch.nn.Sequential(
-            *([self.lexical_dropout, torch.nn.Linear(inputs.size, head_size)] if head_size else []),
-            *([] if head_size else [UnitLength(), self.lexical_dropout]),
+        self.heads = (
+            torch.nn.Sequential(self.lexical_dropout, torch.nn.Linear(inputs.size, head_size))
+            if head_size
+            else torch.nn.Sequential(UnitLength(), self.lexical_dropout)
         )
         self.spans = SpanScorer(
             encoded_size=self.encoder.output_size,

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from downstream.biattentive_classification import BiattentiveClassifier, self_biattention
+from tests.downstream.dropouts import differ, leave_one_dropout
 
 
 def make_classifier(dropout: float = 0.0) -> BiattentiveClassifier:
@@ -103,8 +104,14 @@ def test_the_published_sizes_have_the_published_widths() -> None:
     assert [dropout.p for dropout in dropouts] == [0.5, 0.25, 0.1, 0.2, 0.3, 0.0]
 
 
-@pytest.mark.parametrize("training", [True, False])
-def test_dropout_is_there_in_training_alone(training: bool) -> None:
-    model = make_classifier(dropout=0.5).train(training)
-    x, lengths = padded([torch.randn(4, 7, dtype=torch.float64)])
-    assert torch.equal(model(x, lengths), model(x, lengths)) is not training
+@pytest.mark.parametrize(
+    "name",
+    ["embedding_dropout", "feedforward._dropout.0", "integrator_dropout", "output._dropout.0", "output._dropout.1"],
+)
+def test_each_dropout_by_itself_and_in_training_alone(name: str) -> None:
+    model = make_classifier(dropout=0.5)
+    leave_one_dropout(model, name)
+    x, lengths = padded([torch.randn(4, 7, dtype=torch.float64), torch.randn(2, 7, dtype=torch.float64)])
+    assert differ(lambda: model(x, lengths))
+    model.eval()
+    assert not differ(lambda: model(x, lengths))

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch import Tensor
 
 from downstream.__main__ import main
 from downstream.inputs import InputSources, ProbeInputs, WordTable
 from downstream.ner import TASK, NerProbe, TaggedSentence, bio_to_bioul
 from downstream.sentence import Sentence
 from tests.downstream.conftest import TEN_SENTENCES, columns, words_of, write_random_features
+from tests.downstream.dropouts import differ, leave_one_dropout, read_by
 from tests.references import conlleval_f1, crf_negative_log_likelihood
 
 TINY = [
@@ -114,6 +116,29 @@ def test_an_untrained_probe_predicts_well_formed_tags_for_any_batch() -> None:
     for tags in together:
         for before, tag in zip(["O", *tags], tags, strict=False):
             assert tag == "O" or tag.startswith("B-") or before[2:] == tag[2:]
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [("dropout", "before"), ("lstm.lstm", "between the layers"), ("dropout", "after")]
+)
+def test_each_dropout_by_itself(name: str, place: str) -> None:
+    examples = ten_examples()
+    probe = probe_of(examples)
+    assert (probe.dropout.p, probe.lstm.lstm.dropout, probe.lstm.lstm.num_layers) == (0.5, 0.5, 2)
+    leave_one_dropout(probe, name)
+    if place == "after":  # the LSTM gives the same whatever it reads
+        for weight_name, weight in probe.lstm.named_parameters():
+            if "weight" in weight_name:
+                torch.nn.init.zeros_(weight)
+
+    def compute() -> Tensor:
+        if place == "before":
+            return read_by(probe.lstm, lambda: probe.logits(examples))
+        return probe.logits(examples)[0]
+
+    assert differ(compute)
+    probe.eval()
+    assert not differ(compute)
 
 
 def test_ten_sentences_are_learned_from_every_kind_of_inputs(

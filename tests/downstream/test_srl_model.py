@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import pytest
 import torch
 from allennlp_light.modules.stacked_alternating_lstm import StackedAlternatingLstm
 from torch import Tensor
@@ -12,6 +13,7 @@ from downstream.inputs import InputSources, ProbeInputs, WordTable
 from downstream.sentence import make_sentence
 from downstream.srl_data import Proposition, SrlSentence, spans_to_bio
 from downstream.srl_model import SrlProbe, bio_constraints
+from tests.downstream.dropouts import differ, leave_one_dropout
 
 LABELS = ["ARG0", "ARG1", "C-ARG1", "V"]
 
@@ -29,7 +31,7 @@ EXAMPLES = [
 ]
 
 
-def make_probe(*, dropout: float = 0.0) -> SrlProbe:
+def make_probe(*, dropout: float = 0.0, recurrent_dropout: float = 0.0) -> SrlProbe:
     torch.manual_seed(2)
     words = WordTable("random:1:6", sentences=[example.sentence for example in EXAMPLES])
     return SrlProbe(
@@ -39,7 +41,7 @@ def make_probe(*, dropout: float = 0.0) -> SrlProbe:
         hidden_size=5,
         layers=3,
         dropout=dropout,
-        recurrent_dropout=dropout,
+        recurrent_dropout=recurrent_dropout,
     ).eval()
 
 
@@ -115,8 +117,12 @@ def test_bio_constraints() -> None:
     assert set(barred.flatten().tolist()) == {0.0, -torch.inf}
 
 
-def test_dropout_is_for_training_alone() -> None:
-    probe, same = make_probe(dropout=0.5), make_probe()
+@pytest.mark.parametrize("name", ["dropout", "lstm"])
+def test_each_dropout_by_itself_and_in_training_alone(name: str) -> None:
+    probe, same = make_probe(dropout=0.4, recurrent_dropout=0.3), make_probe()
+    assert (probe.dropout.p, probe.lstm.dropout) == (0.4, 0.3)
+    leave_one_dropout(probe, name)
+    assert differ(lambda: probe.loss(EXAMPLES))
+    probe.eval()
     with torch.no_grad():
-        assert probe.loss(EXAMPLES) == same.loss(EXAMPLES)
-        assert probe.train().loss(EXAMPLES) != same.train().loss(EXAMPLES)
+        assert probe.loss(EXAMPLES) == probe.loss(EXAMPLES) == same.loss(EXAMPLES)
