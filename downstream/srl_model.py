@@ -3,8 +3,8 @@
 The deep tagger of He et al. (2017), as Peters et al. (2018) fed it with layer states: inputs and an embedding that
 tells the predicate's word from the others → highway LSTM layers of alternating direction → scores of BIO tags. A
 sentence is read once for each of its predicates. There are no weights of transitions: the best path that BIO tags allow
-is looked for (section 2.3 of the former), as in `allennlp`'s model. The embedding starts from
-PyTorch's N(0, 1), a larger one than AllenNLP's.
+is looked for (section 2.3 of the former), as in `allennlp`'s model. The embedding
+of the predicate's flag starts from PyTorch's N(0, 1), which is larger than AllenNLP's start.
 """
 
 from collections.abc import Sequence
