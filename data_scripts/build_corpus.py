@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from data_scripts.local_shards import LocalShard, piece_key, write_piece
-from data_scripts.merge_lexicons import LocalShardSource, merge_lexicons, write_shard
-from data_scripts.text_pieces import BYTES_PER_TOKEN, Piece, cut_pieces, estimate_text_bytes, find_files
-from data_scripts.workers import default_workers, parallel_map
+from data_scripts.parts.local_shards import LocalShard, piece_key, write_piece
+from data_scripts.parts.merge_lexicons import LocalShardSource, merge_lexicons, write_shard
+from data_scripts.parts.text_pieces import BYTES_PER_TOKEN, Piece, cut_pieces, estimate_text_bytes, find_files
+from data_scripts.parts.workers import default_workers, parallel_map
 from elmoc.corpus import ID_DTYPE, Shard, finish_corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files import require_space

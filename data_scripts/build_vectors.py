@@ -17,14 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
-from data_scripts.workers import default_workers, parallel_map
+from data_scripts.parts.workers import default_workers, parallel_map
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files import human_bytes, require_space
 from elmoc.progress import progress_bar
-from elmoc.vector_recipe import POST_PROCESSINGS, VectorRecipe, boundary_vectors, fit_post_processing
-from elmoc.vector_table import DTYPES, write_vector_table
-from elmoc.word_vectors import WordVectors, open_word_vectors
+from elmoc.word_vectors.sources import WordVectors, open_word_vectors
+from elmoc.word_vectors.table import DTYPES, write_vector_table
+from elmoc.word_vectors.transform import POST_PROCESSINGS, VectorTransform, boundary_vectors, fit_post_processing
 
 _BLOCK_ROWS = 4096
 _MANY_ZERO_TOKENS = 0.02  # share of the training tokens from which a warning is due
@@ -86,7 +86,7 @@ def build_vectors(
 ) -> None:
     """Make the vector table `name` of `corpus` from the word vectors that `origin` names.
 
-    `like` names a model directory whose recipe (boundary vectors, mean, matrix) is used instead of a fitted one.
+    `like` names a model directory whose transform (boundary vectors, mean, matrix) is used instead of a fitted one.
     Raises `InputError` for a table that exists (unless `replace`), vectors that cannot be used, and values that are
     not finite in `dtype`.
     """
@@ -108,32 +108,32 @@ def build_vectors(
         job = _Job(corpus.lexicon, vectors, raw, rows)
         job.run(_look_up, "looking up", workers)
         if like is None:
-            job.recipe = fit_recipe(corpus, vectors, raw, post_processing)
+            job.transform = fit_transform(corpus, vectors, raw, post_processing)
         else:
-            job.recipe, post_processing = recipe_of(like, vectors)
+            job.transform, post_processing = transform_of(like, vectors)
         job.run(_process, "writing", workers)
         info = write_vector_table(
-            corpus, name, rows=rows, vectors=vectors, recipe=job.recipe, post_processing=post_processing
+            corpus, name, rows=rows, vectors=vectors, transform=job.transform, post_processing=post_processing
         )
         report(corpus, name, rows, info["zero_rows"])
 
 
-def fit_recipe(corpus: Corpus, vectors: WordVectors, raw: np.ndarray, post_processing: str) -> VectorRecipe:
+def fit_transform(corpus: Corpus, vectors: WordVectors, raw: np.ndarray, post_processing: str) -> VectorTransform:
     """Boundary vectors and post-processing for the raw vectors [V, E] of a corpus's types."""
     word_counts = corpus.counts.copy()
     word_counts[[corpus.begin_id, corpus.end_id]] = 0
     mean, matrix = fit_post_processing(post_processing, raw, word_counts)
-    return VectorRecipe(boundary=boundary_vectors(vectors, mean_norm(raw)), mean=mean, matrix=matrix)
+    return VectorTransform(boundary=boundary_vectors(vectors, mean_norm(raw)), mean=mean, matrix=matrix)
 
 
-def recipe_of(path: str, vectors: WordVectors) -> tuple[VectorRecipe, str]:
-    """The recipe of a model directory that reads these `vectors`, and the name of its post-processing."""
+def transform_of(path: str, vectors: WordVectors) -> tuple[VectorTransform, str]:
+    """The transform of a model directory that reads these `vectors`, and the name of its post-processing."""
     from elmoc.model import check_vectors  # PyTorch is only needed here
     from elmoc.model_directory import read_model_directory
 
     model = read_model_directory(path)
     check_vectors(vectors, model.word_vectors)
-    return model.recipe, model.word_vectors.post_processing
+    return model.transform, model.word_vectors.post_processing
 
 
 def check_arguments(corpus: Corpus, name: str, post_processing: str, replace: bool) -> None:
@@ -164,7 +164,7 @@ class _Job:
     vectors: WordVectors
     raw: np.ndarray  # float32 [V, E]
     rows: np.ndarray  # [V, E]
-    recipe: VectorRecipe | None = None
+    transform: VectorTransform | None = None
 
     def run(self, step, description: str, workers: int) -> None:
         """Do `step` for every block of rows."""
@@ -199,8 +199,8 @@ def _look_up(job: _Job, start: int, end: int) -> None:
 
 
 def _process(job: _Job, start: int, end: int) -> None:
-    assert job.recipe is not None
-    processed = job.recipe.apply(job.words[start:end], job.raw[start:end])
+    assert job.transform is not None
+    processed = job.transform.apply(job.words[start:end], job.raw[start:end])
     with np.errstate(over="ignore"):
         job.rows[start:end] = processed
     if not np.isfinite(job.rows[start:end]).all():

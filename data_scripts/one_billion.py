@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from data_scripts.build_corpus import build_corpus
-from data_scripts.download import download
-from data_scripts.workers import default_workers
+from data_scripts.parts.download import download
+from data_scripts.parts.workers import default_workers
 from elmoc.errors import InputError, run_command
 from elmoc.files import read_json, refuse_existing, require_space, write_json
 from elmoc.progress import progress_bar

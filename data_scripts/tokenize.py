@@ -17,11 +17,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from data_scripts.workers import default_workers, parallel_map
+from data_scripts.parts.workers import default_workers, parallel_map
 from elmoc.errors import InputError, run_command
 from elmoc.files import atomic_path, read_lines, refuse_existing
 from elmoc.progress import progress_bar
-from elmoc.tokenise import looks_tokenised, looks_wrapped, sentence_splitter, tokenise_paragraph
+from elmoc.tokenizer import looks_tokenised, looks_wrapped, sentence_splitter, tokenise_paragraph
 
 SAMPLE_CHARACTERS = 1_000_000
 _BLOCK_CHARACTERS = 1 << 18

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
-from data_scripts.workers import default_workers
+from data_scripts.parts.workers import default_workers
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files import atomic_path, human_bytes, refuse_existing, require_space

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from elmoc.errors import InputError, run_command
-from elmoc.memory import keep_freed_memory
+from elmoc.process import keep_freed_memory
 
 TASKS = {
     "snli": "natural language inference (jsonl or tab-separated pairs; accuracy)",
@@ -48,16 +48,16 @@ def _dispatch(arguments: list[str]) -> None:
         )
         parser.add_argument("task", choices=TASKS)
         name = parser.parse_args(arguments[1:2]).task
-        _load("runner").print_sentences(_task(name), arguments[2:])
+        _load("probe.experiment").print_sentences(_task(name), arguments[2:])
     elif command == "table":
-        _load("table").print_table(arguments[1:], {name: partial(_task, name) for name in TASKS})
+        _load("results.table").print_table(arguments[1:], {name: partial(_task, name) for name in TASKS})
     else:
         keep_freed_memory()
-        _load("runner").run_task(_task(command), arguments[1:])
+        _load("probe.experiment").run_task(_task(command), arguments[1:])
 
 
 def _task(name: str) -> Any:
-    return _load(name).TASK
+    return _load(f"tasks.{name}.task").TASK
 
 
 def _load(name: str) -> Any:

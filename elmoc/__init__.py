@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 from elmoc.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from elmoc.feature_file import FeatureFile
-    from elmoc.model import ContextualEncoder, load_model
-    from elmoc.word_vectors import open_word_vectors
+    from elmoc.features.layouts.allennlp import FeatureFile
+    from elmoc.model import SentenceEncoder, load_model
+    from elmoc.word_vectors.sources import open_word_vectors
 
-__all__ = ["ContextualEncoder", "FeatureFile", "__version__", "load_model", "open_word_vectors"]
+__all__ = ["FeatureFile", "SentenceEncoder", "__version__", "load_model", "open_word_vectors"]
 
 _HOMES = {
-    "ContextualEncoder": "elmoc.model",
-    "FeatureFile": "elmoc.feature_file",
+    "SentenceEncoder": "elmoc.model",
+    "FeatureFile": "elmoc.features.layouts.allennlp",
     "load_model": "elmoc.model",
-    "open_word_vectors": "elmoc.word_vectors",
+    "open_word_vectors": "elmoc.word_vectors.sources",
 }
 
 

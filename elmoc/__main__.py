@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from elmoc.errors import run_command
-from elmoc.threads import wait_without_spinning
+from elmoc.process import wait_without_spinning
 from elmoc.version import VERSION
 
 
@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     dump_parser = commands.add_parser("dump-features", help="write the layer states of sentences to an HDF5 file")
     if "dump-features" in arguments:
         wait_without_spinning()
-        from elmoc import dump
+        from elmoc.features import dump
 
         dump.add_arguments(dump_parser)
     parsed = parser.parse_args(arguments)

@@ -6,7 +6,7 @@ lexicon.txt       one word type a line, most frequent first; id = row
 counts.npy        int64 [V], occurrences in the training shards
 shards/NAME.bin   little-endian uint32 ids, `<s> … </s>` around every sentence
 shards/NAME.documents.npy   int64, for each document of the shard the position of its first `<s>`
-vectors/NAME.npy  vector tables (see `elmoc/vector_table.py`)
+vectors/NAME.npy  vector tables (see `elmoc/word_vectors/table.py`)
 """
 
 from collections.abc import Sequence

@@ -5,7 +5,7 @@ Features never need a head. It is kept beside the model so that training can go 
 
 from torch import nn
 
-from elmoc.encoder import direction_name
+from elmoc.encoders.lstm import direction_name
 
 
 class ContinuousHeads(nn.Module):

@@ -10,26 +10,28 @@ from torch import Tensor
 
 from elmoc.corpus import BEGIN, END
 from elmoc.devices import checked_device
-from elmoc.encoder import Encoder
+from elmoc.encoders.fused_recurrence import FusedRecurrence, Workspace
+from elmoc.encoders.lstm import BidirectionalEncoder
 from elmoc.errors import InputError
 from elmoc.files import fingerprint
-from elmoc.fused_recurrence import FusedRecurrence, Workspace
 from elmoc.model_directory import ModelDirectory, VectorSource, read_model_directory
-from elmoc.vector_recipe import VectorRecipe
 from elmoc.version import VERSION
-from elmoc.word_vectors import WordVectors, open_word_vectors
+from elmoc.word_vectors.sources import WordVectors, open_word_vectors
+from elmoc.word_vectors.transform import VectorTransform
 
 
-class ContextualEncoder:
+class SentenceEncoder:
     """A trained encoder with its word vectors: tokenised sentences in, layer states out.
 
     Every sentence is read from zero state between `<s>` and `</s>`, so its vectors do not depend on what stands
     around it.
     """
 
-    def __init__(self, *, encoder: Encoder, recipe: VectorRecipe, word_vectors: WordVectors, fingerprint: str) -> None:
+    def __init__(
+        self, *, encoder: BidirectionalEncoder, transform: VectorTransform, word_vectors: WordVectors, fingerprint: str
+    ) -> None:
         self.encoder = encoder.eval()
-        self.recipe = recipe
+        self.transform = transform
         self.word_vectors = word_vectors
         self.fingerprint = fingerprint
 
@@ -90,11 +92,11 @@ class ContextualEncoder:
             torch.tensor([words.setdefault(word, len(words)) for word in (BEGIN, *sentence, END)])
             for sentence in sentences
         ]
-        table = self.recipe.lookup(list(words), self.word_vectors)
+        table = self.transform.lookup(list(words), self.word_vectors)
         return torch.from_numpy(np.ascontiguousarray(table)), rows
 
 
-def load_model(path: Path | str, *, vectors: str | None = None, device: str = "cpu") -> ContextualEncoder:
+def load_model(path: Path | str, *, vectors: str | None = None, device: str = "cpu") -> SentenceEncoder:
     """Load a model directory, or a run directory's model, with its word vectors.
 
     Args:
@@ -107,9 +109,9 @@ def load_model(path: Path | str, *, vectors: str | None = None, device: str = "c
     """
     model = read_model_directory(path, recurrence=partial(FusedRecurrence, Workspace()))
     encoder = model.encoder.to(checked_device(device))
-    return ContextualEncoder(
+    return SentenceEncoder(
         encoder=encoder,
-        recipe=model.recipe,
+        transform=model.transform,
         word_vectors=open_model_vectors(model, vectors),
         fingerprint=model_fingerprint(encoder),
     )
@@ -146,7 +148,7 @@ def check_vectors(vectors: WordVectors, source: VectorSource) -> None:
         )
 
 
-def model_fingerprint(encoder: Encoder) -> str:
+def model_fingerprint(encoder: BidirectionalEncoder) -> str:
     """A content hash of the encoder's weights."""
     return fingerprint(
         *(

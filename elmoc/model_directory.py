@@ -1,7 +1,7 @@
 """What is a model directory on disk, and how is one written and read?
 
     config.json           version, encoder sizes, directions, the word vectors (and targets) by origin and fingerprint
-    model.safetensors     encoder weights, and the recipe (`recipe.boundary`, `recipe.mean`, `recipe.matrix`)
+    model.safetensors     encoder weights, and the transform (`recipe.boundary`, `recipe.mean`, `recipe.matrix`)
     heads.safetensors     the heads, for going on with training
     README.md             what this model is, for people
 
@@ -22,13 +22,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from elmoc.corpus import check_version
-from elmoc.encoder import DIRECTIONS, Encoder, EncoderConfig
+from elmoc.encoders.lstm import DIRECTIONS, BidirectionalEncoder, EncoderConfig
+from elmoc.encoders.recurrence import Recurrence, plain
 from elmoc.errors import InputError
 from elmoc.files import full_disk_is_clear, read_json, write_json
 from elmoc.heads import ContinuousHeads
-from elmoc.recurrence import Recurrence, plain
-from elmoc.vector_recipe import VectorRecipe
 from elmoc.version import VERSION as ELMOC_VERSION
+from elmoc.word_vectors.transform import VectorTransform
 
 FORMAT = "elmoc-model"
 VERSION = 1
@@ -48,10 +48,10 @@ class VectorSource:
 class ModelDirectory:
     """The whole content of a model directory, on the CPU."""
 
-    encoder: Encoder
+    encoder: BidirectionalEncoder
     heads: ContinuousHeads | None
     """None when they were not kept; only going on with training needs them."""
-    recipe: VectorRecipe
+    transform: VectorTransform
     word_vectors: VectorSource
     targets: VectorSource
     training: dict[str, Any] = field(default_factory=dict)
@@ -102,15 +102,15 @@ def read_model_directory(path: Path | str, *, recurrence: Callable[[], Recurrenc
     except (KeyError, TypeError) as error:
         raise InputError(f"{path / 'config.json'} lacks or misspells a setting ({error})") from None
     tensors = _read_tensors(path / "model.safetensors")
-    recipe = {
+    transform = {
         name: tensors.pop(f"recipe.{name}").numpy()
         for name in ("boundary", "mean", "matrix")
         if f"recipe.{name}" in tensors
     }
-    if "boundary" not in recipe:
+    if "boundary" not in transform:
         raise InputError(f"{path / 'model.safetensors'} lacks the boundary vectors: export the model again")
     with torch.device("meta"):  # without weights of their own, which are slow to draw
-        encoder = Encoder(encoder_config, directions=directions, recurrence=recurrence)
+        encoder = BidirectionalEncoder(encoder_config, directions=directions, recurrence=recurrence)
         heads = ContinuousHeads(
             directions=directions, projection_size=encoder_config.projection_size, target_size=targets.size
         )
@@ -121,7 +121,7 @@ def read_model_directory(path: Path | str, *, recurrence: Callable[[], Recurrenc
     return ModelDirectory(
         encoder=encoder.eval(),
         heads=heads if has_heads else None,
-        recipe=VectorRecipe(**recipe),
+        transform=VectorTransform(**transform),
         word_vectors=word_vectors,
         targets=targets,
         training=training,
@@ -144,11 +144,11 @@ def contiguous(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _write_files(folder: Path, model: ModelDirectory) -> None:
-    tensors = {"recipe.boundary": torch.from_numpy(model.recipe.boundary)}
-    if model.recipe.mean is not None:
-        tensors["recipe.mean"] = torch.from_numpy(model.recipe.mean)
-    if model.recipe.matrix is not None:
-        tensors["recipe.matrix"] = torch.from_numpy(model.recipe.matrix)
+    tensors = {"recipe.boundary": torch.from_numpy(model.transform.boundary)}
+    if model.transform.mean is not None:
+        tensors["recipe.mean"] = torch.from_numpy(model.transform.mean)
+    if model.transform.matrix is not None:
+        tensors["recipe.matrix"] = torch.from_numpy(model.transform.matrix)
     save_file(contiguous(model.encoder.state_dict()) | tensors, folder / "model.safetensors")
     if model.heads is not None:
         save_file(contiguous(model.heads.state_dict()), folder / "heads.safetensors")

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from elmoc.errors import InputError, run_command
-from elmoc.memory import keep_freed_memory
-from elmoc.threads import wait_without_spinning
+from elmoc.process import keep_freed_memory, wait_without_spinning
 
 
 def parser() -> argparse.ArgumentParser:
@@ -33,45 +32,45 @@ def pretrain(arguments: argparse.Namespace) -> None:
     """
     from pretrain.config import load_config
     from pretrain.describe import describe
-    from pretrain.processes import connected
-    from pretrain.run_directory import RunDirectory, fixed_settings
-    from pretrain.setup import assemble
+    from pretrain.distributed.processes import connected
+    from pretrain.run.directory import RunDirectory, fixed_settings
+    from pretrain.setup import set_up
     from pretrain.train import train
 
     run = RunDirectory(arguments.run)
     with connected() as processes, ExitStack() as stack:
-        with processes.agreed():
+        with processes.raise_together():
             max_seconds = None if arguments.max_time is None else parse_duration(arguments.max_time)
             config = load_config(arguments.config, arguments.set)
             if arguments.resume and arguments.init_from:
                 raise InputError("--resume goes on with a run, --init-from starts one: give one of them")
-            if arguments.describe and processes.size > 1:
+            if arguments.describe and processes.world_size > 1:
                 raise InputError("--describe looks at one process: leave torchrun out")
             resume, resumed, init_from = arguments.resume, None, arguments.init_from
-            if processes.is_first and not arguments.describe:
+            if processes.is_rank0 and not arguments.describe:
                 resume = resume or (processes.restarted and run.was_started_by(processes.launch))
                 if resume:
                     resumed = run.resume(config)
                     init_from = run.init_from if resumed is None else None
-        resumed, init_from, max_seconds = processes.of_first((resumed, init_from, max_seconds))
-        with processes.agreed():
-            assembly = assemble(config, init_from, processes)
+        resumed, init_from, max_seconds = processes.broadcast_from_rank0((resumed, init_from, max_seconds))
+        with processes.raise_together():
+            setup = set_up(config, init_from, processes)
         if arguments.describe:
-            print(describe(assembly))
+            print(describe(setup))
             return
-        processes.require_same(fixed_settings(config) | assembly.data | assembly.arithmetic)
-        with processes.agreed():
-            if processes.is_first and not resume:
-                run.start(config, parameters=assembly.parameters, init_from=init_from, launch=processes.launch)
+        processes.require_equal_settings(fixed_settings(config) | setup.data | setup.arithmetic)
+        with processes.raise_together():
+            if processes.is_rank0 and not resume:
+                run.start(config, parameters=setup.parameters, init_from=init_from, launch=processes.launch)
             print(
-                f"{arguments.run}: {assembly.corpus.train_tokens:,} training tokens, {assembly.updates:,} updates, "
-                f"{assembly.per_epoch:,} an epoch, on {assembly.device} in {assembly.precision}, "
-                f"by {assembly.recurrence}" + (f", {processes.size} processes" if processes.size > 1 else "")
+                f"{arguments.run}: {setup.corpus.train_tokens:,} training tokens, {setup.updates:,} updates, "
+                f"{setup.per_epoch:,} an epoch, on {setup.device} in {setup.precision}, "
+                f"by {setup.recurrence}" + (f", {processes.world_size} processes" if processes.world_size > 1 else "")
             )
-            if processes.is_first:
+            if processes.is_rank0:
                 stack.enter_context(run.locked())
                 run.remove_leftovers()
-        finished = train(assembly, run, resumed=resumed, max_seconds=max_seconds)
+        finished = train(setup, run, resumed=resumed, max_seconds=max_seconds)
         if finished:
             print(f"done: the model is in {run.model}")
         else:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from elmoc.encoder import DIRECTIONS, EncoderSizes
+from elmoc.encoders.lstm import DIRECTIONS, EncoderSizes
 from elmoc.errors import InputError
 from pretrain.schedule import ScheduleConfig
 

@@ -7,7 +7,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from elmoc.encoder import DIRECTIONS, Encoder
+from elmoc.encoders.lstm import DIRECTIONS, BidirectionalEncoder
 from elmoc.errors import InputError, run_command
 from elmoc.files import refuse_existing
 from elmoc.heads import ContinuousHeads
@@ -33,13 +33,13 @@ def join(forward_path: str, backward_path: str, output: str) -> None:
         "the encoder's sizes": forward.encoder.config == backward.encoder.config,
         "the word vectors": same_vectors(forward.word_vectors, backward.word_vectors),
         "the target vectors": same_vectors(forward.targets, backward.targets),
-        "the processing of the word vectors": forward.recipe.same_as(backward.recipe),
+        "the processing of the word vectors": forward.transform.same_as(backward.transform),
     }
     for what, same in fits.items():
         if not same:
             raise InputError(f"{forward_path} and {backward_path} do not belong together: {what} differ")
     config = forward.encoder.config
-    encoder = Encoder(config, directions=DIRECTIONS)
+    encoder = BidirectionalEncoder(config, directions=DIRECTIONS)
     heads = ContinuousHeads(
         directions=DIRECTIONS, projection_size=config.projection_size, target_size=forward.targets.size
     )
@@ -53,7 +53,7 @@ def join(forward_path: str, backward_path: str, output: str) -> None:
         ModelDirectory(
             encoder=encoder,
             heads=heads,
-            recipe=forward.recipe,
+            transform=forward.transform,
             word_vectors=forward.word_vectors,
             targets=forward.targets,
             training={direction: model.training for direction, model in models.items()},

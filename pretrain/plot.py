@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from elmoc.errors import InputError, run_command
 from elmoc.files import atomic_path
-from pretrain.run_directory import read_metrics
+from pretrain.run.directory import read_metrics
 
 PANELS = (
     ("held-out cosine", (("cosine", "cosine with the true next word"),)),

@@ -8,29 +8,29 @@ import torch
 
 from elmoc.corpus import Corpus
 from elmoc.devices import checked_device
-from elmoc.encoder import DIRECTIONS, Encoder, EncoderConfig
+from elmoc.encoders.fused_recurrence import FusedRecurrence, Workspace
+from elmoc.encoders.lstm import DIRECTIONS, BidirectionalEncoder, EncoderConfig
+from elmoc.encoders.recurrence import Recurrence, plain
 from elmoc.errors import InputError
-from elmoc.fused_recurrence import FusedRecurrence, Workspace
 from elmoc.heads import ContinuousHeads
+from elmoc.kernels.choose import choose_kernels
 from elmoc.model_directory import ModelDirectory, VectorSource, read_model_directory
-from elmoc.pointwise import choose_kernels
-from elmoc.recurrence import Recurrence, plain
-from elmoc.vector_table import VectorTable
-from pretrain.batch_tables import require_device_memory
+from elmoc.word_vectors.table import VectorTable
 from pretrain.config import RunConfig
-from pretrain.processes import Processes
-from pretrain.windows import require_held_out, windows_per_epoch
+from pretrain.data.tables import require_device_memory
+from pretrain.data.windows import require_held_out, windows_per_epoch
+from pretrain.distributed.processes import Processes
 
 
 @dataclass
-class Assembly:
+class TrainingSetup:
     """A run's corpus, tables, modules and device, all of them checked."""
 
     config: RunConfig
     corpus: Corpus
     inputs: VectorTable
     targets: VectorTable
-    encoder: Encoder
+    encoder: BidirectionalEncoder
     heads: ContinuousHeads
     device: torch.device
     per_epoch: int
@@ -93,14 +93,14 @@ class Assembly:
         return ModelDirectory(
             encoder=self.encoder,
             heads=self.heads,
-            recipe=self.inputs.recipe,
+            transform=self.inputs.transform,
             word_vectors=vector_source(self.inputs),
             targets=vector_source(self.targets),
             training=training,
         )
 
 
-def assemble(config: RunConfig, init_from: str | None = None, processes: Processes | None = None) -> Assembly:
+def set_up(config: RunConfig, init_from: str | None = None, processes: Processes | None = None) -> TrainingSetup:
     """Open everything a run needs; `init_from` names a model directory whose weights it goes on from.
 
     The work is divided among `processes`; None is this process alone.
@@ -111,9 +111,10 @@ def assemble(config: RunConfig, init_from: str | None = None, processes: Process
     processes = processes or Processes()
     processes.divide(train)
     device = choose_device(train.device, processes.local_rank)
-    if train.cuda_graph and (device.type != "cuda" or processes.size > 1):
+    if train.cuda_graph and (device.type != "cuda" or processes.world_size > 1):
         raise InputError(
-            f"train.cuda_graph is for one process on a GPU, and this is {processes.size} on {device.type}: leave it out"
+            f"train.cuda_graph is for one process on a GPU, and this is {processes.world_size} on {device.type}: "
+            "leave it out"
         )
     if train.threads:
         torch.set_num_threads(train.threads)
@@ -129,7 +130,7 @@ def assemble(config: RunConfig, init_from: str | None = None, processes: Process
     if config.data.tables_on_device:
         require_device_memory(inputs, targets, device)
     for table in (inputs, targets):
-        table.recipe  # noqa: B018 (it is read, and so checked, before the run begins)
+        table.transform  # noqa: B018 (it is read, and so checked, before the run begins)
     encoder, heads = initial_modules(
         EncoderConfig(word_vector_size=inputs.size, **asdict(config.encoder)),
         directions=train.directions,
@@ -141,7 +142,7 @@ def assemble(config: RunConfig, init_from: str | None = None, processes: Process
         encoder.direction(direction).recompute = train.recompute
     if init_from is not None:
         initialise_from(encoder, heads, inputs, targets, init_from)
-    return Assembly(
+    return TrainingSetup(
         config=config,
         corpus=corpus,
         inputs=inputs,
@@ -162,16 +163,16 @@ def initial_modules(
     target_size: int,
     seed: int,
     recurrence: Callable[[], Recurrence] = plain,
-) -> tuple[Encoder, ContinuousHeads]:
+) -> tuple[BidirectionalEncoder, ContinuousHeads]:
     """Encoder and heads with random weights; a direction's weights do not depend on which others are trained."""
     with torch.device("meta"):  # without weights of their own
-        encoder = Encoder(config, directions=directions, recurrence=recurrence)
+        encoder = BidirectionalEncoder(config, directions=directions, recurrence=recurrence)
         heads = ContinuousHeads(directions=directions, projection_size=config.projection_size, target_size=target_size)
     for index, direction in enumerate(DIRECTIONS):
         if direction in directions:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(2 * seed + index)
-                alone = Encoder(config, directions=(direction,))
+                alone = BidirectionalEncoder(config, directions=(direction,))
                 head = ContinuousHeads(
                     directions=(direction,), projection_size=config.projection_size, target_size=target_size
                 )
@@ -181,7 +182,7 @@ def initial_modules(
 
 
 def initialise_from(
-    encoder: Encoder, heads: ContinuousHeads, inputs: VectorTable, targets: VectorTable, path: str
+    encoder: BidirectionalEncoder, heads: ContinuousHeads, inputs: VectorTable, targets: VectorTable, path: str
 ) -> None:
     """Take the weights of a model directory over, and its heads where the targets are of the same kind.
 
@@ -197,7 +198,7 @@ def initialise_from(
         raise InputError(f"--init-from {path}: the encoder has other sizes: {', '.join(differing)}")
     if not set(encoder.directions) <= set(model.encoder.directions):
         raise InputError(f"--init-from {path}: the model has the directions {', '.join(model.encoder.directions)} only")
-    if not same_vectors(vector_source(inputs), model.word_vectors) or not inputs.recipe.same_as(model.recipe):
+    if not same_vectors(vector_source(inputs), model.word_vectors) or not inputs.transform.same_as(model.transform):
         raise InputError(
             f"--init-from {path}: the table {inputs.name} was not made as the model's word vectors were (it reads "
             f"{model.word_vectors.origin}, fingerprint {model.word_vectors.fingerprint}, post-processing "

@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elmoc.recurrence import LSTMState
-from pretrain.continuous_output import CosineLoss, cosine_loss
-from pretrain.cuda_graph import Given, Repeated, record_cuda_graph
-from pretrain.processes import AgreedError
-from pretrain.setup import Assembly
-from pretrain.side_by_side import DirectionRunner
+from elmoc.encoders.recurrence import LSTMState
+from pretrain.data.loader import Batch
+from pretrain.distributed.processes import RaisedTogether
+from pretrain.execution.cuda_graph import CudaGraphStep, StepInputs, record_cuda_graph
+from pretrain.execution.direction_threads import DirectionThreads
+from pretrain.output_layers.continuous import CosineLoss, cosine_loss
+from pretrain.setup import TrainingSetup
 from pretrain.train_state import TrainState, parameters_of, set_rate
-from pretrain.vector_streaming import Batch
 
 
 class DirectionStep(NamedTuple):
@@ -28,7 +28,7 @@ class DirectionStep(NamedTuple):
     """Targets without a direction."""
 
 
-class Outcome(NamedTuple):
+class StepResult(NamedTuple):
     """The same before anybody has looked: what the device has computed, or is going to."""
 
     loss: Tensor
@@ -38,15 +38,15 @@ class Outcome(NamedTuple):
     """The recurrent state after the window."""
 
 
-Computation = Callable[[Given], Outcome]
+Computation = Callable[[StepInputs], StepResult]
 
 
 def train_step(
-    assembly: Assembly,
+    setup: TrainingSetup,
     state: TrainState,
     batch: Batch,
     rate: float,
-    runner: DirectionRunner,
+    runner: DirectionThreads,
     recorded: Mapping[str, Computation] | None = None,
 ) -> dict[str, DirectionStep]:
     """One update of every direction, side by side where `runner` says so; also what others train is in the result.
@@ -59,25 +59,25 @@ def train_step(
     state.encoder.train()
 
     def of_direction(direction: str) -> DirectionStep:
-        return update(assembly, state, batch, direction, rate, None if recorded is None else recorded[direction])
+        return update(setup, state, batch, direction, rate, None if recorded is None else recorded[direction])
 
-    steps = assembly.processes.of_leaders(runner.map(of_direction))
+    steps = setup.processes.broadcast_from_leaders(runner.map(of_direction))
     for direction, step in steps.items():
         require_finite(step.loss, f"the {direction} loss", state.update + 1)
         require_finite(step.gradient_norm, f"the norm of the {direction} gradient", state.update + 1)
     return steps
 
 
-def record_updates(assembly: Assembly, state: TrainState) -> dict[str, Computation]:
+def record_updates(setup: TrainingSetup, state: TrainState) -> dict[str, Computation]:
     """The computations of the directions, to be recorded as CUDA graphs."""
     return {
-        direction: Repeated(partial(compute, assembly, state, direction), record_cuda_graph)
-        for direction in assembly.processes.directions
+        direction: CudaGraphStep(partial(compute, setup, state, direction), record_cuda_graph)
+        for direction in setup.processes.directions
     }
 
 
 def update(
-    assembly: Assembly,
+    setup: TrainingSetup,
     state: TrainState,
     batch: Batch,
     direction: str,
@@ -86,7 +86,7 @@ def update(
 ) -> DirectionStep:
     """One update of one direction; its recurrent state goes on."""
     encoder = state.encoder.direction(direction)
-    peers = assembly.processes.groups[direction]
+    peers = setup.processes.groups[direction]
     streams = len(batch.rows[direction]) * peers.parts
     # drawn for all the streams, so that it does not matter which process reads which
     masks = [
@@ -94,25 +94,25 @@ def update(
         for mask in encoder.draw_dropout_masks(streams, state.generators[direction])
     ]
     set_rate(state.optimisers[direction], rate)
-    given = Given(batch.inputs(direction), batch.targets(direction), masks, state.recurrent[direction])
-    outcome = (computation or partial(compute, assembly, state, direction))(given)
-    state.recurrent[direction] = outcome.state if assembly.config.train.carry_state else None
+    inputs = StepInputs(batch.inputs(direction), batch.targets(direction), masks, state.recurrent[direction])
+    outcome = (computation or partial(compute, setup, state, direction))(inputs)
+    state.recurrent[direction] = outcome.state if setup.config.train.carry_state else None
     figures = (outcome.loss, outcome.gradient_norm, outcome.masked)
     loss, norm, masked = torch.stack([figure.double() for figure in figures]).tolist()  # the one wait for a GPU
     return DirectionStep(loss, norm, int(masked))
 
 
-def compute(assembly: Assembly, state: TrainState, direction: str, given: Given) -> Outcome:
+def compute(setup: TrainingSetup, state: TrainState, direction: str, inputs: StepInputs) -> StepResult:
     """Loss, gradients, their norm bounded, Adam. Values stay on the device, so that it need not wait for the host.
 
     Where the loss or the norm is not finite, Adam changes nothing.
     """
-    config = assembly.config
-    peers = assembly.processes.groups[direction]
-    with assembly.autocast():
-        output = state.encoder.direction(direction)(given.vectors, given.state, dropout_masks=given.masks)
+    config = setup.config
+    peers = setup.processes.groups[direction]
+    with setup.autocast():
+        output = state.encoder.direction(direction)(inputs.vectors, inputs.state, dropout_masks=inputs.masks)
         predictions = state.heads.direction(direction)(output.top)  # [B, T, E]
-    own = cosine_loss(predictions, given.targets)
+    own = cosine_loss(predictions, inputs.targets)
     everywhere = CosineLoss(*peers.sum(own.total.detach(), own.counted, own.masked))
     # the mean over all the streams has the sum of these gradients
     own._replace(counted=everywhere.counted).mean.backward()
@@ -125,13 +125,13 @@ def compute(assembly: Assembly, state: TrainState, direction: str, given: Given)
     optimiser.found_inf = (~torch.isfinite(norm + everywhere.mean)).float()  # type: ignore[attr-defined]
     optimiser.step()
     optimiser.zero_grad(set_to_none=True)
-    return Outcome(everywhere.mean, norm, everywhere.masked, detached(output.state))
+    return StepResult(everywhere.mean, norm, everywhere.masked, detached(output.state))
 
 
 def require_finite(value: float, what: str, update: int) -> None:
     """Raise an `InputError` when a figure of an update, the same in all processes, is not finite."""
     if not math.isfinite(value):
-        raise AgreedError(
+        raise RaisedTogether(
             f"{what} is {value} at update {update}: start a new run with a lower schedule.base (by --init-from "
             "from this one's model, if you like), or check the vector tables for rows that are not finite"
         )

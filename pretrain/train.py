@@ -5,43 +5,45 @@ from typing import Any
 
 from elmoc.errors import InputError
 from elmoc.progress import progress_bar
-from pretrain.batch_tables import open_tables
-from pretrain.clock import Clock
-from pretrain.evaluation import evaluation_is_due
-from pretrain.handing_over import Assistant
-from pretrain.recorder import Recorder
-from pretrain.run_directory import RunDirectory
+from pretrain.data.loader import stream_batches
+from pretrain.data.tables import open_tables
+from pretrain.data.windows import training_windows
+from pretrain.evaluation.held_out import evaluation_is_due
+from pretrain.execution.direction_threads import DirectionThreads
+from pretrain.run.clock import Clock
+from pretrain.run.directory import RunDirectory
+from pretrain.run.gather_state import FollowerRecorder
+from pretrain.run.recorder import Recorder
+from pretrain.run.stop_signals import stop_signals
 from pretrain.schedule import learning_rate
-from pretrain.setup import Assembly
-from pretrain.side_by_side import DirectionRunner
+from pretrain.setup import TrainingSetup
 from pretrain.step import record_updates, train_step
-from pretrain.stopping import stop_signals
 from pretrain.train_state import TrainState, new_state, parameters_of
-from pretrain.vector_streaming import stream_batches
-from pretrain.windows import training_windows
 
 UPDATES_BETWEEN_LOOKS = 10
 """At the first process's clock, of several processes."""
 
 
-def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | None, max_seconds: float | None) -> bool:
+def train(
+    setup: TrainingSetup, run: RunDirectory, *, resumed: dict[str, Any] | None, max_seconds: float | None
+) -> bool:
     """Train to the end of the run, or until a signal asks to stop; returns whether the end was reached.
 
     Args:
-        assembly: everything the run needs.
+        setup: everything the run needs.
         run: its directory, started or resumed.
         resumed: the checkpoint to go on from, if there is one.
         max_seconds: sets the length of the run, schedule included, from the measured speed.
     """
-    config, schedule, processes = assembly.config.train, assembly.config.schedule, assembly.processes
-    evaluate_every = assembly.config.evaluation.every_updates
-    state = starting_state(assembly, resumed)
+    config, schedule, processes = setup.config.train, setup.config.schedule, setup.processes
+    evaluate_every = setup.config.evaluation.every_updates
+    state = starting_state(setup, resumed)
     clock = Clock(state.seconds, max_seconds)
     steady = min(schedule.decay_start, 1 - schedule.linear_cooldown)
     if max_seconds is not None and state.update >= steady * state.updates:
         print("--max-time comes too late: the learning rate is falling towards the end that the run was given before")
     windows = training_windows(
-        assembly.corpus,
+        setup.corpus,
         streams=config.streams,
         window=config.window,
         directions=processes.directions,
@@ -50,25 +52,23 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | No
         mix=config.mix_shards,
         own=processes.own(config.streams),
     )
-    tables = open_tables(
-        assembly.inputs, assembly.targets, assembly.device, on_device=assembly.config.data.tables_on_device
-    )
+    tables = open_tables(setup.inputs, setup.targets, setup.device, on_device=setup.config.data.tables_on_device)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_signals())
-        recorder: Recorder | Assistant = Assistant(processes, state)
-        if processes.is_first:
+        recorder: Recorder | FollowerRecorder = FollowerRecorder(processes, state)
+        if processes.is_rank0:
             recorder = Recorder(
-                assembly=assembly,
+                setup=setup,
                 state=state,
                 run=run,
                 clock=clock,
                 metrics_bytes=0 if resumed is None else resumed["metrics_bytes"],
             )
         stack.enter_context(closing(recorder))
-        runner = stack.enter_context(closing(DirectionRunner(processes.directions, assembly.device)))
-        batches = stack.enter_context(closing(stream_batches(windows, tables, assembly.device)))
-        recorded = record_updates(assembly, state) if config.cuda_graph else None
-        words = state.updates * assembly.words_per_update
+        runner = stack.enter_context(closing(DirectionThreads(processes.directions, setup.device)))
+        batches = stack.enter_context(closing(stream_batches(windows, tables, setup.device)))
+        recorded = record_updates(setup, state) if config.cuda_graph else None
+        words = state.updates * setup.words_per_update
         progress = stack.enter_context(
             progress_bar(
                 total=words,
@@ -76,66 +76,68 @@ def train(assembly: Assembly, run: RunDirectory, *, resumed: dict[str, Any] | No
                 unit=" words",
                 unit_scale=True,
                 desc="pretrain",
-                disable=not processes.is_first,
+                disable=not processes.is_rank0,
             )
         )
         if resumed is None:
             recorder.evaluate()
-        while state.update < state.updates and not processes.any(stop.asked):
+        while state.update < state.updates and not processes.any_at_last_step(stop.asked):
             batch = next(batches)
             rate = learning_rate(schedule, update=state.update, updates=state.updates, streams=config.streams)
-            steps = train_step(assembly, state, batch, rate, runner, recorded)
+            steps = train_step(setup, state, batch, rate, runner, recorded)
             state.position = batch.next
             state.update += 1
-            state.words += assembly.words_per_update
+            state.words += setup.words_per_update
             state.masked += sum(step.masked for step in steps.values())
             clock.updated()
             if max_seconds is not None and clock.may_plan(state, steady):
-                state.updates = processes.of_first(clock.planned_updates(state, evaluate_every))
-                progress.total = state.updates * assembly.words_per_update
-            progress.update(assembly.words_per_update)
+                state.updates = processes.broadcast_from_rank0(clock.planned_updates(state, evaluate_every))
+                progress.total = state.updates * setup.words_per_update
+            progress.update(setup.words_per_update)
             recorder.add(steps, rate, progress)
             if evaluation_is_due(state, evaluate_every):
                 recorder.evaluate()
-            if state.update == state.updates or checkpoint_is_due(assembly, state, clock):
+            if state.update == state.updates or checkpoint_is_due(setup, state, clock):
                 recorder.save()
         if state.update < state.updates:  # asked to stop
             recorder.save()
     return state.update >= state.updates
 
 
-def starting_state(assembly: Assembly, resumed: dict[str, Any] | None) -> TrainState:
+def starting_state(setup: TrainingSetup, resumed: dict[str, Any] | None) -> TrainState:
     """The state before the first update, or that of a checkpoint; from now on gradients are summed over processes.
 
     Raises `InputError` when the checkpoint is of other data.
     """
-    config, processes = assembly.config, assembly.processes
-    processes.equalise(assembly.encoder, assembly.heads)
+    config, processes = setup.config, setup.processes
+    processes.broadcast_weights(setup.encoder, setup.heads)
     state = new_state(
-        assembly.encoder,
-        assembly.heads,
+        setup.encoder,
+        setup.heads,
         config.optimiser,
         config.train.seed,
-        assembly.device,
+        setup.device,
         processes.directions,
     )
-    state.updates = assembly.updates
+    state.updates = setup.updates
     if resumed is not None:
-        with processes.agreed():
-            check_same_data(resumed["data"], assembly.data)
+        with processes.raise_together():
+            check_same_data(resumed["data"], setup.data)
         state.load_dict(resumed, processes.own(config.train.streams))
-    processes.open_groups(assembly.device)
+    processes.open_groups(setup.device)
     for direction, group in processes.groups.items():
         group.sum_gradients(parameters_of(state.encoder, state.heads, direction))
     return state
 
 
-def checkpoint_is_due(assembly: Assembly, state: TrainState, clock: Clock) -> bool:
+def checkpoint_is_due(setup: TrainingSetup, state: TrainState, clock: Clock) -> bool:
     """Every process answers alike: by the first one's clock, asked now and then, since that takes a message."""
-    log, processes = assembly.config.log, assembly.processes
-    if processes.size == 1 or log.checkpoint_updates:
+    log, processes = setup.config.log, setup.processes
+    if processes.world_size == 1 or log.checkpoint_updates:
         return clock.save_is_due(state.update, log)
-    return state.update % UPDATES_BETWEEN_LOOKS == 0 and processes.of_first(clock.save_is_due(state.update, log))
+    return state.update % UPDATES_BETWEEN_LOOKS == 0 and processes.broadcast_from_rank0(
+        clock.save_is_due(state.update, log)
+    )
 
 
 def check_same_data(before: dict[str, str], now: dict[str, str]) -> None:

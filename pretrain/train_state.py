@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 from torch.optim import Adam
 
-from elmoc.encoder import DIRECTIONS, Encoder
+from elmoc.encoders.lstm import DIRECTIONS, BidirectionalEncoder
+from elmoc.encoders.recurrence import LSTMState
 from elmoc.heads import ContinuousHeads
-from elmoc.recurrence import LSTMState
 from pretrain.config import OptimiserConfig
-from pretrain.windows import Position
+from pretrain.data.windows import Position
 
 RecurrentState = list[LSTMState] | None
 
@@ -21,7 +21,7 @@ RecurrentState = list[LSTMState] | None
 class TrainState:
     """Weights, optimiser, recurrent state, random state, data position, schedule, and the running totals."""
 
-    encoder: Encoder
+    encoder: BidirectionalEncoder
     heads: ContinuousHeads
     optimisers: dict[str, Adam]
     """One a direction: each is a model of its own."""
@@ -85,7 +85,7 @@ class TrainState:
 PLAIN = ("update", "updates", "words", "masked", "seconds", "best_update", "best_cosine")
 
 
-def parameters_of(encoder: Encoder, heads: ContinuousHeads, direction: str) -> list[Tensor]:
+def parameters_of(encoder: BidirectionalEncoder, heads: ContinuousHeads, direction: str) -> list[Tensor]:
     """The trainable parameters of one direction: its encoder and its head."""
     return [*encoder.direction(direction).parameters(), *heads.direction(direction).parameters()]
 
@@ -100,7 +100,7 @@ def set_rate(optimiser: Adam, rate: float) -> None:
 
 
 def new_state(
-    encoder: Encoder,
+    encoder: BidirectionalEncoder,
     heads: ContinuousHeads,
     config: OptimiserConfig,
     seed: int,

@@ -15,7 +15,7 @@ if not torch.cuda.is_available():
 
 from elmoc.corpus import Corpus
 from elmoc.model_directory import write_model_directory
-from elmoc.word_vectors import RandomVectors
+from elmoc.word_vectors.sources import RandomVectors
 from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
 
 

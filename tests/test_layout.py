@@ -52,7 +52,7 @@ def test_the_wheel_holds_elmoc_alone(tmp_path: Path) -> None:
         "README.md",
         "LICENSE",
         "elmoc/py.typed",
-        "elmoc/cpu_kernels.cpp",
+        "elmoc/kernels/cpu.cpp",
         *(str(file.relative_to(ROOT)) for file in FILES),
     ):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
@@ -63,6 +63,6 @@ def test_the_wheel_holds_elmoc_alone(tmp_path: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     packages = {name.split("/")[0] for name in names}
     assert {name for name in packages if not name.endswith(".dist-info")} == {"elmoc"}
-    assert {"elmoc/py.typed", "elmoc/cpu_kernels.cpp", "elmoc/__main__.py"} <= set(names)
+    assert {"elmoc/py.typed", "elmoc/kernels/cpu.cpp", "elmoc/__main__.py"} <= set(names)
     ours = {str(file.relative_to(ROOT)) for file in FILES if file.is_relative_to(ROOT / "elmoc")}
     assert {name for name in names if name.endswith(".py")} == ours

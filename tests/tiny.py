@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 from elmoc.corpus import BEGIN, END, ID_DTYPE, Corpus, Shard, finish_corpus, save_array
-from elmoc.encoder import DIRECTIONS, Encoder, EncoderConfig
+from elmoc.encoders.lstm import DIRECTIONS, BidirectionalEncoder, EncoderConfig
 from elmoc.heads import ContinuousHeads
 from elmoc.model_directory import ModelDirectory, VectorSource
-from elmoc.vector_recipe import VectorRecipe, boundary_vectors
-from elmoc.vector_table import write_vector_table
-from elmoc.word_vectors import RandomVectors, WordVectors
+from elmoc.word_vectors.sources import RandomVectors, WordVectors
+from elmoc.word_vectors.table import write_vector_table
+from elmoc.word_vectors.transform import VectorTransform, boundary_vectors
 
 Sentences = list[list[str]]
 
@@ -62,10 +62,10 @@ def add_table(
     corpus: Corpus, name: str, vectors: WordVectors, *, dtype: str = "float32", zero: Sequence[str] = ()
 ) -> np.ndarray:
     """A vector table of the corpus; the words `zero` have no vector. Returns its rows."""
-    recipe = VectorRecipe(boundary=boundary_vectors(vectors, mean_norm=2.0))
-    rows = recipe.lookup(corpus.lexicon, vectors).astype(dtype)
+    transform = VectorTransform(boundary=boundary_vectors(vectors, mean_norm=2.0))
+    rows = transform.lookup(corpus.lexicon, vectors).astype(dtype)
     rows[[corpus.ids[word] for word in zero]] = 0
-    write_vector_table(corpus, name, rows=rows, vectors=vectors, recipe=recipe, post_processing="none")
+    write_vector_table(corpus, name, rows=rows, vectors=vectors, transform=transform, post_processing="none")
     return rows
 
 
@@ -76,7 +76,7 @@ def tiny_model(*, directions: tuple[str, ...] = DIRECTIONS, vectors: WordVectors
     source = VectorSource(vectors.origin, vectors.fingerprint, vectors.size, "none")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(11)
-        encoder = Encoder(config, directions=directions)
+        encoder = BidirectionalEncoder(config, directions=directions)
         heads = ContinuousHeads(directions=directions, projection_size=5, target_size=vectors.size)
         with torch.no_grad():
             for parameter in encoder.parameters():
@@ -84,7 +84,7 @@ def tiny_model(*, directions: tuple[str, ...] = DIRECTIONS, vectors: WordVectors
     return ModelDirectory(
         encoder=encoder,
         heads=heads,
-        recipe=VectorRecipe(boundary=boundary_vectors(vectors, mean_norm=2.0)),
+        transform=VectorTransform(boundary=boundary_vectors(vectors, mean_norm=2.0)),
         word_vectors=source,
         targets=source,
         training={"updates": 0},

@@ -8,8 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from elmoc.errors import InputError, run_command
-from elmoc.memory import keep_freed_memory
-from elmoc.threads import wait_without_spinning
+from elmoc.process import keep_freed_memory, wait_without_spinning
 
 PAPER_SIZE = Path(__file__).parent.parent / "configs" / "elmo_c.toml"
 DIRECTIONS = {1: ["forward"], 2: ["forward", "backward"]}

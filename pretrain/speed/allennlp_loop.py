@@ -10,8 +10,8 @@ import torch
 from allennlp_light.modules.lstm_cell_with_projection import LstmCellWithProjection
 from torch import Tensor, nn
 
-from elmoc.encoder import Encoder, EncoderConfig, ProjectedLSTMLayer
-from elmoc.recurrence import LSTMState
+from elmoc.encoders.lstm import BidirectionalEncoder, EncoderConfig, ProjectedLSTMLayer
+from elmoc.encoders.recurrence import LSTMState
 
 
 class NormalisedProjection(nn.Linear):
@@ -79,7 +79,7 @@ class AllenNLPLayer(nn.Module):
                 mine.copy_(theirs)
 
 
-def allennlp_encoder(encoder: Encoder) -> Encoder:
+def allennlp_encoder(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
     """The same function as `encoder`, with weights of its own and AllenNLP's cells for its layers."""
     other = deepcopy(encoder)
     for name in other.directions:

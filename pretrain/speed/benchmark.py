@@ -11,17 +11,17 @@ from typing import Any
 import torch
 
 from elmoc.errors import InputError
-from elmoc.pointwise import choose_kernels
+from elmoc.kernels.choose import choose_kernels
 from elmoc.progress import progress_bar
 from pretrain.config import RunConfig
-from pretrain.setup import Assembly, assemble
+from pretrain.data.windows import windows_per_epoch
+from pretrain.setup import TrainingSetup, set_up
 from pretrain.speed.comparison import compare
 from pretrain.speed.contestants import DTYPES, WAYS, fused, why_not, with_streams
 from pretrain.speed.matrix_rate import matrix_rate
 from pretrain.speed.memory import kept_bytes_per_word
 from pretrain.speed.synthetic_corpus import corpus_for
 from pretrain.speed.update_products import flops_per_word
-from pretrain.windows import windows_per_epoch
 
 FORMAT = "elmoc-speed"
 VERSION = 1
@@ -52,10 +52,10 @@ def benchmark(plan: Plan) -> Generator[dict[str, Any], None, None]:
         reference = replace(
             train, precision="fp32", recurrence="plain", recompute=False, cuda_graph=False, streams=max(plan.streams)
         )
-        assembly = assemble(replace(plan.config, data=data, train=reference))
+        setup = set_up(replace(plan.config, data=data, train=reference))
         for streams in plan.streams:
-            windows_per_epoch(assembly.corpus, streams, train.window, mix=train.mix_shards, seed=train.seed)
-        skipped = {name: reason for name in plan.contestants if (reason := why_not(name, assembly.device))}
+            windows_per_epoch(setup.corpus, streams, train.window, mix=train.mix_shards, seed=train.seed)
+        skipped = {name: reason for name in plan.contestants if (reason := why_not(name, setup.device))}
         names = [name for name in plan.contestants if name not in skipped]
         if not names:
             raise InputError(
@@ -63,17 +63,17 @@ def benchmark(plan: Plan) -> Generator[dict[str, Any], None, None]:
             )
         precisions = {WAYS[name].precision for name in names}
         with progress_bar(iterable=names, desc="memory a word", leave=False) as progress:
-            kept = {name: kept_bytes_per_word(name, assembly) for name in progress}
-        report = setting(plan, assembly) | {
+            kept = {name: kept_bytes_per_word(name, setup) for name in progress}
+        report = setting(plan, setup) | {
             "skipped": skipped,
             "kernels": {
-                name: choose_kernels(assembly.device.type, DTYPES[WAYS[name].precision], torch.float32).description
+                name: choose_kernels(setup.device.type, DTYPES[WAYS[name].precision], torch.float32).description
                 for name in names
                 if WAYS[name].encoder is fused
             },
             "kept_bytes_per_word": kept,
             "flops_per_second": {
-                precision: matrix_rate(assembly.device, dtype, assembly.encoder.directions)
+                precision: matrix_rate(setup.device, dtype, setup.encoder.directions)
                 for precision, dtype in DTYPES.items()
                 if precision in precisions
             },
@@ -84,7 +84,7 @@ def benchmark(plan: Plan) -> Generator[dict[str, Any], None, None]:
         with progress_bar(total=total, desc="speed", unit=" updates") as progress:
             for streams in plan.streams:
                 comparison = compare(
-                    with_streams(assembly, streams),
+                    with_streams(setup, streams),
                     names,
                     updates=plan.updates,
                     warm_up=plan.warm_up,
@@ -96,24 +96,24 @@ def benchmark(plan: Plan) -> Generator[dict[str, Any], None, None]:
                 yield report
 
 
-def setting(plan: Plan, assembly: Assembly) -> dict[str, Any]:
+def setting(plan: Plan, setup: TrainingSetup) -> dict[str, Any]:
     """What is compared where: the part of the report that is known beforehand."""
-    directions = assembly.encoder.directions
+    directions = setup.encoder.directions
     return {
         "format": FORMAT,
         "version": VERSION,
-        "device": str(assembly.device),
-        "processor": processor(assembly.device),
+        "device": str(setup.device),
+        "processor": processor(setup.device),
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
-        "encoder": asdict(assembly.encoder.config) | {"target_size": assembly.targets.size},
+        "encoder": asdict(setup.encoder.config) | {"target_size": setup.targets.size},
         "directions": list(directions),
         "window": plan.config.train.window,
         "corpus": plan.config.data.corpus or "synthetic",
-        "types": assembly.corpus.types,
+        "types": setup.corpus.types,
         "updates": plan.updates,
         "warm_up": plan.warm_up,
-        "flops_per_word": flops_per_word(assembly.encoder.config, assembly.targets.size, len(directions)),
+        "flops_per_word": flops_per_word(setup.encoder.config, setup.targets.size, len(directions)),
     }
 
 

@@ -15,14 +15,14 @@ import torch
 from tqdm import tqdm
 
 from elmoc.errors import InputError
-from pretrain.setup import Assembly
+from pretrain.data.loader import Batch
+from pretrain.setup import TrainingSetup
 from pretrain.speed.contestants import BASELINE, Contestant
 from pretrain.speed.memory import PeakMemory
 from pretrain.speed.products import time_products
 from pretrain.speed.streaming import first_batches, seconds_a_window, streamed_and_resident
 from pretrain.speed.time_split import shares
 from pretrain.speed.timing import spread, timed
-from pretrain.vector_streaming import Batch
 
 BATCHES = 4
 """So many windows are read again and again, so that no contestant waits for data."""
@@ -43,13 +43,13 @@ class Entry:
 
     def time_update(self, batch: Batch) -> None:
         """Time an update, and then its products alone."""
-        contestant, device = self.contestant, self.contestant.assembly.device
+        contestant, device = self.contestant, self.contestant.setup.device
         self.updates.append(timed(lambda: contestant.update(batch), device)[0])
         self.products.append(time_products(contestant.products, contestant.runner, device, contestant.dtype))
 
 
 def compare(
-    assembly: Assembly,
+    setup: TrainingSetup,
     names: list[str],
     *,
     updates: int,
@@ -58,16 +58,16 @@ def compare(
     flops_per_second: dict[str, float],
     progress: tqdm,
 ) -> dict[str, Any]:
-    """The report on the contestants `names` with the streams of `assembly`.
+    """The report on the contestants `names` with the streams of `setup`.
 
     `flops_per_second` is the best matrix rate in each precision.
     """
-    train = assembly.config.train
-    batches = cycle(first_batches(assembly, BATCHES))
+    train = setup.config.train
+    batches = cycle(first_batches(setup, BATCHES))
     with ExitStack() as stack:
         entries = {}
         for name in names:
-            entries[name] = warmed_up(name, assembly, batches, warm_up, progress)
+            entries[name] = warmed_up(name, setup, batches, warm_up, progress)
             stack.enter_context(closing(entries[name].contestant))
         for _ in range(updates):
             for entry in entries.values():
@@ -79,41 +79,41 @@ def compare(
             each["share_of_matrix_rate"] = rate / flops_per_second[each["precision"]]
         fastest = min(entries.values(), key=lambda entry: median(entry.updates)).contestant
         tables = None
-        if assembly.device.type == "cuda":
+        if setup.device.type == "cuda":
             try:
                 tables = streamed_and_resident(fastest)
             except InputError as error:
                 tqdm.write(f"not compared with whole tables on the device: {error}")
     return {
         "streams": train.streams,
-        "words_per_update": assembly.words_per_update,
-        "data_seconds": seconds_a_window(assembly),
+        "words_per_update": setup.words_per_update,
+        "data_seconds": seconds_a_window(setup),
         "contestants": results,
         "tables": None if tables is None else {"contestant": fastest.name} | tables,
     }
 
 
-def warmed_up(name: str, assembly: Assembly, batches: Iterator[Batch], warm_up: int, progress: tqdm) -> Entry:
+def warmed_up(name: str, setup: TrainingSetup, batches: Iterator[Batch], warm_up: int, progress: tqdm) -> Entry:
     """A contestant after its first updates (its products, too, are multiplied once), with the memory they took."""
-    peak = PeakMemory(assembly.device)
+    peak = PeakMemory(setup.device)
     try:
-        contestant = Contestant(name, assembly)
+        contestant = Contestant(name, setup)
         for _ in range(warm_up):
             contestant.update(next(batches))
             progress.update()
     except torch.OutOfMemoryError:
         raise InputError(
-            f"{name} with {assembly.config.train.streams} streams is more than the memory of {assembly.device}: take "
+            f"{name} with {setup.config.train.streams} streams is more than the memory of {setup.device}: take "
             "fewer --streams, or leave it out of --contestants"
         ) from None
     taken = peak.bytes()
-    time_products(contestant.products, contestant.runner, assembly.device, contestant.dtype)
+    time_products(contestant.products, contestant.runner, setup.device, contestant.dtype)
     return Entry(contestant, taken)
 
 
 def result(entry: Entry, baseline: Entry | None, batch: Batch) -> dict[str, Any]:
     """The report on a contestant; `batch` is for the update that is watched."""
-    contestant, words = entry.contestant, entry.contestant.assembly.words_per_update
+    contestant, words = entry.contestant, entry.contestant.setup.words_per_update
     seconds = median(entry.updates)
     bounds = [
         sum(product.count * each for product, each in zip(contestant.products, times, strict=True))

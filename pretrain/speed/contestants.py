@@ -6,18 +6,18 @@ from functools import partial
 
 import torch
 
-from elmoc.encoder import Encoder, EncoderConfig
+from elmoc.encoders.fused_recurrence import FusedRecurrence, Workspace
+from elmoc.encoders.lstm import BidirectionalEncoder, EncoderConfig
+from elmoc.encoders.recurrence import Recurrence, plain
 from elmoc.errors import InputError
-from elmoc.fused_recurrence import FusedRecurrence, Workspace
 from elmoc.heads import ContinuousHeads
-from elmoc.recurrence import Recurrence, plain
-from pretrain.setup import Assembly, has_bf16
-from pretrain.side_by_side import DirectionRunner
+from pretrain.data.loader import Batch
+from pretrain.execution.direction_threads import DirectionThreads
+from pretrain.setup import TrainingSetup, has_bf16
 from pretrain.speed.products import TimedProduct
 from pretrain.speed.update_products import allennlp_products, fused_products, plain_products
 from pretrain.step import record_updates, train_step
 from pretrain.train_state import TrainState, new_state
-from pretrain.vector_streaming import Batch
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 BASELINE = "allennlp"
@@ -29,35 +29,35 @@ class Way:
     """How a contestant trains."""
 
     precision: str
-    encoder: Callable[[Encoder], Encoder]
-    """Given an encoder, one of the same function with weights of its own."""
+    encoder: Callable[[BidirectionalEncoder], BidirectionalEncoder]
+    """StepInputs an encoder, one of the same function with weights of its own."""
     products: Callable[[EncoderConfig, int, int, int], list[TimedProduct]]
-    """Given the encoder's sizes, the target size, streams and window: what an update of a direction multiplies."""
+    """StepInputs the encoder's sizes, the target size, streams and window: what an update of a direction multiplies."""
     side_by_side: bool = True
     """Whether directions may run at the same time, as they do in training."""
     graph: bool = False
     """Whether an update is launched as a CUDA graph."""
 
 
-def stepped_by(recurrence: Callable[[], Recurrence], encoder: Encoder) -> Encoder:
+def stepped_by(recurrence: Callable[[], Recurrence], encoder: BidirectionalEncoder) -> BidirectionalEncoder:
     """A copy of an encoder with another recurrence."""
     with torch.device("meta"):  # without weights of its own
-        other = Encoder(encoder.config, directions=encoder.directions, recurrence=recurrence)
+        other = BidirectionalEncoder(encoder.config, directions=encoder.directions, recurrence=recurrence)
     other.load_state_dict({name: value.clone() for name, value in encoder.state_dict().items()}, assign=True)
     return other
 
 
-def reference(encoder: Encoder) -> Encoder:
+def reference(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
     """The plain recurrence."""
     return stepped_by(plain, encoder)
 
 
-def fused(encoder: Encoder) -> Encoder:
+def fused(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
     """The fused recurrence, whose layers share a workspace as in training."""
     return stepped_by(partial(FusedRecurrence, Workspace()), encoder)
 
 
-def allennlp(encoder: Encoder) -> Encoder:
+def allennlp(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
     """AllenNLP's loop; an `InputError` where the package is missing."""
     try:
         from pretrain.speed.allennlp_loop import allennlp_encoder
@@ -89,13 +89,13 @@ def why_not(name: str, device: torch.device) -> str | None:
     return None
 
 
-def with_streams(assembly: Assembly, streams: int) -> Assembly:
+def with_streams(setup: TrainingSetup, streams: int) -> TrainingSetup:
     """The same run with another number of streams."""
-    config = assembly.config
-    return replace(assembly, config=replace(config, train=replace(config.train, streams=streams)))
+    config = setup.config
+    return replace(setup, config=replace(config, train=replace(config.train, streams=streams)))
 
 
-class InTurn(DirectionRunner):
+class InTurn(DirectionThreads):
     """Runs every direction with all the threads, one after the other."""
 
     def __init__(self, directions: tuple[str, ...], device: torch.device) -> None:
@@ -104,28 +104,28 @@ class InTurn(DirectionRunner):
 
 
 class Contestant:
-    """One way of training, ready to make updates of `assembly`'s streams from the weights of its modules."""
+    """One way of training, ready to make updates of `setup`'s streams from the weights of its modules."""
 
-    def __init__(self, name: str, assembly: Assembly) -> None:
+    def __init__(self, name: str, setup: TrainingSetup) -> None:
         way = WAYS[name]
         self.name = name
         self.precision = way.precision
-        encoder = way.encoder(assembly.encoder)
+        encoder = way.encoder(setup.encoder)
         heads = ContinuousHeads(
             directions=encoder.directions,
             projection_size=encoder.config.projection_size,
-            target_size=assembly.targets.size,
+            target_size=setup.targets.size,
         )
-        heads.load_state_dict(assembly.heads.state_dict())
-        self.assembly = replace(assembly, encoder=encoder, heads=heads, precision=way.precision)
+        heads.load_state_dict(setup.heads.state_dict())
+        self.setup = replace(setup, encoder=encoder, heads=heads, precision=way.precision)
         self.state: TrainState = new_state(
-            encoder, heads, assembly.config.optimiser, assembly.config.train.seed, assembly.device
+            encoder, heads, setup.config.optimiser, setup.config.train.seed, setup.device
         )
-        runner = DirectionRunner if way.side_by_side else InTurn
-        self.runner = runner(encoder.directions, assembly.device)
-        train = assembly.config.train
-        self.recorded = record_updates(self.assembly, self.state) if way.graph else None
-        self.products = way.products(encoder.config, assembly.targets.size, train.streams, train.window)
+        runner = DirectionThreads if way.side_by_side else InTurn
+        self.runner = runner(encoder.directions, setup.device)
+        train = setup.config.train
+        self.recorded = record_updates(self.setup, self.state) if way.graph else None
+        self.products = way.products(encoder.config, setup.targets.size, train.streams, train.window)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -135,11 +135,11 @@ class Contestant:
     @property
     def rate(self) -> float:
         """The learning rate; which one makes no difference to speed."""
-        return self.assembly.config.schedule.base
+        return self.setup.config.schedule.base
 
     def update(self, batch: Batch) -> None:
         """One update of every direction, as training makes it."""
-        train_step(self.assembly, self.state, batch, self.rate, self.runner, self.recorded)
+        train_step(self.setup, self.state, batch, self.rate, self.runner, self.recorded)
 
     def close(self) -> None:
         """End its threads."""

@@ -5,9 +5,9 @@ from functools import partial
 
 import torch
 
-from elmoc.products import product_with
+from elmoc.kernels.matmul import product_with
 from elmoc.progress import progress_bar
-from pretrain.side_by_side import DirectionRunner
+from pretrain.execution.direction_threads import DirectionThreads
 from pretrain.speed.timing import seconds_each
 
 SIZES = {"cpu": (1024, 2048, 4096), "cuda": (4096, 8192, 16384)}
@@ -29,7 +29,7 @@ def matrix_rate(device: torch.device, dtype: torch.dtype, directions: tuple[str,
                 {place: partial(torch.mm, left, right) for place in places},
                 {place: partial(prepared, left, torch.empty_like(left)) for place in places},
             ):
-                with closing(DirectionRunner(places, device)) as runner:
+                with closing(DirectionThreads(places, device)) as runner:
                     seconds = min(seconds_each(calls, runner, device) for _ in range(REPEATS))
                 best = max(best, 2 * size**3 * len(places) / seconds)
     return best

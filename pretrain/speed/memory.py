@@ -9,11 +9,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from pretrain.setup import Assembly
+from pretrain.data.loader import Batch
+from pretrain.setup import TrainingSetup
 from pretrain.speed.contestants import Contestant, with_streams
 from pretrain.speed.streaming import first_batches
 from pretrain.step import update
-from pretrain.vector_streaming import Batch
 
 FEW_STREAMS = (8, 16)
 
@@ -55,17 +55,17 @@ def resident_bytes(field: str) -> int:
     return 1024 * int(found[1])
 
 
-def kept_bytes_per_word(name: str, assembly: Assembly) -> float:
+def kept_bytes_per_word(name: str, setup: TrainingSetup) -> float:
     """What autograd keeps of each word from forward to backward, over all directions.
 
     It is what a few more streams add, so that nothing counts that does not grow with them.
     """
     few, more = (
         kept_bytes(Contestant(name, of_few), *first_batches(of_few, 1))
-        for of_few in (with_streams(assembly, streams) for streams in FEW_STREAMS)
+        for of_few in (with_streams(setup, streams) for streams in FEW_STREAMS)
     )
-    words = (FEW_STREAMS[1] - FEW_STREAMS[0]) * assembly.config.train.window
-    return len(assembly.encoder.directions) * (more - few) / words
+    words = (FEW_STREAMS[1] - FEW_STREAMS[0]) * setup.config.train.window
+    return len(setup.encoder.directions) * (more - few) / words
 
 
 def kept_bytes(contestant: Contestant, batch: Batch) -> int:
@@ -74,7 +74,7 @@ def kept_bytes(contestant: Contestant, batch: Batch) -> int:
     Counted are the distinct memory blocks of the tensors that autograd saves, and of those that a custom function of
     the graph holds.
     """
-    assembly, direction = contestant.assembly, contestant.state.encoder.directions[0]
+    setup, direction = contestant.setup, contestant.state.encoder.directions[0]
     head = contestant.state.heads.direction(direction)
     blocks: dict[int, torch.UntypedStorage] = {}  # held, so that no address is used twice
 
@@ -91,7 +91,7 @@ def kept_bytes(contestant: Contestant, batch: Batch) -> int:
     handle = head.register_forward_hook(add_held)
     contestant.state.encoder.train()
     with torch.autograd.graph.saved_tensors_hooks(add, lambda tensor: tensor):
-        update(assembly, contestant.state, batch, direction, contestant.rate)
+        update(setup, contestant.state, batch, direction, contestant.rate)
     handle.remove()
     for module in (contestant.state.encoder, contestant.state.heads):
         for parameter in module.parameters():

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from elmoc.products import product_with, product_with_transpose, transposed_product
-from pretrain.side_by_side import DirectionRunner
+from elmoc.kernels.matmul import product_with, product_with_transpose, transposed_product
+from pretrain.execution.direction_threads import DirectionThreads
 from pretrain.speed.timing import seconds_each
 
 Call = Callable[[], object]
@@ -25,7 +25,7 @@ class TimedProduct:
     columns: int
     count: int
     prepare: Callable[[Random], Call]
-    """Given what makes tensors of a shape, the library call that the update makes, with its operands."""
+    """StepInputs what makes tensors of a shape, the library call that the update makes, with its operands."""
 
     @property
     def flops(self) -> int:
@@ -91,7 +91,7 @@ def fused_linear(name: str, streams: int, window: int, inputs: int, outputs: int
 
 
 def time_products(
-    products: Sequence[TimedProduct], runner: DirectionRunner, device: torch.device, dtype: torch.dtype
+    products: Sequence[TimedProduct], runner: DirectionThreads, device: torch.device, dtype: torch.dtype
 ) -> list[float]:
     """Seconds of one of each product in every direction of `runner`, with threads shared as in an update."""
 

@@ -6,24 +6,23 @@ from functools import partial
 from itertools import islice
 from statistics import median
 
-from pretrain.batch_tables import open_tables, require_device_memory
-from pretrain.setup import Assembly
+from pretrain.data.loader import Batch, batch_of, ring, shape_of, stream_batches
+from pretrain.data.tables import open_tables, require_device_memory
+from pretrain.data.windows import Position, Window, shard_groups, training_windows, windows_of
+from pretrain.setup import TrainingSetup
 from pretrain.speed.contestants import Contestant
 from pretrain.speed.timing import spread, timed
-from pretrain.streaming_buffers import ring
-from pretrain.vector_streaming import Batch, batch_of, shape_of, stream_batches
-from pretrain.windows import Position, Window, shard_groups, training_windows, windows_of
 
 WINDOWS = 20
 UPDATES = 100
 ROUNDS = 5
 
 
-def read_windows(assembly: Assembly) -> Iterator[Window]:
-    """The windows that a run of `assembly` begins with."""
-    train = assembly.config.train
+def read_windows(setup: TrainingSetup) -> Iterator[Window]:
+    """The windows that a run of `setup` begins with."""
+    train = setup.config.train
     return training_windows(
-        assembly.corpus,
+        setup.corpus,
         streams=train.streams,
         window=train.window,
         directions=train.directions,
@@ -33,11 +32,11 @@ def read_windows(assembly: Assembly) -> Iterator[Window]:
     )
 
 
-def first_batches(assembly: Assembly, count: int) -> list[Batch]:
+def first_batches(setup: TrainingSetup, count: int) -> list[Batch]:
     """The first windows with their vectors, on the device."""
-    tables = open_tables(assembly.inputs, assembly.targets, assembly.device, on_device=False)
-    windows = list(islice(read_windows(assembly), count))
-    slots = ring(count, assembly.device, partial(tables.buffers, shape_of(windows[0].ids)))
+    tables = open_tables(setup.inputs, setup.targets, setup.device, on_device=False)
+    windows = list(islice(read_windows(setup), count))
+    slots = ring(count, setup.device, partial(tables.buffers, shape_of(windows[0].ids)))
     batches = []
     for window, slot in zip(windows, slots, strict=True):
         rows = tables.fill(window.ids, slot.host)
@@ -47,18 +46,18 @@ def first_batches(assembly: Assembly, count: int) -> list[Batch]:
     return batches
 
 
-def seconds_a_window(assembly: Assembly) -> dict[str, float]:
+def seconds_a_window(setup: TrainingSetup) -> dict[str, float]:
     """Seconds that each step of streaming takes for one window alone: medians.
 
     loader: reading and shuffling the first shards, shared out over their windows, and cutting one; gather: finding the
     distinct words and copying their rows; copy: sending these to a GPU.
     """
-    train, device = assembly.config.train, assembly.device
-    windows = read_windows(assembly)
+    train, device = setup.config.train, setup.device
+    windows = read_windows(setup)
     opening, first = timed(lambda: next(windows), device)
-    (group, *_) = shard_groups(assembly.corpus, mix=train.mix_shards, seed=train.seed, epoch=0)
+    (group, *_) = shard_groups(setup.corpus, mix=train.mix_shards, seed=train.seed, epoch=0)
     share = opening / max(1, windows_of(sum(shard.tokens for shard in group), train.streams, train.window))
-    tables = open_tables(assembly.inputs, assembly.targets, device, on_device=False)
+    tables = open_tables(setup.inputs, setup.targets, device, on_device=False)
     (slot,) = ring(1, device, partial(tables.buffers, shape_of(first.ids)))
     seconds: dict[str, list[float]] = {"loader": [], "gather": [], "copy": []}
     for _ in range(WINDOWS):
@@ -76,21 +75,19 @@ def streamed_and_resident(contestant: Contestant) -> dict[str, dict[str, float]]
 
     Raises an `InputError` when they do not fit.
     """
-    assembly = contestant.assembly
-    require_device_memory(assembly.inputs, assembly.targets, assembly.device)
+    setup = contestant.setup
+    require_device_memory(setup.inputs, setup.targets, setup.device)
     rates: dict[str, list[float]] = {"streamed": [], "resident": []}
     with ExitStack() as stack:
         streams = {}
         for name in rates:
-            tables = open_tables(assembly.inputs, assembly.targets, assembly.device, on_device=name == "resident")
-            streams[name] = stack.enter_context(
-                closing(stream_batches(read_windows(assembly), tables, assembly.device))
-            )
+            tables = open_tables(setup.inputs, setup.targets, setup.device, on_device=name == "resident")
+            streams[name] = stack.enter_context(closing(stream_batches(read_windows(setup), tables, setup.device)))
         for number in range(ROUNDS + 1):
             for name, batches in streams.items():
-                taken, _ = timed(partial(updates, contestant, batches), assembly.device)
+                taken, _ = timed(partial(updates, contestant, batches), setup.device)
                 if number:  # the first round warms up
-                    rates[name].append(UPDATES * assembly.words_per_update / taken)
+                    rates[name].append(UPDATES * setup.words_per_update / taken)
     return {name: spread(values) for name, values in rates.items()}
 
 

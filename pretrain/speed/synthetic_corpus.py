@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from elmoc.corpus import BEGIN, END, ID_DTYPE, Corpus, Shard, finish_corpus, save_array
-from elmoc.vector_recipe import VectorRecipe, boundary_vectors
-from elmoc.vector_table import write_vector_table
-from elmoc.word_vectors import RandomVectors
+from elmoc.word_vectors.sources import RandomVectors
+from elmoc.word_vectors.table import write_vector_table
+from elmoc.word_vectors.transform import VectorTransform, boundary_vectors
 from pretrain.config import DataConfig
 
 TYPES = 200_000
@@ -59,7 +59,7 @@ def write_synthetic_corpus(path: Path, data: DataConfig, *, tokens: int, types: 
     )
     corpus = Corpus(path)
     vectors = RandomVectors(seed=1, size=vector_size)
-    recipe = VectorRecipe(boundary=boundary_vectors(vectors, mean_norm=float(np.sqrt(vector_size))))
-    rows = recipe.lookup(lexicon, vectors).astype(np.float16)
+    transform = VectorTransform(boundary=boundary_vectors(vectors, mean_norm=float(np.sqrt(vector_size))))
+    rows = transform.lookup(lexicon, vectors).astype(np.float16)
     for name in {data.input_vectors, data.target_vectors}:
-        write_vector_table(corpus, name, rows=rows, vectors=vectors, recipe=recipe, post_processing="none")
+        write_vector_table(corpus, name, rows=rows, vectors=vectors, transform=transform, post_processing="none")

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pretrain.data.loader import Batch
 from pretrain.speed.contestants import Contestant
 from pretrain.speed.timing import synchronise
 from pretrain.step import update
 from pretrain.train_state import parameters_of
-from pretrain.vector_streaming import Batch
 
 PARTS = ("forward", "backward", "optimiser")
 
@@ -46,7 +46,7 @@ def shares(contestant: Contestant, batch: Batch) -> dict[str, float]:
     forward: dropout masks, vectors of the batch, encoder, head and loss; backward: the gradients; optimiser: clipping
     their norm, Adam, and what is left. The gradient of the loss itself counts as forward.
     """
-    device = contestant.assembly.device
+    device = contestant.setup.device
 
     def watched(direction: str) -> Marks:
         marks = Marks(device)
@@ -54,7 +54,7 @@ def shares(contestant: Contestant, batch: Batch) -> dict[str, float]:
             for handle in watch(contestant, direction, marks):
                 hooks.callback(handle.remove)
             marks.set("start")
-            update(contestant.assembly, contestant.state, batch, direction, contestant.rate)
+            update(contestant.setup, contestant.state, batch, direction, contestant.rate)
             marks.set("end")
         return marks
 

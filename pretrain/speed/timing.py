@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from pretrain.side_by_side import DirectionRunner
+from pretrain.execution.direction_threads import DirectionThreads
 
 Result = TypeVar("Result")
 AT_LEAST = 0.05
@@ -29,7 +29,7 @@ def timed(function: Callable[[], Result], device: torch.device) -> tuple[float, 
     return time.perf_counter() - started, result
 
 
-def seconds_each(calls: Mapping[str, Callable[[], Any]], runner: DirectionRunner, device: torch.device) -> float:
+def seconds_each(calls: Mapping[str, Callable[[], Any]], runner: DirectionThreads, device: torch.device) -> float:
     """Seconds in which every direction makes its call once, with threads shared as in an update.
 
     Calls shorter than `AT_LEAST` are repeated until they fill it.

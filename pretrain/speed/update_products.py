@@ -3,7 +3,7 @@
 They set the bound that the speed of an update is compared with: each timed alone, times how often it is made.
 """
 
-from elmoc.encoder import EncoderConfig
+from elmoc.encoders.lstm import EncoderConfig
 from pretrain.speed.products import TimedProduct, fused_linear, linear
 
 

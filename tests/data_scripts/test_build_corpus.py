@@ -9,7 +9,7 @@ import pytest
 
 from data_scripts import build_corpus as module
 from data_scripts.build_corpus import main
-from data_scripts.text_pieces import Segment, cut_pieces, read_blocks
+from data_scripts.parts.text_pieces import Segment, cut_pieces, read_blocks
 from elmoc.corpus import Corpus
 from tests.references import plain_corpus
 

@@ -8,8 +8,8 @@ import pytest
 from data_scripts.build_vectors import main
 from data_scripts.train_fasttext import main as train_fasttext
 from elmoc.corpus import Corpus
-from elmoc.vector_table import VectorTable
-from elmoc.word_vectors import RandomVectors, open_word_vectors
+from elmoc.word_vectors.sources import RandomVectors, open_word_vectors
+from elmoc.word_vectors.table import VectorTable
 
 
 def write_vectors(path: Path, words: list[str], size: int = 8, scale: float = 1.0) -> np.ndarray:
@@ -84,8 +84,8 @@ def test_post_processing_is_fitted_to_the_words_by_count(small_corpus: Corpus, t
         expected = (raw - mean) - (raw - mean) @ top @ top.T
     assert rows == pytest.approx(expected, abs=1e-4)
     boundary = table.rows[[small_corpus.begin_id, small_corpus.end_id]]
-    assert np.array_equal(table.recipe.lookup(["<s>", "</s>"], open_word_vectors(table.origin)), boundary)
-    assert table.recipe.lookup(["unknown word"], open_word_vectors(table.origin)).any() == np.False_
+    assert np.array_equal(table.transform.lookup(["<s>", "</s>"], open_word_vectors(table.origin)), boundary)
+    assert table.transform.lookup(["unknown word"], open_word_vectors(table.origin)).any() == np.False_
 
 
 def test_existing_table_is_replaced_only_when_asked(small_corpus: Corpus, capfd) -> None:

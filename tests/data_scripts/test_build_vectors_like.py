@@ -7,39 +7,39 @@ import numpy as np
 from data_scripts.build_vectors import main
 from elmoc.corpus import Corpus
 from elmoc.model_directory import write_model_directory
-from elmoc.vector_recipe import VectorRecipe
-from elmoc.vector_table import VectorTable
-from elmoc.word_vectors import RandomVectors
+from elmoc.word_vectors.sources import RandomVectors
+from elmoc.word_vectors.table import VectorTable
+from elmoc.word_vectors.transform import VectorTransform
 from tests.tiny import tiny_model
 
 
-def model_with_recipe(path: Path) -> VectorRecipe:
-    """A model directory that reads `random:3:6`, processed by a recipe that no corpus would give."""
+def model_with_transform(path: Path) -> VectorTransform:
+    """A model directory that reads `random:3:6`, processed by a transform that no corpus would give."""
     model = tiny_model()
     generator = np.random.default_rng(2)
-    model.recipe = VectorRecipe(
+    model.transform = VectorTransform(
         boundary=generator.standard_normal((2, 6), dtype=np.float32),
         mean=generator.standard_normal(6, dtype=np.float32),
         matrix=generator.standard_normal((6, 6), dtype=np.float32),
     )
     model.word_vectors = type(model.word_vectors)("random:3:6", "random:3:6", 6, "whiten")
     write_model_directory(path, model)
-    return model.recipe
+    return model.transform
 
 
 def test_the_models_recipe_is_used(small_corpus: Corpus, tmp_path: Path) -> None:
-    recipe = model_with_recipe(tmp_path / "model")
+    transform = model_with_transform(tmp_path / "model")
     command = [str(small_corpus.path), "random:3:6", "--name", "input", "--dtype", "float32"]
     assert main([*command, "--like", str(tmp_path / "model")]) == 0
     table = VectorTable(small_corpus, "input")
-    assert table.recipe.same_as(recipe)
+    assert table.transform.same_as(transform)
     assert table.post_processing == "whiten"
-    expected = recipe.lookup(small_corpus.lexicon, RandomVectors(seed=3, size=6))
+    expected = transform.lookup(small_corpus.lexicon, RandomVectors(seed=3, size=6))
     np.testing.assert_allclose(table.rows, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_other_vectors_or_two_processings_are_refused(small_corpus: Corpus, tmp_path: Path, error_line) -> None:
-    model_with_recipe(tmp_path / "model")
+    model_with_transform(tmp_path / "model")
     like = ["--name", "input", "--like", str(tmp_path / "model")]
     assert "are not the word vectors of this model" in error_line(main([str(small_corpus.path), "random:4:6", *like]))
     both = main([str(small_corpus.path), "random:3:6", *like, "--post-process", "centre"])

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from data_scripts import one_billion as module
-from data_scripts.download import download
 from data_scripts.one_billion import main
+from data_scripts.parts.download import download
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 

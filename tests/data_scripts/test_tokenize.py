@@ -7,7 +7,7 @@ import pytest
 
 from data_scripts import tokenize as module
 from data_scripts.tokenize import main
-from elmoc.tokenise import looks_wrapped
+from elmoc.tokenizer import looks_wrapped
 
 RAW = """\
 Mr. Smith cannot pay $3.50, can he? "No," she said. Dr. Jones didn't.

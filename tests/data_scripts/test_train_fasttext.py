@@ -7,7 +7,7 @@ import pytest
 
 from data_scripts.train_fasttext import buckets_for, epochs_for, main, write_text
 from elmoc.corpus import Corpus
-from elmoc.word_vectors import FastTextVectors
+from elmoc.word_vectors.sources import FastTextVectors
 
 SMALL = ["--dim", "10", "--epochs", "3", "--buckets", "1000", "--workers", "1"]
 

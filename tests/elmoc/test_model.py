@@ -8,12 +8,12 @@ import torch
 
 from elmoc import load_model
 from elmoc.devices import checked_device
+from elmoc.encoders.fused_recurrence import FusedRecurrence
+from elmoc.encoders.recurrence import plain_recurrence
 from elmoc.errors import InputError
-from elmoc.fused_recurrence import FusedRecurrence
-from elmoc.model import ContextualEncoder, length_bucketed
+from elmoc.model import SentenceEncoder, length_bucketed
 from elmoc.model_directory import read_model_directory
-from elmoc.recurrence import plain_recurrence
-from elmoc.word_vectors import RandomVectors
+from elmoc.word_vectors.sources import RandomVectors
 from tests.references import encode_one
 from tests.tiny import tiny_model
 
@@ -35,9 +35,9 @@ def test_words_stand_between_boundaries_and_vectors_are_looked_up(model_path: Pa
     words = ["The", "cat", "sat"]
     vectors = np.concatenate(
         [
-            trained.recipe.boundary[:1],
+            trained.transform.boundary[:1],
             RandomVectors(seed=3, size=6).lookup(words),
-            trained.recipe.boundary[1:],
+            trained.transform.boundary[1:],
         ]
     ).astype(np.float64)
     expected = []
@@ -54,9 +54,9 @@ def test_words_stand_between_boundaries_and_vectors_are_looked_up(model_path: Pa
 
 def test_states_are_those_of_the_plain_recurrence(model_path: Path) -> None:
     fused = load_model(model_path)
-    plain = ContextualEncoder(
+    plain = SentenceEncoder(
         encoder=read_model_directory(model_path).encoder,
-        recipe=fused.recipe,
+        transform=fused.transform,
         word_vectors=fused.word_vectors,
         fingerprint=fused.fingerprint,
     )

@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save_file
 from elmoc.errors import InputError
 from elmoc.model import load_model
 from elmoc.model_directory import read_model_directory, write_model_directory
-from elmoc.vector_recipe import VectorRecipe
-from elmoc.word_vectors import TextVectors
+from elmoc.word_vectors.sources import TextVectors
+from elmoc.word_vectors.transform import VectorTransform
 from tests.tiny import tiny_model
 
 SENTENCES = [["The", "cat", "sat", "."], ["unheard-of"]]
@@ -30,8 +30,8 @@ def edit_config(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
 def test_everything_comes_back(tmp_path: Path) -> None:
     model = tiny_model()
     generator = np.random.default_rng(0)
-    model.recipe = VectorRecipe(
-        boundary=model.recipe.boundary,
+    model.transform = VectorTransform(
+        boundary=model.transform.boundary,
         mean=generator.standard_normal(6, dtype=np.float32),
         matrix=generator.standard_normal((6, 6), dtype=np.float32),
     )
@@ -46,7 +46,7 @@ def test_everything_comes_back(tmp_path: Path) -> None:
     assert read.encoder.directions == ("forward", "backward")
     assert (read.word_vectors, read.targets, read.training) == (model.word_vectors, model.targets, model.training)
     for name in ("boundary", "mean", "matrix"):
-        np.testing.assert_array_equal(getattr(read.recipe, name), getattr(model.recipe, name))
+        np.testing.assert_array_equal(getattr(read.transform, name), getattr(model.transform, name))
     assert sorted(file.name for file in (tmp_path / "model").iterdir()) == [
         "README.md",
         "config.json",

@@ -9,7 +9,7 @@ import torch
 
 from elmoc.corpus import Corpus
 from pretrain.__main__ import main
-from pretrain.run_directory import RunDirectory, read_checkpoint
+from pretrain.run.directory import RunDirectory, read_checkpoint
 
 TINY = {
     "encoder.projection_size": 8,

@@ -7,9 +7,9 @@ import torch
 
 from elmoc.corpus import Corpus
 from pretrain.config import load_config
+from pretrain.data.windows import windows_per_epoch
 from pretrain.describe import human_duration, measure
-from pretrain.setup import assemble
-from pretrain.windows import windows_per_epoch
+from pretrain.setup import set_up
 from tests.pretrain.conftest import TinyRuns
 
 P, C, E = 8, 12, 8
@@ -45,10 +45,10 @@ def test_describe_looks_at_an_existing_run_without_touching_it(
 
 def test_the_trial_leaves_the_weights_as_they_were(runs: TinyRuns) -> None:
     overrides = [argument.removeprefix("--set=") for argument in runs.arguments("run")[2:]]
-    assembly = assemble(load_config(runs.config, overrides))
-    parameters = [*assembly.encoder.parameters(), *assembly.heads.parameters()]
+    setup = set_up(load_config(runs.config, overrides))
+    parameters = [*setup.encoder.parameters(), *setup.heads.parameters()]
     before = [parameter.clone() for parameter in parameters]
-    assert measure(assembly) > 0
+    assert measure(setup) > 0
     assert all(torch.equal(one, other) for one, other in zip(before, parameters, strict=True))
 
 

@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from elmoc.corpus import Corpus
-from elmoc.encoder import DIRECTIONS, DirectionalEncoder, EncoderConfig
-from elmoc.fused_recurrence import FusedRecurrence
+from elmoc.encoders.fused_recurrence import FusedRecurrence
+from elmoc.encoders.lstm import DIRECTIONS, DirectionalEncoder, EncoderConfig
+from elmoc.kernels.choose import choose_kernels
 from elmoc.model import load_model
-from elmoc.pointwise import choose_kernels
-from elmoc.vector_table import VectorTable
-from pretrain.batch_tables import open_tables
-from pretrain.run_directory import read_metrics
-from pretrain.vector_streaming import stream_batches
-from pretrain.windows import Position, training_windows
+from elmoc.word_vectors.table import VectorTable
+from pretrain.data.loader import stream_batches
+from pretrain.data.tables import open_tables
+from pretrain.data.windows import Position, training_windows
+from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns, last_checkpoint
 
 pytestmark = [

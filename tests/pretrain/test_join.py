@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from elmoc import load_model
-from elmoc.encoder import DIRECTIONS, Encoder
+from elmoc.encoders.lstm import DIRECTIONS, BidirectionalEncoder
 from elmoc.model_directory import ModelDirectory, write_model_directory
-from elmoc.word_vectors import RandomVectors
+from elmoc.word_vectors.sources import RandomVectors
 from pretrain.join import main
 from tests.tiny import tiny_model
 
@@ -29,7 +29,7 @@ def write_halves(folder: Path, change: Change = lambda model: None) -> list[str]
 
 
 def other_sizes(model: ModelDirectory) -> None:
-    model.encoder = Encoder(replace(model.encoder.config, cell_size=8), directions=("backward",))
+    model.encoder = BidirectionalEncoder(replace(model.encoder.config, cell_size=8), directions=("backward",))
 
 
 def other_source(name: str) -> Change:
@@ -39,8 +39,8 @@ def other_source(name: str) -> Change:
     return change
 
 
-def other_recipe(model: ModelDirectory) -> None:
-    model.recipe = replace(model.recipe, boundary=model.recipe.boundary + np.float32(1))
+def other_transform(model: ModelDirectory) -> None:
+    model.transform = replace(model.transform, boundary=model.transform.boundary + np.float32(1))
 
 
 def test_the_joined_model_is_both(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_either_half_of_a_whole_model_can_be_taken(tmp_path: Path, model_path: P
         (other_sizes, "the encoder's sizes differ"),
         (other_source("word_vectors"), "the word vectors differ"),
         (other_source("targets"), "the target vectors differ"),
-        (other_recipe, "the processing of the word vectors differ"),
+        (other_transform, "the processing of the word vectors differ"),
     ],
     ids=["sizes", "vectors", "targets", "recipe"],
 )

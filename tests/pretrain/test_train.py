@@ -13,15 +13,15 @@ import torch
 
 from elmoc import load_model
 from elmoc.corpus import Corpus
-from elmoc.encoder import DIRECTIONS
+from elmoc.encoders.lstm import DIRECTIONS
 from elmoc.model_directory import read_model_directory
-from elmoc.word_vectors import RandomVectors
+from elmoc.word_vectors.sources import RandomVectors
 from pretrain import setup
 from pretrain.__main__ import main, parse_duration
+from pretrain.data.windows import Position, training_windows, windows_per_epoch
 from pretrain.join import join
-from pretrain.run_directory import RunDirectory, read_metrics
+from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.schedule import ScheduleConfig, learning_rate
-from pretrain.windows import Position, training_windows, windows_per_epoch
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 from tests.tiny import add_table, learnable_sentences, write_corpus
 

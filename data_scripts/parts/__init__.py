@@ -1,0 +1,1 @@
+"""Parts that the commands of `data_scripts` share."""

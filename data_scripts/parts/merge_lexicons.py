@@ -1,0 +1,87 @@
+"""How do the lexicons of many pieces become the one lexicon of a corpus, and local ids the ids of that lexicon?"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+
+from data_scripts.parts.local_shards import local_counts, local_lexicon
+from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN, load_array, save_array
+from elmoc.files import atomic_path
+
+_GATHER_TOKENS = 1 << 22
+
+
+@dataclass(frozen=True)
+class LocalShardSource:
+    """One shard to be written: shard `number` of the piece in `folder`, to `target` (`….bin`)."""
+
+    folder: Path
+    number: int
+    held_out: bool
+    target: Path
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """The merged lexicon: words by frequency, and how often each stands in the training shards (int64 [V])."""
+
+    words: list[str]
+    counts: np.ndarray
+
+
+def merge_lexicons(sources: Sequence[LocalShardSource], work: Path, min_count: int) -> Lexicon:
+    """Merge the lexicons of all pieces; leaves in `work` and the piece folders what `write_shard` needs.
+
+    Words are ordered by their count in the training shards, equal ones by code point. With `min_count` above 1 the
+    words that are rarer become `<unk>`, but never `<s>` and `</s>`.
+    """
+    rows: defaultdict[str, int] = defaultdict(count().__next__)
+    counts = np.zeros(1 << 20, dtype=np.int64)
+    for folder in dict.fromkeys(source.folder for source in sources):
+        words = local_lexicon(folder)
+        local_rows = np.fromiter(map(rows.__getitem__, words), dtype=ID_DTYPE, count=len(words))
+        if len(rows) > len(counts):
+            counts = np.concatenate([counts, np.zeros(max(len(counts), len(rows)), dtype=np.int64)])
+        for source in sources:
+            if source.folder == folder and not source.held_out:
+                shard_counts = local_counts(folder, source.number)
+                counts[local_rows[: len(shard_counts)]] += shard_counts
+        np.save(folder / "rows.npy", local_rows)
+    words = list(rows)
+    counts = counts[: len(words)]
+    kept = np.ones(len(words), dtype=bool)
+    if min_count > 1:
+        kept = counts >= min_count
+        kept[[rows[BEGIN], rows[END]]] = True
+        if UNKNOWN not in rows:
+            rows[UNKNOWN]
+            words.append(UNKNOWN)
+            counts, kept = np.append(counts, 0), np.append(kept, True)
+        kept[rows[UNKNOWN]] = True
+        counts[rows[UNKNOWN]] += counts[~kept].sum()
+    kept_rows = np.flatnonzero(kept)
+    by_code_point = sorted(kept_rows.tolist(), key=words.__getitem__)
+    order = np.array(by_code_point, dtype=np.int64)
+    order = order[np.argsort(-counts[order], kind="stable")]
+    final_ids = np.zeros(len(words), dtype=ID_DTYPE)
+    final_ids[order] = np.arange(len(order), dtype=ID_DTYPE)
+    if min_count > 1:
+        final_ids[~kept] = final_ids[rows[UNKNOWN]]
+    np.save(work / "final_ids.npy", final_ids)
+    return Lexicon([words[row] for row in order.tolist()], counts[order])
+
+
+def write_shard(source: LocalShardSource) -> None:
+    """Write one shard of the corpus: its ids through the merged lexicon, and its document positions."""
+    final_ids = load_array(source.folder.parent / "final_ids.npy", mmap=True)
+    table = final_ids[load_array(source.folder / "rows.npy")]
+    ids = np.memmap(source.folder / f"{source.number:05}.ids", dtype=ID_DTYPE, mode="r")
+    with atomic_path(source.target) as partial, open(partial, "wb") as file:
+        for start in range(0, len(ids), _GATHER_TOKENS):
+            table[ids[start : start + _GATHER_TOKENS]].tofile(file)
+    documents = load_array(source.folder / f"{source.number:05}.documents.npy")
+    save_array(source.target.with_suffix(".documents.npy"), documents)

@@ -1,0 +1,1 @@
+"""Inputs of a probe: layer states and word vectors of its sentences."""

@@ -1,0 +1,69 @@
+"""How does a probe read the layer states of a model directory, without a feature file?"""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from downstream.inputs.sentence import Sentence
+from elmoc.files import human_bytes
+from elmoc.model import load_model
+from elmoc.progress import progress_bar
+
+
+class ModelStates:
+    """Layer states computed here, the same as those of a feature file of float32 dumped from that model.
+
+    Those of the first sentences, up to `memory_limit` bytes, are computed at once in batches of like length and kept.
+    The others are computed whenever they are read; a printed line says how many. Raises `InputError` as `load_model`
+    does, which `vectors` and `device` are for.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        sentences: Sequence[Sentence],
+        memory_limit: float,
+        vectors: str | None = None,
+        device: str = "cpu",
+    ) -> None:
+        model = load_model(path, vectors=vectors, device=device)
+        self.layers = model.layers
+        self.width = model.width
+        self._description = {"directory": str(path), **model.describe(), "layers": list(map(str, range(model.layers)))}
+        distinct = list(dict.fromkeys(sentence.words for sentence in sentences))
+        words = memory_limit / (self.layers * self.width * 4)
+        count = sum(total <= words for total in accumulate(map(len, distinct)))
+        if count < len(distinct):
+            print(
+                f"states of {len(distinct) - count:,} of {len(distinct):,} sentences do not fit into "
+                f"{human_bytes(memory_limit)} and are computed whenever they are read: a file of them "
+                "(`elmoc dump-features`) is faster",
+                flush=True,
+            )
+        kept = distinct[:count]
+        with progress_bar(
+            total=sum(map(len, kept)), unit=" words", unit_scale=True, desc="model", leave=False, delay=2
+        ) as progress:
+            states = model.layer_states(kept, progress=progress.update)
+        self._kept = dict(zip(kept, states, strict=True))
+        self._model = model if count < len(distinct) else None  # word vectors, too, take memory
+
+    def lookup(self, sentences: Sequence[Sentence]) -> list[Tensor]:
+        """float32 [layers, n, width] for each sentence."""
+        missing = list(dict.fromkeys(sentence.words for sentence in sentences if sentence.words not in self._kept))
+        if not missing:
+            return [self._kept[sentence.words] for sentence in sentences]
+        assert self._model is not None, "only sentences of the run are looked up"
+        computed = dict(zip(missing, self._model.layer_states(missing), strict=True))
+        return [
+            computed[sentence.words] if sentence.words in computed else self._kept[sentence.words]
+            for sentence in sentences
+        ]
+
+    def describe(self) -> dict[str, Any]:
+        """The directory and the fingerprints of the model and its word vectors, named as in a feature file."""
+        return self._description

@@ -1,0 +1,70 @@
+"""A bidirectional LSTM over padded sentences, without PyTorch's slow path for packed ones on a CPU.
+
+For packed sentences PyTorch steps through time on a CPU, a dozen small operations a step with a backward pass each. A
+whole padded batch in one direction is a single call of oneDNN. What stands after the end of a sentence cannot reach the
+words before it, so the forward direction may read the padding; the backward direction reads each sentence turned round
+in its place, the padding last there, too.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import dropout
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+
+class BiLstm(torch.nn.Module):
+    """PyTorch's bidirectional LSTM over padded sentences of different lengths.
+
+    dropout  on the outputs of every layer but the last
+    """
+
+    def __init__(self, *, input_size: int, hidden_size: int, layers: int = 1, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.lstm = torch.nn.LSTM(
+            input_size,
+            hidden_size,
+            num_layers=layers,
+            dropout=dropout if layers > 1 else 0.0,
+            bidirectional=True,
+            batch_first=True,
+        )
+        self.output_size = 2 * hidden_size
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """[B, T, D] and lengths [B] (on the CPU, each at least 1) → [B, T, 2H], zeros after the end of a sentence."""
+        if x.is_cpu:
+            return padded_bilstm(self.lstm, x, lengths)
+        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=x.shape[1])
+        return states
+
+
+def padded_bilstm(lstm: torch.nn.LSTM, x: Tensor, lengths: Tensor) -> Tensor:
+    """What `lstm` makes of x [B, T, D], packed by lengths [B] and padded again: [B, T, 2H], zeros after each end.
+
+    lstm  bidirectional, with biases, batch first, without a projection; dropout between its layers as it has it
+    """
+    batch, time = x.shape[:2]
+    steps = torch.arange(time, device=x.device)
+    lengths = lengths.to(x.device).unsqueeze(1)
+    inside = steps < lengths  # [B, T]
+    turned = torch.where(inside, lengths - 1 - steps, steps)  # [B, T]: where each place comes from, read backwards
+    turned = (turned + time * torch.arange(batch, device=x.device).unsqueeze(1)).flatten()  # [B · T]
+    for layer in range(lstm.num_layers):
+        if layer:
+            x = dropout(x, lstm.dropout, lstm.training)
+        forward = _one_direction(lstm, x, f"_l{layer}")
+        backward = _one_direction(lstm, _rows(x, turned), f"_l{layer}_reverse")
+        x = torch.cat([forward, _rows(backward, turned)], dim=2)  # [B, T, 2H]
+    return x.masked_fill(~inside.unsqueeze(2), 0.0)
+
+
+def _rows(x: Tensor, places: Tensor) -> Tensor:
+    return x.flatten(0, 1).index_select(0, places).view_as(x)
+
+
+def _one_direction(lstm: torch.nn.LSTM, x: Tensor, suffix: str) -> Tensor:
+    weights = [getattr(lstm, name + suffix) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+    start = x.new_zeros(1, x.shape[0], lstm.hidden_size)
+    states, _, _ = torch.lstm(x, (start, start), weights, True, 1, 0.0, lstm.training, False, True)
+    return states

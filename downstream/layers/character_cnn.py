@@ -1,0 +1,56 @@
+"""What does a probe see of the spelling of a word: which character CNN, over which characters?"""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from allennlp_light.modules.seq2vec_encoders import CnnEncoder
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from downstream.inputs.sentence import Sentence
+
+PADDING, BEGIN, END, UNKNOWN = range(4)
+"""Ids of what is no character; those of characters follow."""
+
+
+def characters_of(sentences: Iterable[Sentence]) -> list[str]:
+    """The distinct characters of all words, in order of their code."""
+    return sorted({character for sentence in sentences for word in sentence.words for character in word})
+
+
+class CharacterCnn(torch.nn.Module):
+    """Vectors of words from their characters: embeddings, convolutions of `widths`, ReLU, maximum over the word.
+
+    characters    those that have an embedding of their own; all others share one
+    filters       filters of each width; a word's vector has `output_size` = filters × widths numbers
+
+    A word is read between a begin and an end mark.
+    """
+
+    def __init__(self, *, characters: Sequence[str], size: int, filters: int, widths: Sequence[int]) -> None:
+        super().__init__()
+        self._ids = {character: row for row, character in enumerate(characters, UNKNOWN + 1)}
+        self._shortest = max(widths)
+        self._rows: dict[str, Tensor] = {}
+        self.embedding = torch.nn.Embedding(UNKNOWN + 1 + len(characters), size, padding_idx=PADDING)
+        self.encoder = CnnEncoder(size, filters, tuple(widths))
+        self.output_size = filters * len(widths)
+
+    def forward(self, sentences: Sequence[Sentence]) -> Tensor:
+        """float32 [B, T, output_size], zeros after the end of a sentence; each distinct word is read once."""
+        places: dict[str, int] = {}
+        rows = [
+            torch.tensor([places.setdefault(word, len(places)) for word in sentence.words]) for sentence in sentences
+        ]
+        ids = pad_sequence([self._word_ids(word) for word in places], batch_first=True, padding_value=PADDING)  # [U, C]
+        ids = ids.to(self.embedding.weight.device)
+        vectors = self.encoder(self.embedding(ids), ids != PADDING)  # [U, output_size]
+        vectors = torch.cat([vectors, vectors.new_zeros(1, self.output_size)])
+        return vectors[pad_sequence(rows, batch_first=True, padding_value=len(places)).to(vectors.device)]
+
+    def _word_ids(self, word: str) -> Tensor:
+        if word not in self._rows:
+            ids = [BEGIN, *(self._ids.get(character, UNKNOWN) for character in word), END]
+            ids += [PADDING] * (self._shortest - len(ids))
+            self._rows[word] = torch.tensor(ids)
+        return self._rows[word]

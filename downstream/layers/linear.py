@@ -1,0 +1,34 @@
+"""How is a linear layer multiplied at the rate of the processor?
+
+PyTorch's own products of float32 matrices go to MKL, which on some processors runs at half the rate of what
+`elmoc.kernels.matmul` chooses; this is `torch.nn.functional.linear` with those.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from elmoc.kernels.matmul import product_with, product_with_transpose, transposed_product
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """x [n, D], weight [M, D], bias [M] → x Wᵀ + b, [n, M]."""
+    result: Tensor = _Linear.apply(x, weight, bias)
+    return result
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return product_with(weight)(x, x.new_empty(len(x), len(weight))).add_(bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
+        x, weight = ctx.saved_tensors
+        gradient = gradient.contiguous()
+        of_x = product_with_transpose(weight)(gradient, torch.empty_like(x)) if ctx.needs_input_grad[0] else None
+        return of_x, transposed_product(gradient, x), gradient.sum(dim=0)

@@ -1,0 +1,1 @@
+"""Probes: what every task shares, from the command line to the saved probe."""

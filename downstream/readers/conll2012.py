@@ -1,0 +1,213 @@
+"""How are documents in the columns of CoNLL-2012 (OntoNotes: parses, predicates, coreference) read?
+
+    #begin document (NAME); part NNN
+    one word a line, a blank line after each sentence
+    #end document
+
+A word's columns, from 0, are separated by tabs or by any number of spaces: document, part, number in the sentence,
+word (3), part of speech (4), parse (5), a predicate's lemma (6) and sense (7), word sense, speaker (9), named entity,
+then one column of arguments for each predicate of the sentence (11 … −2), and coreference (−1).
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from downstream.readers.conll_columns import split_columns
+from elmoc.errors import InputError
+from elmoc.files import read_lines
+
+WORD, LEMMA, SENSE, SPEAKER, FIRST_ARGUMENT, COREFERENCE = 3, 6, 7, 9, 11, -1
+"""Where columns are."""
+
+LEAST_COLUMNS = 12
+"""The columns of a sentence without predicates."""
+
+NOTHING = "-"
+"""What stands in a column that says nothing about a word."""
+
+_BEGIN = re.compile(r"#begin document \((.*)\); part (\d+)\s*")
+_ARGUMENT_CELL = re.compile(r"((?:\([^()*\s]+)*)\*(\)*)")
+_COREFERENCE_PART = re.compile(r"(\(?)(\d+)(\)?)")
+
+
+class Span(NamedTuple):
+    """A label and the words it stands for, first and last, both inside."""
+
+    label: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class DocumentSentence:
+    """A sentence: `rows[i]` are the columns of its word i, on line `lines[i]` (from 1) of `file`."""
+
+    file: str
+    rows: list[list[str]]
+    lines: list[int]
+
+    def column(self, index: int) -> list[str]:
+        """One column, from top to bottom."""
+        return [row[index] for row in self.rows]
+
+    @property
+    def words(self) -> list[str]:
+        """The words as they are spelled in the file."""
+        return self.column(WORD)
+
+    @property
+    def speakers(self) -> list[str]:
+        """Who says each word; `-` for nobody."""
+        return self.column(SPEAKER)
+
+    @property
+    def predicates(self) -> list[int]:
+        """The words that have a sense in the frame files; each of them has a column of arguments."""
+        return [place for place, row in enumerate(self.rows) if row[SENSE] != NOTHING]
+
+    def arguments(self) -> list[list[Span]]:
+        """For each column of arguments, its spans (`V` among them) by their first words, the outer before the inner.
+
+        Raises `InputError` for a cell that is no bracket expression and for brackets that do not match.
+        """
+        width = len(self.rows[0])
+        return [self._bracketed(index) for index in range(FIRST_ARGUMENT, width - 1)]
+
+    def mentions(self) -> list[Span]:
+        """The mentions of the coreference column, in the order of their first and last words; labels are clusters.
+
+        A closing bracket ends the mention of its cluster that was opened last. Raises `InputError` for a cell that is
+        no bracket expression and for brackets that do not match.
+        """
+        spans: list[Span] = []
+        opened: dict[str, list[int]] = {}
+        for place, cell in enumerate(self.column(COREFERENCE)):
+            for part in [] if cell == NOTHING else cell.split("|"):
+                match = _COREFERENCE_PART.fullmatch(part)
+                if match is None or not (match[1] or match[3]):
+                    raise self._unreadable(place, "coreference", cell, "cells like -, (12, 12), (12) and (12|(3) are")
+                cluster = match[2]
+                if match[1]:
+                    opened.setdefault(cluster, []).append(place)
+                if match[3]:
+                    if not opened.get(cluster):
+                        raise self._unmatched(place, f"{cluster})", "opened")
+                    spans.append(Span(cluster, opened[cluster].pop(), place))
+        for cluster, places in opened.items():
+            if places:
+                raise self._unmatched(places[-1], f"({cluster}", "closed")
+        return sorted(spans, key=lambda span: (span.first, span.last))
+
+    def _bracketed(self, index: int) -> list[Span]:
+        spans: list[Span] = []
+        opened: list[tuple[str, int]] = []
+        for place, cell in enumerate(self.column(index)):
+            match = _ARGUMENT_CELL.fullmatch(cell)
+            if match is None:
+                raise self._unreadable(
+                    place, f"argument (column {index})", cell, "cells like *, (ARG0*, *) and (V*) are"
+                )
+            opened += [(label, place) for label in match[1].split("(")[1:]]
+            for _ in match[2]:
+                if not opened:
+                    raise self._unmatched(place, f"a ) of column {index}", "opened")
+                label, first = opened.pop()
+                spans.append(Span(label, first, place))
+        if opened:
+            raise self._unmatched(opened[-1][1], f"({opened[-1][0]}* of column {index}", "closed")
+        spans.reverse()  # of spans of the same words, the outer was closed last
+        return sorted(spans, key=lambda span: (span.first, -span.last))
+
+    def _unreadable(self, place: int, what: str, cell: str, expected: str) -> InputError:
+        return InputError(
+            f"{self.file}, line {self.lines[place]}: the {what} cell {cell!r} cannot be read; {expected} expected"
+        )
+
+    def _unmatched(self, place: int, what: str, missing: str) -> InputError:
+        return InputError(
+            f"{self.file}, line {self.lines[place]}: {what} is never {missing} in its sentence; it is damaged, or "
+            "a line of the sentence is missing"
+        )
+
+
+@dataclass(frozen=True)
+class Document:
+    """A part of a document; its `#begin document` stands on `line` of the file."""
+
+    name: str
+    part: int
+    sentences: list[DocumentSentence]
+    line: int
+
+
+def read_documents(path: Path) -> Iterator[Document]:
+    """Yield the documents of a file (plain or `.gz`), each of which has a sentence at least.
+
+    Raises `InputError` for a missing or damaged file, one without documents, words outside a document, documents that
+    do not end, and sentences whose lines have different or too few columns.
+    """
+    document: Document | None = None
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    number = 0
+    found = False
+
+    def end_sentence() -> None:
+        nonlocal rows, lines
+        if document is not None and rows:
+            document.sentences.append(DocumentSentence(str(path), rows, lines))
+            rows, lines = [], []
+
+    for number, line in enumerate(read_lines(path), 1):
+        if line.startswith("#begin document"):
+            if document is not None:
+                raise _endless(path, number, document)
+            match = _BEGIN.fullmatch(line)
+            if match is None:
+                raise InputError(
+                    f"{path}, line {number}: {line.strip()!r} cannot be read; `#begin document (NAME); part 000` is "
+                    "expected"
+                )
+            document = Document(match[1], int(match[2]), [], number)
+        elif line.startswith("#end document"):
+            if document is None:
+                raise InputError(
+                    f"{path}, line {number}: a document ends that did not begin; restore its #begin document"
+                )
+            end_sentence()
+            if not document.sentences:
+                raise InputError(f"{path}, line {document.line}: the document {document.name} is empty; take it out")
+            yield document
+            document, found = None, True
+        else:
+            columns = split_columns(line)
+            if not columns:
+                end_sentence()
+                continue
+            if document is None:
+                raise InputError(
+                    f"{path}, line {number}: a word stands outside a document; `#begin document (NAME); part 000` is "
+                    "expected before it"
+                )
+            if len(columns) < LEAST_COLUMNS or (rows and len(columns) != len(rows[0])):
+                expected = f"the sentence has {len(rows[0])}" if rows else f"at least {LEAST_COLUMNS} are needed"
+                raise InputError(
+                    f"{path}, line {number}: {len(columns)} columns where {expected}; the line is damaged, or the file "
+                    "is not in the format of CoNLL-2012"
+                )
+            rows.append(columns)
+            lines.append(number)
+    if document is not None:
+        raise _endless(path, number, document)
+    if not found:
+        raise InputError(f"{path} holds no documents: `#begin document (NAME); part 000` is expected before the first")
+
+
+def _endless(path: Path, line: int, document: Document) -> InputError:
+    return InputError(
+        f"{path}, line {line}: the document {document.name}, begun on line {document.line}, has no #end document; the "
+        "file may be cut off"
+    )

@@ -1,0 +1,1 @@
+"""Results of many runs, gathered into one table."""

@@ -1,0 +1,1 @@
+"""Tasks: a reader, a model and a metric each."""

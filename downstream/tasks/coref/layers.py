@@ -1,0 +1,73 @@
+"""Which layers does the coreference probe have of its own?"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from downstream.layers.bilstm import BiLstm
+
+
+class HighwayBiLstm(torch.nn.Module):
+    """Bidirectional LSTM layers, of which each but the first has a highway around it.
+
+    With y the output of a layer after dropout and x its input, the layer's result is g·y + (1 − g)·x for the gate
+    g = σ(W y + b). These highways are those of Lee et al. (2018), the cells inside are not: theirs have one gate for
+    input and forgetting, dropout on the recurrent state, learned initial states and block-orthonormal first weights;
+    these are PyTorch's.
+    """
+
+    def __init__(self, *, input_size: int, hidden_size: int, layers: int, dropout: float) -> None:
+        super().__init__()
+        self.output_size = 2 * hidden_size
+        self.layers = torch.nn.ModuleList(
+            BiLstm(input_size=input_size if layer == 0 else self.output_size, hidden_size=hidden_size)
+            for layer in range(layers)
+        )
+        self.gates = torch.nn.ModuleList(torch.nn.Linear(self.output_size, self.output_size) for _ in range(layers - 1))
+        self.dropout = torch.nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """[B, T, D] and lengths [B] (on the CPU, each at least 1) → [B, T, 2H]."""
+        x = self.dropout(self.layers[0](x, lengths))
+        for layer, gate in zip(self.layers[1:], self.gates, strict=True):
+            y = self.dropout(layer(x, lengths))
+            x = torch.lerp(x, y, gate(y).sigmoid())
+        return x
+
+
+class UnitLength(torch.nn.Module):
+    """Vectors [..., D] brought to the length 1."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., D] → [..., D]; zeros stay zeros."""
+        return torch.nn.functional.normalize(x, dim=-1)
+
+
+class PartwiseFeedForward(torch.nn.Module):
+    """A feed-forward net with one output over a concatenation that is never made.
+
+    The first layer is linear: what it makes of a concatenation is the sum of what its columns make of the parts. Parts
+    that many concatenations share are multiplied once: `project` each of them, add, and `finish`.
+
+    sizes   of the parts, in the order of the concatenation
+    layers  how many hidden layers of `hidden_size` relu units, each followed by dropout
+    """
+
+    def __init__(self, *, sizes: Sequence[int], hidden_size: int, layers: int, dropout: float) -> None:
+        super().__init__()
+        self._sizes = list(sizes)
+        self.first = torch.nn.Linear(sum(sizes), hidden_size)
+        rest: list[torch.nn.Module] = [torch.nn.ReLU(), torch.nn.Dropout(dropout)]
+        for _ in range(layers - 1):
+            rest += [torch.nn.Linear(hidden_size, hidden_size), torch.nn.ReLU(), torch.nn.Dropout(dropout)]
+        self.rest = torch.nn.Sequential(*rest, torch.nn.Linear(hidden_size, 1))
+
+    def project(self, part: int, x: Tensor) -> Tensor:
+        """[..., size of the part] → [..., H]; the bias of the layer is added to part 0."""
+        weight = self.first.weight.split(self._sizes, dim=1)[part]
+        return torch.nn.functional.linear(x, weight, self.first.bias if part == 0 else None)
+
+    def finish(self, x: Tensor) -> Tensor:
+        """The sum of the projected parts [..., H] → the output [...]."""
+        return self.rest(x).squeeze(-1)

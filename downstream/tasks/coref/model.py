@@ -1,0 +1,211 @@
+"""Which words of a document are mentions, and which mentions are of the same thing?
+
+The end-to-end model of Lee et al. (2018): sentences → LSTM → spans and their mention scores → the best spans →
+antecedents from coarse to fine, with higher-order inference → chains.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import torch
+from torch import Tensor
+
+from downstream.inputs.probe_inputs import ProbeInputs
+from downstream.inputs.sentence import Sentence
+from downstream.probe.task import Probe
+from downstream.readers.conll2012 import Document
+from downstream.tasks.coref.antecedents import AntecedentScorer, AntecedentScores, antecedent_loss
+from downstream.tasks.coref.layers import HighwayBiLstm, UnitLength
+from downstream.tasks.coref.scorer import Mention
+from downstream.tasks.coref.spans import Spans, SpanScorer, keep_best
+
+
+@dataclass(frozen=True)
+class CorefDocument:
+    """A document and its gold chains, singletons among them; words are counted from 0 through the whole document.
+
+    speakers  of each word
+    genre     "" where the document's name does not tell
+    """
+
+    document: Document
+    sentences: list[Sentence]
+    speakers: list[str]
+    genre: str
+    chains: list[list[Mention]]
+
+
+class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
+    """The coarse-to-fine model; predictions are chains of two or more mentions.
+
+    hidden_size, layers     of the LSTM, each direction
+    head_size               for the head attention, the inputs are projected to this size, after dropout; 0: they are
+                            only brought to unit length, as the published model's word vectors are, so that products
+                            of two spans are not far larger than all else at first, and then comes dropout: bringing
+                            to unit length would undo its 1 / (1 − p)
+    span_width, span_ratio  the most words of a span; how many spans a word are kept
+    antecedents, depth      of `AntecedentScorer`
+    feed_forward_size, feed_forward_layers, feature_size  of both scorers
+    training_sentences      longer documents are trained on random windows of so many sentences
+    lexical_dropout         on the inputs; lstm_dropout: on what each layer of the LSTM gives; dropout: elsewhere
+    speakers, genres        whether there is a feature "same speaker"; the genres that there is a feature of
+    """
+
+    def __init__(
+        self,
+        *,
+        inputs: ProbeInputs,
+        hidden_size: int,
+        layers: int,
+        head_size: int,
+        span_width: int,
+        span_ratio: float,
+        antecedents: int,
+        depth: int,
+        feed_forward_size: int,
+        feed_forward_layers: int,
+        feature_size: int,
+        training_sentences: int,
+        lexical_dropout: float,
+        lstm_dropout: float,
+        dropout: float,
+        speakers: bool,
+        genres: Sequence[str],
+    ) -> None:
+        super().__init__()
+        self.inputs = inputs
+        self._span_ratio = span_ratio
+        self._training_sentences = training_sentences
+        self._genres = {genre: number for number, genre in enumerate(genres, 1)}
+        self.lexical_dropout = torch.nn.Dropout(lexical_dropout)
+        self.encoder = HighwayBiLstm(
+            input_size=inputs.size, hidden_size=hidden_size, layers=layers, dropout=lstm_dropout
+        )
+        self.heads = (
+            torch.nn.Sequential(self.lexical_dropout, torch.nn.Linear(inputs.size, head_size))
+            if head_size
+            else torch.nn.Sequential(UnitLength(), self.lexical_dropout)
+        )
+        self.spans = SpanScorer(
+            encoded_size=self.encoder.output_size,
+            head_size=head_size or inputs.size,
+            span_width=span_width,
+            feature_size=feature_size,
+            hidden_size=feed_forward_size,
+            layers=feed_forward_layers,
+            dropout=dropout,
+        )
+        self.antecedents = AntecedentScorer(
+            span_size=self.spans.output_size,
+            antecedents=antecedents,
+            depth=depth,
+            speakers=speakers,
+            genres=len(genres),
+            feature_size=feature_size,
+            hidden_size=feed_forward_size,
+            layers=feed_forward_layers,
+            dropout=dropout,
+        )
+        for part in (self.spans, self.antecedents):
+            for module in part.modules():
+                if isinstance(module, (torch.nn.Linear, torch.nn.Embedding)):
+                    torch.nn.init.xavier_uniform_(module.weight)
+        self.antecedents.forget_unknown_genre()
+
+    def score(self, example: CorefDocument, sentences: range) -> tuple[Spans, AntecedentScores]:
+        """The spans kept of some sentences of a document, words counted from the first of them, and their scores."""
+        chosen = example.sentences[sentences.start : sentences.stop]
+        lengths = [len(sentence.words) for sentence in chosen]
+        encoded, x = self._words(chosen, lengths)
+        parts = self.spans.parts(encoded, self.heads(x))
+        room = torch.cat([torch.arange(length, 0, -1, device=x.device) for length in lengths])  # [N]
+        candidates = self.spans.candidates(parts, room)
+        kept = candidates.select(keep_best(candidates, max(1, int(self._span_ratio * len(room)))))
+        before = sum(len(sentence.words) for sentence in example.sentences[: sentences.start])
+        numbers: dict[str, int] = {}
+        speakers = [numbers.setdefault(name, len(numbers)) for name in example.speakers[before : before + len(room)]]
+        scores = self.antecedents(
+            self.spans.represent(parts, kept),
+            kept.scores,
+            torch.tensor(speakers, device=x.device)[kept.starts],
+            self._genres.get(example.genre, 0),
+        )
+        return kept, scores
+
+    def loss(self, examples: Sequence[CorefDocument]) -> Tensor:
+        """The antecedents' negative log-likelihood, summed over the spans of a document, mean over the documents."""
+        losses = []
+        for example in examples:
+            window = self._window(len(example.sentences))
+            before = sum(len(sentence.words) for sentence in example.sentences[: window.start])
+            spans, scores = self.score(example, window)
+            clusters = {
+                (start - before, end - before): number
+                for number, chain in enumerate(example.chains)
+                for start, end in chain
+            }
+            kept = zip(spans.starts.tolist(), spans.ends.tolist(), strict=True)
+            labels = torch.tensor([clusters.get(mention, -1) for mention in kept], device=scores.scores.device)
+            losses.append(antecedent_loss(scores, labels))
+        return torch.stack(losses).mean()
+
+    def predict(self, examples: Sequence[CorefDocument]) -> list[list[list[Mention]]]:
+        """The chains of each document: every span joins the chain of its best antecedent, if that scores above 0."""
+        predictions = []
+        for example in examples:
+            spans, scores = self.score(example, range(len(example.sentences)))
+            best = scores.scores.argmax(dim=1)  # [K]; 0 for none
+            links = torch.where(best > 0, scores.antecedents.gather(1, (best - 1).clamp(min=0).unsqueeze(1))[:, 0], -1)
+            mentions = list(zip(spans.starts.tolist(), spans.ends.tolist(), strict=True))
+            predictions.append(chains_of_links(mentions, links.tolist()))
+        return predictions
+
+    def _words(self, sentences: Sequence[Sentence], lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """The words of the sentences as the LSTM gives them, [N, 2H], and as it reads them before dropout, [N, D].
+
+        Sentences of like length are encoded together: a document has long ones and short ones, and most of one padded
+        batch would be padding.
+        """
+        starts = [0, *accumulate(lengths)]
+        places = torch.empty(starts[-1], dtype=torch.long)  # of the words among all places, padding among them
+        encoded, inputs, before = [], [], 0
+        for rows in like_length(lengths):
+            x, sizes = self.inputs([sentences[row] for row in rows])  # [B, T, D]
+            encoded.append(self.encoder(self.lexical_dropout(x), sizes).flatten(0, 1))
+            inputs.append(x.flatten(0, 1))
+            for number, row in enumerate(rows):
+                first = before + number * x.shape[1]
+                places[starts[row] : starts[row + 1]] = torch.arange(first, first + lengths[row])
+            before += len(inputs[-1])
+        places = places.to(inputs[0].device)
+        return torch.cat(encoded).index_select(0, places), torch.cat(inputs).index_select(0, places)
+
+    def _window(self, sentences: int) -> range:
+        """All the sentences; in training, a random window of those of a long document."""
+        if not self.training or sentences <= self._training_sentences:
+            return range(sentences)
+        first = int(torch.randint(sentences - self._training_sentences + 1, ()))
+        return range(first, first + self._training_sentences)
+
+
+def like_length(lengths: Sequence[int]) -> list[list[int]]:
+    """The numbers of the sentences in groups, in which none is more than twice as long as another."""
+    groups: list[list[int]] = []
+    for row in sorted(range(len(lengths)), key=lambda row: lengths[row]):
+        if groups and lengths[row] <= 2 * lengths[groups[-1][0]]:
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    return groups
+
+
+def chains_of_links(mentions: Sequence[Mention], links: Sequence[int]) -> list[list[Mention]]:
+    """The chains of mentions in textual order, each linked to an earlier one by number, or to none (−1)."""
+    chains: dict[int, list[Mention]] = {}
+    roots: list[int] = []
+    for number, link in enumerate(links):
+        root = number if link < 0 else roots[link]
+        roots.append(root)
+        chains.setdefault(root, []).append(mentions[number])
+    return [chain for chain in chains.values() if len(chain) > 1]

@@ -1,0 +1,243 @@
+"""Coreference: which mentions of a document are of the same thing?
+
+The end-to-end model of Lee et al. (2018) on CoNLL-2012 columns. Its character CNN and its second word vectors for the
+head attention (GloVe of a window of 2 words) are left out. Hyper-parameters are those published for ELMo; the score is
+the mean F1 of MUC, B³ and CEAFφ4 as the official scorer counts them, where the key has no singletons: the model cannot
+predict any, and OntoNotes annotates none. Where a corpus does (LitBank), the same figure with the singletons in the key
+is reported beside it.
+"""
+
+import argparse
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from downstream.inputs.probe_inputs import ProbeInputs
+from downstream.inputs.sentence import Sentence, make_sentence
+from downstream.probe.settings import TrainingSettings, dropout_field
+from downstream.probe.task import Probe, Task
+from downstream.readers.conll2012 import COREFERENCE, NOTHING, Document, read_documents
+from downstream.tasks.coref.model import CorefDocument, CorefProbe
+from downstream.tasks.coref.scorer import METRICS, Mention, count_chains, precision_recall_f1, without_singletons
+from elmoc.errors import InputError
+from elmoc.files import atomic_path
+
+_GENRE = re.compile(r"([^/]+)/|GUM_([^_]+)_")
+"""How the name of a document begins that tells its genre: `bn/cnn/00/cnn_0000` (OntoNotes), `GUM_academic_art`."""
+
+_OPENING = re.compile(r"\((\d+)(\)?)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorefSettings(TrainingSettings):
+    """Hyper-parameters of the coreference probe."""
+
+    hidden_size: int = field(metadata={"help": "units of the LSTM, each direction"})
+    layers: int = field(metadata={"help": "layers of the LSTM"})
+    head_size: int = field(
+        metadata={"help": "project the inputs to this size for the head attention (0: only to unit length)", "least": 0}
+    )
+    span_width: int = field(metadata={"help": "most words of a span"})
+    span_ratio: float = field(metadata={"help": "spans kept, a word of the document"})
+    antecedents: int = field(metadata={"help": "antecedents of a span that are scored in full"})
+    depth: int = field(metadata={"help": "how often antecedents are scored: representations are refined in between"})
+    feed_forward_size: int = field(metadata={"help": "units of each layer of the scorers"})
+    feed_forward_layers: int = field(metadata={"help": "hidden layers of the scorers"})
+    feature_size: int = field(metadata={"help": "size of the embeddings of width, distance, speaker and genre"})
+    training_sentences: int = field(metadata={"help": "train longer documents on random windows of so many sentences"})
+    lexical_dropout: float = dropout_field("dropout on the inputs")
+    lstm_dropout: float = dropout_field("dropout on what each layer of the LSTM gives")
+    dropout: float = dropout_field("dropout in the scorers")
+
+
+class CorefTask(Task[CorefDocument, list[list[Mention]]]):
+    """Reader, model and metric of coreference."""
+
+    def read(self, path: Path, options: argparse.Namespace, *, training: bool) -> list[CorefDocument]:
+        """Read a file of CoNLL-2012 columns, every part of a document by itself."""
+        return [_read_document(document, path) for document in read_documents(path)]
+
+    def sentences(self, example: CorefDocument) -> list[Sentence]:
+        """Those of the document."""
+        return example.sentences
+
+    def describe(self, examples: Sequence[CorefDocument]) -> str:
+        """Counts of documents, sentences, tokens, mentions and chains."""
+        sentences = sum(len(example.sentences) for example in examples)
+        tokens = sum(len(example.speakers) for example in examples)
+        chains = [chain for example in examples for chain in example.chains]
+        mentions = sum(len(chain) for chain in chains)
+        return (
+            f"{len(examples):,} documents, {sentences:,} sentences, {tokens:,} tokens, {mentions:,} mentions in "
+            f"{len(chains):,} chains, {len(chains) - len(without_singletons(chains)):,} of them singletons"
+        )
+
+    def vocabulary(self, train: Sequence[CorefDocument]) -> dict[str, Any]:
+        """The genres, where the names of documents tell several; whether speakers are known."""
+        if not any(without_singletons(example.chains) for example in train):
+            raise InputError("the training data holds no chain of two mentions: the last column must be coreference")
+        genres = sorted({example.genre for example in train} - {""})
+        return {
+            "genres": genres if len(genres) > 1 else [],
+            "speakers": any(speaker != NOTHING for example in train for speaker in example.speakers),
+        }
+
+    def build(
+        self, *, vocabulary: dict[str, Any], inputs: ProbeInputs, settings: TrainingSettings
+    ) -> Probe[CorefDocument, list[list[Mention]]]:
+        """A model with features for the genres and speakers of `vocabulary`."""
+        assert isinstance(settings, CorefSettings)
+        return CorefProbe(
+            inputs=inputs,
+            hidden_size=settings.hidden_size,
+            layers=settings.layers,
+            head_size=settings.head_size,
+            span_width=settings.span_width,
+            span_ratio=settings.span_ratio,
+            antecedents=settings.antecedents,
+            depth=settings.depth,
+            feed_forward_size=settings.feed_forward_size,
+            feed_forward_layers=settings.feed_forward_layers,
+            feature_size=settings.feature_size,
+            training_sentences=settings.training_sentences,
+            lexical_dropout=settings.lexical_dropout,
+            lstm_dropout=settings.lstm_dropout,
+            dropout=settings.dropout,
+            speakers=vocabulary["speakers"],
+            genres=vocabulary["genres"],
+        )
+
+    def count(self, example: CorefDocument, prediction: list[list[Mention]]) -> np.ndarray:
+        """float64 [2 · 4 · 4]: key without and with singletons, the four metrics, their counts."""
+        keys = (without_singletons(example.chains), example.chains)
+        return np.stack([count_chains(key, prediction) for key in keys]).reshape(-1)
+
+    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+        """F1 of each metric and the mean of the three, without singletons; the mean with them."""
+        _, _, f1 = precision_recall_f1(_table(counts))  # [..., 2, 4]
+        means = f1[..., :3].mean(axis=-1)  # [..., 2]
+        figures = {self.metric: means[..., 0]}
+        figures |= {f"{name} F1": f1[..., 0, row] for row, name in enumerate(METRICS)}
+        return figures | {"mean F1 with singletons": means[..., 1]}
+
+    def details(self, examples: Sequence[CorefDocument], predictions: Sequence[list[list[Mention]]]) -> str:
+        """Precision, recall and F1 of each metric, without and with singletons in the key."""
+        counts = sum(map(self.count, examples, predictions), np.zeros(2 * len(METRICS) * 4))
+        lines = []
+        for title, table in zip(("without", "with"), _table(counts), strict=True):
+            lines.append(f"{f'{title} singletons':20} precision  recall      F1")
+            for name, row in zip(METRICS, zip(*precision_recall_f1(table), strict=True), strict=True):
+                lines.append(
+                    f"  {name:18}"
+                    + "".join(f"{number:{width}.2f}" for number, width in zip(row, (10, 8, 8), strict=True))
+                )
+        return "\n".join(lines)
+
+    def write_predictions(
+        self, path: Path, examples: Sequence[CorefDocument], predictions: Sequence[list[list[Mention]]]
+    ) -> None:
+        """The documents with the predicted chains in the last column: what the official scorer reads."""
+        with atomic_path(path) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
+            for example, chains in zip(examples, predictions, strict=True):
+                document = example.document
+                cells = iter(coreference_cells(chains, len(example.speakers)))
+                file.write(f"#begin document ({document.name}); part {document.part:03}\n")
+                for sentence in document.sentences:
+                    for row in sentence.rows:
+                        file.write("\t".join([*row[:COREFERENCE], next(cells)]) + "\n")
+                    file.write("\n")
+                file.write("#end document\n")
+
+
+def coreference_cells(chains: Sequence[Sequence[Mention]], words: int) -> list[str]:
+    """The last column of a document of so many words; a chain's number is its place, from 0."""
+    opened: list[list[tuple[int, str]]] = [[] for _ in range(words)]
+    closed: list[list[tuple[int, str]]] = [[] for _ in range(words)]
+    for number, chain in enumerate(chains):
+        for start, end in chain:
+            opened[start].append((-end, f"({number})" if start == end else f"({number}"))
+            if start < end:
+                closed[end].append((-start, f"{number})"))
+    cells = ([part for _, part in sorted(first) + sorted(last)] for first, last in zip(opened, closed, strict=True))
+    return ["|".join(cell) or NOTHING for cell in cells]
+
+
+def _read_document(document: Document, path: Path) -> CorefDocument:
+    """Chains stand in the order in which they begin, as the official scorer numbers them."""
+    chains: dict[str, list[Mention]] = {}
+    sentences: list[Sentence] = []
+    speakers: list[str] = []
+    for sentence in document.sentences:
+        for cell in sentence.column(COREFERENCE):
+            openings = _OPENING.findall(cell)
+            for label, _ in sorted(openings, key=lambda opening: not opening[1]):  # those of one word first
+                chains.setdefault(label, [])
+        for mention in sentence.mentions():
+            chains[mention.label].append((len(speakers) + mention.first, len(speakers) + mention.last))
+        sentences.append(make_sentence(sentence.words, file=path, line=sentence.lines[0]))
+        speakers += sentence.speakers
+    match = _GENRE.match(document.name)
+    genre = "" if match is None else match[1] or match[2]
+    return CorefDocument(document, sentences, speakers, genre, list(chains.values()))
+
+
+def _table(counts: np.ndarray) -> np.ndarray:
+    """Counts [..., 32] → [..., 2, 4, 4]: key, metric, count."""
+    return counts.reshape(*counts.shape[:-1], 2, len(METRICS), 4)
+
+
+TASK = CorefTask(
+    name="coref",
+    metric="mean F1",
+    unit="documents",
+    item="documents",
+    suffix=".conll",
+    published=CorefSettings(
+        learning_rate=1e-3,
+        decay=0.999,
+        gradient_norm=5.0,
+        batch_size=1,
+        epochs=143,  # 400,000 updates on the 2,802 training documents of OntoNotes
+        patience=143,
+        hidden_size=200,
+        layers=3,
+        head_size=0,
+        span_width=30,
+        span_ratio=0.4,
+        antecedents=50,
+        depth=2,
+        feed_forward_size=150,
+        feed_forward_layers=2,
+        feature_size=20,
+        training_sentences=50,
+        lexical_dropout=0.5,
+        lstm_dropout=0.4,
+        dropout=0.2,
+    ),
+    small=CorefSettings(
+        learning_rate=1e-3,
+        decay=0.87,
+        gradient_norm=5.0,
+        batch_size=1,
+        epochs=20,
+        patience=20,
+        hidden_size=100,
+        layers=1,
+        head_size=100,
+        span_width=10,
+        span_ratio=0.3,
+        antecedents=25,
+        depth=1,
+        feed_forward_size=100,
+        feed_forward_layers=2,
+        feature_size=20,
+        training_sentences=25,
+        lexical_dropout=0.5,
+        lstm_dropout=0.3,
+        dropout=0.2,
+    ),
+)

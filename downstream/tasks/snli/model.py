@@ -1,0 +1,87 @@
+"""How does ESIM compare two sentences?
+
+The enhanced sequential inference model of Chen et al. (2017), "Enhanced LSTM for Natural Language Inference", section
+3, sequential model only, with the dropout of the version that was published with ELMo.
+"""
+
+import torch
+from allennlp_light.modules.feedforward import FeedForward
+from allennlp_light.modules.input_variational_dropout import InputVariationalDropout
+from allennlp_light.modules.matrix_attention import DotProductMatrixAttention
+from allennlp_light.nn.util import masked_max, masked_mean, masked_softmax, weighted_sum
+from torch import Tensor
+
+from downstream.inputs.probe_inputs import valid_mask
+from downstream.layers.bilstm import BiLstm
+
+
+class Esim(torch.nn.Module):
+    """Puts pairs of sentences into one of `labels` classes.
+
+    input_size       D, of the words' inputs
+    projection_size  units of a linear layer between the inputs and the first LSTM; 0 for none, as published
+    hidden_size      H, units of everything else (of the LSTMs: each direction)
+    dropout          on the inputs of both LSTMs (one mask a sentence), and before and after the last hidden layer
+    """
+
+    def __init__(self, *, input_size: int, projection_size: int, hidden_size: int, dropout: float, labels: int) -> None:
+        super().__init__()
+        self.input_dropout = InputVariationalDropout(dropout)
+        self.projection = torch.nn.Linear(input_size, projection_size) if projection_size else torch.nn.Identity()
+        self.encoder = BiLstm(input_size=projection_size or input_size, hidden_size=hidden_size)
+        width = self.encoder.output_size
+        self.attention = DotProductMatrixAttention()
+        self.enhancement = FeedForward(4 * width, 1, hidden_size, torch.nn.ReLU())
+        self.inference = BiLstm(input_size=hidden_size, hidden_size=hidden_size)
+        self.output = torch.nn.Sequential(
+            torch.nn.Dropout(dropout),
+            FeedForward(4 * width, 1, hidden_size, torch.nn.ReLU(), dropout),
+            torch.nn.Linear(hidden_size, labels),
+        )
+        self.apply(initialise)
+
+    def forward(
+        self, premises: Tensor, premise_lengths: Tensor, hypotheses: Tensor, hypothesis_lengths: Tensor
+    ) -> Tensor:
+        """[B, P, D] and [B, Q, D] with their lengths [B] (on the CPU, each at least 1) → float32 [B, labels]."""
+        a = self.encode(premises, premise_lengths)  # [B, P, 2H]
+        b = self.encode(hypotheses, hypothesis_lengths)  # [B, Q, 2H]
+        a_mask, b_mask = (valid_mask(lengths, a.device) for lengths in (premise_lengths, hypothesis_lengths))
+        similarity = self.attention(a, b)  # [B, P, Q]; equation 11
+        to_b = masked_softmax(similarity, b_mask, memory_efficient=True)  # else padding takes a share
+        to_a = masked_softmax(similarity.transpose(1, 2), a_mask, memory_efficient=True)
+        b_for_a = weighted_sum(b, to_b)  # [B, P, 2H]; equation 12
+        a_for_b = weighted_sum(a, to_a)  # [B, Q, 2H]; equation 13
+        pooled = [
+            *self.compose(a, b_for_a, premise_lengths, a_mask),
+            *self.compose(b, a_for_b, hypothesis_lengths, b_mask),
+        ]
+        return self.output(torch.cat(pooled, dim=1))
+
+    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """Input encoding (section 3.1): [B, T, D] → [B, T, 2H]."""
+        return self.encoder(self.projection(self.input_dropout(x)), lengths)
+
+    def compose(self, own: Tensor, other: Tensor, lengths: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Enhancement and inference composition (equations 14 to 19): [B, T, 2H] twice → mean and maximum [B, 2H]."""
+        enhanced = self.enhancement(torch.cat([own, other, own - other, own * other], dim=2))  # [B, T, H]
+        states = self.inference(self.input_dropout(enhanced), lengths)  # [B, T, 2H]
+        return masked_mean(states, mask.unsqueeze(2), dim=1), masked_max(states, mask.unsqueeze(2), dim=1)
+
+
+def initialise(layer: torch.nn.Module) -> None:
+    """Random weights as published: Glorot's, recurrent ones orthogonal, biases 0 but for a forget gate's 1."""
+    if isinstance(layer, torch.nn.Linear):
+        torch.nn.init.xavier_uniform_(layer.weight)
+        torch.nn.init.zeros_(layer.bias)
+    elif isinstance(layer, torch.nn.LSTM):
+        for name, weight in layer.named_parameters():
+            if name.startswith("weight_ih"):
+                torch.nn.init.xavier_uniform_(weight)
+            elif name.startswith("weight_hh"):
+                torch.nn.init.orthogonal_(weight)
+            else:
+                torch.nn.init.zeros_(weight)
+                if name.startswith("bias_hh"):
+                    with torch.no_grad():
+                        weight[layer.hidden_size : 2 * layer.hidden_size] = 1.0

@@ -1,0 +1,160 @@
+"""Which spans of a sentence fill which roles of a given predicate?
+
+The deep tagger of He et al. (2017), as Peters et al. (2018) fed it with layer states: inputs and an embedding that
+tells the predicate's word from the others → highway LSTM layers of alternating direction → scores of BIO tags. A
+sentence is read once for each of its predicates. There are no weights of transitions: the best path that BIO tags allow
+is looked for (section 2.3 of the former), as in `allennlp`'s model. The embedding
+of the predicate's flag starts from PyTorch's N(0, 1), which is larger than AllenNLP's start.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from downstream.inputs.probe_inputs import ProbeInputs
+from downstream.layers.highway_lstm import AlternatingLstm
+from downstream.layers.linear import linear
+from downstream.layers.viterbi import viterbi
+from downstream.probe.task import Probe
+from downstream.readers.conll2012 import Span
+from downstream.tasks.srl.propositions import SrlSentence, bio_to_spans, spans_to_bio
+
+Roles = list[tuple[Span, ...]]
+"""A prediction: the spans of each proposition of a sentence."""
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The R propositions of a batch, longest sentence first, and their N words, packed as in `highway_lstm`.
+
+    row    int64 [R]: the place of each proposition among those of the batch, sentence after sentence
+    words  [R]: the length of each one's sentence
+    sizes  how many of them have a word at each place
+    inside bool [T, R]: which do
+    word   int64 [N]: the row of each word in the inputs [B · T, …]
+    flag   int64 [N]: 1 for the predicate
+    """
+
+    row: Tensor
+    words: Tensor
+    sizes: list[int]
+    inside: Tensor
+    word: Tensor
+    flag: Tensor
+
+
+class SrlProbe(Probe[SrlSentence, Roles]):
+    """Tagger for `labels` of spans: roles, their C- and R- forms, and V.
+
+    dropout            on the inputs, one mask for all propositions of a sentence
+    recurrent_dropout  on the states that go from word to word
+    """
+
+    barred: Tensor
+    opening: Tensor
+
+    def __init__(
+        self,
+        *,
+        inputs: ProbeInputs,
+        labels: Sequence[str],
+        flag_size: int,
+        hidden_size: int,
+        layers: int,
+        dropout: float,
+        recurrent_dropout: float,
+    ) -> None:
+        super().__init__()
+        self.inputs = inputs
+        self.tags = ["O", *(f"{place}-{label}" for label in labels for place in "BI")]
+        self._ids = {tag: row for row, tag in enumerate(self.tags)}
+        self.dropout = torch.nn.Dropout(dropout)
+        self.flag = torch.nn.Embedding(2, flag_size)
+        self.lstm = AlternatingLstm(
+            input_size=inputs.size + flag_size, hidden_size=hidden_size, layers=layers, dropout=recurrent_dropout
+        )
+        self.output = torch.nn.Linear(hidden_size, len(self.tags))
+        torch.nn.init.orthogonal_(self.output.weight)
+        barred, opening = bio_constraints(self.tags)
+        self.register_buffer("barred", barred, persistent=False)
+        self.register_buffer("opening", opening, persistent=False)
+
+    def loss(self, examples: Sequence[SrlSentence]) -> Tensor:
+        """Negative log-likelihood of the tags: the mean over a sentence's words, and of that over the propositions."""
+        logits, rows = self._logits(examples)
+        tags = [
+            torch.tensor([self._ids[tag] for tag in spans_to_bio(proposition.spans, len(example.sentence.words))])
+            for example in examples
+            for proposition in example.propositions
+        ]
+        targets = pad_sequence([tags[row] for row in rows.row.tolist()])[rows.inside].to(logits.device)  # [N]
+        weights = (1 / rows.words).expand(rows.inside.shape)[rows.inside].to(logits)  # [N]
+        losses = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
+        return (losses * weights).sum() / len(rows.words)
+
+    def predict(self, examples: Sequence[SrlSentence]) -> list[Roles]:
+        """For each sentence, the spans of each of its propositions."""
+        logits, rows = self._logits(examples)
+        steps, count = rows.inside.shape
+        padded = logits.new_zeros(steps, count, logits.shape[1])
+        padded[rows.inside] = logits
+        paths = viterbi(
+            padded.transpose(0, 1),
+            rows.words,
+            transitions=self.barred,
+            start=self.opening,
+            end=torch.zeros_like(self.opening),
+        )
+        found = dict(zip(rows.row.tolist(), paths, strict=True))
+        spans = iter(bio_to_spans([self.tags[tag] for tag in found[row]]) for row in range(count))
+        return [[next(spans) for _ in example.propositions] for example in examples]
+
+    def _logits(self, examples: Sequence[SrlSentence]) -> tuple[Tensor, _Rows]:
+        """Scores of the tags, [N, K].
+
+        The product of the first layer with its inputs is that of the words, made once a sentence, and that of the flag.
+        """
+        x, lengths = self.inputs([example.sentence for example in examples])  # [B, T, D]
+        rows = _rows(examples, lengths)
+        cell = self.lstm.first
+        of_words, of_flags = cell.weight.split([x.shape[2], self.flag.embedding_dim], dim=1)
+        words = linear(self.dropout(x).flatten(0, 1), of_words, cell.bias)  # [B · T, 6H]
+        flags = self.flag.weight @ of_flags.t()  # [2, 6H]
+        device = words.device
+        projected = words[rows.word.to(device)] + flags[rows.flag.to(device)]  # [N, 6H]
+        states = self.lstm(projected, rows.sizes)  # [N, H]
+        return linear(states, self.output.weight, self.output.bias), rows
+
+
+def _rows(examples: Sequence[SrlSentence], lengths: Tensor) -> _Rows:
+    sentence = torch.tensor([place for place, example in enumerate(examples) for _ in example.propositions])  # [R]
+    predicate = torch.tensor([one.predicate for example in examples for one in example.propositions])  # [R]
+    words, order = lengths[sentence].sort(descending=True, stable=True)
+    steps = int(words[0])
+    place = torch.arange(steps).unsqueeze(1)  # [T, 1]
+    inside = place < words  # [T, R]
+    return _Rows(
+        row=order,
+        words=words,
+        sizes=inside.sum(dim=1).tolist(),
+        inside=inside,
+        word=(sentence[order] * steps + place)[inside],
+        flag=(predicate[order] == place).long()[inside],
+    )
+
+
+def bio_constraints(tags: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """Minus infinity where BIO tags may not follow each other [K, K], from row to column, and not begin [K]; else 0.
+
+    I-X stands after B-X or I-X only.
+    """
+    opening = torch.tensor([-torch.inf if tag.startswith("I-") else 0.0 for tag in tags])
+    barred = opening.repeat(len(tags), 1)
+    for row, before in enumerate(tags):
+        for column, tag in enumerate(tags):
+            if tag.startswith("I-") and before != "O" and before[2:] == tag[2:]:
+                barred[row, column] = 0.0
+    return barred, opening

@@ -1,0 +1,133 @@
+"""What is a sentence of semantic role labelling, and how are its propositions read, coded as tags, and written?
+
+A proposition is a predicate and the spans of words that fill its roles. It is read from CoNLL-2012 documents, whose
+predicates are the words with a sense (verbs, and in PropBank's later releases nouns, adjectives and auxiliaries), and
+written in the columns of CoNLL-2005, which `srl-eval.pl` reads: a predicate's lemma or `-`, then one column of
+brackets for each predicate.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+from seqeval.metrics.sequence_labeling import get_entities
+
+from downstream.inputs.sentence import Sentence, make_sentence
+from downstream.readers.conll2012 import LEMMA, NOTHING, DocumentSentence, Span, read_documents
+from elmoc.errors import InputError
+from elmoc.files import atomic_path
+
+
+@dataclass(frozen=True)
+class Proposition:
+    """A predicate's word and lemma, and the spans of its roles by their first words, `V` among them."""
+
+    predicate: int
+    lemma: str
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class SrlSentence:
+    """A sentence with a proposition for each of its predicates, of which there is one at least.
+
+    before  how many words each sentence has that stands between this one and the one before it in the file, and that
+            has no predicate: nothing is learned from it, and it is written as it was read
+    after   the same for what follows the last sentence of the file
+    """
+
+    sentence: Sentence
+    propositions: tuple[Proposition, ...]
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+
+
+def read_propositions(path: Path) -> list[SrlSentence]:
+    """The sentences of a file of CoNLL-2012 documents that have a predicate.
+
+    Raises `InputError` for what `read_documents` refuses, for a sentence whose columns of arguments are not one for
+    each predicate, for a predicate without a lemma, for spans of a proposition that overlap, and for a file without
+    predicates.
+    """
+    sentences: list[SrlSentence] = []
+    without: list[int] = []
+    for document in read_documents(path):
+        for rows in document.sentences:
+            propositions = _propositions(rows)
+            if propositions:
+                sentence = make_sentence(rows.words, file=path, line=rows.lines[0])
+                sentences.append(SrlSentence(sentence, propositions, before=tuple(without)))
+                without = []
+            else:
+                without.append(len(rows.rows))
+    if not sentences:
+        raise InputError(f"{path} has no predicates: words with a sense in column 7 are needed")
+    return [*sentences[:-1], replace(sentences[-1], after=tuple(without))]
+
+
+def spans_to_bio(spans: Sequence[Span], length: int) -> list[str]:
+    """BIO tags of a sentence of `length` words for spans that do not overlap."""
+    tags = ["O"] * length
+    for label, first, last in spans:
+        tags[first : last + 1] = [f"B-{label}", *[f"I-{label}"] * (last - first)]
+    return tags
+
+
+def bio_to_spans(tags: list[str]) -> tuple[Span, ...]:
+    """The spans of BIO tags, by their first words."""
+    return tuple(Span(*entity) for entity in get_entities(tags))
+
+
+def write_propositions(path: Path, sentences: Sequence[SrlSentence], spans: Sequence[Sequence[Sequence[Span]]]) -> None:
+    """Write, in the columns of CoNLL-2005, the spans of each proposition of each sentence, which do not overlap.
+
+    The sentences without predicates stand between them as in the file that was read.
+    """
+    with atomic_path(path) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
+        for sentence, propositions in zip(sentences, spans, strict=True):
+            length = len(sentence.sentence.words)
+            lemmas = [NOTHING] * length
+            for proposition in sentence.propositions:
+                lemmas[proposition.predicate] = proposition.lemma
+            columns = [_brackets(one, length) for one in propositions]
+            file.write(_without_predicates(sentence.before))
+            for row in zip(lemmas, *columns, strict=True):
+                file.write("\t".join(row) + "\n")
+            file.write("\n" + _without_predicates(sentence.after))
+
+
+def _without_predicates(lengths: Sequence[int]) -> str:
+    return "".join(f"{NOTHING}\n" * length + "\n" for length in lengths)
+
+
+def _propositions(rows: DocumentSentence) -> tuple[Proposition, ...]:
+    predicates, arguments = rows.predicates, rows.arguments()
+    if len(predicates) != len(arguments):
+        raise InputError(
+            f"{rows.file}, line {rows.lines[0]}: the sentence that begins here has {len(predicates)} predicates (words "
+            f"with a sense in column 7), but {len(arguments)} columns of arguments; mend or remove it"
+        )
+    propositions = []
+    for place, spans in zip(predicates, arguments, strict=True):
+        lemma = rows.rows[place][LEMMA]
+        if lemma == NOTHING:
+            raise InputError(
+                f"{rows.file}, line {rows.lines[place]}: the predicate has a sense, but no lemma (column 6)"
+            )
+        for left, right in pairwise(spans):
+            if right.first <= left.last:
+                raise InputError(
+                    f"{rows.file}, line {rows.lines[right.first]}: {left.label} and {right.label} of the predicate "
+                    f"{lemma} overlap; the roles of a predicate have no words in common"
+                )
+        propositions.append(Proposition(place, "_".join(lemma.split()), tuple(spans)))
+    return tuple(propositions)
+
+
+def _brackets(spans: Sequence[Span], length: int) -> list[str]:
+    cells = ["*"] * length
+    for label, first, last in spans:
+        cells[first] = f"({label}{cells[first]}"
+        cells[last] += ")"
+    return cells

@@ -1,0 +1,61 @@
+"""How many arguments of predicates are right, as the official script of CoNLL-2005 and CoNLL-2012 counts?
+
+`srl-eval.pl` first makes whole arguments of the spans of a proposition: a `C-X` continues the last X before it, and
+both are one argument in pieces; without an X before it, it begins one. Roles are compared as they stand otherwise:
+`R-ARG0` is a role like any other. An argument is correct when the role and all of its pieces are; V is left out of
+the totals, and with it C-V, which is a piece of it.
+
+AllenNLP's span F1 differs for arguments in pieces. Where a proposition has a `C-X`, it replaces all spans whose labels
+contain the letters X — R-X and a second, separate X among them, too — by one X from the first word of the first to the
+last word of the last: only the outer boundaries count then. Of V it leaves out the spans, but not C-V, which counts as
+such an X and takes any ARGM-ADV with it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from downstream.readers.conll2012 import Span
+
+CONTINUED = "C-"
+PREDICATE = "V"
+"""The role of the predicate's own words."""
+
+
+class Argument(NamedTuple):
+    """A role and the pieces, first and last words, that fill it."""
+
+    role: str
+    pieces: tuple[tuple[int, int], ...]
+
+
+def whole_arguments(spans: Iterable[Span]) -> list[Argument]:
+    """The arguments of a proposition, V among them, with their pieces joined."""
+    pieces: list[tuple[str, list[tuple[int, int]]]] = []
+    last: dict[str, list[tuple[int, int]]] = {}
+    for label, first, end in sorted(spans, key=lambda span: (span.first, -span.last)):
+        role = label.removeprefix(CONTINUED)
+        if role == label or role not in last:
+            last[role] = []
+            pieces.append((role, last[role]))
+        last[role].append((first, end))
+    return [Argument(role, tuple(places)) for role, places in pieces]
+
+
+def count_arguments(gold: Sequence[Iterable[Span]], predicted: Sequence[Iterable[Span]]) -> np.ndarray:
+    """float64 [3]: how many arguments are correct, gold and predicted in all of the propositions, without V."""
+    return sum(count_roles(gold, predicted).values(), np.zeros(3))
+
+
+def count_roles(gold: Sequence[Iterable[Span]], predicted: Sequence[Iterable[Span]]) -> dict[str, np.ndarray]:
+    """For each role but V, float64 [3]: how many arguments are correct, gold and predicted."""
+    counts: dict[str, np.ndarray] = {}
+    for gold_spans, predicted_spans in zip(gold, predicted, strict=True):
+        expected, found = Counter(whole_arguments(gold_spans)), Counter(whole_arguments(predicted_spans))
+        for place, arguments in enumerate((expected & found, expected, found)):
+            for argument, times in arguments.items():
+                if argument.role != PREDICATE:
+                    counts.setdefault(argument.role, np.zeros(3))[place] += times
+    return counts

@@ -1,0 +1,138 @@
+"""Semantic role labelling: who does what to whom, for each predicate of a sentence?
+
+The deep tagger of He et al. (2017) on CoNLL-2012 documents with gold predicates; hyper-parameters are those published
+for ELMo on OntoNotes, the score is the F1 of `srl-eval.pl`. An example is a sentence with all of its predicates, for
+which its inputs are looked up and projected once. The published batch of 80 predicates is therefore one of 21
+sentences, which have 80 on average in PropBank's English Web Treebank.
+"""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from downstream.inputs.probe_inputs import ProbeInputs
+from downstream.inputs.sentence import Sentence
+from downstream.metrics import label_table, precision_recall_f1
+from downstream.probe.settings import TrainingSettings, dropout_field
+from downstream.probe.task import Probe, Task
+from downstream.tasks.srl.model import Roles, SrlProbe
+from downstream.tasks.srl.propositions import SrlSentence, read_propositions, write_propositions
+from downstream.tasks.srl.scorer import count_arguments, count_roles
+
+
+@dataclass(frozen=True, kw_only=True)
+class SrlSettings(TrainingSettings):
+    """Hyper-parameters of the tagger."""
+
+    flag_size: int = field(metadata={"help": "numbers of the embedding that marks the predicate"})
+    hidden_size: int = field(metadata={"help": "units of a layer of the LSTM"})
+    layers: int = field(metadata={"help": "layers of the LSTM, forwards and backwards in turn"})
+    dropout: float = dropout_field("dropout on the inputs")
+    recurrent_dropout: float = dropout_field("dropout on the states that go from word to word")
+
+
+class SrlTask(Task[SrlSentence, Roles]):
+    """Reader, model and metric of semantic role labelling."""
+
+    def read(self, path: Path, options: argparse.Namespace, *, training: bool) -> list[SrlSentence]:
+        """Read a file of CoNLL-2012 documents: the sentences with a predicate, from which all there is to score is."""
+        return read_propositions(path)
+
+    def sentences(self, example: SrlSentence) -> list[Sentence]:
+        """One sentence an example."""
+        return [example.sentence]
+
+    def describe(self, examples: Sequence[SrlSentence]) -> str:
+        """Counts of sentences, tokens, predicates and arguments, and of the sentences without predicates."""
+        propositions = [one for example in examples for one in example.propositions]
+        tokens = sum(len(example.sentence.words) for example in examples)
+        arguments = count_arguments([one.spans for one in propositions], [()] * len(propositions))[1]
+        without = sum(len(example.before) + len(example.after) for example in examples)
+        text = (
+            f"{len(examples):,} sentences, {tokens:,} tokens, {len(propositions):,} predicates, "
+            f"{arguments:,.0f} arguments"
+        )
+        return text + (f" (and {without:,} sentences without a predicate)" if without else "")
+
+    def vocabulary(self, train: Sequence[SrlSentence]) -> dict[str, Any]:
+        """The labels of spans in `train`."""
+        return {
+            "labels": sorted({span.label for example in train for one in example.propositions for span in one.spans})
+        }
+
+    def build(
+        self, *, vocabulary: dict[str, Any], inputs: ProbeInputs, settings: TrainingSettings
+    ) -> Probe[SrlSentence, Roles]:
+        """A tagger for the labels of the vocabulary."""
+        assert isinstance(settings, SrlSettings)
+        return SrlProbe(
+            inputs=inputs,
+            labels=vocabulary["labels"],
+            flag_size=settings.flag_size,
+            hidden_size=settings.hidden_size,
+            layers=settings.layers,
+            dropout=settings.dropout,
+            recurrent_dropout=settings.recurrent_dropout,
+        )
+
+    def count(self, example: SrlSentence, prediction: Roles) -> np.ndarray:
+        """[right, gold, predicted] arguments."""
+        return count_arguments([one.spans for one in example.propositions], prediction)
+
+    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+        """Argument precision, recall and F1 in percent."""
+        return precision_recall_f1(counts, "argument")
+
+    def details(self, examples: Sequence[SrlSentence], predictions: Sequence[Roles]) -> str:
+        """Precision, recall and F1 of each role."""
+        gold = [one.spans for example in examples for one in example.propositions]
+        return label_table(count_roles(gold, [spans for roles in predictions for spans in roles]))
+
+    def write_predictions(self, path: Path, examples: Sequence[SrlSentence], predictions: Sequence[Roles]) -> None:
+        """The predicted propositions and, in a file that ends in `.gold.props`, the gold ones: what srl-eval.pl reads.
+
+        Every sentence of the data is there, with or without predicates.
+        """
+        gold = [[one.spans for one in example.propositions] for example in examples]
+        write_propositions(path.with_suffix(f".gold{path.suffix}"), examples, gold)
+        write_propositions(path, examples, predictions)
+
+
+PUBLISHED = SrlSettings(
+    learning_rate=1.0,
+    optimiser="adadelta",
+    gradient_value=1.0,
+    mix_l2=0.001,
+    batch_size=21,
+    epochs=500,
+    patience=200,
+    flag_size=100,
+    hidden_size=300,
+    layers=8,
+    dropout=0.1,
+    recurrent_dropout=0.1,
+)
+
+TASK = SrlTask(
+    name="srl",
+    metric="argument F1",
+    unit="sentences",
+    item="sentences",
+    suffix=".props",
+    published=PUBLISHED,
+    small=replace(
+        PUBLISHED,
+        learning_rate=2e-3,
+        optimiser="adam",
+        decay=0.9,
+        batch_size=32,
+        epochs=5,
+        patience=5,
+        hidden_size=200,
+        layers=2,
+    ),
+)

@@ -1,0 +1,83 @@
+"""What is the biattentive classification network, which reads a sentence and puts it into a class?"""
+
+import torch
+from allennlp_light.modules.feedforward import FeedForward
+from allennlp_light.modules.maxout import Maxout
+from allennlp_light.nn.util import masked_mean, masked_softmax, weighted_sum
+from torch import Tensor
+
+from downstream.inputs.probe_inputs import valid_mask
+from downstream.layers.bilstm import BiLstm
+
+
+class BiattentiveClassifier(torch.nn.Module):
+    """The network of McCann et al. (2017, section 5) for one sentence, in the form of ELMo's SST-5 experiments.
+
+    Inputs → feed-forward → biLSTM (the encoder) → attention of the sentence over itself → biLSTM (the integrator) →
+    pooling over the words (maximum, minimum, mean, and a mean with learned weights) → three maxout layers.
+
+    feedforward_size   units of the feed-forward layer (ReLU)
+    hidden_size        units of each LSTM, each direction (H)
+    output_sizes       units of the first and the second maxout layer; the third has one for each class
+    pool_size          linear functions of which a maxout unit is the maximum
+    embedding_dropout  on the inputs
+    feedforward_dropout, integrator_dropout   after the feed-forward layer, after the pooling
+    output_dropouts    after the first and the second maxout layer
+    """
+
+    def __init__(
+        self,
+        *,
+        input_size: int,
+        classes: int,
+        feedforward_size: int,
+        hidden_size: int,
+        output_sizes: tuple[int, int],
+        pool_size: int,
+        embedding_dropout: float,
+        feedforward_dropout: float,
+        integrator_dropout: float,
+        output_dropouts: tuple[float, float],
+    ) -> None:
+        super().__init__()
+        self.embedding_dropout = torch.nn.Dropout(embedding_dropout)
+        self.feedforward = FeedForward(input_size, 1, feedforward_size, [torch.nn.ReLU()], feedforward_dropout)
+        self.encoder = BiLstm(input_size=feedforward_size, hidden_size=hidden_size)
+        self.integrator = BiLstm(input_size=3 * self.encoder.output_size, hidden_size=hidden_size)
+        self.pooling_weight = torch.nn.Linear(self.integrator.output_size, 1)
+        self.integrator_dropout = torch.nn.Dropout(integrator_dropout)
+        self.output = Maxout(
+            4 * self.integrator.output_size, 3, [*output_sizes, classes], pool_size, [*output_dropouts, 0.0]
+        )
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """[B, T, D] and lengths [B] (on the CPU, each at least 1) → scores of the classes before softmax, [B, C]."""
+        mask = valid_mask(lengths, x.device)  # [B, T]
+        states = self.encoder(self.feedforward(self.embedding_dropout(x)), lengths)  # [B, T, 2H]
+        integrated = self.integrator(self_biattention(states, mask), lengths)  # [B, T, 2H]
+        return self.output(self.integrator_dropout(self.pool(integrated, mask)))
+
+    def pool(self, states: Tensor, mask: Tensor) -> Tensor:
+        """[B, T, 2H] and mask [B, T] → [B, 8H]: maximum, minimum, mean, and the mean with learned weights."""
+        weights = masked_softmax(self.pooling_weight(states).squeeze(2), mask, memory_efficient=True)  # [B, T]
+        outside = ~mask.unsqueeze(2)
+        return torch.cat(
+            [
+                states.masked_fill(outside, -torch.inf).amax(dim=1),
+                states.masked_fill(outside, torch.inf).amin(dim=1),
+                masked_mean(states, ~outside, dim=1),
+                weighted_sum(states, weights),
+            ],
+            dim=1,
+        )
+
+
+def self_biattention(states: Tensor, mask: Tensor) -> Tensor:
+    """Biattention of a sentence with itself: [B, T, 2H] and mask [B, T] → [B, T, 6H].
+
+    Each word's state x, and with a the mean of all the states, weighted by the softmax of their products with x:
+    [x, x − a, x ∗ a] (McCann et al. 2017, equations 4 to 8, the two sentences being one).
+    """
+    weights = masked_softmax(states.bmm(states.transpose(1, 2)), mask, memory_efficient=True)  # [B, T, T]
+    attended = weighted_sum(states, weights)  # [B, T, 2H]
+    return torch.cat([states, states - attended, states * attended], dim=2)

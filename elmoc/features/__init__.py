@@ -1,0 +1,1 @@
+"""Feature files: dumping layer states to HDF5, and reading them."""

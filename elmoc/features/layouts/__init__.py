@@ -1,0 +1,1 @@
+"""Layouts of feature files: a writer and a reader of each on-disk form."""

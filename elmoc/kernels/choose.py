@@ -1,0 +1,30 @@
+"""The fastest kernels of an LSTM step for a device and types: compiled ones where there are any, else the reference."""
+
+import importlib.util
+from functools import lru_cache
+
+import torch
+
+from elmoc.kernels.lstm_step import StepKernels
+from elmoc.kernels.reference import ReferenceKernels
+
+
+@lru_cache
+def choose_kernels(device: str, stored: torch.dtype, accumulated: torch.dtype) -> StepKernels:
+    """The fastest kernels for a kind of device ("cpu", "cuda"), and the types S and A."""
+    if accumulated != torch.float32:
+        return ReferenceKernels(f"weights are in {accumulated}")
+    if device == "cpu" and stored in (torch.float32, torch.bfloat16):
+        from elmoc.kernels.cpu import CompiledKernels, KernelBuildError
+
+        try:
+            return CompiledKernels(stored)
+        except KernelBuildError as error:
+            return ReferenceKernels(str(error))
+    if device == "cuda":
+        if importlib.util.find_spec("triton") is None:
+            return ReferenceKernels("Triton is not installed")
+        from elmoc.kernels.gpu import TritonKernels
+
+        return TritonKernels()
+    return ReferenceKernels()

@@ -1,0 +1,288 @@
+// What lies between the matrix products of a fused recurrence, one pass over memory a kernel.
+//
+// Compiled on the user's machine by elmoc/kernels/cpu.py; elmoc/kernels/lstm_step.py says the same in PyTorch, with the shapes.
+// S is how activations are stored (float, or bfloat16 as its upper 16 bits); all arithmetic is in float.
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#ifdef _OPENMP
+#include <omp.h>
+#define THREAD omp_get_thread_num()
+#else
+#define THREAD 0
+#endif
+
+namespace {
+
+inline float from_bits(uint32_t bits) {
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+inline uint32_t to_bits(float value) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+inline float load(float value) { return value; }
+inline float load(uint16_t value) { return from_bits(uint32_t(value) << 16); }
+
+inline void store(float &place, float value) { place = value; }
+inline void store(uint16_t &place, float value) {  // to the nearest, ties to even; NaN stays NaN
+    const uint32_t bits = to_bits(value);
+    const uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
+    place = uint16_t(value != value ? 0x7FC0u : rounded);
+}
+
+// e^x to about 1e-7 of its value (the polynomial of Cephes' expf), in operations that a compiler makes vectors of.
+inline float exponential(float x) {
+    x = x < -87.0f ? -87.0f : x;
+    x = x > 88.0f ? 88.0f : x;
+    const float shifter = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+    const float n = (x * 1.44269504088896341f + shifter) - shifter;
+    const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+    float y = 1.9875691500e-4f;
+    y = y * r + 1.3981999507e-3f;
+    y = y * r + 8.3334519073e-3f;
+    y = y * r + 4.1665795894e-2f;
+    y = y * r + 1.6666665459e-1f;
+    y = y * r + 5.0000001201e-1f;
+    y = y * r * r + r + 1.0f;
+    return y * from_bits(uint32_t(int32_t(n) + 127) << 23);
+}
+
+inline float sigmoid(float x) { return 1.0f / (1.0f + exponential(-x)); }
+inline float tanh_(float x) { return 1.0f - 2.0f / (1.0f + exponential(2.0f * x)); }
+inline float clip(float x, float limit) {
+    x = x > limit ? limit : x;
+    return x < -limit ? -limit : x;
+}
+
+inline bool is_active(const int64_t *lengths, int64_t row, int64_t step) { return !lengths || step < lengths[row]; }
+
+template <typename S>
+void gates_forward(const S *raw, const float *bias, const float *cell_before, const int64_t *lengths, int64_t step,
+                   int64_t rows, int64_t size, float cell_clip, S *gates, float *cell, S *memory, int threads) {
+    const float limit = cell_clip > 0 ? cell_clip : INFINITY;
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t row = 0; row < rows; ++row) {
+        const S *in = raw + row * 4 * size;
+        const float *before = cell_before + row * size;
+        S *out = gates + row * 4 * size;
+        float *after = cell + row * size;
+        S *m = memory + row * size;
+        if (!is_active(lengths, row, step)) {
+            std::memcpy(after, before, size * sizeof(float));
+            std::memset(out, 0, 4 * size * sizeof(S));
+            std::memset(m, 0, size * sizeof(S));
+            continue;
+        }
+#pragma omp simd
+        for (int64_t j = 0; j < size; ++j) {
+            const float i = sigmoid(load(in[j]) + bias[j]);
+            const float f = sigmoid(load(in[size + j]) + bias[size + j]);
+            const float g = tanh_(load(in[2 * size + j]) + bias[2 * size + j]);
+            const float o = sigmoid(load(in[3 * size + j]) + bias[3 * size + j]);
+            const float c = clip(i * g + f * before[j], limit);
+            after[j] = c;
+            store(out[j], i);
+            store(out[size + j], f);
+            store(out[2 * size + j], g);
+            store(out[3 * size + j], o);
+            store(m[j], o * tanh_(c));
+        }
+    }
+}
+
+template <typename S>
+void gates_backward(const S *grad_memory, const float *cell, const float *cell_before, const int64_t *lengths,
+                    int64_t step, int64_t rows, int64_t size, float cell_clip, S *gates, S *memory, float *grad_cell,
+                    float *grad_bias, int threads) {
+    const float limit = cell_clip > 0 ? cell_clip : INFINITY;
+    const int64_t block = 512;  // columns whose sums stay in the first cache
+#pragma omp parallel num_threads(threads)
+    {
+        float *sums = grad_bias + int64_t(THREAD) * 4 * size;
+        for (int64_t start = 0; start < size; start += block) {
+            const int64_t end = start + block < size ? start + block : size;
+#pragma omp for schedule(static) nowait
+            for (int64_t row = 0; row < rows; ++row) {
+                S *out = gates + row * 4 * size;
+                const S *gm = grad_memory + row * size;
+                const float *c_t = cell + row * size;
+                const float *before = cell_before + row * size;
+                float *gc = grad_cell + row * size;
+                S *m = memory + row * size;
+                if (!is_active(lengths, row, step)) {
+                    std::memset(m + start, 0, (end - start) * sizeof(S));
+                    for (int64_t gate = 0; gate < 4; ++gate)
+                        std::memset(out + gate * size + start, 0, (end - start) * sizeof(S));
+                    continue;
+                }
+#pragma omp simd
+                for (int64_t j = start; j < end; ++j) {
+                    const float i = load(out[j]), f = load(out[size + j]);
+                    const float g = load(out[2 * size + j]), o = load(out[3 * size + j]);
+                    const float t = tanh_(c_t[j]);
+                    const float dm = load(gm[j]);
+                    float dc = gc[j] + dm * o * (1.0f - t * t);
+                    dc = c_t[j] >= limit || c_t[j] <= -limit ? 0.0f : dc;
+                    const float di = dc * g * i * (1.0f - i);
+                    const float df = dc * before[j] * f * (1.0f - f);
+                    const float dg = dc * i * (1.0f - g * g);
+                    const float d_o = dm * t * o * (1.0f - o);
+                    gc[j] = dc * f;
+                    store(m[j], o * t);
+                    store(out[j], di);
+                    store(out[size + j], df);
+                    store(out[2 * size + j], dg);
+                    store(out[3 * size + j], d_o);
+                    sums[j] += di;
+                    sums[size + j] += df;
+                    sums[2 * size + j] += dg;
+                    sums[3 * size + j] += d_o;
+                }
+            }
+        }
+    }
+}
+
+template <typename S>
+void output_forward(const S *raw, const float *norm_weight, const float *norm_bias, const float *mask,
+                    const int64_t *lengths, int64_t step, int64_t rows, int64_t size, float projection_clip,
+                    float epsilon, const S *hidden_before, S *hidden, int64_t hidden_stride, float *moments,
+                    float *outputs, int threads) {
+    const float limit = projection_clip > 0 ? projection_clip : INFINITY;
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t row = 0; row < rows; ++row) {
+        const S *u = raw + row * size;
+        S *h = hidden + row * hidden_stride;
+        float *out = outputs + row * size;
+        if (!is_active(lengths, row, step)) {
+            std::memcpy(h, hidden_before + row * hidden_stride, size * sizeof(S));
+            std::memset(out, 0, size * sizeof(float));
+            moments[2 * row] = moments[2 * row + 1] = 0.0f;
+            continue;
+        }
+        float mean = 0.0f, scale = 1.0f;
+        if (norm_weight) {
+            float sum = 0.0f, squares = 0.0f;
+#pragma omp simd reduction(+ : sum)
+            for (int64_t j = 0; j < size; ++j) sum += clip(load(u[j]), limit);
+            mean = sum / float(size);
+#pragma omp simd reduction(+ : squares)
+            for (int64_t j = 0; j < size; ++j) {
+                const float d = clip(load(u[j]), limit) - mean;
+                squares += d * d;
+            }
+            scale = 1.0f / std::sqrt(squares / float(size) + epsilon);
+        }
+        moments[2 * row] = mean;
+        moments[2 * row + 1] = scale;
+        const float *kept = mask ? mask + row * size : nullptr;
+#pragma omp simd
+        for (int64_t j = 0; j < size; ++j) {
+            float value = (clip(load(u[j]), limit) - mean) * scale;
+            value = norm_weight ? value * norm_weight[j] + norm_bias[j] : value;
+            value = kept ? value * kept[j] : value;
+            out[j] = value;
+            store(h[j], value);
+        }
+    }
+}
+
+template <typename S>
+void output_backward(const float *grad_outputs, float *grad_hidden, const S *grad_next, int64_t next_stride,
+                     const S *raw, const float *moments, const float *norm_weight, const float *mask,
+                     const int64_t *lengths, int64_t step, int64_t rows, int64_t size, float projection_clip,
+                     S *grad_raw, float *grad_norm, int threads) {
+    const float limit = projection_clip > 0 ? projection_clip : INFINITY;
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t row = 0; row < rows; ++row) {
+        float *carry = grad_hidden + row * size;
+        const S *u = raw + row * size;
+        S *du = grad_raw + row * size;
+        float *grad_weight = grad_norm + int64_t(THREAD) * 2 * size;
+        float *grad_bias = grad_weight + size;
+        if (grad_next && is_active(lengths, row, step + 1)) {
+            const S *next = grad_next + row * next_stride;
+#pragma omp simd
+            for (int64_t j = 0; j < size; ++j) carry[j] = load(next[j]);
+        }
+        if (!is_active(lengths, row, step)) {
+            std::memset(du, 0, size * sizeof(S));
+            continue;
+        }
+        const float *grad = grad_outputs + row * size;
+        const float *kept = mask ? mask + row * size : nullptr;
+        const float mean = moments[2 * row], scale = moments[2 * row + 1];
+        float of_mean = 0.0f, of_scale = 0.0f;
+        if (norm_weight) {
+#pragma omp simd reduction(+ : of_mean, of_scale)
+            for (int64_t j = 0; j < size; ++j) {
+                const float x = (clip(load(u[j]), limit) - mean) * scale;
+                const float g = (grad[j] + carry[j]) * (kept ? kept[j] : 1.0f);
+                grad_weight[j] += g * x;
+                grad_bias[j] += g;
+                of_mean += g * norm_weight[j];
+                of_scale += g * norm_weight[j] * x;
+            }
+            of_mean /= float(size);
+            of_scale /= float(size);
+        }
+#pragma omp simd
+        for (int64_t j = 0; j < size; ++j) {
+            const float value = load(u[j]);
+            const float x = (clip(value, limit) - mean) * scale;
+            const float g = (grad[j] + carry[j]) * (kept ? kept[j] : 1.0f);
+            const float d = norm_weight ? scale * (g * norm_weight[j] - of_mean - x * of_scale) : g;
+            store(du[j], value > limit || value < -limit ? 0.0f : d);
+        }
+    }
+}
+
+}  // namespace
+
+#define KERNELS(NAME, S)                                                                                             \
+    extern "C" void gates_forward_##NAME(const S *raw, const float *bias, const float *before,                      \
+                                         const int64_t *lengths, int64_t step, int64_t rows, int64_t size,          \
+                                         float limit, S *gates, float *cell, S *memory, int threads) {              \
+        gates_forward<S>(raw, bias, before, lengths, step, rows, size, limit, gates, cell, memory, threads);        \
+    }                                                                                                                \
+    extern "C" void gates_backward_##NAME(const S *grad_memory, const float *cell, const float *before,              \
+                                          const int64_t *lengths, int64_t step, int64_t rows, int64_t size,          \
+                                          float limit, S *gates, S *memory, float *grad_cell, float *grad_bias,      \
+                                          int threads) {                                                             \
+        gates_backward<S>(grad_memory, cell, before, lengths, step, rows, size, limit, gates, memory, grad_cell,     \
+                          grad_bias, threads);                                                                       \
+    }                                                                                                                \
+    extern "C" void output_forward_##NAME(const S *raw, const float *norm_weight, const float *norm_bias,           \
+                                          const float *mask, const int64_t *lengths, int64_t step, int64_t rows,    \
+                                          int64_t size, float limit, float epsilon, const S *before, S *hidden,     \
+                                          int64_t stride, float *moments, float *outputs, int threads) {            \
+        output_forward<S>(raw, norm_weight, norm_bias, mask, lengths, step, rows, size, limit, epsilon, before,     \
+                          hidden, stride, moments, outputs, threads);                                                \
+    }                                                                                                                \
+    extern "C" void output_backward_##NAME(const float *grad_outputs, float *grad_hidden, const S *grad_next,       \
+                                           int64_t stride, const S *raw, const float *moments,                      \
+                                           const float *norm_weight, const float *mask, const int64_t *lengths,     \
+                                           int64_t step, int64_t rows, int64_t size, float limit, S *grad_raw,      \
+                                           float *grad_norm, int threads) {                                         \
+        output_backward<S>(grad_outputs, grad_hidden, grad_next, stride, raw, moments, norm_weight, mask, lengths,  \
+                           step, rows, size, limit, grad_raw, grad_norm, threads);                                   \
+    }
+
+extern "C" int has_threads() {
+#ifdef _OPENMP
+    return 1;
+#else
+    return 0;
+#endif
+}
+
+KERNELS(float32, float)
+KERNELS(bfloat16, uint16_t)

@@ -1,0 +1,1 @@
+"""Training data: from token shards to batches of vectors on the device."""

@@ -1,0 +1,1 @@
+"""Several processes: who trains what, and how they agree."""

@@ -1,0 +1,99 @@
+"""How near are predictions to the true words, and at which rank is the true word found?
+
+Cosine alone says little where the target vectors share one large direction, so the true word is also ranked among
+the most frequent types. Retrieval ranks in the target table's own space and counts every target, so that it compares
+across choices of targets.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from elmoc.corpus import Corpus
+from elmoc.word_vectors.table import VectorTable
+
+BLOCK = 1024
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """How well targets are found among the candidates; a target outside them is a miss."""
+
+    accuracy_at_1: float
+    accuracy_at_10: float
+    reciprocal_rank: float
+    """Mean reciprocal rank; a miss counts 0."""
+    outside: float
+    """Share of the targets that are not among the candidates."""
+
+    @classmethod
+    def from_ranks(cls, ranks: Tensor) -> "Retrieval":
+        """From ranks [N], 1 the best, 0 for a target outside the candidates."""
+        ranks = ranks.double()
+        inside = ranks > 0
+        return cls(
+            accuracy_at_1=float((ranks == 1).double().mean()),
+            accuracy_at_10=float((inside & (ranks <= 10)).double().mean()),
+            reciprocal_rank=float(torch.where(inside, 1 / ranks.clamp(min=1), torch.zeros_like(ranks)).mean()),
+            outside=float((~inside).double().mean()),
+        )
+
+
+class Evaluator:
+    """Scores predictions against one target table.
+
+    Candidates are the `candidates` most frequent types (the first rows of the table); one without a vector is no
+    candidate, so that a target of that type is a miss.
+    """
+
+    def __init__(self, corpus: Corpus, table: VectorTable, candidates: int, device: torch.device) -> None:
+        rows = torch.from_numpy(np.array(table.rows[: min(candidates, corpus.types)], dtype=np.float32))
+        self.table = table
+        self.known = rows.any(dim=1)  # [K]
+        self.candidates = F.normalize(rows, dim=1).to(device)  # [K, E]
+        self.constant = mean_direction(table.rows, corpus.counts)  # [E]
+
+    def cosines(self, predictions: Tensor, ids: np.ndarray) -> Tensor:
+        """float32 [N]: cosine of each prediction [N, E] with its target, for the targets that have a direction."""
+        targets = torch.from_numpy(np.asarray(self.table.rows[ids], dtype=np.float32))  # [N, E]
+        has_direction = targets.any(dim=1)
+        return F.cosine_similarity(predictions.cpu(), targets, dim=1)[has_direction]
+
+    def constant_cosine(self, ids: np.ndarray) -> float:
+        """Mean cosine of the best constant prediction on the training text with these targets."""
+        return float(self.cosines(self.constant.expand(len(ids), -1), ids).mean())
+
+    def ranks(self, predictions: Tensor, ids: np.ndarray) -> Tensor:
+        """int64 [N]: the rank of each target among the candidates by cosine, 1 the best, 0 if it is none of them.
+
+        Exact; of candidates with equal cosine the true word counts as the last.
+        """
+        targets = torch.from_numpy(ids.astype(np.int64))
+        ranks = torch.zeros(len(ids), dtype=torch.int64)
+        inside = torch.nonzero((targets < len(self.known)) & self.known[targets.clamp(max=len(self.known) - 1)])[:, 0]
+        known = self.known.to(self.candidates.device)
+        for block in inside.split(BLOCK):
+            # the norm of a prediction does not change its ranking
+            scores = predictions[block].to(self.candidates.device) @ self.candidates.T  # [N', K]
+            true = scores.gather(1, targets[block].to(scores.device).unsqueeze(1))  # [N', 1]
+            ranks[block] = ((scores >= true) & known).sum(dim=1).cpu()
+        return ranks
+
+    def constant_retrieval(self, ids: np.ndarray) -> Retrieval:
+        """What the best constant ranking reaches: the types in order of frequency, which is the order of their ids."""
+        ranks = torch.from_numpy(ids.astype(np.int64)) + 1
+        return Retrieval.from_ranks(torch.where(ranks <= len(self.known), ranks, torch.zeros_like(ranks)))
+
+
+def mean_direction(rows: np.ndarray, counts: np.ndarray) -> Tensor:
+    """float32 [E]: Σ count · w/|w| over a table, the direction of greatest mean cosine with the training targets."""
+    total = np.zeros(rows.shape[1], dtype=np.float64)
+    for start in range(0, len(rows), 65536):
+        block = np.asarray(rows[start : start + 65536], dtype=np.float32)
+        norms = np.linalg.norm(block, axis=1)
+        weights = np.divide(counts[start : start + 65536], norms, out=np.zeros(len(block)), where=norms > 0)
+        total += weights @ block
+    return torch.from_numpy(total.astype(np.float32))

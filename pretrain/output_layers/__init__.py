@@ -1,0 +1,1 @@
+"""Output layers: what an encoder is trained against."""

@@ -1,0 +1,194 @@
+"""Do the inputs of a probe hold the numbers of the feature file and of the word vectors, padded and mixed?"""
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from allennlp_light.modules.scalar_mix import ScalarMix
+from torch.nn.utils.rnn import pad_sequence
+
+from downstream.inputs.probe_inputs import FeatureStates, InputSources, ProbeInputs, WordTable
+from downstream.inputs.sentence import Sentence
+from elmoc.errors import InputError
+from elmoc.features.layouts.allennlp import MAP_KEY, FeatureFile, write_features
+from elmoc.word_vectors.sources import RandomVectors
+from tests.downstream.conftest import words_of, write_random_features
+from tests.references import scalar_mix
+
+SENTENCES = [Sentence(tuple(words), "ten.conll", 3 * row) for row, words in enumerate(words_of())]
+
+
+def rewritten(path: Path, dtype: str, **options: object) -> Path:
+    """The same feature file with numbers of another type, or in chunks."""
+    other = path.with_name("rewritten.h5")
+    with h5py.File(path) as file, h5py.File(other, "w") as copy:
+        for name, dataset in file.items():
+            values = dataset[()]
+            copy.create_dataset(name, data=values if name == MAP_KEY else values.astype(dtype), **options)
+    return other
+
+
+def test_features_are_the_files(features: Path) -> None:
+    states = FeatureStates(features, sentences=SENTENCES)
+    with FeatureFile(features) as file:
+        for row, found in enumerate(states.lookup(SENTENCES)):
+            np.testing.assert_array_equal(found.numpy(), file[row])
+    assert states.describe() == {"file": str(features), "model": "m1", "vectors": "v1"}
+
+
+@pytest.mark.parametrize("dtype", ["<f4", "<f2", "<f8", ">f4"])
+@pytest.mark.parametrize("chunks", [None, True])
+def test_features_of_other_types_and_in_chunks_are_read_as_float32(
+    features: Path, dtype: str, chunks: bool | None, recwarn: pytest.WarningsRecorder
+) -> None:
+    path = rewritten(features, dtype, chunks=chunks)
+    states = FeatureStates(path, sentences=SENTENCES)
+    with FeatureFile(path) as file:
+        for row, found in enumerate(states.lookup(SENTENCES)):
+            assert found.dtype == torch.float32
+            np.testing.assert_array_equal(found.numpy(), file[row].astype(np.float32))
+    assert not recwarn.list
+
+
+def test_mix_is_that_of_the_paper_and_padding_is_zero(features: Path) -> None:
+    states = FeatureStates(features, sentences=SENTENCES)
+    inputs = ProbeInputs(InputSources(words=None, states=states))
+    weights, gamma = [0.5, -1.0, 2.0], 1.7
+    with torch.no_grad():
+        for parameter, weight in zip(inputs.mix.scalar_parameters, weights, strict=True):
+            parameter.fill_(weight)
+        inputs.mix.gamma.fill_(gamma)
+    x, lengths = inputs(SENTENCES)
+    assert lengths.tolist() == [len(sentence.words) for sentence in SENTENCES]
+    assert x.shape == (len(SENTENCES), int(lengths.max()), inputs.size) == (10, 8, 12)
+    with FeatureFile(features) as file:
+        for row, length in enumerate(lengths.tolist()):
+            expected = scalar_mix(file[row], np.array(weights), gamma)
+            np.testing.assert_allclose(x[row, :length].detach().numpy(), expected, atol=1e-6)
+            assert not x[row, length:].any()
+    assert float(torch.as_tensor(inputs.mix_penalty()).detach()) == pytest.approx(0.25 + 1 + 4)
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_mix_and_its_gradients_are_those_of_allennlp(tmp_path: Path, layers: int) -> None:
+    write_random_features(tmp_path / "f.h5", words_of(), layers=layers)
+    states = FeatureStates(tmp_path / "f.h5", sentences=SENTENCES)
+    sources = InputSources(words=WordTable("random:3:5", sentences=SENTENCES), states=states)
+    inputs = ProbeInputs(sources)
+    plain = ScalarMix(layers).double()
+    with torch.no_grad():
+        for parameter in inputs.mix.parameters():
+            parameter.copy_(torch.rand(1))
+        for ours, theirs in zip(inputs.mix.parameters(), plain.parameters(), strict=True):
+            theirs.copy_(ours)
+    batch = [SENTENCES[row] for row in (4, 9, 0, 4)]
+    x, lengths = inputs(batch)
+    padded = pad_sequence([found.transpose(0, 1) for found in states.lookup(batch)], batch_first=True)  # [B, T, L, 2P]
+    expected = plain(padded.double().unbind(dim=2))
+    torch.testing.assert_close(x[:, :, :12].double(), expected)
+    gradient = torch.randn(x.shape)
+    x.backward(gradient)
+    expected.backward(gradient[:, :, :12].double())
+    for ours, theirs in zip(inputs.mix.parameters(), plain.parameters(), strict=True):
+        assert ours.grad is not None
+        torch.testing.assert_close(ours.grad.double(), theirs.grad, atol=1e-5, rtol=1e-5)
+    assert lengths.tolist() == [len(sentence.words) for sentence in batch]
+
+
+def test_both_is_states_then_vectors(features: Path) -> None:
+    words = WordTable("random:3:5", sentences=SENTENCES)
+    states = FeatureStates(features, sentences=SENTENCES)
+    sources = InputSources(words=words, states=states)
+    both, lengths = ProbeInputs(sources.select("both"))(SENTENCES)
+    alone, _ = ProbeInputs(sources.select("features"))(SENTENCES)
+    vectors, _ = ProbeInputs(sources.select("vectors"))(SENTENCES)
+    assert torch.equal(both, torch.cat([alone, vectors], dim=2))
+    for row, (sentence, length) in enumerate(zip(SENTENCES, lengths.tolist(), strict=True)):
+        np.testing.assert_array_equal(
+            vectors[row, :length].numpy(), RandomVectors(seed=3, size=5).lookup(sentence.words)
+        )
+        assert not vectors[row, length:].any()
+    assert ProbeInputs(sources.select("vectors")).mix_penalty() == 0
+
+
+def test_only_the_mix_is_trained(features: Path) -> None:
+    sources = InputSources(
+        words=WordTable("random:3:5", sentences=SENTENCES),
+        states=FeatureStates(features, sentences=SENTENCES),
+    )
+    inputs = ProbeInputs(sources)
+    inputs(SENTENCES)[0].square().sum().backward()
+    trained = {name: parameter.grad for name, parameter in inputs.named_parameters()}
+    assert set(trained) == {"mix.gamma", *(f"mix.scalar_parameters.{layer}" for layer in range(3))}
+    assert all(gradient is not None and gradient.any() for gradient in trained.values())
+    kept = {*trained, "mean", "deviation"}
+    assert set(inputs.state_dict()) == kept, "no word vectors among the weights that are copied"
+
+
+def test_a_file_of_one_layer(tmp_path: Path) -> None:
+    with write_features(tmp_path / "top.h5", {}) as writer:
+        writer.add("a b", np.arange(8, dtype=np.float16).reshape(2, 4))
+    sentence = Sentence(("a", "b"), "x", 1)
+    states = FeatureStates(tmp_path / "top.h5", sentences=[sentence])
+    x, _ = ProbeInputs(InputSources(words=None, states=states))([sentence])
+    assert x.tolist() == [[[0, 1, 2, 3], [4, 5, 6, 7]]]
+
+
+def test_words_without_a_vector_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "few.vec"
+    path.write_text("London 1 2\nOakland 3 4\n")
+    words = WordTable(str(path), sentences=SENTENCES)
+    description = words.describe()
+    distinct = {word for sentence in SENTENCES for word in sentence.words}
+    assert (description["words"], description["words_without_vector"]) == (len(distinct), len(distinct) - 2)
+    x, _ = ProbeInputs(InputSources(words=words, states=None))([Sentence(("Oakland", "came", "London"), "x", 1)])
+    assert x.tolist() == [[[3, 4], [0, 0], [1, 2]]]
+
+
+def test_a_missing_sentence_is_named(features: Path) -> None:
+    unknown = Sentence(("Never", "seen", "."), "dev.conll", 12)
+    with pytest.raises(
+        InputError, match=r'"Never seen \." \(dev\.conll, line 12\) is not in the file.*downstream sentences'
+    ):
+        FeatureStates(features, sentences=[*SENTENCES, unknown])
+
+
+@pytest.mark.parametrize("shape", [(3, 1, 4), (3, 3, 4), (2, 2, 4), (3, 2, 5), (2, 4)])
+def test_a_sentence_of_another_shape_is_named(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    with write_features(tmp_path / "f.h5", {}) as writer:
+        writer.add("a", np.zeros((3, 1, 4), dtype=np.float32))
+        writer.add("b c", np.zeros(shape, dtype=np.float32))
+    with pytest.raises(InputError, match=r'"b c" \(x, line 5\) has the shape .*, not 3 × 2 × 4'):
+        FeatureStates(tmp_path / "f.h5", sentences=[Sentence(("b", "c"), "x", 5)])
+
+
+def test_word_vectors_are_standardised_over_the_words_of_the_training_data(tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_text("a 1 2\nb 3 6\nc 5 1\nfar 100 100\n")
+    train = [Sentence(("a", "b", "none"), "f", 1), Sentence(("c", "a"), "f", 2)]
+    other = Sentence(("far", "none", "a"), "f", 3)
+    inputs = ProbeInputs(InputSources(words=WordTable(str(tmp_path / "v.txt"), sentences=[*train, other]), states=None))
+    raw, _ = inputs([*train, other])
+    assert raw[2].tolist() == [[100, 100], [0, 0], [1, 2]]
+    inputs.standardise_words(train)
+    distinct = np.array([[1, 2], [3, 6], [5, 1]], dtype=np.float64)
+    mean = distinct.mean(axis=0)
+    deviation = (distinct - mean).std(ddof=1)
+    assert inputs.deviation.item() == pytest.approx(deviation)
+    x, _ = inputs([*train, other])
+    expected = (np.array([[100, 100], [1, 2]]) - mean) / deviation
+    assert x[2, [0, 2]].numpy() == pytest.approx(expected, rel=1e-5)
+    assert x[2, 1].tolist() == [0, 0], "a word without a vector stays zero"
+    assert x[1, 2].tolist() == [0, 0], "and so does what stands after the end"
+    again = ProbeInputs(InputSources(words=WordTable(str(tmp_path / "v.txt"), sentences=[other]), states=None))
+    again.load_state_dict(inputs.state_dict())
+    torch.testing.assert_close(again([other])[0][0], x[2])
+
+
+def test_too_few_words_with_a_vector_cannot_be_standardised(tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_text("a 1 2\nb 3 6\n")
+    train = [Sentence(("a", "x"), "f", 1)]
+    inputs = ProbeInputs(InputSources(words=WordTable(str(tmp_path / "v.txt"), sentences=train), states=None))
+    with pytest.raises(InputError, match="has vectors of fewer than two words of the training data"):
+        inputs.standardise_words(train)

@@ -1,0 +1,51 @@
+"""Does the batched Viterbi search find the paths that the slow ones find?"""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from allennlp_light.modules.conditional_random_field import ConditionalRandomField
+from allennlp_light.modules.conditional_random_field.conditional_random_field import allowed_transitions
+
+from downstream.inputs.probe_inputs import valid_mask
+from downstream.layers.viterbi import viterbi
+from tests.references import crf_path_score
+
+LABELS = ["O", *(f"{place}-{name}" for name in ("PER", "LOC") for place in "BILU")]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_same_paths_as_allennlp_under_constraints(seed: int) -> None:
+    torch.manual_seed(seed)
+    tags = len(LABELS)
+    pairs = allowed_transitions("BIOUL", dict(enumerate(LABELS)))
+    crf = ConditionalRandomField(tags, pairs)
+    barred = torch.full((tags + 2, tags + 2), -torch.inf)
+    for before, after in pairs:
+        barred[before, after] = 0.0
+    lengths = torch.tensor([7, 1, 4, 12, 2])
+    logits = 2 * torch.randn(5, 12, tags)
+    paths = viterbi(
+        logits,
+        lengths,
+        transitions=crf.transitions.detach() + barred[:tags, :tags],
+        start=crf.start_transitions.detach() + barred[tags, :tags],
+        end=crf.end_transitions.detach() + barred[:tags, tags + 1],
+    )
+    assert paths == [path for path, _ in crf.viterbi_tags(logits, valid_mask(lengths, logits.device))]
+
+
+def test_best_of_all_paths() -> None:
+    generator = np.random.default_rng(0)
+    logits, transitions = generator.standard_normal((6, 4, 3)), generator.standard_normal((3, 3))
+    found = viterbi(
+        torch.from_numpy(logits),
+        torch.full((6,), 4),
+        transitions=torch.from_numpy(transitions),
+        start=torch.zeros(3),
+        end=torch.zeros(3),
+    )
+    for path, scores in zip(found, logits, strict=True):
+        everything = product(range(3), repeat=4)
+        assert tuple(path) == max(everything, key=lambda other: crf_path_score(scores, transitions, other))

@@ -1,0 +1,182 @@
+"""What does a probe's command say about options that cannot be?"""
+
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from downstream.__main__ import main
+from downstream.probe.cli import parse
+from downstream.probe.settings import chosen_settings
+from downstream.tasks.ner.task import TASK
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("", "nothing to read: give --features FILE.h5 or --model DIR, --vectors V, or both"),
+        ("--inputs both --vectors random:1:4", "--inputs both needs --features"),
+        ("--inputs features,vectors --features FEATURES", "--inputs vectors needs --vectors"),
+        ("--inputs elmo --vectors random:1:4", "'elmo' is not a kind of inputs; choose from vectors, both, features"),
+        ("--vectors random:x", "random:SEED:SIZE"),
+        ("--vectors none.vec", "none.vec does not exist"),
+        ("--vectors none.npy", "word vectors are a fastText .bin file"),
+        ("--features none.h5", "none.h5 does not exist: write it with `elmoc dump-features`"),
+        ("--features TEN", "is not a whole HDF5 file"),
+        ("--vectors random:1:4 --seeds 0", "--seeds 0 is not possible"),
+        ("--vectors random:1:4 --seeds 3-2", "--seeds 3-2 is not possible: give their number, such as 3"),
+        ("--vectors random:1:4 --seeds 1,2", "--seeds 1,2 is not possible"),
+        ("--vectors random:1:4 --optimiser sgd", "--optimiser 'sgd' is not possible: choose from adam, adadelta"),
+        ("--vectors random:1:4 --seeds 9223372036854775808", "--seeds 9223372036854775808 is not possible"),
+        ("--vectors random:1:4 --seeds 9223372036854775808-9223372036854775809", "each under 2^63"),
+        ("--vectors random:1:4 --seeds 18446744073709551616-18446744073709551616", "each under 2^63"),
+        ("--vectors random:1:4 --seeds 20250101", "at most 10,000 of them"),
+        (
+            "--inputs model,both --vectors random:1:4 --features FEATURES",
+            "--inputs model needs --model: with --features that kind is called features, so give --inputs features,",
+        ),
+        (
+            "--inputs vectors,features,both --vectors random:1:4 --model none",
+            "needs --features: with --model that kind is called model, so give --inputs vectors,model,both",
+        ),
+        (
+            "--inputs vectors --vectors random:1:4 --features FEATURES",
+            "features.h5 is not read by --inputs vectors: leave",
+        ),
+        ("--inputs vectors --vectors random:1:4 --model none", "--model none is not read by --inputs vectors: leave"),
+        (
+            "--inputs features --vectors random:1:4 --features FEATURES",
+            "--vectors random:1:4 is not read by --inputs features: leave it out, or ask for vectors or both, too",
+        ),
+        ("--inputs model --vectors random:1:4 --model none", "--vectors random:1:4 is not read by --inputs model"),
+        (
+            "--features FEATURES --model-vectors random:1:4",
+            "--model-vectors says how --model DIR is read, which is not",
+        ),
+        ("--vectors random:1:4 --memory-limit 1", "--memory-limit says how --model DIR is read, which is not given"),
+        ("--model none --memory-limit nan", "--memory-limit nan is not possible: a number of GB from 0 is needed"),
+        ("--model none --memory-limit -1", "--memory-limit -1.0 is not possible"),
+        ("--vectors random:1:4 --epochs 0", "--epochs 0 is not possible: a whole number from 1 is needed"),
+        ("--vectors random:1:4 --batch-size -3", "--batch-size -3 is not possible"),
+        ("--vectors random:1:4 --learning-rate nan", "--learning-rate nan is not possible: a number from 0"),
+        ("--vectors random:1:4 --dropout 1", "--dropout 1.0 is not possible: a number from 0 and under 1 is needed"),
+        ("--vectors random:1:4 --device gpu", "'gpu' is no device"),
+        ("--vectors random:1:4 --device cuda:99", "cuda:99 is not there"),
+        ("--vectors random:1:4 --results FOLDER", "s a directory"),
+        (
+            "--vectors random:1:4 --results none/results.jsonl.gz",
+            "results.jsonl.gz is not possible: lines are added as",
+        ),
+        ("--vectors random:1:4 --predictions FOLDER", "seed1.dev.conll exists already"),
+    ],
+)
+def test_options_that_cannot_be(
+    tmp_path: Path, ten: Path, features: Path, fails: Callable[..., str], arguments: str, message: str
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "ner.vectors.seed1.dev.conll").write_text("kept")
+    names = {"TEN": ten, "FEATURES": features, "FOLDER": folder}
+    given = [names.get(argument, argument) for argument in arguments.split()]
+    assert message in fails("ner", "--train", ten, "--dev", ten, *given)
+    assert (folder / "ner.vectors.seed1.dev.conll").read_text() == "kept"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--small", "does not go with --small: leave it out"),
+        ("--epochs 3", "does not go with --epochs: leave it out"),
+        ("--no-standardise", "does not go with --no-standardise"),
+        ("--seeds 3", "does not go with --seeds"),
+        ("--train TEN --small --hidden-size 9", "does not go with --train, --small, --hidden-size: leave them out"),
+        ("--save none --inputs both", "does not go with --save, --inputs"),
+        ("--features FEATURES --model-vectors random:1:4", "--model-vectors says how --model DIR is read"),
+        ("--model none --memory-limit nan", "--memory-limit nan is not possible"),
+    ],
+)
+def test_options_that_saved_probes_do_not_read(
+    ten: Path, features: Path, fails: Callable[..., str], arguments: str, message: str
+) -> None:
+    names = {"TEN": ten, "FEATURES": features}
+    given = [names.get(argument, argument) for argument in arguments.split()]
+    assert message in fails("ner", "--evaluate-only", "none/both.seed1", "--test", ten, *given)
+
+
+def test_what_is_not_given_has_a_value() -> None:
+    def options(*arguments: str) -> Namespace:
+        return parse(TASK, ["--train", "t", "--dev", "d", *arguments])
+
+    assert options("--vectors", "v").seed_list == [1, 2, 3]
+    assert options("--vectors", "v", "--seeds", "4-5").seed_list == [4, 5]
+    last = str(2**63 - 1)
+    assert options("--vectors", "v", "--seeds", f"{last}-{last}").seed_list == [2**63 - 1]
+    assert options("--model", "m").memory_limit == 4.0
+    assert options("--model", "m", "--memory-limit", "inf").memory_limit == float("inf")
+    assert options("--model", "m", "--memory-limit", "0").memory_limit == 0
+
+
+def test_inputs_of_all_kinds_go_together() -> None:
+    def kinds(*arguments: str) -> list[str]:
+        kinds: list[str] = parse(TASK, ["--train", "t", "--dev", "d", "--vectors", "v", *arguments]).kinds
+        return kinds
+
+    assert kinds("--model", "m", "--inputs", "vectors,model,both") == ["vectors", "model", "both"]
+    assert kinds("--features", "f", "--inputs", "vectors,features") == ["vectors", "features"]
+    assert kinds("--features", "f", "--inputs", "both") == ["both"]
+
+
+def test_training_data_without_entities(tmp_path: Path, ten: Path, fails: Callable[..., str]) -> None:
+    plain = tmp_path / "plain.conll"
+    plain.write_text("a\tO\n")
+    assert "holds no entity" in fails("ner", "--train", plain, "--dev", ten, "--vectors", "random:1:4")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["parse"], ["sentences"], ["sentences", "parse"], ["ner"], ["ner", "--x"], ["ner", "--evaluate-only", "p"]],
+)
+def test_usage_errors(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert "usage: python -m downstream" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["ner", "--help"], ["sentences", "ner", "--help"]])
+def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 0
+    assert "elmoc dump" in " ".join(capsys.readouterr().out.split())
+
+
+def test_an_option_goes_before_the_preset() -> None:
+    def settings(*arguments: str) -> object:
+        options = parse(TASK, ["--train", "t", "--dev", "d", "--vectors", "v", *arguments])
+        return chosen_settings(options, published=TASK.published, small=TASK.small)
+
+    assert settings() == TASK.published
+    assert settings("--small") == TASK.small != TASK.published
+    given = settings("--small", "--layers", "3")
+    assert (given.layers, given.hidden_size) == (3, TASK.small.hidden_size)  # type: ignore[attr-defined]
+
+
+def test_a_package_of_the_extra_that_is_missing_is_named(ten: Path) -> None:
+    code = (
+        "import sys; sys.modules['allennlp_light'] = None\n"
+        "from downstream.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, "sentences", "ner", str(ten)],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+    )
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith("error: the probes need the package allennlp_light, which is not installed")
+    assert "pip install 'elmoc[downstream]'" in ran.stderr
+    assert ran.stderr.count("\n") == 1

@@ -1,0 +1,272 @@
+"""Can a trained probe be kept, scored on other data, and a stopped run go on?"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from downstream.__main__ import main
+from downstream.probe.experiment import TRAINING_FIELDS
+from elmoc.__main__ import main as dump
+from tests.downstream.conftest import TEN_SENTENCES, columns, words_of, write_random_features
+
+TINY = ["--hidden-size", "12", "--layers", "1", "--learning-rate", "0.02", "--batch-size", "4", "--epochs", "6"]
+
+
+@pytest.fixture
+def trained(tmp_path: Path, ten: Path, features: Path) -> Callable[..., list[dict[str, Any]]]:
+    """Run the NER probe into `saved`, and give the records that it wrote."""
+
+    def run(*more: object) -> list[dict[str, Any]]:
+        results = tmp_path / "results.jsonl"
+        results.unlink(missing_ok=True)
+        kinds = more[more.index("--inputs") + 1] if "--inputs" in more else "both"
+        arguments = ["ner", "--train", ten, "--dev", ten]
+        arguments += ["--features", features] if kinds != "vectors" else []
+        arguments += ["--vectors", "random:1:12"] if kinds != "features" else []
+        arguments += ["--save", tmp_path / "saved", "--results", results, *more]
+        assert main([*map(str, arguments), *TINY]) == 0
+        return [json.loads(line) for line in results.read_text().splitlines()]
+
+    return run
+
+
+def test_a_saved_probe_scores_as_it_did_when_it_was_trained(
+    tmp_path: Path, ten: Path, features: Path, trained: Callable[..., list[dict[str, Any]]]
+) -> None:
+    vectors, both = trained("--seeds", "2", "--predictions", tmp_path / "first")
+    again, results = tmp_path / "again", tmp_path / "evaluated.jsonl"
+    probes = [tmp_path / "saved" / f"{kind}.seed{seed}" for kind in ("vectors", "both") for seed in (1, 2)]
+    arguments = ["ner", "--evaluate-only", *probes, "--test", ten, "--features", features, "--vectors", "random:1:12"]
+    assert main([*map(str, arguments), "--predictions", str(again), "--results", str(results)]) == 0
+    evaluated = [json.loads(line) for line in results.read_text().splitlines()]
+    for record, before in zip(evaluated, (vectors, both), strict=True):
+        for name in (
+            "inputs",
+            "seeds",
+            "scores",
+            "figures",
+            "counts",
+            "mean",
+            "deviation",
+            "settings",
+            *TRAINING_FIELDS,
+        ):
+            assert record[name] == before[name], name
+        assert record["split"] == "test"
+        assert record["data"] == before["data"] | {"test": {str(ten): 10}}
+    for kind, seed in (("vectors", 1), ("both", 2)):
+        written = (again / f"ner.{kind}.seed{seed}.test.conll").read_bytes()
+        assert written == (tmp_path / "first" / f"ner.{kind}.seed{seed}.dev.conll").read_bytes()
+
+
+def test_other_data_is_scored_with_the_label_set_of_training(
+    tmp_path: Path, trained: Callable[..., list[dict[str, Any]]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    trained("--seeds", "1", "--inputs", "vectors")
+    other = tmp_path / "other.conll"
+    other.write_text(columns("Ada/B-PER met/O Zeus/B-GOD"))
+    probe = tmp_path / "saved" / "vectors.seed1"
+    arguments = ["ner", "--evaluate-only", probe, "--test", other, "--vectors", "random:1:12"]
+    assert main([str(one) for one in arguments]) == 0
+    assert "ner: entity F1 on test, 1 seed" in capsys.readouterr().out
+
+
+def test_a_stopped_run_goes_on_after_the_seeds_that_are_there(
+    tmp_path: Path, trained: Callable[..., list[dict[str, Any]]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = trained("--seeds", "2", "--inputs", "vectors")
+    (tmp_path / "saved" / "vectors.seed2" / "probe.json").unlink()
+    capsys.readouterr()
+    resumed = trained("--seeds", "2", "--inputs", "vectors")
+    out = capsys.readouterr().out
+    assert "ner vectors seed 1: " in out
+    assert f"trained before: {tmp_path / 'saved' / 'vectors.seed1'}" in out
+    assert out.count("trained before") == 1
+    for record in (*whole, *resumed):
+        for name in ("seconds", "examples_per_second", "curves"):
+            record[name] = len(record[name])
+    assert resumed == whole
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--epochs", "3"], "was trained with other settings"),
+        (["--vectors", "random:2:12"], "was trained on other vectors (random:1:12) than those given (random:2:12)"),
+        (["--test", "TEN"], "was trained with other split"),
+        (["--train", "OTHER"], "was trained with other data"),
+        (["--dev", "OTHER"], "was trained with other data"),
+        (["--column", "1"], "was trained with other reader ({'column': -1})"),
+    ],
+)
+def test_a_run_into_the_probes_of_another_is_refused(
+    tmp_path: Path,
+    ten: Path,
+    trained: Callable[..., list[dict[str, Any]]],
+    fails: Callable[..., str],
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    message: str,
+) -> None:
+    trained("--seeds", "1", "--inputs", "vectors")
+    capsys.readouterr()
+    other = tmp_path / "other" / ten.name
+    other.parent.mkdir()
+    other.write_text(ten.read_text().replace("B-PER", "B-LOC"))
+    given = [{"TEN": str(ten), "OTHER": str(other)}.get(one, one) for one in options]
+    arguments = ["ner", "--train", ten, "--dev", ten, "--save", tmp_path / "saved", "--seeds", 1]
+    assert message in fails(*arguments, *TINY, "--vectors", "random:1:12", *given)
+
+
+def test_saved_probes_that_cannot_be_scored(
+    tmp_path: Path,
+    ten: Path,
+    features: Path,
+    trained: Callable[..., list[dict[str, Any]]],
+    fails: Callable[..., str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    trained("--seeds", "1", "--inputs", "both")
+    capsys.readouterr()
+    probe = tmp_path / "saved" / "both.seed1"
+    other = tmp_path / "other.h5"
+    write_random_features(other, words_of(TEN_SENTENCES), model="m2")
+    score = ["ner", "--evaluate-only", probe, "--test", ten]
+    assert "probe.json does not exist" in fails("ner", "--evaluate-only", tmp_path / "none", "--test", ten)
+    assert "it needs --vectors" in fails(*score, "--features", features)
+    assert "it needs --features or --model" in fails(*score, "--vectors", "random:1:12")
+    message = fails(*score, "--features", other, "--vectors", "random:1:12")
+    assert 'was trained on other features (["m1", null, null]) than those given (["m2", null, null])' in message
+    weights = (probe / "probe.safetensors").read_bytes()
+    (probe / "probe.safetensors").write_bytes(weights[: len(weights) // 2])
+    message = fails(*score, "--features", features, "--vectors", "random:1:12")
+    assert "probe.safetensors cannot be read" in message
+    content = json.loads((probe / "probe.json").read_text())
+    for change, words in (
+        ({"version": 99}, "has version 99, but this elmoc reads 2"),
+        ({"format": "x"}, "does not describe a probe"),
+        ({"unknown": 1}, "lacks fields or has unknown ones"),
+        ({"record": "x"}, "lacks fields or has unknown ones"),
+        ({"task": "snli"}, "is a probe of the task snli, not ner"),
+        ({"settings": content["settings"] | {"new": 1}}, "has other settings than this elmoc knows"),
+    ):
+        (probe / "probe.json").write_text(json.dumps(content | change))
+        assert words in fails(*score, "--features", features, "--vectors", "random:1:12")
+
+
+def test_other_layers_of_the_same_model_are_refused(
+    tmp_path: Path,
+    ten: Path,
+    features: Path,
+    trained: Callable[..., list[dict[str, Any]]],
+    fails: Callable[..., str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("top", "average"):
+        write_random_features(tmp_path / f"{name}.h5", words_of(TEN_SENTENCES), layers=1)
+        with h5py.File(tmp_path / f"{name}.h5", "r+") as file:
+            file.attrs["layers"] = [name]
+    trained("--seeds", "1", "--inputs", "features", "--features", tmp_path / "top.h5")
+    probe = tmp_path / "saved" / "features.seed1"
+    capsys.readouterr()
+    message = fails("ner", "--evaluate-only", probe, "--test", ten, "--features", tmp_path / "average.h5")
+    assert (
+        'was trained on other features (["m1", null, ["top"]]) than those given (["m1", null, ["average"]])' in message
+    )
+
+
+def test_probes_of_different_settings_are_different_lines_of_results(
+    tmp_path: Path,
+    ten: Path,
+    trained: Callable[..., list[dict[str, Any]]],
+    fails: Callable[..., str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    trained("--inputs", "vectors", "--seeds", "1-2")
+    trained("--inputs", "vectors", "--seeds", "3-3", "--dropout", "0.1")
+    probes = [tmp_path / "saved" / f"vectors.seed{seed}" for seed in (1, 2, 3)]
+    results = tmp_path / "evaluated.jsonl"
+    arguments = ["ner", "--test", ten, "--vectors", "random:1:12", "--results", results, "--evaluate-only"]
+    assert main([str(one) for one in [*arguments, *probes]]) == 0
+    lines = [json.loads(line) for line in results.read_text().splitlines()]
+    assert [(line["seeds"], line["settings"]["dropout"]) for line in lines] == [([1, 2], 0.5), ([3], 0.1)]
+    capsys.readouterr()
+    message = fails(*arguments, probes[0], probes[1], probes[0])
+    assert "are both of vectors, seed 1: score them by two commands" in message
+
+
+def test_a_run_that_goes_on_writes_the_predictions_that_are_missing(
+    tmp_path: Path, trained: Callable[..., list[dict[str, Any]]]
+) -> None:
+    trained("--inputs", "vectors", "--seeds", "1", "--predictions", tmp_path / "first")
+    (again,) = trained("--inputs", "vectors", "--seeds", "1", "--predictions", tmp_path / "second", "--name", "other")
+    written = [(tmp_path / name / "ner.vectors.seed1.dev.conll").read_bytes() for name in ("first", "second")]
+    assert written[0] == written[1]
+    assert again["dataset"] == "other", "the name that this run gives"
+
+
+def test_the_same_files_may_be_named_otherwise(
+    tmp_path: Path, ten: Path, trained: Callable[..., list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = trained("--inputs", "vectors", "--seeds", "1")
+    monkeypatch.chdir(ten.parent)
+    (again,) = trained(
+        "--inputs", "vectors", "--seeds", "1", "--train", ten.name, "--dev", f"../{ten.parent.name}/{ten.name}"
+    )
+    assert again["seconds"] == first[0]["seconds"], "it was not trained again"
+    assert again["dataset"] == first[0]["dataset"] == ten.parent.name
+
+
+@pytest.mark.parametrize("option", ["--save", "--predictions"])
+def test_what_cannot_be_written_is_found_out_before_training(
+    tmp_path: Path, ten: Path, fails: Callable[..., str], option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("downstream.probe.experiment.train_probe", lambda *_, **__: pytest.fail("a probe was trained"))
+    (tmp_path / "file").touch()
+    message = fails("ner", "--train", ten, "--dev", ten, "--vectors", "random:1:12", option, tmp_path / "file" / "s")
+    assert str(tmp_path / "file") in message
+
+
+def test_a_file_is_named_once(ten: Path, fails: Callable[..., str]) -> None:
+    message = fails("ner", "--train", ten, "--dev", ten, ten, "--vectors", "random:1:12")
+    assert f"--dev names {ten} twice" in message
+
+
+def test_bytes_in_a_foreign_feature_file(
+    tmp_path: Path, features: Path, trained: Callable[..., list[dict[str, Any]]]
+) -> None:
+    with h5py.File(features, "r+") as file:
+        file.attrs["tool"] = np.bytes_(b"bilm")
+        file.attrs["sizes"] = [1, 2]
+        file.attrs["nothing"] = h5py.Empty("f")
+    (record,) = trained("--inputs", "features", "--seeds", "1")
+    assert (record["features"]["tool"], record["features"]["sizes"]) == ("bilm", [1, 2])
+    assert "Empty" in record["features"]["nothing"]
+    saved = json.loads((tmp_path / "saved" / "features.seed1" / "probe.json").read_text())
+    assert saved["record"]["features"] == record["features"]
+
+
+def test_features_of_a_model_are_those_of_a_file_dumped_from_it(
+    tmp_path: Path, ten: Path, model_path: Path, trained: Callable[..., list[dict[str, Any]]]
+) -> None:
+    sentences, features = tmp_path / "sentences.txt", tmp_path / "dumped.h5"
+    sentences.write_text("".join(" ".join(words) + "\n" for words in words_of()))
+    assert dump(["dump-features", str(model_path), str(sentences), str(features)]) == 0
+    results = tmp_path / "model.jsonl"
+    arguments = ["ner", "--train", ten, "--dev", ten, "--vectors", "random:1:12", "--seeds", 1, "--results", results]
+    for source, kind in ((["--features", features], "features"), (["--model", model_path], "model")):
+        assert main([*map(str, [*arguments, *source, "--inputs", f"{kind},both"]), *TINY]) == 0
+    records = [json.loads(line) for line in results.read_text().splitlines()]
+    assert [record["inputs"] for record in records] == ["features", "both", "model", "both"]
+    for dumped, computed in zip(records[:2], records[2:], strict=True):
+        assert computed["scores"] == dumped["scores"]
+        assert [epoch["loss"] for epoch in computed["curves"][0]] == pytest.approx(
+            [epoch["loss"] for epoch in dumped["curves"][0]], rel=1e-4
+        )
+        assert computed["features"]["model"] == dumped["features"]["model"]
+        assert computed["features"]["directory"] == str(model_path)

@@ -1,0 +1,154 @@
+"""Are CoNLL-2012 documents read whole, and are damaged ones refused with their line?"""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from downstream.readers.conll2012 import Document, Span, read_documents
+from elmoc.errors import InputError
+
+# written as OntoNotes is: spaces align the columns; `(3` and `(1` open on one word, `3)` closes before `1)`
+TWO_PARTS = """\
+#begin document (bn/x/00/x_0001); part 000
+bn/x/00/x_0001   0   0      The    DT   (TOP(S(NP*     -    -   -   Ada     *     (ARG0*        *   (1|(3
+bn/x/00/x_0001   0   1    girls   NNS           *)     -    -   1   Ada     *          *)       *      3)
+bn/x/00/x_0001   0   2     gave   VBD        (VP*    give  01   -   Ada     *        (V*)       *       -
+bn/x/00/x_0001   0   3       up    RP        (PRT*)    -    -   -   Ada     *      (C-V*)       *       1)
+bn/x/00/x_0001   0   4  talking   VBG      (S(VP*)   talk  01   -   Ada     *     (ARG1*)    (V*)     (1)
+bn/x/00/x_0001   0   5        .     .          *))     -    -   -   Ada     *          *        *       -
+
+bn/x/00/x_0001   0   0      Yes    UH   (TOP(INTJ*))   -    -   -   Bob     *   (2)
+
+#end document
+#begin document (bn/x/00/x_0001); part 012
+bn/x/00/x_0001   12   0      No    UH   (TOP(INTJ*))   -    -   -     -     *    -
+#end document
+"""
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "documents.gold_conll"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def read(tmp_path: Path, text: str) -> list[Document]:
+    return list(read_documents(write(tmp_path, text)))
+
+
+def one_sentence(*cells: tuple[str, ...]) -> str:
+    """A document of one sentence; each word has these cells of arguments and coreference."""
+    rows = [f"d\t0\t{i}\tw{i}\tXX\t*\t-\t-\t-\t-\t*\t" + "\t".join(row) for i, row in enumerate(cells)]
+    return "\n".join(["#begin document (d); part 000", *rows, "#end document", ""])
+
+
+def test_documents_of_aligned_columns(tmp_path: Path) -> None:
+    first, second = read(tmp_path, TWO_PARTS)
+    assert (first.name, first.part, first.line) == ("bn/x/00/x_0001", 0, 1)
+    assert (second.name, second.part, second.line) == ("bn/x/00/x_0001", 12, 12)
+    sentence, yes = first.sentences
+    assert sentence.words == ["The", "girls", "gave", "up", "talking", "."]
+    assert sentence.lines == [2, 3, 4, 5, 6, 7]
+    assert sentence.speakers == ["Ada"] * 6
+    assert sentence.predicates == [2, 4]
+    assert sentence.column(6)[2] == "give"
+    assert sentence.arguments() == [
+        [Span("ARG0", 0, 1), Span("V", 2, 2), Span("C-V", 3, 3), Span("ARG1", 4, 4)],
+        [Span("V", 4, 4)],
+    ]
+    assert sentence.mentions() == [Span("3", 0, 1), Span("1", 0, 3), Span("1", 4, 4)]
+    assert (yes.words, yes.predicates, yes.arguments(), yes.lines) == (["Yes"], [], [], [9])
+    assert yes.mentions() == [Span("2", 0, 0)]
+
+
+def test_tabs_and_spaces_give_the_same(tmp_path: Path) -> None:
+    tabs = "\n".join("\t".join(line.split()) if "document" not in line else line for line in TWO_PARTS.split("\n"))
+    spaces, tabbed = read(tmp_path, TWO_PARTS), read(tmp_path, tabs)
+    assert spaces == tabbed
+
+
+def test_a_compressed_file(tmp_path: Path) -> None:
+    path = tmp_path / "documents.gold_conll.gz"
+    path.write_bytes(gzip.compress(TWO_PARTS.encode()))
+    assert [len(document.sentences) for document in read_documents(path)] == [2, 1]
+
+
+def test_the_last_sentence_needs_no_blank_line(tmp_path: Path) -> None:
+    first, second = read(tmp_path, TWO_PARTS.replace("(2)\n\n#end", "(2)\n#end"))
+    assert first == read(tmp_path, TWO_PARTS)[0]
+    assert second.line == 11
+
+
+def test_mentions_of_one_cluster_inside_each_other(tmp_path: Path) -> None:
+    text = one_sentence(("(5",), ("(5|(7)",), ("5)|(5)",), ("5)",))
+    [document] = read(tmp_path, text)
+    # a closing bracket ends the mention that was opened last
+    assert document.sentences[0].mentions() == [
+        Span("5", 0, 3),
+        Span("7", 1, 1),
+        Span("5", 1, 2),
+        Span("5", 2, 2),
+    ]
+
+
+def test_arguments_inside_each_other(tmp_path: Path) -> None:
+    [document] = read(tmp_path, one_sentence(("(ARG0(ARG1*)", "-"), ("*", "-"), ("(ARG2*))", "-")))
+    assert document.sentences[0].arguments() == [[Span("ARG0", 0, 2), Span("ARG1", 0, 0), Span("ARG2", 2, 2)]]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "what"),
+    [
+        ("#begin document (bn/x/00/x_0001); part 000\n", "", 1, "a word stands outside a document"),
+        ("part 000", "", 1, "cannot be read"),
+        ("\n#end document\n#begin", "\n#begin", 11, "begun on line 1, has no #end document"),
+        ("    -\n#end document\n", "    -\n", 13, "begun on line 12, has no #end document; the file may be cut off"),
+        (" (V*)       *      ", " (V*)       *   *  ", 4, "15 columns where the sentence has 14"),
+        ("     *    -\n#end", "   -\n#end", 13, "11 columns where at least 12 are needed"),
+        ("part 012\n", "part 012\n#end document\n", 12, "is empty"),
+        ("#begin document (bn/x/00/x_0001); part 012\n", "#end document\n", 12, "a document ends that did not begin"),
+    ],
+)
+def test_broken_documents(tmp_path: Path, old: str, new: str, line: int, what: str) -> None:
+    assert old in TWO_PARTS
+    with pytest.raises(InputError, match=rf"documents\.gold_conll, line {line}: .*{what}"):
+        read(tmp_path, TWO_PARTS.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "what"),
+    [
+        ("          *)       *      3)", "          *       *      3)", 2, r"\(ARG0\* of column 11 is never closed"),
+        ("(C-V*)", "C-V*)", 5, "the argument .column 11. cell 'C-V\\*\\)' cannot be read"),
+        ("     (ARG1*)    (V*) ", "     (ARG1*)    *) ", 6, r"a \) of column 12 is never opened"),
+    ],
+)
+def test_broken_arguments(tmp_path: Path, old: str, new: str, line: int, what: str) -> None:
+    assert old in TWO_PARTS
+    [first, _] = read(tmp_path, TWO_PARTS.replace(old, new, 1))
+    with pytest.raises(InputError, match=rf"documents\.gold_conll, line {line}: {what}"):
+        first.sentences[0].arguments()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "what"),
+    [
+        ("      3)\n", "      4)\n", 3, r"4\) is never opened"),
+        ("      3)\n", "       -\n", 2, r"\(3 is never closed"),
+        ("     (1)\n", "       1\n", 6, "the coreference cell '1' cannot be read"),
+        ("   (1|(3\n", "   (1||(3\n", 2, "cannot be read"),
+    ],
+)
+def test_broken_mentions(tmp_path: Path, old: str, new: str, line: int, what: str) -> None:
+    assert old in TWO_PARTS
+    [first, _] = read(tmp_path, TWO_PARTS.replace(old, new, 1))
+    with pytest.raises(InputError, match=rf"documents\.gold_conll, line {line}: .*{what}"):
+        first.sentences[0].mentions()
+
+
+def test_a_file_without_documents(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds no documents"):
+        read(tmp_path, "\n\n")
+    with pytest.raises(InputError, match="does not exist"):
+        list(read_documents(tmp_path / "nowhere"))

@@ -1,0 +1,109 @@
+"""Is the bootstrap what a plain one is, and are its intervals and p-values right where they are known?"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from downstream.results import bootstrap
+from downstream.results.bootstrap import Interval, interval, p_value, resampled_figures
+
+
+def accuracy(counts: np.ndarray) -> np.ndarray:
+    return 100 * counts[..., 0] / counts[..., 1]
+
+
+def f1(counts: np.ndarray) -> np.ndarray:
+    return 200 * counts[..., 0] / (counts[..., 1] + counts[..., 2])
+
+
+def answers(*right: Sequence[int]) -> np.ndarray:
+    """float64 [seeds, N, 2]: 1 for each right answer, and 1 for each."""
+    return np.stack([np.array(right), np.ones_like(right)], axis=2).astype(np.float64)
+
+
+def resampled_by_hand(
+    systems: Sequence[np.ndarray], figure: Callable[[np.ndarray], np.ndarray], resamples: int, seed: int
+) -> list[list[float]]:
+    """Draw lists of items, add up the counts of each list, and score it."""
+    generator = np.random.default_rng(seed)
+    items = systems[0].shape[1]
+    scores: list[list[float]] = [[] for _ in systems]
+    for _ in range(resamples):
+        drawn = generator.integers(items, size=items).tolist()
+        for counts, of_system in zip(systems, scores, strict=True):
+            of_seeds = [float(figure(sum(one[item] for item in drawn))) for one in counts]
+            of_system.append(sum(of_seeds) / len(of_seeds))
+    return scores
+
+
+@pytest.mark.parametrize("block", [1, 40, 1000, 1 << 20])
+def test_equals_a_plain_bootstrap_whatever_the_block(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    generator = np.random.default_rng(5)
+    systems = [generator.integers(1, 9, size=(seeds, 13, 3)) + generator.random(3) for seeds in (3, 1, 2)]
+    monkeypatch.setattr(bootstrap, "BLOCK", block)
+    fast = resampled_figures(systems, figure=f1, resamples=77, seed=3)
+    assert fast.shape == (3, 77)
+    np.testing.assert_allclose(fast, resampled_by_hand(systems, f1, 77, 3), rtol=1e-12)
+
+
+def test_the_same_seed_gives_the_same_numbers() -> None:
+    counts = answers([1, 0, 1, 1, 0, 0, 1])
+    first, again = (resampled_figures([counts], figure=accuracy, resamples=200) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    assert (resampled_figures([counts], figure=accuracy, resamples=200, seed=2) != first).any()
+
+
+def test_two_items_worked_out_by_hand() -> None:
+    # the second item is drawn 0, 1 or 2 times with probabilities 1/4, 1/2, 1/4; only there the systems differ
+    better, worse = resampled_figures([answers([1, 1]), answers([1, 0])], figure=accuracy, resamples=10_000)
+    gains = better - worse
+    assert set(better) == {100}
+    assert set(gains) == {0, 50, 100}
+    assert np.mean(gains == 50) == pytest.approx(0.5, abs=0.02)
+    assert p_value(gains) == pytest.approx(0.25, abs=0.02)
+    assert interval(gains) == Interval(0, 100)
+
+
+def test_the_interval_of_an_accuracy_is_that_of_a_binomial() -> None:
+    (resampled,) = resampled_figures([answers([1] * 600 + [0] * 400)], figure=accuracy, resamples=10_000)
+    half = 1.96 * 100 * (0.6 * 0.4 / 1000) ** 0.5
+    assert interval(resampled).low == pytest.approx(60 - half, abs=0.15)
+    assert interval(resampled).high == pytest.approx(60 + half, abs=0.15)
+
+
+def test_pairing_makes_a_small_but_steady_gain_clear() -> None:
+    worse = np.array([1, 0] * 200)
+    better = worse.copy()
+    better[:20] = 1  # ten of the wrong answers are put right: 2.5 points, of scores that vary by ± 5
+    resampled = resampled_figures([answers(better), answers(worse)], figure=accuracy, resamples=2000)
+    assert interval(resampled[0]).low < interval(resampled[1]).high, "the intervals of the scores overlap"
+    assert interval(resampled[0] - resampled[1]).low > 0
+
+
+def test_all_right_has_no_width() -> None:
+    (resampled,) = resampled_figures([answers([1] * 30, [1] * 30)], figure=accuracy, resamples=500)
+    assert interval(resampled) == Interval(100, 100)
+
+
+def test_one_item() -> None:
+    resampled = resampled_figures([answers([1], [0]), answers([0])], figure=accuracy, resamples=50)
+    assert interval(resampled[0]) == Interval(50, 50)
+    assert interval(resampled[1]) == Interval(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("gains", "p"), [([0.0] * 99, 1.0), ([1.0] * 99, 0.01), ([-1.0] * 99, 1.0), ([1.0] * 94 + [0.0, -1.0] * 2, 5 / 99)]
+)
+def test_p_counts_resamples_without_gain_and_one_more(gains: list[float], p: float) -> None:
+    assert p_value(np.array(gains)) == pytest.approx(p)
+
+
+def test_without_a_difference_one_in_twenty_is_under_a_twentieth() -> None:
+    generator = np.random.default_rng(1)
+    below = 0
+    for trial in range(300):
+        first, second = (answers(generator.integers(0, 2, size=150)) for _ in range(2))
+        resampled = resampled_figures([first, second], figure=accuracy, resamples=300, seed=trial)
+        below += p_value(resampled[0] - resampled[1]) < 0.05
+    assert below / 300 == pytest.approx(0.05, abs=0.03)

@@ -1,0 +1,201 @@
+"""Are lines of results read whole, pooled rightly, and refused where they are damaged?"""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from downstream.results.reading import read_results
+from elmoc.errors import InputError
+from tests.downstream.results.result_lines import ner_line, write_lines
+
+RIGHT = {1: [2, 1, 0], 2: [2, 2, 0]}
+
+
+def test_a_line_becomes_a_result(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", ner_line("both", RIGHT))
+    (result,), notes = read_results([path])
+    assert notes == []
+    assert (result.task, result.dataset, result.inputs, result.split) == ("ner", "novels", "both", "test")
+    assert [run.seed for run in result.runs] == [1, 2]
+    assert [run.score for run in result.runs] == pytest.approx([50, 200 / 3])
+    assert [run.seconds for run in result.runs] == [61, 62]
+    assert result.runs[1].figures["entity recall"] == pytest.approx(200 / 3)
+    np.testing.assert_array_equal(result.counts[1], [[2, 2, 2], [2, 2, 2], [0, 2, 2]])
+
+
+def test_blank_lines_and_compressed_files_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(("\n" + json.dumps(ner_line("vectors", RIGHT)) + "\n\n").encode()))
+    assert len(read_results([path])[0]) == 1
+
+
+def test_seeds_of_several_runs_are_pooled(tmp_path: Path) -> None:
+    moved = ner_line("both", {3: [0, 1, 1], 2: [2, 2, 2]})
+    moved["data"] = {
+        split: {f"/elsewhere/{file}": size for file, size in files.items()} for split, files in moved["data"].items()
+    }
+    moved["features"]["file"] = "/elsewhere/small.h5"
+    first = write_lines(tmp_path / "a.jsonl", ner_line("both", {1: [2, 1, 0]}), ner_line("vectors", RIGHT))
+    second = write_lines(tmp_path / "b.jsonl", moved)
+    results, notes = read_results([first, second])
+    assert notes == []
+    assert [(result.inputs, [run.seed for run in result.runs]) for result in results] == [
+        ("both", [1, 2, 3]),
+        ("vectors", [1, 2]),
+    ]
+    assert [run.score for run in results[0].runs] == pytest.approx([50, 100, 100 / 3])
+
+
+def test_of_one_seed_that_ran_twice_the_later_counts(tmp_path: Path) -> None:
+    first = write_lines(tmp_path / "a.jsonl", ner_line("both", RIGHT))
+    second = write_lines(tmp_path / "b.jsonl", ner_line("both", {2: [0, 0, 1]}))
+    (result,), (note,) = read_results([first, second])
+    assert [run.score for run in result.runs] == pytest.approx([50, 100 / 6])
+    assert note == f"ner novels, both, seed 2: {second}, line 1 replaces {first}, line 1 (16.67 for 66.67)"
+    (result,), _ = read_results([second, first])
+    assert result.runs[1].score == pytest.approx(200 / 3)
+
+
+def test_a_file_that_is_named_twice_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_lines(tmp_path / "a.jsonl", ner_line("both", RIGHT))
+    monkeypatch.chdir(tmp_path)
+    assert read_results([path, Path("a.jsonl")])[1] == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dataset": "tweets"},
+        {"split": "dev", "items": 3},
+        {"settings": {"learning_rate": 0.001, "hidden_size": 100}},
+        {"fingerprints": {"train": ["other"], "dev": ["f2"], "test": ["f3"]}},
+        {"fingerprints": {"train": ["f1"], "dev": ["f2"], "test": ["f4", "f3"]}},
+        {"reader": {"column": 2}},
+        {"features": {"file": "runs/small.h5", "model": "cccc", "word_vectors": "v1", "layers": ["0", "1"]}},
+        {"features": {"file": "runs/small.h5", "model": "aaaa1111bbbb2222", "word_vectors": "v1", "layers": ["top"]}},
+        {"vectors": {"origin": "runs/lm.bin", "fingerprint": "v2", "size": 300}},
+        {"task": "srl"},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_what_differs_is_not_pooled(tmp_path: Path, changes: dict[str, Any]) -> None:
+    path = write_lines(
+        tmp_path / "a.jsonl", ner_line("both", {1: [1, 1, 1]}), ner_line("both", {2: [1, 1, 1]}, **changes)
+    )
+    results, notes = read_results([path])
+    assert [len(result.runs) for result in results] == [1, 1]
+    assert notes == []
+
+
+def test_test_files_in_another_order_are_not_the_same_items(tmp_path: Path) -> None:
+    orders = [{"train": ["f1"], "dev": ["f2"], "test": order} for order in (["a", "b"], ["b", "a"])]
+    lines = [ner_line("both", {seed: [1, 0]}, fingerprints=one) for seed, one in enumerate(orders)]
+    results, _ = read_results([write_lines(tmp_path / "a.jsonl", *lines)])
+    assert len({result.comparable for result in results}) == 2
+
+
+def test_foreign_feature_files_are_told_apart_by_their_names(tmp_path: Path) -> None:
+    lines = [ner_line("features", {1: [1, 1]}, features={"file": name}) for name in ("a.h5", "b.h5", "a.h5")]
+    results, _ = read_results([write_lines(tmp_path / "a.jsonl", *lines)])
+    assert [result.encoder for result in results] == ["a.h5", "b.h5"]
+
+
+def test_features_of_a_file_and_of_a_model_are_the_same_kind(tmp_path: Path) -> None:
+    lines = ner_line("features", {1: [1, 1]}), ner_line("model", {2: [1, 2]})
+    (result,), _ = read_results([write_lines(tmp_path / "a.jsonl", *lines)])
+    assert (result.inputs, [run.seed for run in result.runs]) == ("features", [1, 2])
+
+
+def test_other_items_on_the_same_data_are_an_error(tmp_path: Path) -> None:
+    other = ner_line("both", {2: [1, 1]})
+    path = write_lines(tmp_path / "a.jsonl", ner_line("both", {1: [1, 1, 1]}), other)
+    with pytest.raises(
+        InputError, match=r"line 2 has 2 items with 3 counts each, but .*line 1.*has 3 items with 3 counts"
+    ):
+        read_results([path])
+
+
+def test_no_file_and_no_lines_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        read_results([tmp_path / "missing.jsonl"])
+    (tmp_path / "empty.jsonl").touch()
+    with pytest.raises(InputError, match=r"there are no results in .*empty.jsonl: .*--results"):
+        read_results([tmp_path / "empty.jsonl"])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"task": "ner", "da', "line 2 is not a whole line of results"),
+        ("not json", "line 2 is not a whole line of results"),
+        ("[1, 2]", "line 2 is not a line of results"),
+        ('{"kind": "evaluation", "updates": 3}', 'line 2 has no field "task"'),
+    ],
+)
+def test_damaged_lines_are_errors_with_their_place(tmp_path: Path, line: str, message: str) -> None:
+    path = write_lines(tmp_path / "a.jsonl", ner_line("both", RIGHT))
+    path.write_text(path.read_text() + line + "\n")
+    with pytest.raises(InputError) as error:
+        read_results([path])
+    assert str(error.value).startswith(f"{path}, ")
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"task": None}, "task"),
+        ({"dataset": ""}, "dataset"),
+        ({"inputs": "glove"}, "inputs"),
+        ({"inputs": ["both"]}, "inputs"),
+        ({"data": {"test": 3}}, "data"),
+        ({"data": {"train": {"a": 1}}}, "data"),
+        ({"fingerprints": {"test": "f3"}}, "fingerprints"),
+        ({"reader": None}, "reader"),
+        ({"item": ""}, "item"),
+        ({"settings": []}, "settings"),
+        ({"features": None}, "features"),
+        ({"features": "F.h5"}, "features"),
+        ({"vectors": {"origin": "lm.bin"}}, "vectors"),
+        ({"inputs": "features"}, "vectors"),
+        ({"seeds": []}, "seeds"),
+        ({"seeds": [1, 1]}, "seeds"),
+        ({"seeds": [1, 2.5]}, "seeds"),
+        ({"seeds": [True, 2]}, "seeds"),
+        ({"scores": [50.0]}, "scores"),
+        ({"scores": [50.0, float("nan")]}, "scores"),
+        ({"scores": [50.0, "66"]}, "scores"),
+        ({"figures": {"entity F1": [50.0]}}, "entity F1"),
+        ({"seconds": [1.0, 2.0, 3.0]}, "seconds"),
+        ({"examples_per_second": None}, "examples_per_second"),
+        ({"items": 4}, "counts"),
+        ({"items": 0}, "items"),
+        ({"counts": 3}, "counts"),
+        ({"counts": []}, "counts"),
+        ({"counts": [[[2, 2, 2]] * 3]}, "counts"),
+        ({"counts": [[[2, 2, 2]] * 3, [[2, 2, 2]] * 2]}, "counts"),
+        ({"counts": [[[2, 2, 2]] * 3, [[2, 2, 2], [2], [2, 2, 2]]]}, "counts"),
+        ({"counts": [[[2, 2, 2]] * 3, [["2", "x", "2"]] * 3]}, "counts"),
+        ({"counts": [[[2, 2, float("inf")]] * 3] * 2}, "counts"),
+    ],
+    ids=str,
+)
+def test_wrong_fields_are_errors_that_name_them(tmp_path: Path, changes: dict[str, Any], field: str) -> None:
+    path = write_lines(tmp_path / "a.jsonl", ner_line("both", RIGHT), ner_line("both", RIGHT) | changes)
+    with pytest.raises(InputError) as error:
+        read_results([path])
+    assert str(error.value).startswith(f"{path}, line 2: ")
+    assert f'"{field}"' in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("field", ["task", "counts", "figures", "unit", "preset", "dataset", "vectors"])
+def test_lines_of_other_versions_are_errors(tmp_path: Path, field: str) -> None:
+    line = ner_line("both", RIGHT)
+    del line[field]
+    with pytest.raises(InputError, match=rf'line 1 has no field "{field}".*run the probe again, or remove that line'):
+        read_results([write_lines(tmp_path / "a.jsonl", line)])

@@ -1,0 +1,73 @@
+"""Does every line of results get into its file whole?"""
+
+import json
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from downstream.results.records import append_result, format_score, mean_and_deviation, open_results, summary
+from elmoc.errors import InputError
+
+
+def test_mean_and_deviation_are_those_of_a_sample() -> None:
+    assert mean_and_deviation([1.0, 2.0, 4.5]) == (2.5, pytest.approx(3.25**0.5))
+    assert mean_and_deviation([7.0]) == (7.0, None)
+
+
+@pytest.mark.parametrize(("mean", "deviation", "text"), [(52.306, 0.4, "52.31 ± 0.40"), (7.0, None, "7.00")])
+def test_scores_are_printed_with_two_decimals(mean: float, deviation: float | None, text: str) -> None:
+    assert format_score(mean, deviation) == text
+
+
+def test_lines_are_added_to_a_file_in_a_folder_that_is_made(tmp_path: Path) -> None:
+    path = tmp_path / "out" / "results.jsonl"
+    open_results(path)
+    assert path.read_bytes() == b""
+    append_result(path, {"dataset": "Bücher"})
+    open_results(path)
+    append_result(path, {"dataset": "b"})
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [line["dataset"] for line in lines] == ["Bücher", "b"]
+
+
+def test_a_name_of_a_compressed_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"results\.jsonl\.gz is not possible: .*give a name without \.gz"):
+        open_results(tmp_path / "out" / "results.jsonl.gz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_summary_gives_the_number_of_seeds_of_each_kind_where_they_differ() -> None:
+    record = {"task": "ner", "metric": "entity F1", "split": "test"}
+    text = summary(
+        [
+            record | {"inputs": "vectors", "mean": 50.0, "deviation": 1.25, "seeds": [1, 2]},
+            record | {"inputs": "both", "mean": 53.5, "deviation": None, "seeds": [3]},
+        ]
+    )
+    assert text.splitlines() == [
+        "ner: entity F1 on test",
+        "  vectors   50.00 ± 1.25    2 seeds",
+        "  both      53.50           1 seed    gain +3.50",
+    ]
+
+
+def test_a_line_that_broke_off_does_not_spoil_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_text('{"task": "ner"}\n{"task": "sn')
+    append_result(path, {"task": "srl"})
+    assert path.read_text().splitlines() == ['{"task": "ner"}', '{"task": "sn', '{"task": "srl"}']
+
+
+def _append_many(path: Path, process: int) -> None:
+    for number in range(20):
+        append_result(path, {"process": process, "number": number, "counts": [process] * 20_000})
+
+
+def test_processes_share_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    with ProcessPoolExecutor(3) as pool:
+        list(pool.map(_append_many, [path] * 3, range(3)))
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert sorted((line["process"], line["number"]) for line in lines) == [(p, n) for p in range(3) for n in range(20)]
+    assert all(set(line["counts"]) == {line["process"]} for line in lines)

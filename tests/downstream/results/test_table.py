@@ -1,0 +1,322 @@
+"""Does the table compare what can be compared, and say so as text, Markdown, JSON and a plot?"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from downstream.__main__ import main
+from downstream.results.table_text import PAPER, format_number, format_p
+from downstream.results.text_table import Column, Grid
+from tests.downstream.results.result_lines import ner_line, write_lines
+
+WORSE = {1: [2, 0, 0, 1] * 5, 2: [2, 0, 0, 0] * 5}  # entity F1 37.5 and 25
+BETTER = {1: [2, 1, 0, 2] * 5, 2: [2, 2, 0, 2] * 5}  # 62.5 and 75
+LARGE = {"file": "runs/large.h5", "model": "cccc3333dddd4444", "word_vectors": "v1", "layers": ["0", "1"]}
+OTHER_VECTORS = {"origin": "runs/other.bin", "fingerprint": "v2", "size": 300}
+
+Run = Callable[..., list[list[str]]]
+
+
+@pytest.fixture
+def table(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Make a table of these lines of results; returns the cells of its rows, below the header."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*lines: dict[str, Any], arguments: tuple[object, ...] = ()) -> list[list[str]]:
+        path = write_lines(tmp_path / "lines.jsonl", *lines)
+        markdown = tmp_path / "table.md"
+        status = main(["table", str(path), "--resamples", "200", "--markdown", str(markdown), *map(str, arguments)])
+        assert status == 0, capsys.readouterr().err
+        first = markdown.read_text(encoding="utf-8").split("**Runs")[0]
+        return [line.strip("| ").split(" | ") for line in first.splitlines() if line.startswith("|")][2:]
+
+    return run
+
+
+def scores(row: list[str]) -> list[str]:
+    """Task, data, and the scores of vectors, features and both: of a table without a column for encoders."""
+    return [row[place] for place in (0, 1, 3, 4, 5)]
+
+
+def test_the_whole_text(
+    table: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snli = {"task": "snli", "dataset": "captions", "metric": "accuracy", "unit": "pairs", "item": "pairs"}
+    pairs = [ner_line("vectors", {1: [0]}), ner_line("both", {1: [0]})]
+    for line, right in zip(pairs, ([1, 0] * 20, [1, 1] * 20), strict=True):
+        counts = [[one, 1] for one in right]
+        accuracy = [100 * sum(right) / len(right)]
+        line |= snli | {"items": 40, "counts": [counts], "scores": accuracy, "figures": {"accuracy": accuracy}}
+    lines = ner_line("vectors", WORSE), ner_line("both", BETTER), *pairs
+    table(*lines, arguments=["--text", tmp_path / "table.txt"])
+    out = capsys.readouterr().out
+    assert out == (tmp_path / "table.txt").read_text(encoding="utf-8")
+    assert [line for line in out.split("Scores are")[0].splitlines() if line] == [
+        "Scores, and gains over word vectors alone",
+        "task  data           metric     vectors       features  both                   both − vectors      p  "
+        "features − vectors  p  paper",
+        "────  ─────────────  ─────────  ────────────  ────────  ────────────  ───────────────────────  ─────  "
+        "──────────────────  ─  ─────",
+        "snli  captions test  accuracy   50.00         –         100.00        +50.00 [+32.50, +65.06]  0.005  "
+        "                 –  –   +1.1",
+        "ner   novels test    entity F1  31.25 ± 8.84  –         68.75 ± 8.84  +37.50 [+22.50, +52.50]  0.005  "
+        "                 –  –   +1.3",
+        "Runs (three numbers: vectors / features / both)",
+        "task  data                  items  preset      seeds  minutes a run     examples/s  encoder  word vectors",
+        "────  ─────────────  ────────────  ──────  ─────────  ─────────────  ─────────────  ───────  ────────────",
+        "snli  captions test      40 pairs  small   1 / – / 1      1 / – / 1  800 / – / 800  small    lm.bin",
+        "ner   novels test    20 sentences  small   2 / – / 2      1 / – / 1  800 / – / 800  small    lm.bin",
+    ]
+
+
+def test_gains_are_those_of_the_means_and_the_baseline_is_shared(table: Run) -> None:
+    lines = ner_line("vectors", WORSE), ner_line("both", BETTER), ner_line("features", {1: WORSE[1]})
+    (row,) = table(*lines)
+    assert scores(row) == ["ner", "novels test", "31.25 ± 8.84", "37.50", "68.75 ± 8.84"]
+    assert row[6].startswith("+37.50 [+")
+    assert row[8].startswith("+6.25 [")
+    assert row[10] == "+1.3"
+    larger = ner_line("both", WORSE, features=LARGE), ner_line("model", BETTER, features=LARGE)
+    rows = table(*lines, *larger)
+    assert [row[2] for row in rows] == ["small", "large"]
+    assert [row[4:7] for row in rows] == [
+        ["31.25 ± 8.84", "37.50", "68.75 ± 8.84"],
+        ["31.25 ± 8.84", "68.75 ± 8.84", "31.25 ± 8.84"],
+    ]
+    assert rows[1][7:9] == ["+0.00 [+0.00, +0.00]", ">0.999"], "the same answers"
+
+
+def test_identical_systems_gain_nothing_whatever_the_rounding(table: Run) -> None:
+    uneven = ner_line("vectors", WORSE)
+    uneven["counts"] = [[[number / 3 for number in one] for one in seed] for seed in uneven["counts"]]
+    (row,) = table(uneven, uneven | {"inputs": "both", "features": LARGE})
+    assert row[6:8] == ["+0.00 [+0.00, +0.00]", ">0.999"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "shown"),
+    [
+        (["both"], ["–", "–", "68.75 ± 8.84"]),
+        (["features"], ["–", "68.75 ± 8.84", "–"]),
+        (["vectors"], ["68.75 ± 8.84", "–", "–"]),
+        (["features", "both"], ["–", "68.75 ± 8.84", "68.75 ± 8.84"]),
+    ],
+)
+def test_without_a_baseline_or_an_encoder_there_is_no_gain(table: Run, inputs: list[str], shown: list[str]) -> None:
+    (row,) = table(*(ner_line(kind, BETTER) for kind in inputs))
+    assert row[3:10] == [*shown, "–", "–", "–", "–"]
+
+
+def test_features_alone_are_compared_with_every_table_of_word_vectors(table: Run) -> None:
+    lines = ner_line("vectors", WORSE), ner_line("vectors", BETTER, vectors=OTHER_VECTORS), ner_line("features", BETTER)
+    rows = table(*lines)
+    assert [(row[1], row[3], row[8][:6]) for row in rows] == [
+        ("novels test, lm.bin", "31.25 ± 8.84", "+37.50"),
+        ("novels test, other.bin", "68.75 ± 8.84", "+0.00 "),
+    ]
+    rows = table(*lines, ner_line("both", BETTER))
+    assert [scores(row)[1:] for row in rows] == [
+        ["novels test, lm.bin", "31.25 ± 8.84", "68.75 ± 8.84", "68.75 ± 8.84"],
+        ["novels test, other.bin", "68.75 ± 8.84", "–", "–"],
+    ]
+
+
+def test_runs_with_other_settings_or_data_are_rows_of_their_own(table: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    narrow = {"learning_rate": 0.001, "hidden_size": 100}
+    half = {
+        name: ner_line("vectors", WORSE)[name] | {"train": value}
+        for name, value in (("data", {"novels/half.conll": 50}), ("fingerprints", ["f4"]))
+    }
+    rows = table(
+        ner_line("vectors", WORSE),
+        ner_line("both", BETTER, settings=narrow),
+        ner_line("both", BETTER, settings=narrow | {"learning_rate": 0.002}, preset="published"),
+        ner_line("both", BETTER, **half),
+        ner_line("both", BETTER, dataset="tweets"),
+        ner_line("both", BETTER, dataset="web"),
+        ner_line("both", BETTER, dataset="web", reader={"column": 2}),
+        ner_line("both", BETTER, dataset="court"),
+        ner_line("both", BETTER, dataset="court", fingerprints={"train": ["f4"], "dev": ["f2"], "test": ["f3"]}),
+    )
+    assert [(row[1], row[6]) for row in rows] == [
+        ("novels test, train train.conll (100), small, hidden_size 200", "–"),
+        ("novels test, train train.conll (100), small, hidden_size 100", "–"),
+        ("novels test, train train.conll (100), published", "–"),
+        ("novels test, train half.conll (50), small, hidden_size 200", "–"),
+        ("tweets test", "–"),
+        ("web test, column -1", "–"),
+        ("web test, column 2", "–"),
+        ("court test, train f1", "–"),
+        ("court test, train f4", "–"),
+    ]
+    assert "run in several ways (named after the comma)" in capsys.readouterr().out
+
+
+def test_rows_of_one_data_set_stand_together(table: Run) -> None:
+    lines = [ner_line(kind, BETTER, dataset=name) for kind, name in (("vectors", "b"), ("both", "a"), ("both", "b"))]
+    assert [row[1] for row in table(*lines, ner_line("both", WORSE, dataset="b", features=LARGE))] == [
+        "b test",
+        "b test",
+        "a test",
+    ]
+
+
+def test_encoders_have_names_that_tell_them_apart(table: Run) -> None:
+    small = ner_line("both", BETTER)["features"]
+    several = [small, LARGE, small | {"model": "eeee5555ffff6666"}, small | {"layers": ["top"]}]
+    lines = [ner_line("both", BETTER, features=features) for features in several]
+    lines += [ner_line("both", BETTER, features={"file": "elsewhere/elmo.hdf5"})]
+    lines += [ner_line("both", BETTER, features=LARGE | {"file": "runs/large2.h5"}, dataset="tweets")]
+    assert [row[2] for row in table(*lines)] == [
+        "small aaaa1111 layers 0,1",
+        "cccc3333",
+        "small eeee5555 layers 0,1",
+        "small aaaa1111 layers top",
+        "elmo",
+        "cccc3333",
+    ]
+    kept = {name: LARGE[name] for name in ("model", "word_vectors", "layers")}
+    lines += [ner_line("model", BETTER, features=kept | {"directory": "runs/wide/model"}, dataset="news")]
+    assert [row[2] for row in table(*lines[1:3], lines[-1])] == ["wide", "small", "wide"]
+    named = table(*lines[1:3], arguments=["--encoder", "cccc=large", "--encoder", "eee=medium"])
+    assert [row[2] for row in named] == ["large", "medium"]
+
+
+def test_foreign_encoders_are_told_apart_by_their_whole_path(table: Run) -> None:
+    lines = [
+        ner_line("both", BETTER, features={"file": f"somewhere/{folder}/elmo.hdf5"}) for folder in ("small", "large")
+    ]
+    names = ["elmo somewhere/small/elmo.hdf5", "elmo somewhere/large/elmo.hdf5"]
+    assert [row[2] for row in table(*lines)] == names
+    named = table(*lines, arguments=["--encoder", "somewhere/=mine"])
+    assert [row[2] for row in named] == ["mine somewhere/small/elmo.hdf5", "mine somewhere/large/elmo.hdf5"]
+
+
+def test_a_narrow_terminal_gets_two_tables(
+    table: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    table(ner_line("vectors", WORSE), ner_line("features", BETTER), ner_line("both", BETTER))
+    out = capsys.readouterr().out
+    assert out.startswith("Scores\n\n")
+    assert "\n\nGains over word vectors alone\n\n" in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_what_was_left_out_and_what_is_rough_is_said(table: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    table(ner_line("both", WORSE), ner_line("both", {2: BETTER[2]}))
+    out = " ".join(capsys.readouterr().out.split())
+    assert "ner novels, both, seed 2:" in out
+    assert "(75.00 for 25.00)" in out
+    assert "Rough intervals, from under 30 items: ner novels test." in out
+    assert "BidirectionalEncoder small: model aaaa1111bbbb2222, layers 0, 1, from runs/small.h5." in out
+
+
+def test_all_figures_are_shown_where_they_are_asked_for(table: Run, tmp_path: Path) -> None:
+    table(ner_line("vectors", WORSE), ner_line("both", BETTER), arguments=["--figures"])
+    markdown = (tmp_path / "table.md").read_text(encoding="utf-8")
+    assert "| ner | novels test | entity recall | 31.25 ± 8.84 | – | 68.75 ± 8.84 | +37.50 | – |\n" in markdown
+
+
+def test_json_has_every_number(table: Run, tmp_path: Path) -> None:
+    table(ner_line("vectors", WORSE), ner_line("both", BETTER), arguments=["--json", tmp_path / "table.json"])
+    written = json.loads((tmp_path / "table.json").read_text())
+    assert written["resamples"] == 200
+    (row,) = written["rows"]
+    assert (row["task"], row["items"], row["encoder"], row["paper"]) == ("ner", 20, "small", PAPER["ner"])
+    both, gain = row["scores"]["both"], row["gains"]["both"]
+    assert (both["mean"], both["seeds"], both["scores"]) == (68.75, [1, 2], [62.5, 75.0])
+    assert both["interval"]["low"] < 68.75 < both["interval"]["high"]
+    assert both["figures"]["entity recall"] == 68.75
+    assert gain["points"] == 37.5
+    assert gain["interval"]["low"] < 37.5 < gain["interval"]["high"]
+    assert gain["p_value"] == pytest.approx(1 / 201)
+
+
+def test_the_plot_is_a_picture_that_grows_with_the_rows(table: Run, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    heights = []
+    for datasets in (["a"], ["a", "b", "c"]):
+        lines = [
+            ner_line(kind, right, dataset=dataset)
+            for dataset in datasets
+            for kind, right in (("vectors", WORSE), ("both", BETTER), ("features", WORSE))
+        ]
+        table(*lines, ner_line("both", BETTER, dataset="no baseline"), arguments=["--plot", tmp_path / "gains.png"])
+        data = (tmp_path / "gains.png").read_bytes()
+        assert data.startswith(b"\x89PNG")
+        heights.append(int.from_bytes(data[20:24], "big"))
+    assert heights[1] > heights[0]
+
+
+def test_a_plot_without_a_gain_or_without_matplotlib_is_an_error(
+    tmp_path: Path, fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_lines(tmp_path / "a.jsonl", ner_line("both", BETTER))
+    assert "there is no gain to draw" in fails("table", path, "--plot", tmp_path / "gains.png")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert "pip install 'elmoc[plots]'" in fails("table", path, "--plot", tmp_path / "gains.png")
+    assert not (tmp_path / "gains.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--resamples 9", "--resamples 9 is too few"),
+        ("--json RESULTS", "is named twice"),
+        ("--text out --markdown out", "out is named twice"),
+        ("--text .", "--text . is a folder: give the name of a file"),
+        ("--markdown .", "--markdown . is a folder"),
+        ("--json .", "--json . is a folder"),
+        ("--plot .", "--plot . is a folder"),
+        ("--encoder small", "--encoder small is not possible"),
+        ("--encoder ffff=small", "no encoder here has a fingerprint that begins so; there are aaaa1111bbbb2222"),
+    ],
+)
+def test_impossible_options_are_errors(
+    tmp_path: Path, fails: Callable[..., str], arguments: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = write_lines(tmp_path / "a.jsonl", ner_line("both", BETTER))
+    before = path.read_bytes()
+    assert message in fails("table", path, *arguments.replace("RESULTS", "a.jsonl").split())
+    assert [file.name for file in tmp_path.iterdir()] == ["a.jsonl"]
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"task": "parsing"}, "line 2 is of the task parsing, which is not one of snli, ner, sst5, srl, coref"),
+        ({"metric": "accuracy"}, "line 2: the accuracy of seed 1, 62.50, does not follow from its counts"),
+        ({"scores": [62.5, 75.1]}, "line 2: the entity F1 of seed 2, 75.10, does not follow from its counts"),
+        ({"counts": [[[1, 1]] * 20] * 2}, "line 2 has 20 items with 2 counts each, but "),
+    ],
+)
+def test_lines_that_do_not_fit_are_errors(
+    tmp_path: Path, fails: Callable[..., str], changes: dict[str, Any], message: str
+) -> None:
+    path = write_lines(tmp_path / "a.jsonl", ner_line("vectors", WORSE), ner_line("both", BETTER) | changes)
+    assert message in fails("table", path)
+
+
+def test_pipes_in_cells_do_not_end_them() -> None:
+    grid = Grid("Names", [Column("a", ["x|y"]), Column("n", ["1"], to_right=True)])
+    assert grid.markdown() == "**Names**\n\n| a | n |\n| --- | ---: |\n| x\\|y | 1 |"
+    assert grid.text() == "Names\n\na    n\n───  ─\nx|y  1"
+
+
+@pytest.mark.parametrize(
+    ("p", "text"), [(0.0001, "<0.001"), (0.001, "0.001"), (0.0249, "0.025"), (0.5, "0.500"), (0.9999, ">0.999")]
+)
+def test_p_has_three_decimals(p: float, text: str) -> None:
+    assert format_p(p) == text
+
+
+@pytest.mark.parametrize(("number", "text"), [(0.123, "0.12"), (9.94, "9.9"), (9.96, "10"), (1234.5, "1,234")])
+def test_numbers_of_runs_are_short(number: float, text: str) -> None:
+    assert format_number(number) == text

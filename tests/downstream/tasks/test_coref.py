@@ -1,0 +1,345 @@
+"""Does the coreference probe read chains, learn them, and write what it reads?"""
+
+import argparse
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from downstream.__main__ import main
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs, WordTable
+from downstream.tasks.coref.model import CorefProbe
+from downstream.tasks.coref.spans import SpanParts
+from downstream.tasks.coref.task import TASK, CorefDocument, CorefSettings, coreference_cells
+from tests.downstream.conftest import write_random_features
+from tests.downstream.dropouts import read_by
+
+PEOPLE = ["Ada", "Bea", "Cid", "Dot", "Eve", "Fay", "Gus", "Hal", "Ivy", "Jon"]
+
+TINY = [
+    *("--hidden-size", "16", "--layers", "1", "--feed-forward-size", "24", "--feature-size", "6", "--span-width", "2"),
+    *("--lexical-dropout", "0", "--lstm-dropout", "0", "--dropout", "0", "--learning-rate", "0.003", "--epochs", "12"),
+    *("--span-ratio", "2"),
+]
+
+
+def conll(name: str, sentences: str, *, part: int = 0, speakers: str = "-") -> str:
+    """`word(cell word(cell` lines → a document in columns; `speakers` is one letter a sentence."""
+    lines = [f"#begin document ({name}); part {part:03}"]
+    for number, sentence in enumerate(sentences.splitlines()):
+        for place, item in enumerate(sentence.split()):
+            word, _, cell = item.partition("/")
+            speaker = speakers[number % len(speakers)]
+            row = [name, str(part), str(place), word, "XX", "*", "-", "-", "-", speaker, "*", cell or "-"]
+            lines.append("\t".join(row))
+        lines.append("")
+    return "\n".join([*lines, "#end document", ""])
+
+
+def ten_documents() -> str:
+    """In each, a person is named and then spoken of as `she`, and so is a person's cat, as `it`."""
+    documents = []
+    for one, other in zip(PEOPLE, PEOPLE[1:] + PEOPLE[:1], strict=True):
+        lines = [
+            f"{one}/(1) met the/(2 cat/2) of {other} .",
+            "she/(1) fed it/(2) .",
+            f"the/(2 cat/2) left {one}/(1) .",
+            "Stop",
+        ]
+        documents.append(conll(f"nw/{one}", "\n".join(lines)))
+    return "".join(documents)
+
+
+def read(path: Path) -> list[CorefDocument]:
+    return TASK.read(path, argparse.Namespace(), training=False)
+
+
+@pytest.fixture
+def ten(tmp_path: Path) -> Path:
+    """A file of ten documents."""
+    path = tmp_path / "ten.gold_conll"
+    path.write_text(ten_documents(), encoding="utf-8")
+    return path
+
+
+def test_chains_are_read_through_a_document(tmp_path: Path) -> None:
+    path = tmp_path / "two.conll.gz"
+    text = conll(
+        "bn/cnn/00/cnn_0000",
+        "``/- He/(12) saw/- -LRB-/- the/(3|(0 dog/(12) 's/0) tail/3) -RRB-\nIt/(0) wagged/- it/(3)",
+        speakers="AB",
+    )
+    text += conll("GUM_academic_art", "The/(7|(7|(8 a/7) b/7)|8) c/(7)", part=3)
+    text += conll("2489_moby_dick", "Nobody/- came")
+    path.write_bytes(gzip.compress(text.encode()))
+    first, second, third = documents = read(path)
+    assert first.chains == [[(1, 1), (5, 5)], [(4, 7), (11, 11)], [(4, 6), (9, 9)]]
+    assert second.chains == [[(0, 1), (0, 2), (3, 3)], [(0, 2)]], "nested in one chain; a span of two chains"
+    assert third.chains == []
+    assert first.sentences[0].words == ('"', "He", "saw", "(", "the", "dog", "'s", "tail", ")")
+    assert [(sentence.line, len(sentence.words)) for sentence in first.sentences] == [(2, 9), (12, 3)]
+    assert first.speakers == ["A"] * 9 + ["B"] * 3
+    assert [document.genre for document in documents] == ["bn", "academic", ""]
+    assert TASK.describe(documents) == (
+        "3 documents, 4 sentences, 18 tokens, 10 mentions in 5 chains, 1 of them singletons"
+    )
+    assert TASK.sentences(first) == first.sentences
+    assert TASK.vocabulary(documents) == {"genres": ["academic", "bn"], "speakers": True}
+    assert TASK.vocabulary([second]) == {"genres": [], "speakers": False}, "one genre tells nothing"
+
+
+def test_chains_stand_in_the_order_in_which_the_official_scorer_numbers_them(tmp_path: Path) -> None:
+    path = tmp_path / "f.conll"
+    path.write_text(conll("d", "a/(5|(2) b/(9 c/5)|9)|(2) d/(7)|(5)"))
+    assert read(path)[0].chains == [[(0, 0), (2, 2)], [(0, 2), (3, 3)], [(1, 2)], [(3, 3)]], "2, 5, 9, 7"
+
+
+@pytest.mark.parametrize(
+    ("sentences", "line", "message"),
+    [
+        ("He/(1) saw/(x)", 3, "the coreference cell '(x)' cannot be read"),
+        ("He/(1) saw/(2\nit/2)", 3, "(2 is never closed in its sentence"),
+        ("He/(1) saw/2)", 3, "2) is never opened in its sentence"),
+    ],
+)
+def test_damaged_chains(tmp_path: Path, fails: Callable[..., str], sentences: str, line: int, message: str) -> None:
+    path = tmp_path / "bad.conll"
+    path.write_text(conll("d", sentences))
+    error = fails("coref", "--train", path, "--dev", path, "--vectors", "random:1:4")
+    assert f"{path}, line {line}: {message}" in error
+
+
+def test_training_data_without_chains(tmp_path: Path, fails: Callable[..., str]) -> None:
+    path = tmp_path / "none.conll"
+    path.write_text(conll("d", "He/(1) saw/(2) it"))
+    error = fails("coref", "--train", path, "--dev", path, "--vectors", "random:1:4")
+    assert "the training data holds no chain of two mentions: the last column must be coreference" in error
+
+
+def test_counts_with_and_without_singletons(tmp_path: Path) -> None:
+    path = tmp_path / "f.conll"
+    path.write_text(conll("d", "a/(1) b/(2) c/(1) d/(3) e/(1)"))
+    (document,) = read(path)
+    figures = TASK.figures(TASK.count(document, [[(0, 0), (2, 2)]]))
+    assert {name: round(float(value), 3) for name, value in figures.items()} == {
+        "mean F1": round((200 / 3 + 100 * 2 * 1 * (4 / 9) / (1 + 4 / 9) + 80) / 3, 3),
+        "MUC F1": 66.667,
+        "B³ F1": round(100 * 2 * (4 / 9) / (1 + 4 / 9), 3),
+        "CEAFφ4 F1": 80.0,
+        "mentions F1": 80.0,
+        "mean F1 with singletons": round((200 / 3 + 100 * 2 * (4 / 15) / (1 + 4 / 15) + 40) / 3, 3),
+    }
+    many = np.stack([TASK.count(document, [[(0, 0), (2, 2)]]), TASK.count(document, document.chains)])
+    assert TASK.figures(many)["mean F1 with singletons"][1] == 100
+    assert TASK.figures(np.stack([many, many])).keys() == figures.keys()
+    assert TASK.figures(np.stack([many, many]))["mean F1"].shape == (2, 2)
+    lines = TASK.details([document], [[[(0, 0), (2, 2)]]]).splitlines()
+    assert lines[0].split() == ["without", "singletons", "precision", "recall", "F1"]
+    assert lines[1].split() == ["MUC", "100.00", "50.00", "66.67"]
+    assert lines[8].split() == ["CEAFφ4", "80.00", "26.67", "40.00"]
+
+
+def test_cells() -> None:
+    chains = [[(0, 3), (2, 2)], [(0, 0), (0, 1)], [(3, 3), (2, 3)]]
+    assert coreference_cells(chains, 5) == ["(0|(1|(1)", "1)", "(2|(0)", "(2)|2)|0)", "-"]
+    assert coreference_cells([], 2) == ["-", "-"]
+
+
+def test_written_chains_are_read_back(tmp_path: Path) -> None:
+    path, written = tmp_path / "f.conll", tmp_path / "out" / "g.conll"
+    path.write_text(
+        conll("d", "a/(5 b/- c/5)\nd/- e/- f/(5)", speakers="AB") + conll("d", "x/- y/-", part=12), encoding="utf-8"
+    )
+    documents = read(path)
+    generator = np.random.default_rng(0)
+    for _ in range(30):
+        spans = [(0, 2), (0, 0), (1, 2), (1, 1), (3, 5), (3, 4), (3, 3), (4, 4)]  # nested, not crossing
+        numbers = generator.integers(0, 4, size=len(spans))
+        predicted = [[span for span, own in zip(spans, numbers, strict=True) if own == number] for number in range(4)]
+        TASK.write_predictions(written, documents, [predicted, []])
+        first, second = read(written)
+        assert {frozenset(chain) for chain in first.chains} == {frozenset(chain) for chain in predicted if chain}
+        assert second.chains == []
+        assert [sentence.words for sentence in first.sentences] == [("a", "b", "c"), ("d", "e", "f")]
+        assert first.speakers == documents[0].speakers
+        assert (second.document.name, second.document.part) == ("d", 12)
+    TASK.write_predictions(written, documents, [document.chains for document in documents])
+    text = path.read_text().replace("(5", "(0").replace("5)", "0)")
+    assert written.read_text() == text
+
+
+def tiny_probe(documents: list[CorefDocument], **changes: float) -> CorefProbe:
+    torch.manual_seed(0)
+    words = WordTable("random:1:6", sentences=[sentence for document in documents for sentence in document.sentences])
+    settings = CorefSettings(**{**TASK.small.__dict__, "hidden_size": 4, "feed_forward_size": 5, **changes})
+    inputs = ProbeInputs(InputSources(words=words, states=None))
+    probe = TASK.build(vocabulary=TASK.vocabulary(documents), inputs=inputs, settings=settings)
+    assert isinstance(probe, CorefProbe)
+    return probe
+
+
+def test_training_reads_windows_of_a_document(ten: Path) -> None:
+    documents = read(ten)[:1]
+    probe = tiny_probe(documents, training_sentences=2, head_size=3, dropout=0.0, lexical_dropout=0.0, lstm_dropout=0.0)
+    assert probe.heads[1].out_features == 3
+    losses = {round(probe.loss(documents).item(), 4) for _ in range(20)}
+    assert len(losses) == 3, "three windows of two sentences of four"
+    whole = tiny_probe(documents, head_size=0)
+    assert whole.eval().heads(torch.tensor([3.0, 0, 4, 0, 0, 0])).tolist() == pytest.approx([0.6, 0, 0.8, 0, 0, 0])
+    probe.eval()
+    assert len({probe.loss(documents).item() for _ in range(3)}) == 1, "all of the document"
+
+
+def test_words_are_those_of_each_sentence_by_itself(ten: Path) -> None:
+    document = read(ten)[0]
+    probe = tiny_probe([document]).eval()
+    lengths = [len(sentence.words) for sentence in document.sentences]
+    encoded, x = probe._words(document.sentences, lengths)
+    alone = [probe.inputs([sentence]) for sentence in document.sentences]
+    torch.testing.assert_close(x, torch.cat([one[0] for one, _ in alone]))
+    torch.testing.assert_close(encoded, torch.cat([probe.encoder(*one)[0] for one in alone]))
+
+
+def test_a_window_knows_its_chains(ten: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = read(ten)[:1]
+    probe = tiny_probe(documents).eval()
+    seen = []
+    monkeypatch.setattr("downstream.tasks.coref.model.keep_best", lambda spans, count: torch.arange(len(spans.starts)))
+    monkeypatch.setattr(
+        "downstream.tasks.coref.model.antecedent_loss",
+        lambda scores, labels: seen.append(labels) or scores.scores[0, 0],
+    )
+    monkeypatch.setattr(probe, "_window", lambda sentences: range(1, 3))
+    probe.loss(documents)
+    spans, _ = probe.score(documents[0], range(1, 3))
+    pairs = zip(spans.starts.tolist(), spans.ends.tolist(), seen[0].tolist(), strict=True)
+    assert sorted(pair for pair in pairs if pair[2] >= 0) == [(0, 0, 0), (2, 2, 1), (4, 5, 1), (7, 7, 0)]
+
+
+def span_inputs(probe: CorefProbe, document: CorefDocument) -> dict[str, Tensor]:
+    """What a forward pass makes on its way to the spans."""
+    seen = {}
+    parts = probe.spans.parts
+
+    def noted(encoded: Tensor, heads: Tensor) -> SpanParts:
+        made = parts(encoded, heads)
+        seen.update(encoded=encoded, heads=heads, widths=made.widths)
+        return made
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(probe.spans, "parts", noted)
+        seen["read"] = read_by(probe.encoder, lambda: probe.score(document, range(1)))
+    return seen
+
+
+@pytest.mark.parametrize("head_size", [0, 3])
+@pytest.mark.parametrize(
+    ("setting", "places"),
+    [("lexical_dropout", {"read", "encoded", "heads"}), ("lstm_dropout", {"encoded"}), ("dropout", {"widths"})],
+)
+def test_each_dropout_by_itself(ten: Path, head_size: int, setting: str, places: set[str]) -> None:
+    (document,) = documents = read(ten)[:1]
+    none = {"lexical_dropout": 0.0, "lstm_dropout": 0.0, "dropout": 0.0}
+    probe = tiny_probe(documents, **(none | {setting: 0.5}), head_size=head_size)
+    dropouts = [module.p for module in probe.modules() if isinstance(module, torch.nn.Dropout)]
+    assert dropouts.count(0.5) == (6 if setting == "dropout" else 1), "of both scorers, and two in each one's net"
+    one, other = span_inputs(probe, document), span_inputs(probe, document)
+    assert {name for name in one if not torch.equal(one[name], other[name])} == places
+    probe.eval()
+    one, other = span_inputs(probe, document), span_inputs(probe, document)
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_dropout_scales_what_the_head_attention_gathers(ten: Path) -> None:
+    """Vectors are brought to unit length before dropout, or its scale would be lost; projected after it."""
+    (document,) = documents = read(ten)[:1]
+    probe = tiny_probe(documents, head_size=0, lexical_dropout=0.75)
+    dropped, whole = span_inputs(probe, document)["heads"], span_inputs(probe.eval(), document)["heads"]
+    assert 0.5 < (dropped == 0).double().mean() < 0.95
+    torch.testing.assert_close(whole.norm(dim=1), torch.ones(len(whole)))
+    torch.testing.assert_close(dropped, 4 * whole * (dropped != 0))
+    probe = tiny_probe(documents, head_size=1, lexical_dropout=0.75)
+    assert (span_inputs(probe, document)["heads"] != 0).all()
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_no_weight_is_without_use(ten: Path, depth: int) -> None:
+    (first, second, *_) = read(ten)
+    documents = [first, replace(second, genre="bn", speakers=["A"] * len(second.speakers))]
+    probe = tiny_probe(documents, depth=depth)
+    assert len(probe.antecedents.features) == 3
+    probe.loss(documents).backward()
+    assert [name for name, weight in probe.named_parameters() if weight.grad is None] == []
+
+
+def test_speakers_and_genre_of_a_window(ten: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (first, second, *_) = read(ten)
+    speakers = [*"XYZXYZX", *"ABBA", *"ABCCB", "A"]  # of sentences of 7, 4, 5 words and one
+    document = replace(first, genre="nw", speakers=speakers)
+    other = replace(second, genre="bn")
+    probe = tiny_probe([document, other], span_ratio=3.0, training_sentences=2)
+    assert probe.training
+    seen: list[tuple[Tensor, Tensor, Tensor, int]] = []
+    probe.antecedents.register_forward_pre_hook(lambda _, arguments: seen.append(arguments))
+    monkeypatch.setattr("downstream.tasks.coref.model.torch.randint", lambda bound, size: torch.tensor(1))
+    spans, _ = probe.score(document, range(1, 3))
+    numbers = [0, 1, 1, 0, 0, 1, 2, 2, 1]  # A, B, C, as they come, of the sentences of 4 and 5 words
+    assert any(numbers[start] != numbers[end] for start, end in zip(spans.starts, spans.ends, strict=True))
+    assert seen[0][2].tolist() == [numbers[start] for start in spans.starts]
+    probe.loss([document])
+    assert set(seen[1][2].tolist()) == {0, 1, 2}, "the window that training draws"
+    for one in (other, replace(document, genre="xx")):
+        probe.score(one, range(1))
+    assert [arguments[3] for arguments in seen] == [2, 2, 1, 0], "bn, nw, and 0 for others"
+
+
+def test_the_feature_of_an_unknown_genre_is_zero_at_the_start(ten: Path) -> None:
+    (first, second, *_) = read(ten)
+    probe = tiny_probe([first, replace(second, genre="bn")])
+    genres = probe.antecedents.features[-1].weight
+    assert genres.shape == (3, 20)
+    assert genres.any(dim=1).tolist() == [False, True, True]
+    assert probe.antecedents.features[0].weight[0].any()
+    (distances,) = tiny_probe([first]).antecedents.features
+    assert distances.weight.any(dim=1).all(), "no genres, no zeros"
+
+
+def test_ten_documents_are_learned_from_every_kind_of_inputs(
+    tmp_path: Path, ten: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sentences", "coref", str(ten)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == ["Ada met the cat of Bea .", "she fed it .", "the cat left Ada ."]
+    write_random_features(tmp_path / "f.h5", [line.split() for line in lines])
+    results, predictions = tmp_path / "results.jsonl", tmp_path / "predictions"
+    arguments = ["coref", "--train", ten, "--dev", ten, "--features", tmp_path / "f.h5", "--vectors", "random:1:12"]
+    arguments += ["--inputs", "vectors,both,features", "--seeds", "1", "--results", results]
+    assert main([*map(str, [*arguments, "--predictions", predictions]), *TINY]) == 0
+    records = [json.loads(line) for line in results.read_text().splitlines()]
+    assert [(record["inputs"], record["metric"]) for record in records] == [
+        *(("vectors", "mean F1"), ("both", "mean F1"), ("features", "mean F1"))
+    ]
+    assert [record["mean"] > least for record, least in zip(records, (99, 99, 90), strict=True)] == [True] * 3
+    out = capsys.readouterr().out
+    assert "train  10 documents, 40 sentences, 170 tokens, 60 mentions in 20 chains, 0 of them singletons" in out
+    written = read(predictions / "coref.both.seed1.dev.conll")
+    assert [sorted(document.chains) for document in written] == [sorted(document.chains) for document in read(ten)]
+
+
+def test_same_seed_same_numbers(tmp_path: Path, ten: Path) -> None:
+    runs = []
+    for name in ("a", "b"):
+        results = tmp_path / f"{name}.jsonl"
+        arguments = ["coref", "--train", ten, "--dev", ten, "--vectors", "random:1:12", "--seeds", "2"]
+        arguments += ["--results", results, *TINY, "--epochs", "2", "--dropout", "0.2", "--training-sentences", "2"]
+        assert main([*map(str, arguments)]) == 0
+        record = json.loads(results.read_text())
+        runs.append([[epoch["loss"] for epoch in curve] for curve in record["curves"]] + record["scores"])
+    assert runs[0] == runs[1]
+    assert runs[0][0] != runs[0][1], "losses that differ, or equality would show nothing"

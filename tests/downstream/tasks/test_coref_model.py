@@ -1,0 +1,346 @@
+"""Does the fast coreference model compute what the plain one does?"""
+
+import copy
+from collections.abc import Iterable
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from allennlp_light.modules.feedforward import FeedForward
+from allennlp_light.modules.span_extractors import SelfAttentiveSpanExtractor
+from torch import Tensor
+
+from downstream.tasks.coref.antecedents import AntecedentScorer, AntecedentScores, antecedent_loss, distance_bucket
+from downstream.tasks.coref.layers import HighwayBiLstm, PartwiseFeedForward
+from downstream.tasks.coref.model import chains_of_links, like_length
+from downstream.tasks.coref.spans import Spans, SpanScorer, keep_best
+from tests.downstream.dropouts import differ, leave_one_dropout, read_by
+
+LENGTHS = [4, 1, 7, 3]
+"""Of the sentences of a document."""
+
+SPANS = [
+    (start + first, start + last)
+    for start, length in zip(np.cumsum([0, *LENGTHS]), LENGTHS, strict=False)
+    for first in range(length)
+    for last in range(first, min(first + 5, length))
+]
+"""Its spans of up to five words."""
+
+
+def plain_feed_forward(net: PartwiseFeedForward, x: Tensor) -> Tensor:
+    """allennlp-light's feed-forward net with the same weights: [S, sum of the sizes] → [S]."""
+    linears = [net.first, *(module for module in net.rest if isinstance(module, torch.nn.Linear))]
+    sizes = [linear.out_features for linear in linears]
+    activations = [torch.nn.ReLU() for _ in sizes[1:]] + [torch.nn.Identity()]
+    plain = FeedForward(net.first.in_features, len(sizes), sizes, activations).to(x.dtype)  # type: ignore[arg-type]
+    for module, linear in zip(plain._linear_layers, linears, strict=True):
+        module.weight, module.bias = linear.weight, linear.bias
+    return plain(x).squeeze(-1)
+
+
+def plain_spans(scorer: SpanScorer, encoded: Tensor, heads: Tensor) -> tuple[Tensor, Tensor]:
+    """All representations [S, G] and mention scores [S], each span by itself."""
+    rows = []
+    for start, end in SPANS:
+        weights = scorer.attention(encoded[start : end + 1]).softmax(dim=0)  # [w, 1]
+        head = (weights * heads[start : end + 1]).sum(dim=0)
+        rows.append(torch.cat([encoded[start], encoded[end], head, scorer.widths.weight[end - start]]))
+    spans = torch.stack(rows)
+    return spans, plain_feed_forward(scorer.score, spans)
+
+
+def span_scorer(dropout: float = 0.0) -> tuple[SpanScorer, Tensor, Tensor, Tensor]:
+    """A scorer in float64, and encoded words, heads and room for it."""
+    torch.manual_seed(0)
+    scorer = SpanScorer(
+        encoded_size=6, head_size=5, span_width=5, feature_size=3, hidden_size=8, layers=2, dropout=dropout
+    ).double()
+    encoded, heads = (torch.randn(sum(LENGTHS), size, dtype=torch.float64, requires_grad=True) for size in (6, 5))
+    room = torch.cat([torch.arange(length, 0, -1) for length in LENGTHS])
+    return scorer, encoded, heads, room
+
+
+def gradients(loss: Tensor, *inputs: Tensor, module: torch.nn.Module) -> list[Tensor]:
+    return list(torch.autograd.grad(loss, [*inputs, *module.parameters()], materialize_grads=True))
+
+
+def test_mention_scores_are_those_of_every_span_by_itself() -> None:
+    scorer, encoded, heads, room = span_scorer()
+    with torch.no_grad():
+        scorer.attention.weight.mul_(30)  # shares of the attention from 1 down to e⁻¹⁰⁰
+    parts = scorer.parts(encoded, heads)
+    spans = scorer.candidates(parts, room)
+    found = list(zip(spans.starts.tolist(), spans.ends.tolist(), strict=True))
+    assert sorted(found) == sorted(SPANS), "no span goes over the end of its sentence"
+    order = torch.tensor([found.index(span) for span in SPANS])
+    weights, more = torch.randn(len(SPANS), dtype=torch.float64), torch.randn(len(SPANS), 20, dtype=torch.float64)
+    represented = scorer.represent(parts, spans.select(order))
+    plain, scores = plain_spans(scorer, encoded, heads)
+    torch.testing.assert_close(spans.scores[order], scores)
+    torch.testing.assert_close(represented, plain)
+    torch.testing.assert_close(
+        gradients((spans.scores[order] * weights).sum() + (represented * more).sum(), encoded, heads, module=scorer),
+        gradients((scores * weights).sum() + (plain * more).sum(), encoded, heads, module=scorer),
+    )
+
+
+def test_head_attention_is_allennlps() -> None:
+    scorer, encoded, _, _ = span_scorer()
+    extractor = SelfAttentiveSpanExtractor(6).double()
+    extractor._global_attention._module = scorer.attention
+    parts = scorer.parts(encoded, encoded)
+    spans = Spans(*torch.tensor(SPANS).T, torch.zeros(len(SPANS)))
+    expected = extractor(encoded.unsqueeze(0), torch.tensor(SPANS).unsqueeze(0))[0]
+    torch.testing.assert_close(scorer.represent(parts, spans)[:, 12:18], expected)
+
+
+def test_narrow_documents_have_narrow_spans() -> None:
+    scorer, encoded, heads, _ = span_scorer()
+    spans = scorer.candidates(scorer.parts(encoded[:2], heads[:2]), torch.tensor([1, 1]))
+    assert (spans.starts.tolist(), spans.ends.tolist()) == ([0, 1], [0, 1])
+
+
+def crossing(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    (a, b), (c, d) = sorted([one, other])
+    return a < c <= b < d
+
+
+def test_the_best_spans_that_do_not_cross_are_kept() -> None:
+    generator = torch.Generator().manual_seed(0)
+    for count in (1, 5, 12, 100):
+        scores = torch.randn(len(SPANS), generator=generator)
+        kept: list[tuple[int, int]] = []
+        for _, span in sorted(zip(scores.tolist(), SPANS, strict=True), reverse=True):
+            if len(kept) < count and not any(crossing(span, other) for other in kept):
+                kept.append(span)
+        found = [SPANS[row] for row in keep_best(Spans(*torch.tensor(SPANS).T, scores), count)]
+        assert found == sorted(kept)
+        assert len(found) == count or count == 100
+
+
+@pytest.mark.parametrize(
+    ("spans", "kept"),
+    [
+        ([(0, 3), (2, 3), (0, 1), (2, 2)], [0, 1, 2, 3]),  # nested, on either side or inside
+        ([(0, 2), (1, 3)], [0]),
+        ([(1, 3), (0, 2)], [0]),
+        ([(0, 2), (2, 4)], [0]),  # one word is in both
+        ([(2, 4), (0, 2)], [0]),
+        ([(0, 1), (2, 4)], [0, 1]),
+    ],
+)
+def test_crossing_spans(spans: list[tuple[int, int]], kept: list[int]) -> None:
+    scores = -torch.arange(len(spans)).float()
+    found = keep_best(Spans(*torch.tensor(spans).T, scores), len(spans))
+    assert sorted(found.tolist()) == kept
+
+
+def test_highways() -> None:
+    torch.manual_seed(0)
+    encoder = HighwayBiLstm(input_size=3, hidden_size=2, layers=3, dropout=0.0)
+    sentences = [torch.randn(length, 3) for length in LENGTHS]
+    together = encoder(torch.nn.utils.rnn.pad_sequence(sentences, batch_first=True), torch.tensor(LENGTHS))
+    for row, sentence in zip(together, sentences, strict=True):
+        x = sentence.unsqueeze(0)
+        for number, layer in enumerate(encoder.layers):
+            y = layer.lstm(x)[0]
+            if number:
+                share = encoder.gates[number - 1](y).sigmoid()
+                y = share * y + (1 - share) * x
+            x = y
+        torch.testing.assert_close(row[: len(sentence)], x[0])
+
+
+@pytest.mark.parametrize("reader", ["layers.1", "gates.0", "gates.1"])
+def test_dropout_on_what_each_layer_of_the_lstm_gives(reader: str) -> None:
+    torch.manual_seed(0)
+    encoder = HighwayBiLstm(input_size=3, hidden_size=8, layers=3, dropout=0.5)
+    x, lengths = torch.randn(2, 5, 3), torch.tensor([5, 5])
+    read = read_by(encoder.get_submodule(reader), lambda: encoder(x, lengths))
+    assert 0.3 < (read == 0).double().mean() < 0.7
+    assert differ(lambda: encoder(x, lengths))
+    encoder.eval()
+    assert (read_by(encoder.get_submodule(reader), lambda: encoder(x, lengths)) != 0).all()
+    assert not differ(lambda: encoder(x, lengths))
+
+
+def test_dropout_of_a_single_layer_of_the_lstm() -> None:
+    encoder = HighwayBiLstm(input_size=3, hidden_size=8, layers=1, dropout=0.5)
+    assert (encoder(torch.ones(1, 5, 3), torch.tensor([5])) == 0).any()
+
+
+@pytest.mark.parametrize("name", ["dropout", "score.rest.1", "score.rest.4"])
+def test_each_dropout_of_the_span_scorer_by_itself(name: str) -> None:
+    scorer, encoded, heads, room = span_scorer(dropout=0.3)
+    assert scorer.get_submodule(name).p == 0.3
+    leave_one_dropout(scorer, name)
+    assert differ(lambda: scorer.candidates(scorer.parts(encoded, heads), room).scores)
+    assert differ(lambda: scorer.parts(encoded, heads).widths) is (name == "dropout")
+    scorer.eval()
+    assert not differ(lambda: scorer.candidates(scorer.parts(encoded, heads), room).scores)
+
+
+def antecedent_scorer(dropout: float = 0.0, **changes: int) -> AntecedentScorer:
+    torch.manual_seed(1)
+    sizes = {"span_size": 7, "antecedents": 3, "depth": 2, "genres": 2, "feature_size": 4, "hidden_size": 6}
+    return AntecedentScorer(**(sizes | changes), speakers=True, layers=2, dropout=dropout).double()
+
+
+def plain_antecedents(
+    scorer: AntecedentScorer, spans: Tensor, mentions: Tensor, speakers: list[int], genre: int, depth: int
+) -> tuple[list[list[int]], list[Tensor]]:
+    """For each span its antecedents, best first, and its scores, "none" before them; pair by pair."""
+    bilinear = [
+        [scorer.bilinear(one) @ other / 7**0.5 + m + n for other, n in zip(spans, mentions, strict=True)]
+        for one, m in zip(spans, mentions, strict=True)
+    ]
+    antecedents = [
+        sorted(range(place), key=lambda other: -bilinear[place][other].item())[:3] for place in range(len(spans))
+    ]
+    distances, same, genres = (table.weight for table in scorer.features)
+    for layer in range(depth):
+        scores = []
+        for place, others in enumerate(antecedents):
+            row = [spans.new_zeros(())]
+            for other in others:
+                pair = torch.cat(
+                    [
+                        *(spans[place], spans[other], spans[place] * spans[other]),
+                        distances[int(distance_bucket(torch.tensor(place - other)))],
+                        same[int(speakers[place] == speakers[other])],
+                        genres[genre],
+                    ]
+                )
+                row.append(bilinear[place][other] + plain_feed_forward(scorer.score, pair))
+            scores.append(torch.stack(row))
+        if layer + 1 < depth:
+            expected = torch.stack(
+                [
+                    sum((share * spans[one] for share, one in zip(row.softmax(0), [place, *others], strict=True)))
+                    for place, (row, others) in enumerate(zip(scores, antecedents, strict=True))
+                ]
+            )
+            share = scorer.gate(torch.cat([spans, expected], dim=1)).sigmoid()
+            spans = share * expected + (1 - share) * spans
+    return antecedents, scores
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_antecedents_are_those_of_pairs_by_themselves(depth: int) -> None:
+    scorer = antecedent_scorer(depth=depth)
+    spans = torch.randn(9, 7, dtype=torch.float64, requires_grad=True)
+    mentions = torch.randn(9, dtype=torch.float64, requires_grad=True)
+    speakers = [0, 1, 1, 0, 2, 0, 1, 0, 0]
+    found = scorer(spans, mentions, torch.tensor(speakers), 2)
+    antecedents, scores = plain_antecedents(scorer, spans, mentions, speakers, 2, depth)
+    for place, row in enumerate(antecedents):
+        assert found.antecedents[place, : len(row)].tolist() == row
+        torch.testing.assert_close(found.scores[place, : 1 + len(row)], scores[place])
+        assert (found.scores[place, 1 + len(row) :] == -torch.inf).all()
+    clusters = [0, -1, 0, 1, 0, 1, -1, -1, 1]
+    losses = []
+    for place, row in enumerate(antecedents):
+        right = [1 + column for column, other in enumerate(row) if clusters[place] == clusters[other] >= 0]
+        losses.append(-scores[place].softmax(dim=0)[right or [0]].sum().log())
+    loss, plain = antecedent_loss(found, torch.tensor(clusters)), torch.stack(losses).sum()
+    torch.testing.assert_close(loss, plain)
+    torch.testing.assert_close(
+        gradients(loss, spans, mentions, module=scorer), gradients(plain, spans, mentions, module=scorer)
+    )
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_chunks_of_pairs_change_nothing(dropout: float) -> None:
+    whole = antecedent_scorer()
+    whole.score.rest[1].p = dropout
+    pieces = copy.deepcopy(whole)
+    pieces._chunk_numbers = 4 * 3 * 7  # four spans at a time
+    results = []
+    for scorer in (whole, pieces):
+        torch.manual_seed(2)
+        spans = torch.randn(10, 7, dtype=torch.float64, requires_grad=True)
+        found = scorer(spans, spans.sum(dim=1), torch.zeros(10, dtype=torch.long), 1)
+        finite = found.scores.masked_fill(found.scores == -torch.inf, 0)
+        loss = antecedent_loss(found, torch.tensor([0, 0, 1, 1, 1, 0, -1, 0, 1, 1]))
+        results.append((finite, gradients(loss, spans, module=scorer)))
+    torch.testing.assert_close(results[0], results[1])
+
+
+def zeros_in_all_but(modules: Iterable[torch.nn.Module], *exceptions: torch.nn.Module) -> None:
+    for module in modules:
+        if module not in exceptions:
+            for weight in module.parameters():
+                torch.nn.init.zeros_(weight)
+
+
+@pytest.mark.parametrize("place", ["distance", "speaker", "genre", "score.rest.1", "score.rest.4"])
+def test_each_dropout_of_the_antecedent_scorer_by_itself(place: str) -> None:
+    scorer = antecedent_scorer(dropout=0.3)
+    name = place if "." in place else "dropout"
+    assert scorer.get_submodule(name).p == 0.3
+    leave_one_dropout(scorer, name)
+    if name == "dropout":  # of all that it is on, one feature is left
+        kept = scorer.features[["distance", "speaker", "genre"].index(place)]
+        zeros_in_all_but([scorer.bilinear, *scorer.features], kept)
+    spans, speakers = torch.randn(6, 7, dtype=torch.float64), torch.tensor([0, 1, 1, 0, 2, 0])
+    assert differ(lambda: scorer(spans, torch.zeros(6).double(), speakers, 1).scores)
+    scorer.eval()
+    assert not differ(lambda: scorer(spans, torch.zeros(6).double(), speakers, 1).scores)
+
+
+def test_dropout_on_both_sides_of_the_bilinear_form() -> None:
+    scorer = antecedent_scorer(dropout=0.5, antecedents=8)
+    torch.nn.init.zeros_(scorer.bilinear.weight)
+    torch.nn.init.ones_(scorer.bilinear.bias)
+
+    def coarse() -> Tensor:
+        antecedents, scores = scorer.prune(torch.ones(8, 7).double(), torch.zeros(8).double())
+        return torch.zeros(8, 8).double().scatter(1, antecedents, scores)  # [8, 8]; left of the diagonal
+
+    scores = coarse().detach()
+    assert len(scores[7, :7].unique()) > 1, "spans, as antecedents"
+    assert len(scores[1:, 0].unique()) > 1, "spans that look for one"
+    assert differ(coarse)
+    scorer.eval()
+    assert coarse().tril(-1).unique().tolist() == pytest.approx([0, 7**0.5])
+
+
+def test_representations_that_are_scored_once_need_no_gate() -> None:
+    assert antecedent_scorer(depth=1).gate is None
+    assert antecedent_scorer(depth=2).gate is not None
+
+
+def test_unknown_genres_and_single_spans() -> None:
+    scorer = antecedent_scorer()
+    one = scorer(torch.randn(1, 7, dtype=torch.float64), torch.zeros(1).double(), torch.tensor([0]), 0)
+    assert one.scores.tolist() == [[0, -torch.inf]]
+    assert antecedent_loss(one, torch.tensor([3])).item() == 0, "a mention whose antecedents are lost begins a chain"
+
+
+def test_distance_buckets() -> None:
+    bounds = [0, 1, 2, 3, 4, 5, 8, 16, 32, 64, 1000]
+    for bucket, (first, beyond) in enumerate(pairwise(bounds)):
+        assert distance_bucket(torch.arange(first, beyond)).unique().tolist() == [bucket]
+
+
+def test_a_loss_of_certainty_is_zero_and_of_an_error_large() -> None:
+    scores = torch.tensor([[0, -torch.inf], [0, 50.0], [0, -50.0]])
+    found = AntecedentScores(torch.tensor([[0], [0], [1]]), scores)
+    assert antecedent_loss(found, torch.tensor([1, 1, -1])).item() == pytest.approx(0)
+    assert antecedent_loss(found, torch.tensor([1, -1, -1])).item() == pytest.approx(50)
+    assert antecedent_loss(found, torch.tensor([1, 1, 1])).item() == pytest.approx(50)
+
+
+def test_links_make_chains() -> None:
+    mentions = [(place, place) for place in range(7)]
+    assert chains_of_links(mentions, [-1, -1, 0, 1, 2, -1, 3]) == [
+        [(0, 0), (2, 2), (4, 4)],
+        [(1, 1), (3, 3), (6, 6)],
+    ]
+
+
+def test_sentences_of_like_length() -> None:
+    assert like_length([5, 1, 30, 2, 10, 11, 3, 22]) == [[1, 3], [6, 0], [4, 5], [7, 2]]
+    assert like_length([4]) == [[0]]

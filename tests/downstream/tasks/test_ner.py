@@ -1,0 +1,239 @@
+"""Does the NER probe learn, score as conlleval does, and compute a CRF?"""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from downstream.__main__ import main
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs, WordTable
+from downstream.inputs.sentence import Sentence
+from downstream.tasks.ner.task import TASK, NerProbe, TaggedSentence, bio_to_bioul
+from tests.downstream.conftest import TEN_SENTENCES, columns, words_of, write_random_features
+from tests.downstream.dropouts import differ, leave_one_dropout, read_by
+from tests.references import conlleval_f1, crf_negative_log_likelihood
+
+TINY = [
+    *("--hidden-size", "24", "--layers", "1", "--dropout", "0", "--learning-rate", "0.02"),
+    *("--batch-size", "4", "--epochs", "25"),
+]
+
+
+def tagged(*tags: str) -> list[TaggedSentence]:
+    """Sentences of which only the tags matter."""
+    return [TaggedSentence(Sentence(("x",) * len(line.split()), "f", 1), line.split(), mended=0) for line in tags]
+
+
+def entity_f1(examples: list[TaggedSentence], predictions: list[list[str]]) -> float:
+    counts = sum(TASK.count(*pair) for pair in zip(examples, predictions, strict=True))
+    return float(TASK.figures(np.asarray(counts))["entity F1"])
+
+
+def ten_examples() -> list[TaggedSentence]:
+    return [
+        TaggedSentence(Sentence(tuple(words), "ten", 1), [pair.split("/")[1] for pair in line.split(" ")], mended=0)
+        for words, line in zip(words_of(), TEN_SENTENCES.splitlines(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "f1"),
+    [
+        (["B-PER I-PER O B-LOC"], ["B-PER I-PER O B-LOC"], 100.0),
+        (["B-PER I-PER"], ["B-PER O"], 0.0),
+        (["B-PER I-PER"], ["B-LOC I-LOC"], 0.0),
+        (["B-PER O B-LOC"], ["B-PER B-ORG O"], 50.0),  # precision 1/2, recall 1/2
+        (["B-PER O B-LOC"], ["B-PER O O"], 200 / 3),  # precision 1/1, recall 1/2
+        (["B-PER B-PER"], ["B-PER I-PER"], 0.0),
+        (["B-PER O"], ["I-PER O"], 100.0),  # an I after O begins an entity
+        (["B-PER B-LOC"], ["B-PER I-LOC"], 100.0),  # and so does an I of another type
+        (["B-PER", "B-PER"], ["B-PER", "I-PER"], 100.0),  # entities end with their sentence
+        (["B-PER", "O O O"], ["B-PER", "B-PER O B-LOC"], 50.0),  # precision 1/3, recall 1/1
+        (["O O"], ["O O"], 0.0),
+        (["O O"], ["B-PER O"], 0.0),
+    ],
+)
+def test_entity_f1_worked_by_hand(gold: list[str], predicted: list[str], f1: float) -> None:
+    assert entity_f1(tagged(*gold), [line.split() for line in predicted]) == pytest.approx(f1)
+
+
+def test_entity_f1_of_random_tags_is_conllevals() -> None:
+    generator = np.random.default_rng(0)
+    tags = ["O", "O", "B-A", "I-A", "B-B", "I-B", "I-B-C"]
+    for _ in range(50):
+        gold, predicted = ([list(generator.choice(tags, size=9)) for _ in range(4)] for _ in range(2))
+        predicted[0] = gold[0]
+        score = entity_f1(tagged(*(" ".join(line) for line in gold)), predicted)
+        assert score == pytest.approx(conlleval_f1(gold, predicted))
+
+
+def probe_of(examples: list[TaggedSentence]) -> NerProbe:
+    torch.manual_seed(3)
+    words = WordTable("random:1:6", sentences=[example.sentence for example in examples])
+    inputs = ProbeInputs(InputSources(words=words, states=None))
+    probe = TASK.build(
+        vocabulary=TASK.vocabulary(examples), inputs=inputs, settings=replace(TASK.published, hidden_size=4)
+    )
+    assert isinstance(probe, NerProbe)
+    with torch.no_grad():
+        probe.crf.transitions.normal_()
+    return probe.eval()
+
+
+def test_loss_is_the_likelihood_of_all_paths_enumerated() -> None:
+    examples = [
+        TaggedSentence(Sentence(("Ada", "Lovelace", "met"), "f", 1), ["B-PER", "I-PER", "O"], 0),
+        TaggedSentence(Sentence(("Babbage",), "f", 5), ["B-PER"], 0),
+        TaggedSentence(Sentence(("met", "Ada"), "f", 7), ["O", "B-PER"], 0),
+    ]
+    probe = probe_of(examples)
+    assert probe.labels == ["O", "B-PER", "I-PER", "L-PER", "U-PER"]
+    logits, _ = probe.logits(examples)
+    expected = sum(
+        crf_negative_log_likelihood(
+            logits[row, : len(example.tags)].detach().numpy().astype(np.float64),
+            probe.crf.transitions.detach().numpy().astype(np.float64),
+            [probe.labels.index(tag) for tag in bio_to_bioul(example.tags)],
+        )
+        for row, example in enumerate(examples)
+    )
+    assert probe.loss(examples).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_an_untrained_probe_predicts_well_formed_tags_for_any_batch() -> None:
+    examples = ten_examples()
+    probe = probe_of(examples)
+    together = probe.predict(examples)
+    assert [len(tags) for tags in together] == [len(example.tags) for example in examples]
+    assert together == [probe.predict([example])[0] for example in examples], "padding changes nothing"
+    assert any(tag != "O" for tags in together for tag in tags)
+    for tags in together:
+        for before, tag in zip(["O", *tags], tags, strict=False):
+            assert tag == "O" or tag.startswith("B-") or before[2:] == tag[2:]
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [("dropout", "before"), ("lstm.lstm", "between the layers"), ("dropout", "after")]
+)
+def test_each_dropout_by_itself(name: str, place: str) -> None:
+    examples = ten_examples()
+    probe = probe_of(examples)
+    assert (probe.dropout.p, probe.lstm.lstm.dropout, probe.lstm.lstm.num_layers) == (0.5, 0.5, 2)
+    leave_one_dropout(probe, name)
+    if place == "after":  # the LSTM gives the same whatever it reads
+        for weight_name, weight in probe.lstm.named_parameters():
+            if "weight" in weight_name:
+                torch.nn.init.zeros_(weight)
+
+    def compute() -> Tensor:
+        if place == "before":
+            return read_by(probe.lstm, lambda: probe.logits(examples))
+        return probe.logits(examples)[0]
+
+    assert differ(compute)
+    probe.eval()
+    assert not differ(compute)
+
+
+def test_ten_sentences_are_learned_from_every_kind_of_inputs(
+    tmp_path: Path, ten: Path, features: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results, predictions = tmp_path / "out" / "results.jsonl", tmp_path / "predictions"
+    arguments = ["ner", "--train", ten, "--dev", ten, "--features", features, "--vectors", "random:1:12"]
+    arguments += ["--inputs", "vectors,both,features", "--seeds", "1", "--results", results]
+    assert main([*map(str, [*arguments, "--predictions", predictions]), *TINY]) == 0
+    records = [json.loads(line) for line in results.read_text().splitlines()]
+    assert [(record["inputs"], record["mean"]) for record in records] == [
+        ("vectors", 100.0),
+        ("both", 100.0),
+        ("features", 100.0),
+    ]
+    out = capsys.readouterr().out
+    assert "train  10 sentences, 44 tokens, 13 entities" in out
+    assert out.splitlines()[-4:] == [
+        "ner: entity F1 on dev, 1 seed",
+        "  vectors   100.00",
+        "  both      100.00          gain +0.00",
+        "  features  100.00          gain +0.00",
+    ]
+    written = (predictions / "ner.both.seed1.dev.conll").read_text()
+    assert written.startswith("Ada B-PER B-PER\nLovelace I-PER I-PER\nmet O O\n")
+    assert written.endswith("in O O\nBabbage B-LOC B-LOC\n\nStop O O\n\n")
+    assert written.count("\n") == 44 + 10
+
+
+def test_same_seed_same_numbers_and_the_record_says_what_was_run(tmp_path: Path, ten: Path, features: Path) -> None:
+    dev = tmp_path / "dev.conll"
+    dev.write_text(columns("\n".join(TEN_SENTENCES.splitlines()[:4])))
+    test = tmp_path / "test.conll"
+    test.write_text(columns("\n".join(TEN_SENTENCES.splitlines()[4:9])))
+    settings = ["--hidden-size", "12", "--epochs", "8", "--batch-size", "2", "--learning-rate", "0.02"]
+    runs = []
+    for name in ("a", "b"):
+        results = tmp_path / f"{name}.jsonl"
+        arguments = ["ner", "--train", ten, dev, "--dev", dev, "--test", test, "--features", features]
+        arguments += ["--vectors", "random:1:12", "--seeds", "2", "--results", results]
+        arguments += ["--predictions", tmp_path / name]
+        assert main([*map(str, arguments), *settings]) == 0
+        records = [json.loads(line) for line in results.read_text().splitlines()]
+        for record in records:
+            assert all(seconds > 0 for seconds in record.pop("seconds") + record.pop("examples_per_second"))
+            assert all(epoch.pop("seconds") > 0 for curve in record["curves"] for epoch in curve)
+        files = {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
+        runs.append((records, files))
+    assert runs[0] == runs[1]
+    (vectors, both), files = runs[0]
+    assert (vectors["inputs"], both["inputs"]) == ("vectors", "both"), "the baseline runs first, by default"
+    assert len(set(both["scores"] + both["dev_scores"])) > 1, "scores that differ, or equality would show nothing"
+    assert sorted(files) == [f"ner.{kind}.seed{seed}.test.conll" for kind in ("both", "vectors") for seed in (1, 2)]
+    assert (both["task"], both["metric"], both["split"], both["seeds"]) == ("ner", "entity F1", "test", [1, 2])
+    assert both["mean"] == pytest.approx(sum(both["scores"]) / 2)
+    assert both["deviation"] == pytest.approx(abs(both["scores"][0] - both["scores"][1]) / 2**0.5)
+    assert both["data"] == {"train": {str(ten): 10, str(dev): 4}, "dev": {str(dev): 4}, "test": {str(test): 5}}
+    assert both["features"] == {"file": str(features), "model": "m1", "vectors": "v1"}
+    assert vectors["features"] is None
+    assert (both["vectors"]["fingerprint"], both["vectors"]["size"]) == ("random:1:12", 12)
+    assert both["settings"]["hidden_size"] == 12
+    assert both["settings"]["gradient_norm"] == 5.0
+    assert all(1 <= best <= epochs <= 8 for best, epochs in zip(both["best_epochs"], both["epochs"], strict=True))
+
+
+def test_sentences_command_makes_the_text_of_a_feature_file(
+    tmp_path: Path, ten: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odd = tmp_path / "odd.conll"
+    odd.write_text("a/b\tB-X\n/\tO\n\nke s\tO\n\tO\nx\u00a0\tO\n\nStop\tO\n")
+    assert main(["sentences", "ner", str(ten), str(odd)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [*(" ".join(words) for words in words_of()), "a/b /", "ke_s _ x"], "each once"
+    write_random_features(tmp_path / "f.h5", [line.split() for line in lines])
+    arguments = ["ner", "--train", str(ten), "--dev", str(odd), "--features", str(tmp_path / "f.h5"), "--seeds", "1"]
+    assert main([*arguments, *TINY, "--epochs", "1"]) == 0
+    assert "ner: entity F1 on dev, 1 seed\n  features" in capsys.readouterr().out
+
+
+def test_features_that_lack_a_sentence(tmp_path: Path, ten: Path, fails: Callable[..., str]) -> None:
+    write_random_features(tmp_path / "f.h5", words_of()[:6])
+    message = fails("ner", "--train", ten, "--dev", ten, "--features", tmp_path / "f.h5")
+    assert f'"Oakland Museum opened on Oak Street ." ({ten}, line ' in message
+    assert "`python -m downstream sentences TASK FILES…`" in message
+    assert columns().splitlines()[int(message.split(", line ")[1].split(")")[0]) - 1] == "Oakland\tB-ORG"
+
+
+def test_the_character_cnn_is_read_beside_the_inputs(tmp_path: Path, ten: Path) -> None:
+    results, saved = tmp_path / "results.jsonl", tmp_path / "saved"
+    arguments = ["ner", "--train", ten, "--dev", ten, "--vectors", "random:1:2", "--seeds", "1"]
+    arguments += ["--results", results, "--save", saved, "--characters", "--character-filters", "20"]
+    assert main([*map(str, arguments), *TINY]) == 0
+    assert json.loads(results.read_text())["mean"] == 100.0
+    probe = json.loads((saved / "vectors.seed1" / "probe.json").read_text())
+    assert probe["vocabulary"]["characters"][:4] == [".", "A", "B", "C"]
+    weights = load_file(saved / "vectors.seed1" / "probe.safetensors")
+    assert weights["characters.encoder.conv_layer_0.weight"].shape == (20, 16, 3)
+    assert weights["lstm.lstm.weight_ih_l0"].shape[1] == 2 + 20

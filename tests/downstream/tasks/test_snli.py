@@ -1,0 +1,241 @@
+"""Are sentence pairs read whole, does the SNLI probe learn, and is it scored by accuracy?"""
+
+import gzip
+import json
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from downstream.__main__ import main
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs, WordTable
+from downstream.readers.sentence_pairs import LONGEST, SentencePair
+from downstream.tasks.snli.task import PUBLISHED, TASK, SnliProbe
+from elmoc.errors import InputError
+from tests.downstream.conftest import write_random_features
+
+# the label lies in neither sentence alone
+TEN_PAIRS = [
+    ("entailment", "A man isn't asleep.", "A man is awake."),
+    ("contradiction", "A man isn't asleep.", "A man is asleep."),
+    ("contradiction", "A man sleeps.", "A man is awake."),
+    ("entailment", "A man sleeps.", "A man is asleep."),
+    ("neutral", "A dog runs, and a “cat” sleeps.", "A man is asleep."),
+    ("neutral", "A dog runs, and a “cat” sleeps.", "A man is awake."),
+    ("entailment", "A dog runs, and a “cat” sleeps.", "Run!"),
+    ("neutral", "A man sleeps.", "Run!"),
+    ("contradiction", "Nobody", "Run!"),
+    ("neutral", "Nobody", "somebody"),
+]
+TINY = [
+    *("--hidden-size", "24", "--dropout", "0", "--learning-rate", "0.01"),
+    *("--batch-size", "5", "--epochs", "40", "--patience", "8", "--no-halve-on-plateau"),
+]
+
+
+def json_lines(pairs: list[tuple[str, str, str]]) -> str:
+    rows = ({"gold_label": label, "sentence1": first, "sentence2": second} for label, first, second in pairs)
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def read(path: Path) -> list[SentencePair]:
+    return TASK.read(path, Namespace(), training=True)
+
+
+def summary(path: Path) -> list[tuple[str, str, str]]:
+    return [(pair.label, " ".join(pair.premise.words), " ".join(pair.hypothesis.words)) for pair in read(path)]
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8", newline="")
+    return path
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    """A file of ten pairs."""
+    return written(tmp_path / "ten.jsonl", json_lines(TEN_PAIRS))
+
+
+def test_snli_json_lines(tmp_path: Path) -> None:
+    lines = json_lines(
+        [
+            ("-", "No label", "here."),
+            ("neutral", "He can't; he said “no”.", "It's (maybe) 5% of -LRB-."),
+            ("-", "x", "y"),
+            ("-", "x", ""),
+            ("entailment", "A b c .", "`` D ''"),
+            ("-", "x", "y"),
+        ]
+    ).splitlines(keepends=True)
+    lines[1] = lines[1].replace("{", '{"annotator_labels": ["neutral"], "pairID": "1n", "sentence1_parse": "(ROOT )", ')
+    path = tmp_path / "snli.jsonl.gz"
+    path.write_bytes(gzip.compress(("".join(lines) + "\n").encode()))
+    examples = read(path)
+    assert summary(path) == [
+        ("neutral", 'He ca n\'t ; he said " no " .', "It 's ( maybe ) 5 % of ( ."),
+        ("entailment", "A b c .", '" D "'),
+    ]
+    assert [pair.premise.line for pair in examples] == [2, 5]
+    assert {pair.hypothesis.file for pair in examples} == {str(path)}
+    assert [pair.undecided for pair in examples] == [1, 3]
+    assert examples[0].texts == ("He can't; he said “no”.", "It's (maybe) 5% of -LRB-.")
+    assert TASK.describe(examples) == (
+        "2 pairs (1 entailment, 1 neutral), 27 words; left out for want of a gold label: 4"
+    )
+    assert [sentence.words[0] for sentence in TASK.sentences(examples[1])] == ["A", '"']
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sentence1\tsentence2\tgold_label\nA man, he.\tA \"B\".\tneutral\nx\ty\t-\n\"C \"\"d\"\" e\"\tf\tentailment\n",
+        "genre\tlabel\tSentence2\tid\tsentence1\r\nx\tneutral\tA \"B\".\t\tA man, he.\r\n\t-\ty\t1\tx\r\n"
+        "z\tentailment\tf\t2\tC \"d\" e\r\n",
+        "neutral\tA man, he.\tA \"B\".\n-\tx\ty\nentailment\tC \"d\" e\tf\n",
+    ],
+    ids=["header", "other columns", "no header"],
+)  # fmt: skip
+def test_tab_separated_text(tmp_path: Path, text: str) -> None:
+    path = written(tmp_path / "pairs.tsv", text)
+    assert summary(path) == [("neutral", "A man , he .", 'A " B " .'), ("entailment", 'C " d " e', "f")]
+    assert sum(pair.undecided for pair in read(path)) == 1
+    assert read(path)[0].premise.line == (1 if text.startswith("neutral") else 2)
+
+
+def test_damaged_sentences_without_end_are_cut_and_counted(tmp_path: Path) -> None:
+    path = written(tmp_path / "long.tsv", f"neutral\t{'a ' * 5000}\tb\nneutral\tc\t{'d ' * LONGEST}\n")
+    examples = read(path)
+    assert [len(sentence.words) for pair in examples for sentence in TASK.sentences(pair)] == [LONGEST, 1, 1, LONGEST]
+    assert TASK.describe(examples).endswith("; sentences cut to 300 words: 1")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "holds no pair with a gold label"),
+        ("-\ta\tb\n", "holds no pair with a gold label"),
+        ('{"gold_label": "neutral", "sentence1": "a", "sentence2": "b"\n', "line 1: this is no JSON object"),
+        (json_lines(TEN_PAIRS[:1]) + "[1]\n", 'line 2: a JSON object with a text named "gold_label" is needed'),
+        ('{"label": "neutral", "sentence1": "a", "sentence2": "b"}\n', 'line 1: a JSON object with a text named'),
+        ('{"gold_label": "x", "sentence1": "a", "sentence2": 3}\n', 'with a text named "sentence2'),
+        (json_lines([*TEN_PAIRS[:2], ("neutral", "a", " ")]), "line 3: sentence2 is empty"),
+        (json_lines([("", "a", "b")]), "line 1: the label is empty"),
+        ("sentence1\tsentence2\tlabel\na\tb\tneutral\n\tb\tneutral\n", "line 3: sentence1 is empty"),
+        ("sentence1\tsentence2\tlabel\na\tb\tc\td\n", "line 2: 4 columns where the first line has 3"),
+        ("neutral\ta\tb\nneutral\ta\n", "line 2: 2 columns where the first line has 3"),
+        ("premise\thypothesis\tlabel\na\tb\tneutral\n", "line 1: this is neither a JSON object, nor a first line"),
+        ("sentence1\tsentence2\na\tb\n", "line 1: this is neither"),
+        ("Two columns\tonly\n", "line 1: this is neither"),
+        ("A man sleeps .\tHe is awake .\tneutral\n", "line 1: 'A man sleeps .' is no label"),
+    ],
+)  # fmt: skip
+def test_bad_input(tmp_path: Path, fails: Callable[..., str], text: str, message: str) -> None:
+    path = written(tmp_path / "bad", text)
+    error = fails("sentences", "snli", path)
+    assert error.startswith(f"error: {path}")
+    assert message in error
+
+
+def test_labels_are_those_of_snli_or_else_those_of_the_training_data(tmp_path: Path, fails: Callable[..., str]) -> None:
+    def labels(*found: str) -> list[str]:
+        path = written(tmp_path / "pairs.tsv", "".join(f"{label}\ta\tb\n" for label in found))
+        return TASK.vocabulary(read(path))["labels"]
+
+    assert labels("contradiction", "entailment") == ["entailment", "neutral", "contradiction"]
+    assert labels("not_entailment", "entailment") == ["entailment", "not_entailment"]
+    assert labels("1", "0", "2", "1") == ["0", "1", "2"]
+    only = written(tmp_path / "only.tsv", "yes\ta\tb\n")
+    assert "two labels are needed" in fails("snli", "--train", only, "--dev", only, "--vectors", "random:1:4")
+
+
+def test_accuracy_worked_by_hand(tmp_path: Path, pairs: Path) -> None:
+    examples = read(pairs)[:5]  # entailment, contradiction, contradiction, entailment, neutral
+    predictions = [
+        dict(zip(("entailment", "neutral", "contradiction"), row, strict=True))
+        for row in ([0.8, 0.1, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4], [0.4, 0.4, 0.2], [0.0, 0.2, 0.8])
+    ]
+    counts = [TASK.count(*both) for both in zip(examples, predictions, strict=True)]
+    assert [row.tolist() for row in counts] == [[1, 1], [0, 1], [1, 1], [1, 1], [0, 1]], "of equals, the first"
+    assert TASK.figures(sum(counts))["accuracy"] == pytest.approx(60)
+    many = TASK.figures(np.array([[[3.0, 5.0], [1.0, 4.0]]]))["accuracy"]
+    assert many.tolist() == [[60.0, 25.0]], "any leading axes"
+    assert TASK.details(examples, predictions).splitlines() == [
+        "  gold           accuracy  entailment  neutral  contradiction  (predicted)",
+        "  entailment       100.00           2        0              0",
+        "  neutral            0.00           0        0              1",
+        "  contradiction     50.00           0        1              1",
+    ]
+    TASK.write_predictions(tmp_path / "out.jsonl", examples, predictions)
+    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert records[1] == {
+        "gold_label": "contradiction",
+        "predicted_label": "neutral",
+        "probabilities": {"entailment": 0.2, "neutral": 0.5, "contradiction": 0.3},
+        "sentence1": "A man isn't asleep.",
+        "sentence2": "A man is asleep.",
+    }
+    assert summary(tmp_path / "out.jsonl") == summary(pairs)[:5], "predictions can be read as data"
+
+
+def test_a_gold_label_that_training_lacked_counts_as_wrong(tmp_path: Path) -> None:
+    (example,) = read(written(tmp_path / "odd.tsv", "maybe\ta\tb\n"))
+    prediction = {"no": 0.4, "yes": 0.6}
+    assert TASK.count(example, prediction).tolist() == [0, 1]
+    assert TASK.details([example], [prediction]).splitlines()[-1].split() == ["maybe", "0.00", "0", "1"]
+
+
+def test_predictions_are_probabilities_and_the_loss_is_their_logarithm(pairs: Path) -> None:
+    examples = read(pairs)
+    sentences = [sentence for pair in examples for sentence in TASK.sentences(pair)]
+    torch.manual_seed(3)
+    probe = TASK.build(
+        vocabulary=TASK.vocabulary(examples),
+        inputs=ProbeInputs(InputSources(words=WordTable("random:1:6", sentences=sentences), states=None)),
+        settings=PUBLISHED,
+    ).eval()
+    assert isinstance(probe, SnliProbe)
+    predictions = probe.predict(examples)
+    assert [sum(row.values()) for row in predictions] == pytest.approx([1.0] * 10)
+    expected = np.mean([-np.log(row[pair.label]) for pair, row in zip(examples, predictions, strict=True)])
+    assert probe.loss(examples).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_ten_pairs_are_learned_from_every_kind_of_inputs(
+    tmp_path: Path, pairs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sentences", "snli", str(pairs)]) == 0
+    text = capsys.readouterr().out.splitlines()
+    assert text[:3] == ["A man is n't asleep .", "A man is awake .", "A man is asleep ."]
+    write_random_features(tmp_path / "f.h5", [line.split() for line in text], width=50)
+    arguments = ["snli", "--train", pairs, "--dev", pairs, "--features", tmp_path / "f.h5", "--vectors", "random:1:50"]
+    arguments += ["--inputs", "vectors,both,features", "--seeds", "1", "--results", tmp_path / "r.jsonl"]
+    assert main([*map(str, arguments), *TINY]) == 0
+    records = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    assert [record["inputs"] for record in records] == ["vectors", "both", "features"]
+    assert min(record["scores"][0] for record in records) >= 90
+    out = capsys.readouterr().out
+    assert "train  10 pairs (3 contradiction, 3 entailment, 4 neutral), 96 words" in out
+    assert "gold           accuracy  entailment  neutral  contradiction  (predicted)" in out
+
+
+def test_same_seed_same_numbers(tmp_path: Path, pairs: Path) -> None:
+    runs = []
+    for name in ("a", "b"):
+        arguments = ["snli", "--train", pairs, "--dev", pairs, "--vectors", "random:1:50", "--seeds", "2", *TINY]
+        arguments += ["--dropout", "0.3", "--epochs", "3", "--predictions", tmp_path / name]
+        assert main([*map(str, arguments)]) == 0
+        runs.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
+    assert runs[0] == runs[1]
+    first, second = (runs[0][f"snli.vectors.seed{seed}.dev.jsonl"] for seed in (1, 2))
+    assert first != second
+
+
+def test_half_a_character_is_refused(tmp_path: Path) -> None:
+    line = '{"gold_label": "neutral", "sentence1": "a \\ud83d b", "sentence2": "c"}'
+    path = written(tmp_path / "cut.jsonl", line + "\n")
+    with pytest.raises(InputError, match=r'cut\.jsonl, line 1: "sentence1" holds half a character'):
+        TASK.read(path, Namespace(), training=True)

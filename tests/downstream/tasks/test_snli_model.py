@@ -1,0 +1,174 @@
+"""Does ESIM compute what the paper's equations say, whatever the padding?"""
+
+import pytest
+import torch
+from torch import Tensor
+
+from downstream.tasks.snli.model import Esim
+from tests.downstream.dropouts import differ, leave_one_dropout
+
+SIZES = {"input_size": 5, "projection_size": 0, "hidden_size": 3, "dropout": 0.4, "labels": 3}
+
+
+def model_of(**changed: int) -> Esim:
+    torch.manual_seed(1)
+    return Esim(**(SIZES | changed)).double().eval()
+
+
+def pairs_of(premise_lengths: list[int], hypothesis_lengths: list[int]) -> list[tuple[Tensor, Tensor]]:
+    """Random inputs [n, D], one pair of sentences each."""
+    torch.manual_seed(2)
+    return [
+        (torch.randn(first, 5, dtype=torch.float64), torch.randn(second, 5, dtype=torch.float64))
+        for first, second in zip(premise_lengths, hypothesis_lengths, strict=True)
+    ]
+
+
+def padded(sentences: list[Tensor]) -> tuple[Tensor, Tensor]:
+    lengths = torch.tensor([len(sentence) for sentence in sentences])
+    return torch.nn.utils.rnn.pad_sequence(sentences, batch_first=True), lengths
+
+
+def logits_of(model: Esim, pairs: list[tuple[Tensor, Tensor]]) -> Tensor:
+    return model(*padded([pair[0] for pair in pairs]), *padded([pair[1] for pair in pairs]))
+
+
+def plain_lstm(lstm: torch.nn.LSTM, x: Tensor, suffix: str) -> list[Tensor]:
+    """One direction, gate by gate."""
+    input_weight, recurrent_weight, input_bias, recurrent_bias = (
+        getattr(lstm, f"{name}_l0{suffix}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    )
+    h = c = x.new_zeros(lstm.hidden_size)
+    states = []
+    for row in x:
+        i, f, g, o = (input_weight @ row + input_bias + recurrent_weight @ h + recurrent_bias).chunk(4)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        h = o.sigmoid() * c.tanh()
+        states.append(h)
+    return states
+
+
+def plain_bilstm(lstm: torch.nn.LSTM, x: Tensor) -> list[Tensor]:
+    forward, backward = plain_lstm(lstm, x, ""), plain_lstm(lstm, x.flip(0), "_reverse")[::-1]
+    return [torch.cat(both) for both in zip(forward, backward, strict=True)]
+
+
+def plain_esim(model: Esim, premise: Tensor, hypothesis: Tensor) -> Tensor:
+    """Chen et al. (2017), equations 8 to 19, one pair and one word at a time; without dropout."""
+    first, second = (
+        plain_bilstm(model.encoder.lstm, torch.stack([model.projection(row) for row in x]))
+        for x in (premise, hypothesis)
+    )
+    pooled = []
+    for own, other in ((first, second), (second, first)):
+        composed = []
+        for a in own:
+            weights = torch.stack([a @ b for b in other]).softmax(dim=0)
+            attended = sum(weight * b for weight, b in zip(weights, other, strict=True))
+            composed.append(model.enhancement(torch.cat([a, attended, a - attended, a * attended])))
+        states = torch.stack(plain_bilstm(model.inference.lstm, torch.stack(composed)))
+        pooled += [states.mean(dim=0), states.max(dim=0).values]
+    return model.output(torch.cat(pooled))
+
+
+@pytest.mark.parametrize("projection", [0, 4])
+def test_outputs_and_gradients_are_those_of_the_equations(projection: int) -> None:
+    model = model_of(projection_size=projection)
+    pairs = pairs_of([4, 1, 2, 6], [2, 3, 1, 6])
+    for pair in pairs:
+        for x in pair:
+            x.requires_grad_()
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "bias" in name:
+                weight.uniform_(0, 1)  # so that no rectifier is shut for all pairs
+    leaves = [*model.parameters(), *(x for pair in pairs for x in pair)]
+    outputs, gradients = [], []
+    for logits in (logits_of(model, pairs), torch.stack([plain_esim(model, *pair) for pair in pairs])):
+        outputs.append(logits)
+        gradients.append(
+            torch.autograd.grad(torch.nn.functional.cross_entropy(logits, torch.tensor([0, 1, 2, 1])), leaves)
+        )
+    torch.testing.assert_close(*outputs, rtol=1e-9, atol=1e-11)
+    for fast, plain in zip(*gradients, strict=True):
+        torch.testing.assert_close(fast, plain, rtol=1e-7, atol=1e-10)
+    assert all(gradient.any() for gradient in gradients[0]), "every weight and every input matters"
+
+
+def test_a_pair_is_judged_alike_alone_and_in_any_batch() -> None:
+    model, pairs = model_of(), pairs_of([4, 9, 1], [7, 2, 3])
+    alone = torch.cat([logits_of(model, [pair]) for pair in pairs])
+    torch.testing.assert_close(logits_of(model, pairs), alone)
+
+
+def test_premise_and_hypothesis_are_not_exchangeable() -> None:
+    model, [(premise, hypothesis)] = model_of(), pairs_of([4], [4])
+    assert not torch.allclose(logits_of(model, [(premise, hypothesis)]), logits_of(model, [(hypothesis, premise)]))
+
+
+def test_published_size() -> None:
+    model = Esim(input_size=1024, projection_size=0, hidden_size=300, dropout=0.5, labels=3)
+    lstms = 2 * 4 * 300 * (1024 + 300 + 2) + 2 * 4 * 300 * (300 + 300 + 2)
+    linear = (2400 + 1) * 300 + (2400 + 1) * 300 + (300 + 1) * 3
+    assert sum(weight.numel() for weight in model.parameters()) == lstms + linear
+
+
+def test_dropout_of_an_input_is_the_same_for_all_words_of_a_sentence() -> None:
+    model = model_of().train()
+    seen: list[Tensor] = []
+    model.encoder.register_forward_pre_hook(lambda module, arguments: seen.append(arguments[0]))
+    ones = torch.ones(40, 6, 5, dtype=torch.float64)
+    model.encode(ones, torch.full((40,), 6))
+    (dropped,) = seen
+    assert torch.equal(dropped, dropped[:, :1].expand_as(dropped))
+    assert dropped.unique().tolist() == pytest.approx([0, 1 / 0.6])
+    assert 0.3 < (dropped == 0).double().mean() < 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("input_dropout", "encode"),
+        ("input_dropout", "compose"),
+        ("output.0", "output"),
+        ("output.1._dropout.0", "output"),
+    ],
+)
+def test_each_dropout_by_itself(name: str, place: str) -> None:
+    model = model_of(hidden_size=8)
+    lengths, mask = torch.tensor([4, 4]), torch.ones(2, 4, dtype=torch.bool)
+    assert model.get_submodule(name).p == SIZES["dropout"]
+    leave_one_dropout(model, name)
+    x, own, other, pooled = (torch.randn(*shape).double() for shape in ((2, 4, 5), (2, 4, 16), (2, 4, 16), (2, 64)))
+    computed = {
+        "encode": lambda: model.encode(x, lengths),
+        "compose": lambda: model.compose(own, other, lengths, mask)[0],
+        "output": lambda: model.output(pooled),
+    }
+    assert differ(computed[place])
+    model.eval()
+    assert not differ(computed[place])
+
+
+def test_first_weights_are_the_published_ones() -> None:
+    model = model_of()
+    for lstm in (model.encoder.lstm, model.inference.lstm):
+        for suffix in ("_l0", "_l0_reverse"):
+            recurrent = getattr(lstm, f"weight_hh{suffix}")  # [4H, H]
+            torch.testing.assert_close(recurrent.T @ recurrent, torch.eye(3, dtype=torch.float64), atol=1e-6, rtol=0)
+            assert not getattr(lstm, f"bias_ih{suffix}").any()
+            assert getattr(lstm, f"bias_hh{suffix}").tolist() == [0] * 3 + [1] * 3 + [0] * 6, "the forget gate is open"
+    weights = Esim(**(SIZES | {"hidden_size": 100})).output[2].weight
+    assert weights.abs().max().item() == pytest.approx((6 / 103) ** 0.5, rel=0.1), "Glorot's limit"
+
+
+class Unlike(torch.nn.Module):
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        return torch.full((len(a), a.shape[1], b.shape[1]), -40.0, dtype=a.dtype)
+
+
+def test_padding_takes_no_attention_from_words_that_are_unlike() -> None:
+    model = model_of()
+    model.attention = Unlike()
+    pairs = pairs_of([3, 6], [2, 7])
+    torch.testing.assert_close(logits_of(model, pairs)[:1], logits_of(model, pairs[:1]))

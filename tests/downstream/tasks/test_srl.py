@@ -1,0 +1,236 @@
+"""Are the sentences of semantic role labelling read and written well, and does the probe learn?"""
+
+import argparse
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from downstream.__main__ import main
+from downstream.readers.conll2012 import Span
+from downstream.tasks.srl.propositions import Proposition, SrlSentence, bio_to_spans, spans_to_bio, write_propositions
+from downstream.tasks.srl.task import TASK
+from elmoc.errors import InputError
+from tests.downstream.conftest import write_random_features
+
+# a sentence, then a proposition a line: the predicate's place and lemma, and its spans
+TEN = """\
+Ada gave Charles the books that he wanted .
+  1 give ARG0:0 V:1 ARG2:2 ARG1:3-7
+  7 want ARG1:3-4 R-ARG1:5 ARG0:6 V:7
+" No , " said Ada , " it is late . "
+  4 say ARG1:0-3 V:4 ARG0:5 C-ARG1:7-11
+  9 be ARG1:8 V:9 ARG2:10
+Nobody at all !
+Charles gave up .
+  1 give ARG0:0 V:1-2
+Call them up today
+  0 call V:0 ARG1:1 C-V:2 ARGM-TMP:3
+Late books
+Wanted !
+  0 want V:0
+Today , yesterday , she read it .
+  5 read ARGM-TMP:0 ARGM-TMP:2 ARG0:4 V:5 ARG1:6
+The late books were said to be wanted
+  3 be V:3
+  4 say ARG1:0-2 V:4 C-ARG1:5-7
+  6 be V:6
+  7 want ARG1:0-2 V:7
+It is
+  1 be ARG1:0 V:1
+Late books .
+Nobody
+"""
+
+TINY = [
+    *("--hidden-size", "24", "--layers", "2", "--dropout", "0", "--recurrent-dropout", "0", "--flag-size", "8"),
+    *("--optimiser", "adam", "--learning-rate", "0.02", "--batch-size", "4", "--epochs", "30"),
+]
+
+
+def spans_of(text: str) -> tuple[Span, ...]:
+    found = re.findall(r"(\S+):(\d+)(?:-(\d+))?", text)
+    return tuple(Span(label, int(first), int(last or first)) for label, first, last in found)
+
+
+def document(text: str = TEN) -> str:
+    """The columns of CoNLL-2012."""
+    blocks = re.findall(r"^(\S.*)\n((?:  .*\n)*)", text, flags=re.MULTILINE)
+    lines = ["#begin document (ten); part 000"]
+    for words_text, proposition_text in blocks:
+        words, propositions = words_text.split(), [line.split(maxsplit=2) for line in proposition_text.splitlines()]
+        columns = []
+        for _, _, spans in propositions:
+            cells = ["*"] * len(words)
+            for label, first, last in spans_of(spans):
+                cells[first] = f"({label}{cells[first]}"
+                cells[last] += ")"
+            columns.append(cells)
+        senses = {int(place): (lemma, "01") for place, lemma, _ in propositions}
+        for place, word in enumerate(words):
+            lemma, sense = senses.get(place, ("-", "-"))
+            arguments = [cells[place] for cells in columns]
+            lines.append(
+                "\t".join(["ten", "0", str(place), word, "XX", "*", lemma, sense, "-", "-", "*", *arguments, "-"])
+            )
+        lines.append("")
+    return "\n".join([*lines, "#end document", ""])
+
+
+@pytest.fixture
+def ten(tmp_path: Path) -> Path:
+    path = tmp_path / "ten.gold_conll"
+    path.write_text(document(), encoding="utf-8")
+    return path
+
+
+def read(path: Path) -> list[SrlSentence]:
+    return TASK.read(path, argparse.Namespace(), training=False)
+
+
+def test_reading(ten: Path) -> None:
+    sentences = read(ten)
+    assert len(sentences) == 8
+    assert sentences[0].sentence.words == ("Ada", "gave", "Charles", "the", "books", "that", "he", "wanted", ".")
+    assert (sentences[0].sentence.file, sentences[0].sentence.line) == (str(ten), 2)
+    assert sentences[0].propositions == (
+        Proposition(1, "give", spans_of("ARG0:0 V:1 ARG2:2 ARG1:3-7")),
+        Proposition(7, "want", spans_of("ARG1:3-4 R-ARG1:5 ARG0:6 V:7")),
+    )
+    assert [sentence.before for sentence in sentences] == [(), (), (4,), (), (2,), (), (), ()]
+    assert [sentence.after for sentence in sentences] == [()] * 7 + [(3, 1)]
+    assert sentences[2].sentence.line == 31
+    assert TASK.describe(sentences) == (
+        "8 sentences, 50 tokens, 13 predicates, 20 arguments (and 4 sentences without a predicate)"
+    )
+    assert TASK.vocabulary(sentences) == {
+        "labels": ["ARG0", "ARG1", "ARG2", "ARGM-TMP", "C-ARG1", "C-V", "R-ARG1", "V"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "what"),
+    [
+        ("said\tXX\t*\tsay\t01", "said\tXX\t*\t-\t-", 12, "has 1 predicates .* but 2 columns of arguments"),
+        ("gave\tXX\t*\tgive\t01", "gave\tXX\t*\t-\t01", 3, "the predicate has a sense, but no lemma"),
+        ("(ARG2*)\t*\t-\n", "(ARG2(ARG3*))\t*\t-\n", 4, "ARG2 and ARG3 of the predicate give overlap"),
+        ("(ARG2*)\t*\t-\n", "(ARG2*))\t*\t-\n", 4, "is never opened"),
+    ],
+)
+def test_broken_propositions(tmp_path: Path, old: str, new: str, line: int, what: str) -> None:
+    assert old in document()
+    path = tmp_path / "broken.gold_conll"
+    path.write_text(document().replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(InputError, match=rf"broken\.gold_conll, line {line}: .*{what}"):
+        read(path)
+
+
+def test_data_without_predicates(tmp_path: Path) -> None:
+    path = tmp_path / "none.gold_conll"
+    path.write_text(document("Nobody at all !\nLate books\n"), encoding="utf-8")
+    with pytest.raises(InputError, match=r"none\.gold_conll has no predicates"):
+        read(path)
+
+
+def test_tags_and_back(ten: Path) -> None:
+    assert spans_to_bio(spans_of("ARG0:0 C-ARG0:1-2 ARG1:4 ARG1:5-6"), 8) == [
+        *("B-ARG0", "B-C-ARG0", "I-C-ARG0", "O", "B-ARG1", "B-ARG1", "I-ARG1", "O"),
+    ]
+    for sentence in read(ten):
+        for one in sentence.propositions:
+            assert bio_to_spans(spans_to_bio(one.spans, len(sentence.sentence.words))) == one.spans
+    assert bio_to_spans(["O", "O"]) == ()
+
+
+def test_written_propositions(tmp_path: Path, ten: Path) -> None:
+    sentences = read(ten)[-1:] + read(ten)[2:4]
+    path = tmp_path / "x.props"
+    write_propositions(path, sentences, [[one.spans for one in sentence.propositions] for sentence in sentences])
+    assert path.read_text() == (
+        "-\t(ARG1*)\nbe\t(V*)\n\n-\n-\n-\n\n-\n\n-\n-\n-\n-\n\n-\t(ARG0*)\ngive\t(V*\n-\t*)\n-\t*\n\ncall\t(V*)\n-\t(ARG1*)\n-\t(C-V*)\n-\t(ARGM-TMP*)\n\n"
+    )
+
+
+def test_counts_and_details(ten: Path) -> None:
+    sentences = read(ten)
+    gold = [[one.spans for one in sentence.propositions] for sentence in sentences]
+    assert sum(TASK.count(*pair)[0] for pair in zip(sentences, gold, strict=True)) == 20
+    # the quotation without its second half; and nothing of the first sentence
+    predicted = [list(roles) for roles in gold]
+    predicted[0] = [(), ()]
+    predicted[1][0] = tuple(span for span in gold[1][0] if span.label != "C-ARG1")
+    counts = np.stack([TASK.count(*pair) for pair in zip(sentences, predicted, strict=True)])
+    assert counts[:4].tolist() == [[0, 6, 0], [3, 4, 4], [1, 1, 1], [2, 2, 2]]
+    figures = TASK.figures(counts.sum(axis=0))
+    assert {name: float(value) for name, value in figures.items()} == pytest.approx(
+        {"argument F1": 100 * 26 / 34, "argument precision": 100 * 13 / 14, "argument recall": 65.0}
+    )
+    assert [line.split() for line in TASK.details(sentences, predicted).splitlines()][1:3] == [
+        ["ARG1", "85.71", "66.67", "75.00", "9", "7"],
+        ["ARG0", "100.00", "60.00", "75.00", "5", "3"],
+    ]
+
+
+def test_ten_sentences_are_learned_from_every_kind_of_inputs(
+    tmp_path: Path, ten: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    features, results, predictions = tmp_path / "f.h5", tmp_path / "results.jsonl", tmp_path / "predictions"
+    assert main(["sentences", "srl", str(ten)]) == 0
+    words = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert len(words) == 8
+    write_random_features(features, words)
+    arguments = ["srl", "--train", ten, "--dev", ten, "--features", features, "--vectors", "random:1:12"]
+    arguments += ["--inputs", "vectors,both,features", "--seeds", "1", "--results", results]
+    assert main([*map(str, [*arguments, "--predictions", predictions]), *TINY]) == 0
+    records = [json.loads(line) for line in results.read_text().splitlines()]
+    assert [(record["inputs"], record["mean"]) for record in records] == [
+        ("vectors", 100.0),
+        ("both", 100.0),
+        ("features", 100.0),
+    ]
+    written = (predictions / "srl.both.seed1.dev.props").read_text()
+    gold = (predictions / "srl.both.seed1.dev.gold.props").read_text()
+    assert gold.startswith(
+        "-\t(ARG0*)\t*\ngive\t(V*)\t*\n-\t(ARG2*)\t*\n-\t(ARG1*\t(ARG1*\n-\t*\t*)\n-\t*\t(R-ARG1*)\n"
+    )
+    assert (written.count("\n\n"), gold.count("\n\n")) == (12, 12), "every sentence"
+    assert without_verbs(written) == without_verbs(gold)
+
+
+def without_verbs(propositions: str) -> list[list[str]]:
+    """The cells of all lines, but for the brackets of V and C-V: the verb counts for nothing and may differ."""
+    lines = [line.split("\t") for line in propositions.splitlines()]
+    verbs = set()  # the columns in which one is open
+    for cells in lines:
+        for column, cell in enumerate(cells):
+            if cell.startswith(("(V*", "(C-V*")):
+                verbs.add(column)
+            if column in verbs:
+                cells[column] = "*"
+                if cell.endswith(")"):
+                    verbs.remove(column)
+    return lines
+
+
+def test_same_seed_same_numbers(tmp_path: Path, ten: Path) -> None:
+    runs = []
+    for name in ("a", "b"):
+        results = tmp_path / f"{name}.jsonl"
+        arguments = ["srl", "--train", ten, "--dev", ten, "--vectors", "random:1:6", "--seeds", "2", "--small"]
+        arguments += ["--epochs", "4", "--hidden-size", "12", "--learning-rate", "0.02", "--results", results]
+        assert main([str(argument) for argument in [*arguments, "--batch-size", "2"]]) == 0
+        record = json.loads(results.read_text())
+        runs.append((record["scores"], [[epoch["loss"] for epoch in curve] for curve in record["curves"]]))
+    assert runs[0] == runs[1]
+    assert runs[0][0][0] > 0
+    assert len(set(map(tuple, runs[0][1]))) == 2, "seeds differ"
+
+
+def test_bad_files_are_one_line(tmp_path: Path, ten: Path, fails: Callable[..., str]) -> None:
+    ten.write_text(ten.read_text().replace("#end document", ""))
+    message = fails("srl", "--train", ten, "--dev", ten, "--vectors", "random:1:6")
+    assert "ten.gold_conll, line" in message
+    assert "has no #end document" in message

@@ -1,0 +1,128 @@
+"""Does the SRL tagger compute what the plain model does, and decode within BIO?"""
+
+from itertools import pairwise
+
+import pytest
+import torch
+from allennlp_light.modules.stacked_alternating_lstm import StackedAlternatingLstm
+from torch import Tensor
+from torch.nn.utils.rnn import pack_padded_sequence
+
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs, WordTable
+from downstream.inputs.sentence import make_sentence
+from downstream.readers.conll2012 import Span
+from downstream.tasks.srl.model import SrlProbe, bio_constraints
+from downstream.tasks.srl.propositions import Proposition, SrlSentence, spans_to_bio
+from tests.downstream.dropouts import differ, leave_one_dropout
+
+LABELS = ["ARG0", "ARG1", "C-ARG1", "V"]
+
+
+def sentence(words: str, *predicates: int) -> SrlSentence:
+    propositions = tuple(Proposition(place, "be", (Span("V", place, place),)) for place in predicates)
+    return SrlSentence(make_sentence(words.split(), file="f", line=1), propositions)
+
+
+EXAMPLES = [
+    sentence("Ada wrote the first program", 1, 4),
+    sentence("Stop", 0),
+    sentence("It ran and ended and was never run again", 1, 3, 5, 7),
+    sentence("Charles said so", 1),
+]
+
+
+def make_probe(*, dropout: float = 0.0, recurrent_dropout: float = 0.0) -> SrlProbe:
+    torch.manual_seed(2)
+    words = WordTable("random:1:6", sentences=[example.sentence for example in EXAMPLES])
+    return SrlProbe(
+        inputs=ProbeInputs(InputSources(words=words, states=None)),
+        labels=LABELS,
+        flag_size=3,
+        hidden_size=5,
+        layers=3,
+        dropout=dropout,
+        recurrent_dropout=recurrent_dropout,
+    ).eval()
+
+
+def plain_scores(probe: SrlProbe, example: SrlSentence, predicate: int) -> Tensor:
+    """[T, K] for one proposition, by the modules of allennlp_light and PyTorch alone."""
+    x, _ = probe.inputs([example.sentence])  # [1, T, D]
+    flags = torch.tensor([int(place == predicate) for place in range(x.shape[1])])
+    x = torch.cat([x, probe.flag(flags).unsqueeze(0)], dim=2)
+    lstm = StackedAlternatingLstm(x.shape[2], 5, 3)
+    named = probe.lstm.state_dict().items()
+    lstm.load_state_dict({name.replace("cells.", "layer_").replace(".", ".cell.", 1): value for name, value in named})
+    states = lstm(pack_padded_sequence(x, torch.tensor([x.shape[1]]), batch_first=True))[0].data
+    return probe.output(states)
+
+
+def test_the_loss_is_that_of_the_plain_model() -> None:
+    probe = make_probe()
+    propositions = [(example, one) for example in EXAMPLES for one in example.propositions]
+    assert len(propositions) == 8
+    losses = []
+    for example, one in propositions:
+        targets = [probe.tags.index(tag) for tag in spans_to_bio(one.spans, len(example.sentence.words))]
+        scores = plain_scores(probe, example, one.predicate)
+        losses.append(torch.nn.functional.cross_entropy(scores, torch.tensor(targets)))
+    loss = probe.loss(EXAMPLES)
+    torch.testing.assert_close(loss, torch.stack(losses).mean())
+
+
+def test_predictions_are_the_best_paths_of_the_plain_model_for_any_batch() -> None:
+    probe = make_probe().requires_grad_(False)
+    probe.output.weight.mul_(20)
+    together = probe.predict(EXAMPLES)
+    assert [len(roles) for roles in together] == [2, 1, 4, 1]
+    assert together == [probe.predict([example])[0] for example in EXAMPLES], "padding changes nothing"
+    assert sum(map(len, (spans for roles in together for spans in roles))) > 8
+    for example, roles in zip(EXAMPLES, together, strict=True):
+        length = len(example.sentence.words)
+        for one, spans in zip(example.propositions, roles, strict=True):
+            scores = plain_scores(probe, example, one.predicate)
+            tags = spans_to_bio(spans, length)
+            assert total(scores, probe, tags) >= total(scores, probe, ["O"] * length)
+            for place in range(length):  # no better path one change away
+                for other in probe.tags:
+                    changed = [*tags[:place], other, *tags[place + 1 :]]
+                    if well_formed(changed):
+                        assert total(scores, probe, tags) >= total(scores, probe, changed) - 1e-4
+
+
+def total(scores: Tensor, probe: SrlProbe, tags: list[str]) -> float:
+    return float(sum(scores[place, probe.tags.index(tag)] for place, tag in enumerate(tags)))
+
+
+def well_formed(tags: list[str]) -> bool:
+    return all(tag[0] != "I" or (before != "O" and before[2:] == tag[2:]) for before, tag in pairwise(["O", *tags]))
+
+
+def test_bio_constraints() -> None:
+    tags = ["O", "B-A", "I-A", "B-C-A", "I-C-A"]
+    barred, opening = bio_constraints(tags)
+    assert [tag for tag, value in zip(tags, opening.tolist(), strict=True) if value == 0] == ["O", "B-A", "B-C-A"]
+    followers = {
+        before: [tag for tag, value in zip(tags, row, strict=True) if value == 0]
+        for before, row in zip(tags, barred.tolist(), strict=True)
+    }
+    anywhere = ["O", "B-A", "B-C-A"]
+    assert followers == {
+        "O": anywhere,
+        "B-A": ["O", "B-A", "I-A", "B-C-A"],
+        "I-A": ["O", "B-A", "I-A", "B-C-A"],
+        "B-C-A": ["O", "B-A", "B-C-A", "I-C-A"],
+        "I-C-A": ["O", "B-A", "B-C-A", "I-C-A"],
+    }
+    assert set(barred.flatten().tolist()) == {0.0, -torch.inf}
+
+
+@pytest.mark.parametrize("name", ["dropout", "lstm"])
+def test_each_dropout_by_itself_and_in_training_alone(name: str) -> None:
+    probe, same = make_probe(dropout=0.4, recurrent_dropout=0.3), make_probe()
+    assert (probe.dropout.p, probe.lstm.dropout) == (0.4, 0.3)
+    leave_one_dropout(probe, name)
+    assert differ(lambda: probe.loss(EXAMPLES))
+    probe.eval()
+    with torch.no_grad():
+        assert probe.loss(EXAMPLES) == probe.loss(EXAMPLES) == same.loss(EXAMPLES)

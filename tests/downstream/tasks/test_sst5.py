@@ -1,0 +1,232 @@
+"""Are sentiment trees read and scored as they should be, and does the SST-5 probe learn?"""
+
+import argparse
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from downstream.__main__ import main
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs, WordTable
+from downstream.inputs.sentence import Sentence
+from downstream.tasks.sst5.task import TASK, Phrase, Sst5Probe, Sst5Settings, parse_tree
+from tests.downstream.conftest import write_random_features
+
+TREES = """\
+(4 (2 (2 The) (2 actors)) (3 (4 (2 are) (3 fantastic)) (2 .)))
+(0 (2 It) (0 (1 (2 was) (0 terrible)) (2 .)))
+(2 (2 Chomp) (2 (2 chomp) (2 !)))
+"""
+
+# words alone do not give the class away: two of them turn it round
+TEN_TREES = """\
+(4 (2 (2 The) (2 film)) (4 (2 is) (4 superb)))
+(0 (2 (2 The) (2 film)) (0 (2 is) (0 awful)))
+(1 (2 (2 The) (2 film)) (1 (2 is) (1 (2 not) (4 superb))))
+(3 (2 (2 A) (2 plot)) (3 (2 with) (3 wit)))
+(1 (2 (2 A) (2 plot)) (1 (2 without) (3 wit)))
+(0 (2 It) (0 (2 fails) (2 .)))
+(4 (2 It) (4 (2 never) (0 fails)))
+(3 (2 Go) (2 .))
+(2 (2 It) (2 (2 opens) (2 today)))
+(2 Nothing)
+"""
+
+TINY = [
+    *("--feedforward-size", "16", "--hidden-size", "16", "--first-output-size", "16", "--second-output-size", "16"),
+    *("--embedding-dropout", "0", "--feedforward-dropout", "0", "--integrator-dropout", "0"),
+    *("--first-output-dropout", "0", "--second-output-dropout", "0"),
+    *("--pool-size", "2", "--learning-rate", "0.02", "--batch-size", "10", "--epochs", "30", "--patience", "30"),
+]
+
+
+def options(*arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    TASK.add_reader_options(parser)
+    return parser.parse_args(arguments)
+
+
+def read(path: Path, text: str, *arguments: str, training: bool = True) -> list[Phrase]:
+    path.write_text(text, encoding="utf-8")
+    return TASK.read(path, options(*arguments), training=training)
+
+
+def texts(phrases: list[Phrase]) -> list[str]:
+    return [f"{phrase.label} {' '.join(phrase.sentence.words)}" for phrase in phrases]
+
+
+def example(label: int) -> Phrase:
+    return Phrase(Sentence(("x",), "f", 1), label, root=True)
+
+
+@pytest.fixture
+def ten_trees(tmp_path: Path) -> Path:
+    path = tmp_path / "ten.txt"
+    path.write_text(TEN_TREES, encoding="utf-8")
+    return path
+
+
+def test_every_node_is_a_phrase_in_training_and_the_sentence_comes_first(tmp_path: Path) -> None:
+    phrases = read(tmp_path / "trees.txt", TREES)
+    assert texts(phrases)[:9] == [
+        *("4 The actors are fantastic .", "2 The actors", "2 The", "2 actors", "3 are fantastic .", "4 are fantastic"),
+        *("2 are", "3 fantastic", "2 ."),
+    ]
+    assert len(phrases) == 9 + 7 + 5
+    assert [phrase.sentence.line for phrase in phrases] == [1] * 9 + [2] * 7 + [3] * 5
+    assert [row for row, phrase in enumerate(phrases) if phrase.root] == [0, 9, 16]
+    assert TASK.describe(phrases) == "3 sentences, 12 tokens, labels 0 to 4: 1 0 1 0 1; 21 phrases, 38 tokens"
+
+
+def test_sentences_alone_are_read_for_scoring(tmp_path: Path) -> None:
+    expected = ["4 The actors are fantastic .", "0 It was terrible .", "2 Chomp chomp !"]
+    for phrases in (
+        read(tmp_path / "trees.txt", TREES, training=False),
+        read(tmp_path / "trees.txt", TREES, "--subtrees", "none"),
+    ):
+        assert texts(phrases) == expected
+        assert all(phrase.root for phrase in phrases)
+        assert TASK.describe(phrases) == "3 sentences, 12 tokens, labels 0 to 4: 1 0 1 0 1"
+
+
+def test_distinct_phrases_are_read_once_for_each_label(tmp_path: Path) -> None:
+    trees = "(3 (2 so) (3 (2 so) (4 good)))\n(2 so)\n(3 (3 so) (4 good))\n(2 (2 so) (2 so))\n"
+    assert texts(read(tmp_path / "trees.txt", trees, "--subtrees", "distinct")) == [
+        *("3 so so good", "2 so", "3 so good", "4 good", "3 so", "2 so so"),
+    ]
+    both = read(tmp_path / "trees.txt", trees + trees, "--subtrees", "distinct")
+    assert texts(both) == texts(read(tmp_path / "trees.txt", trees, "--subtrees", "distinct"))
+    assert max(phrase.sentence.line for phrase in both) == 4, "the first of equal phrases stays"
+
+
+def test_spelling_is_that_of_the_pretraining_text_and_words_stay_whole(tmp_path: Path) -> None:
+    tree = "(2 (2 (2 ``) (2 -LRB-)) (2 (2 (2 writer\\/director) (2 8\u00a01\\/2)) (2 (2 '') (2 -RRB-))))\n\n"
+    (root,) = read(tmp_path / "trees.txt", "\n" + tree, training=False)
+    assert root.sentence.words == ('"', "(", "writer/director", "8_1/2", '"', ")")
+    assert (root.sentence.file, root.sentence.line) == (str(tmp_path / "trees.txt"), 2)
+    with gzip.open(tmp_path / "trees.txt.gz", "wt", encoding="utf-8") as file:
+        file.write(tree)
+    (same,) = TASK.read(tmp_path / "trees.txt.gz", options(), training=False)
+    assert same.sentence.words == root.sentence.words
+
+
+def test_nodes_come_before_those_under_them() -> None:
+    assert parse_tree("(3 (2 a) (4 (1 b) (0 c)))") == (
+        ["a", "b", "c"],
+        [(0, 3, 3), (0, 1, 2), (1, 3, 4), (1, 2, 1), (2, 3, 0)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("(3 (2 This) (3 works)", "1 bracket is not closed"),
+        ("(3 (2 This (3 works", "3 brackets are not closed"),
+        ("(3 (2 This) (3 works)))", "')' stands behind the end of the tree"),
+        ("(2 one) (2 two)", "'(2' stands behind the end of the tree"),
+        ("(5 works)", "the label '5' is not one of 0, 1, 2, 3, 4"),
+        ("(NN works)", "the label 'NN' is not one of"),
+        ("((2 works))", "the label '' is not one of"),
+        ("(3 (2 ) (3 works))", "a node with the label 2 holds no word"),
+        ("3\tThis works .", "the line begins with '3' and not with a bracket"),
+        (") (2 works)", "the line begins with ')' and not with a bracket"),
+    ],
+)
+def test_a_line_that_is_no_tree(tmp_path: Path, fails: Callable[..., str], line: str, problem: str) -> None:
+    path = tmp_path / "trees.txt"
+    path.write_text(f"(2 fine)\n\n{line}\n", encoding="utf-8")
+    message = fails("sentences", "sst5", path)
+    assert f"{path}, line 3: {problem}" in message
+    assert "a label from 0 to 4 at every node is expected" in message
+
+
+def test_a_file_without_trees(tmp_path: Path, fails: Callable[..., str]) -> None:
+    (tmp_path / "trees.txt").write_text("\n \n")
+    assert "trees.txt holds no trees" in fails("sentences", "sst5", tmp_path / "trees.txt")
+    assert "missing.txt does not exist" in fails("sentences", "sst5", tmp_path / "missing.txt")
+
+
+def test_accuracy_worked_by_hand() -> None:
+    gold = [example(label) for label in (0, 1, 2, 3, 4)]
+    predictions = [
+        [0.4, 0.3, 0.1, 0.1, 0.1],  # right
+        [0.3, 0.3, 0.2, 0.1, 0.1],  # 0 for 1: of equal ones the first; negative all the same
+        [0.1, 0.1, 0.6, 0.1, 0.1],  # right
+        [0.2, 0.2, 0.3, 0.3, 0.0],  # 2 for 3; more negative than positive
+        [0.0, 0.0, 0.3, 0.4, 0.3],  # 3 for 4; positive
+    ]
+    counts = np.array([TASK.count(*pair) for pair in zip(gold, predictions, strict=True)])
+    assert counts.tolist() == [[1, 1], [0, 1], [1, 1], [0, 1], [0, 1]]
+    assert TASK.figures(counts.sum(0))["accuracy"] == pytest.approx(40)
+    resampled = np.stack([counts.sum(0), 2 * counts[0], counts[1] + counts[2]])
+    np.testing.assert_allclose(TASK.figures(resampled)[TASK.metric], [40, 100, 50])
+    assert TASK.details(gold, predictions).splitlines() == [
+        "gold \\ predicted      0      1      2      3      4",
+        "               0      1      0      0      0      0",
+        "               1      1      0      0      0      0",
+        "               2      0      0      1      0      0",
+        "               3      0      0      1      0      0",
+        "               4      0      0      0      1      0",
+        "positive or negative: 75.00 of the 4 that are not neutral",
+    ]
+    assert "positive or negative" not in TASK.details(gold[2:3], predictions[2:3])
+
+
+def test_probabilities_do_not_depend_on_the_batch(ten_trees: Path) -> None:
+    phrases = TASK.read(ten_trees, options(), training=True)
+    words = WordTable("random:1:8", sentences=[phrase.sentence for phrase in phrases])
+    inputs = ProbeInputs(InputSources(words=words, states=None))
+    torch.manual_seed(2)
+    assert isinstance(TASK.small, Sst5Settings)
+    settings = replace(TASK.small, hidden_size=6, feedforward_size=5)
+    probe = TASK.build(vocabulary=TASK.vocabulary(phrases), inputs=inputs, settings=settings)
+    assert isinstance(probe, Sst5Probe)
+    probe.eval()
+    together = np.array(probe.predict(phrases))
+    np.testing.assert_allclose(together.sum(axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(together, [probe.predict([phrase])[0] for phrase in phrases], atol=1e-6)
+    gold = [phrase.label for phrase in phrases]
+    expected = -np.log(together[np.arange(len(gold)), gold]).mean()
+    assert probe.loss(phrases).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_ten_trees_are_learned_and_the_same_seed_gives_the_same_numbers(
+    tmp_path: Path, ten_trees: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["sst5", "--train", ten_trees, "--dev", ten_trees, "--vectors", "random:1:12", "--seeds", "1"]
+    arguments += ["--subtrees", "none"]
+    runs = []
+    for name in ("a", "b"):
+        given = [*arguments, "--results", tmp_path / f"{name}.jsonl", "--predictions", tmp_path / name]
+        assert main([*map(str, given), *TINY]) == 0
+        runs.append((tmp_path / name / "sst5.vectors.seed1.dev.jsonl").read_bytes())
+    record = json.loads((tmp_path / "a.jsonl").read_text())
+    assert (record["metric"], record["scores"]) == ("accuracy", [100.0])
+    assert runs[0] == runs[1], "probabilities in six places"
+    predictions = [json.loads(line) for line in runs[0].decode().splitlines()]
+    assert len(predictions) == 10, "whole sentences alone are scored"
+    assert [one["predicted"] for one in predictions] == [one["gold"] for one in predictions]
+    assert [one["gold"] for one in predictions] == [int(line[1]) for line in TEN_TREES.splitlines()]
+    assert predictions[2]["text"] == "The film is not superb"
+    assert all(int(np.argmax(one["probabilities"])) == one["predicted"] for one in predictions)
+    out = capsys.readouterr().out
+    assert "train  10 sentences, 33 tokens, labels 0 to 4: 2 2 2 2 2\n" in out
+    assert "dev    10 sentences, 33 tokens, labels 0 to 4: 2 2 2 2 2\n" in out
+
+
+def test_features_are_made_for_every_distinct_phrase(
+    tmp_path: Path, ten_trees: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sentences", "sst5", str(ten_trees)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(set(lines))
+    assert {"The film is superb", "is not superb", "not", "Nothing"} <= set(lines)
+    write_random_features(tmp_path / "f.h5", [line.split() for line in lines])
+    arguments = ["sst5", "--train", ten_trees, "--dev", ten_trees, "--features", tmp_path / "f.h5", "--seeds", "1"]
+    assert main([*map(str, arguments), *TINY, "--epochs", "2"]) == 0
+    assert "sst5: accuracy on dev, 1 seed" in capsys.readouterr().out

@@ -1,0 +1,117 @@
+"""Is the biattentive classification network what its paper says, however sentences are padded?"""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from downstream.tasks.sst5.model import BiattentiveClassifier, self_biattention
+from tests.downstream.dropouts import differ, leave_one_dropout
+
+
+def make_classifier(dropout: float = 0.0) -> BiattentiveClassifier:
+    torch.manual_seed(5)
+    return BiattentiveClassifier(
+        input_size=7,
+        classes=5,
+        feedforward_size=6,
+        hidden_size=4,
+        output_sizes=(8, 6),
+        pool_size=3,
+        embedding_dropout=dropout,
+        feedforward_dropout=dropout,
+        integrator_dropout=dropout,
+        output_dropouts=(dropout, dropout),
+    ).double()
+
+
+def padded(sentences: list[Tensor]) -> tuple[Tensor, Tensor]:
+    lengths = torch.tensor([len(sentence) for sentence in sentences])
+    return torch.nn.utils.rnn.pad_sequence(sentences, batch_first=True), lengths
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    powers = np.exp(scores - scores.max())
+    return powers / powers.sum()
+
+
+def plain_logits(model: BiattentiveClassifier, x: Tensor) -> Tensor:
+    """The network for one sentence [T, D], with loops over the words for everything but the LSTMs."""
+    states = model.encoder.lstm(torch.relu(model.feedforward._linear_layers[0](x))[None])[0][0]  # [T, 2H]
+    words = []
+    for state in states:
+        powers = [(state @ other).exp() for other in states]
+        attended = sum(power * other for power, other in zip(powers, states, strict=True)) / sum(powers)
+        words.append(torch.cat([state, state - attended, state * attended]))
+    integrated = model.integrator.lstm(torch.stack(words)[None])[0][0]  # [T, 2H]
+    powers = [(state @ model.pooling_weight.weight[0] + model.pooling_weight.bias[0]).exp() for state in integrated]
+    weighted = sum(power * state for power, state in zip(powers, integrated, strict=True)) / sum(powers)
+    output = torch.cat([integrated.max(0).values, integrated.min(0).values, integrated.mean(0), weighted])
+    for layer in model.output._linear_layers:
+        output = layer(output).reshape(-1, 3).max(dim=1).values
+    return output
+
+
+def test_each_sentence_of_a_batch_is_the_plain_network_in_outputs_and_gradients() -> None:
+    model = make_classifier().eval()
+    sentences = [torch.randn(length, 7, dtype=torch.float64, requires_grad=True) for length in (3, 1, 6, 2)]
+    logits = model(*padded(sentences))
+    plain = torch.stack([plain_logits(model, sentence) for sentence in sentences])
+    torch.testing.assert_close(logits, plain, rtol=1e-10, atol=1e-12)
+    direction = torch.randn_like(logits)
+    variables = [*sentences, *model.parameters()]
+    ours, theirs = (torch.autograd.grad((one * direction).sum(), variables) for one in (logits, plain))
+    for mine, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-9, atol=1e-12)
+
+
+def test_attention_of_two_words_worked_by_hand() -> None:
+    states = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [9.0, 9.0]]]).double()  # the third word is padding
+    out = self_biattention(states, torch.tensor([[True, True, False]]))[0].numpy()
+    for row, weights in enumerate((softmax(np.array([1.0, 0.0])), softmax(np.array([0.0, 4.0])))):
+        attended = np.array([weights[0] * 1.0, weights[1] * 2.0])
+        state = states[0, row].numpy()
+        np.testing.assert_allclose(out[row], np.concatenate([state, state - attended, state * attended]), rtol=1e-6)
+
+
+def test_pooling_sees_only_the_words() -> None:
+    model = make_classifier().eval()
+    with torch.no_grad():
+        model.pooling_weight.weight.zero_()
+    states = torch.tensor([[-1.0, -4.0, 0.0], [-5.0, -2.0, 0.0]], dtype=torch.float64).repeat_interleave(4, 0)  # [8, 3]
+    pooled = model.pool(states.T[None], torch.tensor([[True, True, False]]))[0].detach().reshape(4, 8)
+    for row, expected in zip(pooled, ([-1.0, -2.0], [-4.0, -5.0], [-2.5, -3.5], [-2.5, -3.5]), strict=True):
+        torch.testing.assert_close(row, torch.tensor(expected, dtype=torch.float64).repeat_interleave(4))
+
+
+def test_the_published_sizes_have_the_published_widths() -> None:
+    model = BiattentiveClassifier(
+        input_size=1324,
+        classes=5,
+        feedforward_size=300,
+        hidden_size=300,
+        output_sizes=(1200, 600),
+        pool_size=4,
+        embedding_dropout=0.5,
+        feedforward_dropout=0.25,
+        integrator_dropout=0.1,
+        output_dropouts=(0.2, 0.3),
+    )
+    assert model.integrator.lstm.input_size == 1800
+    shapes = [tuple(layer.weight.shape) for layer in model.output._linear_layers]
+    assert shapes == [(1200 * 4, 2400), (600 * 4, 1200), (5 * 4, 600)]
+    dropouts = [model.embedding_dropout, *model.feedforward._dropout, model.integrator_dropout, *model.output._dropout]
+    assert [dropout.p for dropout in dropouts] == [0.5, 0.25, 0.1, 0.2, 0.3, 0.0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["embedding_dropout", "feedforward._dropout.0", "integrator_dropout", "output._dropout.0", "output._dropout.1"],
+)
+def test_each_dropout_by_itself_and_in_training_alone(name: str) -> None:
+    model = make_classifier(dropout=0.5)
+    leave_one_dropout(model, name)
+    x, lengths = padded([torch.randn(4, 7, dtype=torch.float64), torch.randn(2, 7, dtype=torch.float64)])
+    assert differ(lambda: model(x, lengths))
+    model.eval()
+    assert not differ(lambda: model(x, lengths))

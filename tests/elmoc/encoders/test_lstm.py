@@ -1,0 +1,189 @@
+"""Is the encoder the one of the paper, and do its states depend on what they should depend on, and on nothing else?"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from elmoc.encoders.fused_recurrence import FusedRecurrence
+from elmoc.encoders.lstm import DIRECTIONS, BidirectionalEncoder, DirectionalEncoder, EncoderConfig, reverse_padded
+from elmoc.encoders.recurrence import Recurrence, plain
+from elmoc.errors import InputError
+from elmoc.heads import ContinuousHeads
+from tests.references import encode_one
+
+SMALL = EncoderConfig(word_vector_size=6, projection_size=5, cell_size=7, layers=3, dropout=0.0)
+
+
+def shaken(
+    encoder: DirectionalEncoder | BidirectionalEncoder, size: float = 0.5
+) -> DirectionalEncoder | BidirectionalEncoder:
+    """The same with random norms and biases, too."""
+    with torch.no_grad():
+        for parameter in encoder.parameters():
+            parameter.add_(size * torch.randn_like(parameter))
+    return encoder
+
+
+@pytest.fixture
+def encoder() -> BidirectionalEncoder:
+    torch.manual_seed(0)
+    return shaken(BidirectionalEncoder(SMALL)).eval()
+
+
+def test_paper_size_has_the_papers_number_of_parameters() -> None:
+    with torch.device("meta"):
+        encoder = BidirectionalEncoder(EncoderConfig())
+        heads = ContinuousHeads(directions=DIRECTIONS, projection_size=512, target_size=300)
+    for direction in DIRECTIONS:
+        parameters = [*encoder.direction(direction).parameters(), *heads.direction(direction).parameters()]
+        assert sum(parameter.numel() for parameter in parameters if parameter.requires_grad) == 38_092_588
+    assert sum(parameter.numel() for parameter in [*encoder.parameters(), *heads.parameters()]) == 76_185_176
+
+
+@pytest.mark.parametrize("clips", [(3.0, 3.0), (0.5, 0.4)], ids=["the paper's clips", "clips that bite"])
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_one_sentence_against_the_equations(clips: tuple[float, float], dropout: float) -> None:
+    torch.manual_seed(1)
+    config = replace(SMALL, cell_clip=clips[0], projection_clip=clips[1], dropout=dropout)
+    encoder = shaken(DirectionalEncoder(config)).double().train()
+    vectors = torch.randn(1, 4, 6, dtype=torch.float64)
+    drawn = encoder.draw_dropout_masks(1, torch.Generator().manual_seed(2))
+    states = encoder(vectors, dropout_masks=drawn).layer_states
+
+    drawn = torch.Generator().manual_seed(2)
+    masks = [torch.bernoulli(torch.full((1, 5), 1 - dropout), generator=drawn)[0].double().numpy() for _ in range(3)]
+    expected = encode_one(
+        vectors[0].numpy(),
+        {name: value.numpy() for name, value in encoder.state_dict().items()},
+        layers=3,
+        cell_clip=clips[0],
+        projection_clip=clips[1],
+        masks=[mask / (1 - dropout) for mask in masks] if dropout else None,
+    )
+    assert len(states) == 4
+    for state, wanted in zip(states, expected, strict=True):
+        np.testing.assert_allclose(state[0].detach().numpy(), wanted, atol=1e-12)
+
+
+def test_without_residual_a_layer_gives_its_hidden_state_alone() -> None:
+    torch.manual_seed(0)
+    plain = DirectionalEncoder(replace(SMALL, residual=False))
+    vectors = torch.randn(2, 4, 6)
+    without = plain(vectors)
+    plain.residual = True
+    added = plain(vectors)
+    torch.testing.assert_close(added.layer_states[1], without.layer_states[1])  # none around the first layer
+    torch.testing.assert_close(added.layer_states[2], without.layer_states[2] + without.layer_states[1])
+    torch.testing.assert_close(without.layer_states[3][:, -1], without.state[2].hidden)
+
+
+def test_dropout_draws_one_scaled_mask_a_window_from_the_generator() -> None:
+    torch.manual_seed(0)
+    encoder = DirectionalEncoder(replace(SMALL, layers=1, dropout=0.4))
+    with torch.no_grad():
+        encoder.layers[0].norm.bias.fill_(10.0)  # no coordinate is zero by itself
+    vectors = torch.randn(50, 3, 6)
+
+    def run(seed: int) -> Tensor:
+        masks = encoder.draw_dropout_masks(50, torch.Generator().manual_seed(seed))
+        return encoder(vectors, dropout_masks=masks).top
+
+    top = run(5)
+    dropped = top == 0
+    assert (dropped == dropped[:, :1]).all(), "the same coordinates in every step"
+    assert 0.3 < dropped[:, 0].float().mean() < 0.5
+    torch.testing.assert_close(run(5), top)
+    assert not torch.equal(run(6) == 0, dropped)
+    first_step = torch.where(dropped, 0, encoder.eval()(vectors).top / 0.6)[:, 0]
+    torch.testing.assert_close(top[:, 0], first_step)
+    assert (encoder(vectors).top != 0).all(), "none in evaluation"
+
+
+def test_states_do_not_depend_on_padding_and_batch(encoder: BidirectionalEncoder) -> None:
+    torch.manual_seed(2)
+    lengths = torch.tensor([2, 7, 4, 5])
+    vectors = torch.randn(4, 7, 6)
+    together = encoder(vectors, lengths)
+    assert together.shape == (4, 4, 7, 10)
+    for row, length in enumerate(lengths.tolist()):
+        alone = encoder(vectors[row : row + 1, :length], lengths[row : row + 1])[0]
+        torch.testing.assert_close(together[row, :, :length], alone, atol=1e-5, rtol=0)
+    vectors[0, 2:] = 1e3  # what stands in the padding means nothing
+    torch.testing.assert_close(encoder(vectors, lengths)[0, :, :2], together[0, :, :2], atol=1e-5, rtol=0)
+
+
+def test_each_direction_sees_its_side_and_layer_0_only_the_word(encoder: BidirectionalEncoder) -> None:
+    torch.manual_seed(3)
+    vectors, lengths = torch.randn(1, 6, 6), torch.tensor([6])
+    before = encoder(vectors, lengths)[0]  # [L + 1, T, 2P]
+    vectors[0, 3] += 1
+    changed = (encoder(vectors, lengths)[0] - before).abs() > 1e-6
+    forward, backward = changed[..., :5].any(dim=-1), changed[..., 5:].any(dim=-1)  # [L + 1, T]
+    for layer in range(1, 4):
+        assert forward[layer].tolist() == [False, False, False, True, True, True]
+        assert backward[layer].tolist() == [True, True, True, True, False, False]
+    assert forward[0].tolist() == backward[0].tolist() == [False, False, False, True, False, False]
+
+
+def test_carried_state_makes_two_windows_one() -> None:
+    torch.manual_seed(4)
+    encoder = shaken(DirectionalEncoder(SMALL)).eval()
+    vectors = torch.randn(3, 9, 6)
+    whole = encoder(vectors)
+    first = encoder(vectors[:, :4])
+    second = encoder(vectors[:, 4:], first.state)
+    for one, two, both in zip(first.layer_states, second.layer_states, whole.layer_states, strict=True):
+        torch.testing.assert_close(torch.cat([one, two], dim=1), both)
+    for carried, wanted in zip(second.state, whole.state, strict=True):
+        torch.testing.assert_close(carried.hidden, wanted.hidden)
+        torch.testing.assert_close(carried.cell, wanted.cell)
+    assert not torch.allclose(encoder(vectors[:, 4:]).top, second.top), "without the state it is another window"
+
+
+def test_directions_and_layers_share_no_weight() -> None:
+    encoder = BidirectionalEncoder(SMALL)
+    addresses = [parameter.data_ptr() for parameter in encoder.parameters()]
+    assert len(set(addresses)) == len(addresses) == 2 * (4 + 3 * 6)
+    assert not any(torch.equal(*pair) for pair in pairwise(layer.input_weight for layer in encoder.forward_lm.layers))
+
+
+def test_reverse_padded_leaves_the_padding() -> None:
+    values = torch.arange(8).reshape(2, 4)
+    assert reverse_padded(values, torch.tensor([4, 2])).tolist() == [[3, 2, 1, 0], [5, 4, 6, 7]]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("layers", 0), ("cell_size", -1), ("dropout", 1.0), ("dropout", -0.1), ("cell_clip", -3.0)],
+)
+def test_impossible_sizes_are_named(setting: str, value: float) -> None:
+    with pytest.raises(InputError, match=rf"encoder\.{setting}.*{value}"):
+        EncoderConfig(**{setting: value})
+
+
+@pytest.mark.parametrize("recurrence", [plain, FusedRecurrence])
+def test_recomputing_changes_nothing_but_what_is_kept(recurrence: Callable[[], Recurrence]) -> None:
+    encoder = shaken(DirectionalEncoder(replace(SMALL, dropout=0.3), recurrence=recurrence)).train()
+    vectors, masks = torch.randn(4, 5, 6), encoder.draw_dropout_masks(4)
+    gradients, kept = [], []
+    for encoder.recompute in (False, True):
+        encoder.zero_grad()
+        sizes: list[int] = []
+
+        def note(tensor: Tensor, sizes: list[int] = sizes) -> Tensor:
+            sizes.append(tensor.numel())
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+            loss = encoder(vectors, dropout_masks=masks).top.square().sum()
+        loss.backward()
+        gradients.append([parameter.grad.clone() for parameter in encoder.parameters()])
+        kept.append(sum(sizes))
+    for one, other in zip(*gradients, strict=True):
+        assert torch.equal(one, other)
+    assert kept[1] < kept[0] / 3

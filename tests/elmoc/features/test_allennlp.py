@@ -1,0 +1,239 @@
+"""Does a feature file give back what was written, and say what is wrong with one that is not whole?"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from elmoc.errors import InputError
+from elmoc.features.layouts.allennlp import MAP_KEY, FeatureFile, write_features
+
+LINES = ["The cat sat .", "  a / b/c  ", "Zürich\u00a0— naïve 😀", "The cat sat .", "//"]
+
+
+def states_of(index: int, tokens: int, layers: int = 3, width: int = 4) -> np.ndarray:
+    return np.random.default_rng(index).standard_normal((layers, tokens, width)).astype(np.float32)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    target = tmp_path / "features.h5"
+    with write_features(target, {"model": "abc", "layers": [0, 1, 2], "version": 1}) as writer:
+        for index, line in enumerate(LINES):
+            writer.add(line, states_of(index, len(line.split())))
+    return target
+
+
+def test_sentences_attributes_and_sizes_come_back(path: Path) -> None:
+    with FeatureFile(path) as file:
+        assert (len(file), file.layers, file.width) == (len(LINES), 3, 4)
+        for index, line in enumerate(LINES):
+            assert file[index].dtype == np.float32
+            np.testing.assert_array_equal(file[index], states_of(index, len(line.split())))
+        assert file.attributes["model"] == "abc"
+        assert list(file.attributes["layers"]) == [0, 1, 2]
+
+
+def test_a_view_is_a_part_of_the_file_and_an_array_is_the_readers_own(path: Path) -> None:
+    content = path.read_bytes()
+    with FeatureFile(path) as file:
+        views = [file.view(index) for index in range(len(file))]
+        array = file[0]
+    for index, (line, view) in enumerate(zip(LINES, views, strict=True)):
+        np.testing.assert_array_equal(view, states_of(index, len(line.split())), "also when the file is closed")
+        assert not view.flags.writeable
+        assert not view.flags.owndata
+    array[:] = 0
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("kind", ["chunks", "compressed", "float64", "big-endian", "mixed", "unaligned", "user block"])
+def test_foreign_files_have_the_same_numbers(tmp_path: Path, kind: str) -> None:
+    types = {"float64": ["<f8"], "big-endian": [">f4"], "mixed": ["<f4", "<f2", ">f4", "<f8"]}.get(kind, ["<f4"])
+    options: dict[str, Any] = {"chunks": {"chunks": (1, 1, 4)}, "compressed": {"compression": "gzip"}}.get(kind, {})
+    with h5py.File(tmp_path / "f.h5", "w", userblock_size=1024 if kind == "user block" else 0) as file:
+        for index in range(6):
+            if kind == "unaligned":
+                file[f"odd {index}"] = np.zeros(3, dtype=np.int8)
+            states = states_of(index, index + 1).astype(types[index % len(types)])
+            file.create_dataset(str(index), data=states, **options)
+        offsets = [file[str(index)].id.get_offset() for index in range(6)]
+    if kind in ("chunks", "compressed"):
+        assert offsets == [None] * 6
+    if kind == "unaligned":
+        assert any(offset % 4 for offset in offsets)
+    with FeatureFile(tmp_path / "f.h5") as features:
+        for index in range(6):
+            expected = states_of(index, index + 1).astype(types[index % len(types)])
+            for array in (features[index], features.view(index)):
+                np.testing.assert_array_equal(array, expected)
+                assert array.dtype == expected.dtype
+
+
+def test_one_layer_has_no_layer_axis(tmp_path: Path) -> None:
+    with write_features(tmp_path / "top.h5", {}) as writer:
+        writer.add("a b", states_of(0, 2)[0])
+    with FeatureFile(tmp_path / "top.h5") as file:
+        assert (file.layers, file.width, file[0].shape) == (1, 4, (2, 4))
+
+
+def test_sentences_are_found_by_their_words(path: Path) -> None:
+    with FeatureFile(path) as file:
+        assert file.find(["a", "/", "b/c"]) == 1
+        assert file.find(["Zürich", "—", "naïve", "😀"]) == 2
+        assert file.find(["//"]) == 4
+        assert file.find(["The", "cat", "sat", "."]) == 3, "of duplicates the last"
+        assert file.find(["The", "cat", "sat"]) is None
+
+
+def test_layout_is_that_of_the_allennlp_elmo_command(path: Path) -> None:
+    with h5py.File(path) as file:
+        assert set(file) == {*map(str, range(len(LINES))), MAP_KEY}
+        assert file[MAP_KEY].shape == (1,)
+        sentences = json.loads(file[MAP_KEY][0])
+        assert sentences == {LINES[0]: "3", "a / b/c": "1", LINES[2]: "2", "//": "4"}
+        assert all(file[key].chunks is None for key in file), "contiguous"
+
+
+def test_without_the_map_sentences_have_numbers_only(tmp_path: Path) -> None:
+    with write_features(tmp_path / "f.h5", {}, sentence_map=False) as writer:
+        writer.add("a b", states_of(0, 2))
+    with FeatureFile(tmp_path / "f.h5") as file:
+        assert len(file) == 1
+        assert file[0].shape == (3, 2, 4)
+        with pytest.raises(InputError, match=f"no {MAP_KEY} map.*--forget-sentences"):
+            file.find(["a", "b"])
+
+
+def test_index_outside_the_file(path: Path) -> None:
+    with FeatureFile(path) as file:
+        for index in (-1, len(LINES)):
+            with pytest.raises(IndexError):
+                file[index]
+        assert sum(1 for _ in file) == len(LINES), "iteration ends"
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 0.999])
+def test_truncated_file(path: Path, share: float) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * share)])
+    with pytest.raises(InputError, match=r"is not a whole HDF5 file .*write it again with `elmoc dump-features`"):
+        FeatureFile(path)
+
+
+def test_missing_and_foreign_files(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        FeatureFile(tmp_path / "none.h5")
+    (tmp_path / "text.h5").write_text("The cat sat .\n")
+    with pytest.raises(InputError, match="not a whole HDF5 file"):
+        FeatureFile(tmp_path / "text.h5")
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["weights"] = np.zeros(3)
+    with h5py.File(tmp_path / "text.hdf", "w") as file:
+        file["0"] = ["The", "cat"]
+    with h5py.File(tmp_path / "groups.h5", "w") as file:
+        file["0/1"] = np.zeros(3)
+    with h5py.File(tmp_path / "scalar.h5", "w") as file:
+        file["0"] = np.float32(3)
+    with h5py.File(tmp_path / "empty.h5", "w") as file:
+        file["0"] = h5py.Empty("f")
+    for name in ("other.h5", "text.hdf", "groups.h5", "scalar.h5", "empty.h5"):
+        with pytest.raises(InputError, match="not a feature file"):
+            FeatureFile(tmp_path / name)
+
+
+def test_a_sentence_that_is_missing_is_named(path: Path) -> None:
+    with h5py.File(path, "a") as file:
+        del file["1"]
+        file["extra"] = np.zeros(1)
+    with FeatureFile(path) as features, pytest.raises(InputError, match="sentence 1 cannot be read"):
+        features[1]
+
+
+def test_a_broken_map_is_an_input_error(path: Path) -> None:
+    with h5py.File(path, "a") as file:
+        file[MAP_KEY][0] = '{"The cat'
+    with FeatureFile(path) as features, pytest.raises(InputError, match=MAP_KEY):
+        features.find(["The", "cat"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('["The cat"]', "is not a JSON object of sentences"),
+        ("null", "is not a JSON object of sentences"),
+        ('{"The cat": "5"}', r'the sentence "The cat" the index "5", but the file has 0 to 4'),
+        ('{"The cat": "-1"}', 'the index "-1"'),
+        ('{"The cat": "x"}', 'the index "x"'),
+        ('{"The cat": null}', "the index null"),
+        ('{"The cat": true}', "the index true"),
+        ('{"The cat": 1.5}', "the index 1.5"),
+        ('{"The cat": ["1"]}', r'the index \["1"\]'),
+        (None, "is damaged"),
+        (np.zeros(1), "is damaged"),
+        (np.zeros(0), "is damaged"),
+    ],
+)
+def test_a_foreign_map_is_an_input_error(path: Path, content: Any, message: str) -> None:
+    with h5py.File(path, "a") as file:
+        del file[MAP_KEY]
+        if content is None:
+            file.create_group(MAP_KEY)
+        else:
+            file[MAP_KEY] = [content] if isinstance(content, str) else content
+    with FeatureFile(path) as features, pytest.raises(InputError, match=message) as caught:
+        features.find(["The", "cat"])
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_foreign_map_may_have_numbers(path: Path) -> None:
+    with h5py.File(path, "a") as file:
+        file[MAP_KEY][0] = '{"The cat": 4}'
+    with FeatureFile(path) as features:
+        assert features.find(["The", "cat"]) == 4
+
+
+def test_nothing_appears_when_writing_fails(tmp_path: Path) -> None:
+    def interrupted() -> None:
+        with write_features(tmp_path / "features.h5", {}) as writer:
+            writer.add("a", states_of(0, 1))
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        interrupted()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_file_is_not_overwritten(path: Path) -> None:
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="exists already"), write_features(path, {}):
+        pass
+    assert path.read_bytes() == before
+
+
+def test_two_processes_read_one_file(path: Path) -> None:
+    code = (
+        "import sys; from elmoc.features.layouts.allennlp import FeatureFile\n"
+        "with FeatureFile(sys.argv[1]) as file:\n"
+        "    print('open', flush=True); sys.stdin.read()\n"
+        "    print(repr(float(sum(file[i].sum() for i in range(len(file))))))"
+    )
+    readers = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    for reader in readers:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "open\n"  # from here both have the file open
+    answers = [reader.communicate("go")[0].strip() for reader in readers]
+    expected = float(sum(states_of(index, len(line.split())).sum() for index, line in enumerate(LINES)))
+    assert [reader.returncode for reader in readers] == [0, 0]
+    assert answers == [repr(expected)] * 2

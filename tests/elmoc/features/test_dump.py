@@ -1,0 +1,261 @@
+"""Does `elmoc dump-features` write what readers of AllenNLP's files expect, or say in one sentence why not?"""
+
+import errno
+import gzip
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from elmoc import load_model
+from elmoc.__main__ import main
+from elmoc.features import dump
+from elmoc.features.layouts.allennlp import DiskFile, FeatureFile
+from elmoc.files import human_bytes
+from elmoc.model import SentenceEncoder
+
+LINES = ["The cat sat .", "  a/b \t and/or  ", "Zürich — naïve 😀", "The cat sat .", "/", "x " * 40, "</s> <s>"]
+
+Fails = Callable[[int], str]
+
+
+@pytest.fixture
+def sentences(tmp_path: Path) -> Path:
+    path = tmp_path / "sentences.txt"
+    path.write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    return path
+
+
+def dumped(*arguments: object) -> list[np.ndarray]:
+    """What a dump with these arguments (model, sentences, output, options) holds, sentence by sentence."""
+    assert main(["dump-features", *map(str, arguments)]) == 0
+    with FeatureFile(str(arguments[2])) as file:
+        return list(file)
+
+
+def test_layout_is_that_of_the_allennlp_elmo_command(model_path: Path, sentences: Path, tmp_path: Path) -> None:
+    dumped(model_path, sentences, tmp_path / "f.h5")
+    with h5py.File(tmp_path / "f.h5") as file:
+        assert set(file) == {"sentence_to_index", *map(str, range(len(LINES)))}
+        for index, line in enumerate(LINES):
+            assert file[str(index)].dtype == np.float32
+            assert file[str(index)].shape == (3, len(line.split()), 10)
+        # as readers of these files find a sentence
+        sentence_to_index = json.loads(file["sentence_to_index"][0])
+        assert sentence_to_index == {line.strip(): str(index) for index, line in enumerate(LINES)}
+        assert sentence_to_index["The cat sat ."] == "3", "of duplicate lines the last index"
+        np.testing.assert_allclose(file[sentence_to_index["The cat sat ."]][()], file["0"][()], atol=1e-5)
+        model = load_model(model_path)
+        assert file.attrs["model"] == model.fingerprint
+        assert file.attrs["word_vectors"] == "random:3:6"
+        assert list(file.attrs["layers"]) == ["0", "1", "2"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f.h5", "model", "sentences.txt"]
+
+
+def test_vectors_are_the_models(model_path: Path, sentences: Path, tmp_path: Path) -> None:
+    states = load_model(model_path).layer_states([line.split() for line in LINES])
+    for array, state in zip(dumped(model_path, sentences, tmp_path / "f.h5"), states, strict=True):
+        np.testing.assert_allclose(array, state.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "choose"),
+    [
+        (["--all"], lambda layers: layers),
+        (["--top"], lambda layers: layers[-1]),
+        (["--average"], lambda layers: layers.mean(axis=0)),
+        (["--layers", "2,0"], lambda layers: layers[[2, 0]]),
+        (["--layers", "1"], lambda layers: layers[[1]]),
+    ],
+    ids=["all", "top", "average", "layers 2,0", "layers 1"],
+)
+def test_chosen_layers_are_those_of_all(
+    model_path: Path, sentences: Path, tmp_path: Path, options: list[str], choose: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    everything = dumped(model_path, sentences, tmp_path / "all.h5")
+    for array, layers in zip(dumped(model_path, sentences, tmp_path / "f.h5", *options), everything, strict=True):
+        np.testing.assert_array_equal(array, choose(layers))
+
+
+@pytest.mark.parametrize("options", [[], ["--top"]])
+def test_float16_is_float32_rounded_in_half_the_space(
+    model_path: Path, sentences: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    expected = dumped(model_path, sentences, tmp_path / "f32.h5", *options)
+    whole = capsys.readouterr().out
+    arrays = dumped(model_path, sentences, tmp_path / "f16.h5", *options, "--dtype", "float16")
+    half = capsys.readouterr().out
+    for array, full in zip(arrays, expected, strict=True):
+        assert (array.dtype, full.dtype) == (np.float16, np.float32)
+        np.testing.assert_array_equal(array, full.astype(np.float16))
+    size = sum(array.nbytes for array in expected)
+    assert f"float32: about {human_bytes(size)}" in whole
+    assert f"float16: about {human_bytes(size / 2)}" in half
+
+
+def test_states_too_large_for_float16(
+    model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SentenceEncoder, "layer_states", lambda *_, **__: [torch.full((3, 4, 10), 7e4)] * len(LINES))
+    status = main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5"), "--dtype", "float16"])
+    error = error_line(status)
+    assert 'the line "The cat sat ." are too large for float16, which ends at 65,504: write float32' in error
+    assert not (tmp_path / "f.h5").exists()
+
+
+@pytest.mark.parametrize("options", [["--batch-size", "1"], ["--batch-size", "3", "--batch-words", "30"], []])
+def test_order_and_batches_change_nothing(
+    model_path: Path, sentences: Path, tmp_path: Path, options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = dumped(model_path, sentences, tmp_path / "all.h5")
+    order = [5, 2, 0, 6, 4, 1, 3]
+    shuffled = tmp_path / "shuffled.txt.gz"
+    shuffled.write_bytes(gzip.compress("\n".join(LINES[index] for index in order).encode()))
+    monkeypatch.setattr(dump, "BUFFER_WORDS", 6)  # several buffers
+    arrays = dumped(model_path, shuffled, tmp_path / "f.h5", *options)
+    for array, index in zip(arrays, order, strict=True):
+        np.testing.assert_allclose(array, expected[index], atol=1e-5)
+
+
+def test_without_the_sentence_map(model_path: Path, sentences: Path, tmp_path: Path) -> None:
+    dumped(model_path, sentences, tmp_path / "f.h5", "--forget-sentences")
+    with h5py.File(tmp_path / "f.h5") as file:
+        assert set(file) == set(map(str, range(len(LINES))))
+
+
+def test_empty_lines_are_refused_by_number_or_written_empty(
+    model_path: Path, tmp_path: Path, error_line: Fails
+) -> None:
+    path, output = tmp_path / "in.txt", tmp_path / "f.h5"
+    path.write_text("a b\n\nc\n \t\n")
+    error = error_line(main(["dump-features", str(model_path), str(path), str(output)]))
+    assert "line 2, 4" in error
+    assert "--allow-empty" in error
+    assert not output.exists()
+    shapes = [array.shape for array in dumped(model_path, path, output, "--allow-empty")]
+    assert shapes == [(3, 2, 10), (3, 0, 10), (3, 1, 10), (3, 0, 10)]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "in.txt does not exist"),
+        (b"", "in.txt has no lines"),
+        (b"good\nbad \xff\n", "in.txt, line 2: byte 0xff is not valid UTF-8"),
+    ],
+    ids=["missing", "empty", "latin-1"],
+)
+def test_input_that_cannot_be_read(
+    model_path: Path, tmp_path: Path, error_line: Fails, content: bytes | None, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / "in.txt").write_bytes(content)
+    before = set(tmp_path.iterdir())
+    status = main(["dump-features", str(model_path), str(tmp_path / "in.txt"), str(tmp_path / "f.h5")])
+    assert message in error_line(status)
+    assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--layers", "3"], "--layers takes indices from 0 to 2"),
+        (["--layers", "top-ish"], "--layers takes indices from 0 to 2"),
+        (["--layers", "0,"], "--layers takes indices from 0 to 2"),
+        (["--layers", ""], "--layers takes indices from 0 to 2"),
+        (["--layers=-1"], "--layers takes indices from 0 to 2"),
+        (["--device", "gpu"], "'gpu' is no device"),
+        (["--device", "cuda:77"], "cuda:77 is not there"),
+        (["--cuda-device", "77"], "cuda:77 is not there"),
+        (["--batch-size", "0"], "--batch-size must be at least 1"),
+        (["--batch-words", "-5"], "--batch-words must be at least 1"),
+        (["--vectors", "random:4:6"], "random:4:6 (fingerprint random:4:6) are not the word vectors of this model"),
+        (["--vectors", "random:3:7"], "random:3:7 has 7 dimensions, but the model reads 6"),
+        (["--vectors", "none.bin"], "none.bin does not exist"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_impossible_options(
+    model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails, options: list[str], message: str
+) -> None:
+    before = set(tmp_path.iterdir())
+    status = main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5"), *options])
+    assert message in error_line(status)
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_cuda_device_minus_one_is_the_cpu(model_path: Path, sentences: Path, tmp_path: Path) -> None:
+    assert len(dumped(model_path, sentences, tmp_path / "f.h5", "--cuda-device", "-1")) == len(LINES)
+
+
+def test_missing_model_and_existing_output(
+    model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails
+) -> None:
+    output = tmp_path / "f.h5"
+    status = main(["dump-features", str(tmp_path / "none"), str(sentences), str(output)])
+    assert "none is not a model directory" in error_line(status)
+    output.write_text("mine")
+    status = main(["dump-features", str(model_path), str(sentences), str(output)])
+    assert "f.h5 exists already" in error_line(status)
+    assert output.read_text() == "mine"
+
+
+def test_a_disk_that_is_too_small_is_seen_at_the_start(
+    model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = sum(len(line.split()) for line in LINES)
+    size = words * 3 * 10 * 4
+    monkeypatch.setattr("elmoc.files.shutil.disk_usage", lambda path: type("Usage", (), {"free": size}))
+    status = main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5")])
+    assert f"has {human_bytes(size)} free" in error_line(status)
+    assert not (tmp_path / "f.h5").exists()
+
+
+def test_a_disk_that_fills_up_leaves_nothing_behind(
+    model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class FullDisk(io.FileIO):
+        def write(self, data: bytes) -> int:
+            if self.tell() > 4000:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return super().write(data)
+
+    class FileOnFullDisk(DiskFile):
+        def __init__(self, path: Path) -> None:
+            super().__init__(path)
+            self._file.close()
+            self._file = FullDisk(path, "w+")
+
+    monkeypatch.setattr("elmoc.features.layouts.allennlp.DiskFile", FileOnFullDisk)
+    before = set(tmp_path.iterdir())
+    status = main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5")])
+    assert "the disk is full: free some space" in error_line(status)
+    assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("limit", [20_000, 900_000])
+def test_a_file_that_may_not_grow_is_an_error_not_a_crash(tmp_path: Path, limit: int) -> None:
+    code = f"""
+import resource, sys
+import numpy as np
+from elmoc.errors import run_command
+from elmoc.features.layouts.allennlp import write_features
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+def command():
+    with write_features(sys.argv[1], {{}}) as writer:
+        for index in range(4000):
+            writer.add(str(index), np.zeros((3, 4, 10), dtype=np.float32))
+            print(index)
+sys.exit(run_command(command))
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "f.h5")], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "error: File too large\n")
+    assert int(done.stdout.split()[-1]) < 2000, "it ends when it fails, not after all the sentences"
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,73 @@
+"""Does raw text become Penn-like words and sentences?"""
+
+import random
+import sys
+
+import pytest
+
+from elmoc.errors import InputError
+from elmoc.tokenizer import sentence_splitter, tokenise_paragraph, tokenise_sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Hello, world!", "Hello , world !"),
+        ("I cannot, won't and don't.", "I can not , wo n't and do n't ."),
+        ("“I don’t know,” he said—‘maybe’.", "\" I do n't know , \" he said — ' maybe ' ."),
+        ("Wait… what?", "Wait … what ?"),
+        ("It costs $1,234.50 at 10:30.", "It costs $ 1,234.50 at 10:30 ."),
+        ("(See www.example.org/x.)", "( See www.example.org/x . )"),
+        ("Mail me@example.org; or visit http://a.b/c?d=1,2.", "Mail me@example.org ; or visit http://a.b/c?d=1,2 ."),
+        ("She said ''yes'' and ``no''.", 'She said " yes " and " no " .'),
+        ("the dogs' bowl, O'Neil's", "the dogs ' bowl , O'Neil 's"),
+        ("<s> no mark </s>", "< s > no mark < /s >"),
+        ("\ue000 http://a.b", "\ue000 http : //a.b"),
+        (" \t ", ""),
+        ("Où est l'école ? Là-bas.", "Où est l'école ? Là-bas ."),
+    ],
+)
+def test_words(text: str, words: str) -> None:
+    assert tokenise_sentence(text) == words.split()
+
+
+def test_tokenising_words_again_changes_nothing() -> None:
+    for line in (
+        "Mr. Smith can not pay $ 3.50 , can he ?",
+        '" No , " she said .',
+        "Dr. Jones did n't .",
+        "The second document ( a short one ) ends here .",
+        "It 's 5 % of U.S. income -- is n't it ? !",
+        "A line of its own : see https://example.com/a,b?c=1 .",
+    ):
+        assert tokenise_sentence(line) == line.split()
+
+
+def test_sentences() -> None:
+    split = sentence_splitter("")
+    text = 'Mrs. Bennet met J. R. Tolkien at 3.15 p.m. on Jan. 5. He said: "Really?!" She left.'
+    assert [" ".join(words) for words in tokenise_paragraph(text, split)] == [
+        "Mrs. Bennet met J. R. Tolkien at 3.15 p.m. on Jan. 5 .",
+        'He said : " Really ? ! "',
+        "She left .",
+    ]
+
+
+def test_abbreviations_are_learned_from_the_text() -> None:
+    generator = random.Random(0)
+    words = [f"{one}{two}{three}" for one in "bdfgklm" for two in "aeiou" for three in ("n", "rt", "st", "ll")]
+
+    def sentence() -> str:
+        chosen = generator.choices(words, k=8)
+        return " ".join([chosen[0].title(), *chosen[1:4], *generator.choice([["bzgl.", "Miete"], ["x"]]), *chosen[4:]])
+
+    text = "".join(f"{sentence()}. " for _ in range(1500))
+    learned = tokenise_paragraph("Ban bzgl. Garten dell. Kort ist da.", sentence_splitter(text))
+    assert learned == [["Ban", "bzgl.", "Garten", "dell", "."], ["Kort", "ist", "da", "."]]
+    assert len(tokenise_paragraph("Ban bzgl. Garten dell. Kort ist da.", sentence_splitter(""))) == 3
+
+
+def test_a_missing_nltk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nltk.tokenize.punkt", None)
+    with pytest.raises(InputError, match=r"needs nltk: .* 'elmoc\[data\]'.*'elmoc\[downstream\]'"):
+        sentence_splitter("")

@@ -1,0 +1,74 @@
+"""Do both kinds of tables give the vectors of a window, and take the room that they should?"""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from elmoc.corpus import Corpus
+from elmoc.errors import InputError
+from elmoc.word_vectors.table import VectorTable
+from pretrain.data.tables import ResidentTables, StreamedTables, open_tables, require_device_memory
+from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
+
+CPU = torch.device("cpu")
+IDS = {"forward": np.array([[3, 5, 3], [5, 3, 9]]), "backward": np.array([[9, 5, 3], [3, 5, 3]])}
+
+
+@pytest.mark.parametrize("kind", [StreamedTables, ResidentTables])
+@pytest.mark.parametrize("inputs", ["raw", "half"])
+@pytest.mark.parametrize("targets", ["half", "other"])
+def test_the_filled_buffers_speak_of_the_rows_of_the_ids(
+    tiny_corpus: Corpus, kind: type, inputs: str, targets: str
+) -> None:
+    tables = [VectorTable(tiny_corpus, name) for name in (inputs, targets)]
+    opened = open_tables(*tables, CPU, on_device=kind is ResidentTables)
+    assert type(opened) is kind
+    buffers = opened.buffers((2, 2, 3), CPU, False)
+    count = opened.fill(IDS, buffers)
+    assert buffers.rows.dtype == torch.int64
+    for vectors, table in zip(opened.vectors(buffers, count), tables, strict=True):
+        assert vectors.dtype == {"float16": torch.float16, "float32": torch.float32}[str(table.rows.dtype)]
+        for rows, ids in zip(buffers.rows, IDS.values(), strict=True):
+            np.testing.assert_array_equal(vectors[rows].numpy(), table.rows[ids])
+
+
+def test_the_room_for_rows_is_bounded_by_the_window_and_by_the_table(tiny_corpus: Corpus) -> None:
+    raw, other = (VectorTable(tiny_corpus, name) for name in ("raw", "other"))
+    streamed = StreamedTables(raw, other)
+    few, many = (streamed.buffers(shape, CPU, False) for shape in ((2, 1, 4), (2, 50, 21)))
+    assert (few.inputs.shape, few.targets.shape) == ((8, 8), (8, 6))
+    assert (many.inputs.shape, many.targets.shape) == ((tiny_corpus.types, 8), (tiny_corpus.types, 6))
+    assert many.rows.shape == (2, 50, 21)
+    shared = StreamedTables(raw, VectorTable(tiny_corpus, "raw")).buffers((2, 1, 4), CPU, False)
+    assert shared.targets is shared.inputs
+    resident = ResidentTables(raw, other, CPU).buffers((2, 50, 21), CPU, False)
+    assert resident.inputs.numel() == resident.targets.numel() == 0
+
+
+def test_a_table_for_both_uses_is_held_once_and_stays_memory_mapped_on_the_cpu(tiny_corpus: Corpus) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = VectorTable(tiny_corpus, "raw")
+        resident = ResidentTables(table, VectorTable(tiny_corpus, "raw"), CPU)
+    assert resident.targets is resident.inputs
+    assert resident.inputs.data_ptr() == table.rows.ctypes.data
+
+
+def test_tables_that_do_not_fit_on_the_device_are_refused(tiny_corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw, other = (VectorTable(tiny_corpus, name) for name in ("raw", "other"))
+    both = raw.rows.nbytes + other.rows.nbytes
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (both - 1, 10**9))
+    with pytest.raises(
+        InputError, match=rf"need {both / 1000:.1f} KB and cuda:0 has {both / 1000:.1f} KB free: set it"
+    ):
+        require_device_memory(raw, other, torch.device("cuda:0"))
+    require_device_memory(raw, raw, torch.device("cuda:0"))
+    require_device_memory(raw, other, CPU)
+
+
+def test_a_run_with_its_tables_on_the_device_is_the_same(runs: TinyRuns) -> None:
+    streamed = last_checkpoint(runs.run("streamed", data__target_vectors="other"))
+    resident = last_checkpoint(runs.run("resident", data__target_vectors="other", data__tables_on_device=True))
+    assert_same(streamed["encoder"], resident["encoder"])

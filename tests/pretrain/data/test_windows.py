@@ -1,0 +1,174 @@
+"""Does training read every token in the order that it says, and can it go back to any place?"""
+
+from itertools import islice, pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from elmoc.corpus import Corpus
+from elmoc.encoders.lstm import DIRECTIONS
+from elmoc.errors import InputError
+from pretrain.data.windows import Position, held_out_windows, training_windows, windows_per_epoch
+from tests.references import plain_windows
+from tests.tiny import write_corpus
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    """Three shards of which the second is too short for most windows; no two sentences are alike."""
+    shards = [[[f"s{shard}n{number}w{word}" for word in range(number % 4)] for number in range(count)]
+              for shard, count in enumerate((17, 2, 30))]  # fmt: skip
+    return write_corpus(tmp_path / "corpus", shards, [[["a", "b", "c"]] * 20])
+
+
+def all_windows(corpus: Corpus, count: int, streams: int, window: int, seed: int = 5, position: Position | None = None):
+    return list(
+        islice(
+            training_windows(
+                corpus,
+                streams=streams,
+                window=window,
+                directions=DIRECTIONS,
+                seed=seed,
+                position=position or Position(),
+            ),
+            count,
+        )
+    )
+
+
+def sentences_of(corpus: Corpus, shard: int) -> list[list[int]]:
+    sentences: list[list[int]] = []
+    for token in corpus.read_shard(corpus.train[shard]).tolist():
+        if token == corpus.begin_id:
+            sentences.append([])
+        sentences[-1].append(token)
+    return sentences
+
+
+@pytest.mark.parametrize(("streams", "window"), [(1, 1), (2, 5), (3, 4), (4, 7)])
+def test_every_epoch_is_that_of_the_plain_program(corpus: Corpus, streams: int, window: int) -> None:
+    per_epoch = windows_per_epoch(corpus, streams, window)
+    windows = all_windows(corpus, 2 * per_epoch + 1, streams, window)
+    expected = []
+    for epoch in range(2):
+        for shard in np.random.default_rng([5, epoch]).permutation(3):
+            sentences = sentences_of(corpus, shard)
+            order = np.random.default_rng([5, epoch, int(shard)]).permutation(len(sentences))
+            both = [
+                plain_windows(sentences, order, streams=streams, window=window, backward=direction == "backward")
+                for direction in DIRECTIONS
+            ]
+            expected += [dict(zip(DIRECTIONS, pair, strict=True)) for pair in zip(*both, strict=True)]
+    assert len(expected) == 2 * per_epoch
+    for read, wanted in zip(windows, expected, strict=False):
+        assert {name: ids.tolist() for name, ids in read.ids.items()} == wanted
+    assert windows[per_epoch - 1].next in (Position(0, 3, 0), Position(0, 2, 0))  # the last shard may give none
+    assert windows[-1].next.epoch == 2
+
+
+def test_mixed_shards_are_shuffled_together(corpus: Corpus) -> None:
+    order = shard_order(0)
+    windows = list(
+        islice(
+            training_windows(corpus, streams=2, window=3, directions=("forward",), seed=5, position=Position(), mix=2),
+            windows_per_epoch(corpus, 2, 3, mix=2, seed=5),
+        )
+    )
+    expected = []
+    for group in (order[:2], order[2:]):
+        sentences = [sentence for shard in group for sentence in sentences_of(corpus, shard)]
+        shuffled = np.random.default_rng([5, 0, group[0]]).permutation(len(sentences))
+        expected += plain_windows(sentences, shuffled, streams=2, window=3, backward=False)
+    assert [window.ids["forward"].tolist() for window in windows] == expected
+    assert windows[-1].next == Position(0, 2, 0)
+
+
+def test_one_stream_reads_every_token_once_and_backward_is_the_reverse(corpus: Corpus) -> None:
+    windows = all_windows(corpus, windows_per_epoch(corpus, 1, 1), 1, 1)
+    forward = [int(window.ids["forward"][0, 0]) for window in windows]
+    tokens = np.concatenate([corpus.read_shard(shard) for shard in corpus.train]).tolist()
+    last = [corpus.end_id] * 3  # of each shard only the last token is never an input, as nothing follows it
+    assert sorted(forward + last) == sorted(tokens)
+    backward = [int(window.ids["backward"][0, 0]) for window in windows]
+    ends = np.cumsum([0, *(shard.tokens - 1 for shard in (corpus.train[i] for i in shard_order(0)))])
+    for start, end in pairwise(ends):
+        assert backward[start + 1 : end] == forward[start + 1 : end][::-1]
+        assert (backward[start], forward[start]) == (corpus.end_id, corpus.begin_id)
+
+
+def shard_order(epoch: int) -> list[int]:
+    return np.random.default_rng([5, epoch]).permutation(3).tolist()
+
+
+def test_windows_of_a_stream_join_on(corpus: Corpus) -> None:
+    windows = all_windows(corpus, windows_per_epoch(corpus, 2, 3), 2, 3)
+    for before, after in pairwise(windows):
+        for direction in DIRECTIONS:
+            assert before.ids[direction].shape == (2, 4)
+            if after.next.shard == before.next.shard and before.next.window:
+                assert (before.ids[direction][:, -1] == after.ids[direction][:, 0]).all()
+
+
+@pytest.mark.parametrize(("streams", "window"), [(1, 4), (3, 4)])
+def test_any_position_can_be_gone_back_to(corpus: Corpus, streams: int, window: int) -> None:
+    windows = all_windows(corpus, 2 * windows_per_epoch(corpus, streams, window) + 3, streams, window)
+    for number, read in enumerate(windows[:-3]):
+        rest = all_windows(corpus, 3, streams, window, position=read.next)
+        for again, wanted in zip(rest, windows[number + 1 :], strict=False):
+            assert again.next == wanted.next
+            for direction in DIRECTIONS:
+                np.testing.assert_array_equal(again.ids[direction], wanted.ids[direction])
+
+
+def test_epochs_and_seeds_differ_and_the_same_seed_does_not(corpus: Corpus) -> None:
+    per_epoch = windows_per_epoch(corpus, 2, 4)
+
+    def read(seed: int, epoch: int) -> list[list[int]]:
+        windows = all_windows(corpus, per_epoch, 2, 4, seed, Position(epoch))
+        return [window.ids["forward"].ravel().tolist() for window in windows]
+
+    assert read(5, 0) == read(5, 0)
+    assert read(5, 0) != read(5, 1)
+    assert read(5, 0) != read(6, 0)
+
+
+def test_a_direction_alone_reads_the_same(corpus: Corpus) -> None:
+    both = all_windows(corpus, 20, 2, 4)
+    for direction in DIRECTIONS:
+        alone = training_windows(corpus, streams=2, window=4, directions=(direction,), seed=5, position=Position())
+        for one, two in zip(alone, both, strict=False):
+            assert list(one.ids) == [direction]
+            np.testing.assert_array_equal(one.ids[direction], two.ids[direction])
+
+
+def test_too_many_streams_are_refused_with_a_number_that_works(corpus: Corpus) -> None:
+    largest = max(shard.tokens for shard in corpus.train)
+    assert windows_per_epoch(corpus, largest // 21, 20) > 0
+    with pytest.raises(
+        InputError, match=rf"train\.streams=50 .*\({largest} tokens at most\): use fewer streams, e\.g\. 1"
+    ):
+        windows_per_epoch(corpus, 50, 20)
+
+
+def test_held_out_text_is_read_in_its_order(corpus: Corpus) -> None:
+    tokens = corpus.read_shard(corpus.held_out[0]).tolist()  # 100
+    read = list(held_out_windows(corpus, streams=2, window=4, directions=DIRECTIONS, words=10_000))
+    for direction, text in (("forward", tokens), ("backward", tokens[::-1])):
+        rows = np.concatenate([ids[direction][:, :-1] for ids in read], axis=1)
+        assert rows.tolist() == [text[:48], text[50:98]]  # 12 windows of each half
+        assert read[-1][direction][:, -1].tolist() == [text[48], text[98]]
+    few = list(held_out_windows(corpus, streams=2, window=4, directions=DIRECTIONS, words=20))
+    assert len(few) == 3, "no more windows than the words need"
+    many = list(held_out_windows(corpus, streams=64, window=4, directions=DIRECTIONS, words=10_000))
+    assert many[0]["forward"].shape == (6, 5), "fewer streams where the text is short"
+    with pytest.raises(InputError, match="holds out only 100 tokens: hold out more text"):
+        next(held_out_windows(corpus, streams=2, window=51, directions=DIRECTIONS, words=100))
+
+
+def test_a_shard_that_does_not_begin_a_sentence_is_refused(corpus: Corpus) -> None:
+    shard = corpus.path / corpus.train[0].file
+    shard.write_bytes(shard.read_bytes()[4:] + shard.read_bytes()[:4])
+    with pytest.raises(InputError, match=r"train-0\.bin does not start with <s>"):
+        all_windows(corpus, windows_per_epoch(corpus, 1, 1), 1, 1)

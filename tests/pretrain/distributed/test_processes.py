@@ -1,0 +1,361 @@
+"""Do several processes train what one trains, and what happens when one of them is killed?"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+
+import pretrain
+from elmoc.corpus import Corpus
+from elmoc.encoders.lstm import DIRECTIONS
+from elmoc.errors import InputError
+from elmoc.model_directory import read_model_directory
+from pretrain.config import TrainConfig
+from pretrain.data.windows import Position, Window, training_windows
+from pretrain.distributed.direction_group import SMALL
+from pretrain.distributed.processes import TIMEOUT, Processes
+from pretrain.distributed.rendezvous import rendezvous
+from pretrain.run.directory import RunDirectory, read_metrics
+from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
+
+ROOT = Path(pretrain.__file__).parent.parent
+UPDATES, EVERY = 100, 20
+SETTINGS: dict[str, Any] = {
+    "data__target_vectors": "gaps",
+    "encoder__dropout": 0.2,
+    "encoder__projection_size": 16,
+    "encoder__cell_size": 260,  # the gradients of W_x and W_h are large enough to be sent as soon as they are there
+    "train__updates": UPDATES,
+    "train__window": 4,
+    "schedule__base": 1e-3,  # with 1e-2, a difference in rounding grows tenfold every 20 updates
+    "evaluation__every_updates": 50,
+    "log__every_updates": EVERY,
+    "log__checkpoint_updates": EVERY,
+    "log__keep": 9,
+}
+HALVES = {"train__parallel": "directions"}
+SIDE_BY_SIDE = {"train__threads": 2}
+"""Both directions of a process at once, each with messages of its own."""
+LOST = "another process of this run ended or was lost"
+ROUNDING = {"encoder": 5e-5, "heads": 5e-5, "optimisers": 5e-5, "recurrent": 5e-3}
+"""By how much runs with other numbers of processes differ at their end."""
+
+
+class Launch:
+    """`python -m pretrain` in processes that `torchrun` starts, two of them unless `torchrun` says otherwise."""
+
+    def __init__(self, runs: TinyRuns, name: str, *options: str, torchrun: tuple[str, ...] = (), **settings: Any):
+        self.run = RunDirectory(runs.folder / name)
+        self._logs = runs.folder / f"{name}-logs{time.monotonic_ns()}"
+        command = [sys.executable, "-m", "torch.distributed.run", "--redirects=3", f"--log-dir={self._logs}"]
+        command += ["--nproc-per-node=2", *torchrun, "-m", "pretrain"]
+        self.process = subprocess.Popen(
+            command + runs.arguments(name, *options, **(SETTINGS | settings)),
+            cwd=ROOT,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def wait_for_checkpoint(self, update: int) -> None:
+        """Wait until the checkpoint of an update is there."""
+        while not (self.run.checkpoints / f"{update:09d}.pt").exists():
+            assert self.process.poll() is None, self.process.communicate()
+            time.sleep(0.005)
+
+    def kill(self, rank: int) -> None:
+        """Kill a process by its rank."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        for child in children:
+            if f"\0RANK={rank}\0" in Path(f"/proc/{child}/environ").read_text():
+                os.kill(int(child), signal.SIGKILL)
+
+    def end(self) -> int:
+        """The exit status of `torchrun`, once it has ended."""
+        self.process.communicate()
+        return self.process.returncode
+
+    def said(self, rank: int, stream: str = "stderr", attempt: int = 0) -> list[str]:
+        """What a process has said, but for its progress."""
+        (log,) = self._logs.glob(f"*/attempt_{attempt}/{rank}/{stream}.log")
+        lines = log.read_text().replace("\r", "\n").splitlines()
+        return [line for line in lines if line.strip() and "words/s" not in line]
+
+
+@pytest.fixture(scope="module")
+def module_runs(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Corpus) -> TinyRuns:
+    return TinyRuns(tmp_path_factory.mktemp("processes"), tiny_corpus.path)
+
+
+@pytest.fixture(scope="module")
+def alone(module_runs: TinyRuns) -> RunDirectory:
+    """The run by one process."""
+    return module_runs.run("alone", **SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def pair(module_runs: TinyRuns) -> RunDirectory:
+    """The same run by two processes, each with half of the streams."""
+    launch = Launch(module_runs, "pair", **SIDE_BY_SIDE)
+    assert launch.end() == 0, launch.said(0)
+    assert "done: the model is in" in launch.said(0, "stdout")[-1]
+    assert launch.said(0) == launch.said(1) == launch.said(1, "stdout") == [], "one process talks"
+    return launch.run
+
+
+def tensors_of(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors in nested dictionaries and lists."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from tensors_of(each)
+
+
+def assert_close_end(run: RunDirectory, other: RunDirectory) -> None:
+    one, two = last_checkpoint(run), last_checkpoint(other)
+    assert one.keys() == two.keys()
+    for kind, atol in ROUNDING.items():
+        for value, expected in zip(tensors_of(one[kind]), tensors_of(two[kind]), strict=True):
+            torch.testing.assert_close(value, expected, atol=atol, rtol=1e-4)
+    for kind in ("generators", "position", "update", "updates", "words", "masked", "data", "device"):
+        assert_same(one[kind], two[kind], kind)
+
+
+def assert_same_end(run: RunDirectory, other: RunDirectory) -> None:
+    assert_same(last_checkpoint(run), last_checkpoint(other), but=("seconds", "metrics_bytes"))
+    assert read_metrics(run.path, "evaluation") == read_metrics(other.path, "evaluation")
+
+
+def cut_off(run: RunDirectory, path: Path, update: int) -> None:
+    """A copy of a run as if it had been killed after `update`."""
+    shutil.copytree(run.path, path)
+    for checkpoint in RunDirectory(path).checkpoint_paths():
+        if int(checkpoint.stem) > update:
+            checkpoint.unlink()
+
+
+# the same weights
+
+
+def test_two_processes_end_with_the_weights_of_one(alone: RunDirectory, pair: RunDirectory) -> None:
+    assert_close_end(pair, alone)
+    for one, two in zip(read_metrics(alone.path, "train"), read_metrics(pair.path, "train"), strict=True):
+        assert one["masked_targets"] == two["masked_targets"]
+        for name in ("loss", "forward_gradient_norm", "backward_gradient_norm"):
+            assert one[name] == pytest.approx(two[name], rel=1e-4)
+    for one, two in zip(read_metrics(alone.path, "evaluation"), read_metrics(pair.path, "evaluation"), strict=True):
+        assert one["cosine"] == pytest.approx(two["cosine"], abs=1e-4)
+
+
+def test_the_masked_targets_of_that_run_are_spread_unevenly(tiny_corpus: Corpus) -> None:
+    zero = [tiny_corpus.ids[word] for word in ("w3", "w4")]
+    halves = [
+        [np.isin(window.ids["forward"][:, 1:], zero).sum() for window in read(tiny_corpus, half)]
+        for half in (slice(0, 2), slice(2, 4))
+    ]
+    assert sum(one != other for one, other in zip(*halves, strict=True)) > UPDATES / 4
+
+
+def read(corpus: Corpus, own: slice) -> list[Window]:
+    windows = training_windows(corpus, streams=4, window=4, directions=DIRECTIONS, seed=1, position=Position(), own=own)
+    return list(islice(windows, UPDATES))
+
+
+def test_large_and_small_gradients_are_among_them(alone: RunDirectory) -> None:
+    sizes = [tensor.numel() for tensor in last_checkpoint(alone)["encoder"].values()]
+    assert min(sizes) < SMALL <= max(sizes)
+
+
+def test_each_process_reads_its_own_streams(tiny_corpus: Corpus) -> None:
+    parts = [read(tiny_corpus, own) for own in (slice(0, 1), slice(1, 4))]
+    for whole, *own in zip(read(tiny_corpus, slice(0, 4)), *parts, strict=True):
+        for direction in DIRECTIONS:
+            np.testing.assert_array_equal(np.concatenate([part.ids[direction] for part in own]), whole.ids[direction])
+        assert [part.next for part in own] == [whole.next] * 2
+
+
+def test_each_direction_in_a_process_of_its_own_stopped_and_resumed(runs: TinyRuns, alone: RunDirectory) -> None:
+    launch = Launch(runs, "halves", **HALVES)
+    launch.wait_for_checkpoint(EVERY)
+    launch.process.send_signal(signal.SIGTERM)
+    assert launch.end() != 0
+    assert "stopped after saving: go on by the same command with --resume" in launch.said(0, "stdout")[-1]
+    assert [launch.said(rank) for rank in range(2)] == [["interrupted"]] * 2
+    assert EVERY <= last_checkpoint(launch.run)["update"] < UPDATES
+    launch = Launch(runs, "halves", "--resume", **HALVES)
+    assert launch.end() == 0
+    assert_same_end(launch.run, alone)
+    models = [read_model_directory(run.path) for run in (launch.run, alone)]
+    assert_same(*(dict(model.encoder.state_dict()) for model in models))
+    one, two = (read_metrics(run.path, "train")[-1] for run in (launch.run, alone))
+    del one["words_per_second"], two["words_per_second"]
+    assert one == two
+
+
+def test_two_processes_on_each_direction(runs: TinyRuns, alone: RunDirectory) -> None:
+    launch = Launch(runs, "run", torchrun=("--nproc-per-node=4",), **HALVES)
+    assert launch.end() == 0, [launch.said(rank) for rank in range(4)]
+    assert_close_end(launch.run, alone)
+
+
+def test_a_time_limit_sets_the_same_length_everywhere(runs: TinyRuns) -> None:
+    launch = Launch(runs, "run", "--max-time=2s", train__updates=10**6)
+    assert launch.end() == 0, [launch.said(rank) for rank in range(2)]
+    checkpoint = last_checkpoint(launch.run)
+    assert 8 < checkpoint["update"] == checkpoint["updates"] < 10**6
+
+
+# killed, and going on with as many processes or another number
+
+
+def test_killed_and_started_again_by_torchrun_it_ends_the_same(runs: TinyRuns, pair: RunDirectory) -> None:
+    launch = Launch(runs, "run", torchrun=("--max-restarts=1",), **SIDE_BY_SIDE)
+    launch.wait_for_checkpoint(EVERY)
+    launch.kill(1)
+    assert launch.end() == 0
+    (line,) = launch.said(0)
+    assert line.startswith(f"error: {LOST}")
+    assert line.endswith("go on from the last checkpoint by the same command with --resume")
+    assert_same_end(launch.run, pair)
+
+
+def test_without_the_first_process_the_others_end_with_a_sentence(runs: TinyRuns) -> None:
+    launch = Launch(runs, "run")
+    launch.wait_for_checkpoint(EVERY)
+    launch.kill(0)
+    assert launch.end() != 0
+    (line,) = launch.said(1)
+    assert line.startswith(f"error: rank 1: {LOST}")
+
+
+def test_begun_by_two_processes_and_ended_by_one(runs: TinyRuns, pair: RunDirectory, alone: RunDirectory) -> None:
+    cut_off(pair, runs.folder / "run", 60)
+    assert_close_end(runs.run("run", "--resume", **SETTINGS), alone)
+
+
+def test_begun_by_one_process_and_ended_by_two(runs: TinyRuns, alone: RunDirectory) -> None:
+    cut_off(alone, runs.folder / "run", 60)
+    launch = Launch(runs, "run", "--resume")
+    assert launch.end() == 0
+    assert_close_end(launch.run, alone)
+
+
+# errors
+
+
+def processes_by_hand(*commands: list[str]) -> list[tuple[int, list[str]]]:
+    """Run each command as one process of a run, without `torchrun`; their exit statuses and standard errors."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    found = {"WORLD_SIZE": str(len(commands)), "MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
+    running = [
+        subprocess.Popen(
+            [sys.executable, *command],
+            cwd=ROOT,
+            env=os.environ | found | {"RANK": str(rank), "OMP_NUM_THREADS": "1"},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank, command in enumerate(commands)
+    ]
+    said = [process.communicate()[1].splitlines() for process in running]
+    return [(process.returncode, lines) for process, lines in zip(running, said, strict=True)]
+
+
+def test_an_error_that_all_have_is_printed_once(runs: TinyRuns) -> None:
+    first, second = processes_by_hand(*[["-m", "pretrain", *runs.arguments("run", train__streams=3)]] * 2)
+    assert first == (1, ["error: train.streams=3 cannot be divided among 2 processes: use a multiple of 2"])
+    assert second == (1, [])
+    assert not (runs.folder / "run").exists()
+
+
+def test_processes_that_were_told_different_things(runs: TinyRuns) -> None:
+    told = ({"train__seed": 1}, {"train__seed": 2, "train__recurrence": "plain"})
+    commands = [["-m", "pretrain", *runs.arguments("run", **settings)] for settings in told]
+    first, second = processes_by_hand(*commands)
+    differing = "train.seed, train.recurrence"
+    assert first == (1, [f"error: rank 1 has other values than rank 0 for {differing}: give all of them the same"])
+    assert second == (1, [])
+    assert not (runs.folder / "run").exists()
+
+
+def test_started_again_before_all_had_met_a_run_begins(runs: TinyRuns, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    results = processes_by_hand(*[["-m", "pretrain", *runs.arguments("run", train__updates=1)]] * 2)
+    assert [status for status, _ in results] == [0, 0]
+    assert last_checkpoint(RunDirectory(runs.folder / "run"))["update"] == 1
+
+
+BUSY = """
+import os, time
+from pretrain.distributed import peer_watch as watch
+from pretrain.distributed.processes import connected
+watch.GRACE = 0.1
+with connected() as processes:
+    if processes.rank == 1:
+        os.kill(os.getpid(), 9)
+    time.sleep(60)
+"""
+
+
+def test_a_process_that_is_too_busy_to_notice_is_ended_by_its_watch() -> None:
+    results = processes_by_hand(*[["-c", BUSY]] * 3)
+    assert [status for status, _ in results] == [1, -signal.SIGKILL, 1]
+    for rank in (0, 2):
+        (line,) = results[rank][1]
+        assert line.startswith(f"error: rank {rank}: {LOST} (while this one was busy)")
+
+
+@pytest.mark.parametrize(
+    ("size", "settings", "message"),
+    [
+        (2, {"streams": 3}, "train.streams=3 cannot be divided among 2 processes: use a multiple of 2"),
+        (4, {"streams": 6}, "train.streams=6 cannot be divided among 4 processes"),
+        (3, {"parallel": "directions"}, "needs an even number of processes and both directions .* not 3 and forward"),
+        (2, {"parallel": "directions", "directions": ("forward",)}, "not 2 and forward$"),
+        (2, {"device": "cuda:0"}, "train.device=cuda:0 is one GPU for 2 processes: use cuda or auto"),
+    ],
+)
+def test_work_that_cannot_be_divided(size: int, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Processes(world_size=size).divide(TrainConfig(**settings))
+
+
+def test_who_does_what() -> None:
+    for parallel, parts in (("data", 4), ("directions", 2)):
+        for rank in range(4):
+            processes = Processes(rank=rank, world_size=4)
+            processes.divide(TrainConfig(streams=8, parallel=parallel))
+            assert processes.directions == (DIRECTIONS if parallel == "data" else (DIRECTIONS[rank // 2],))
+            each = 8 // parts
+            assert processes.own(8) == slice(rank % parts * each, (rank % parts + 1) * each)
+    one = Processes()
+    one.divide(TrainConfig(parallel="directions"))
+    assert one.directions == DIRECTIONS, "one process trains both in any case"
+
+
+def test_processes_started_again_do_not_meet_those_that_are_gone() -> None:
+    store = dist.HashStore()
+    for order in ((0, 1, 2), (2, 1, 0)):  # those of the second start come in the worst order
+        with ThreadPoolExecutor(3) as pool:
+            met = {}
+            for rank in order:
+                met[rank] = pool.submit(rendezvous, store, rank, 3, TIMEOUT)
+                time.sleep(0.2)
+        met[0].result().set("start", str(order))
+        assert {part.result().get("start").decode() for part in met.values()} == {str(order)}

@@ -1,0 +1,49 @@
+"""Do two directions side by side give what they give in turn?"""
+
+import threading
+
+import pytest
+import torch
+
+from pretrain.execution.direction_threads import DirectionThreads
+
+
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_two_directions_run_in_two_threads_at_once(two_threads: None) -> None:
+    runner = DirectionThreads(("forward", "backward"), torch.device("cpu"))
+    together = threading.Barrier(2, timeout=20)  # breaks unless both are running
+
+    def work(direction: str) -> tuple[str, int, int]:
+        together.wait()
+        return direction, threading.get_ident(), torch.get_num_threads()
+
+    results = runner.map(work)
+    runner.close()
+    assert [results[direction][0] for direction in ("forward", "backward")] == ["forward", "backward"]
+    assert results["forward"][1] != results["backward"][1]
+    assert {result[2] for result in results.values()} == {1}
+
+
+def test_one_direction_runs_in_the_caller() -> None:
+    runner = DirectionThreads(("backward",), torch.device("cpu"))
+    assert runner.map(lambda _: threading.get_ident()) == {"backward": threading.get_ident()}
+    runner.close()
+
+
+def test_an_exception_of_one_direction_is_raised(two_threads: None) -> None:
+    runner = DirectionThreads(("forward", "backward"), torch.device("cpu"))
+
+    def fail(direction: str) -> None:
+        if direction == "backward":
+            raise ValueError("backward failed")
+
+    with pytest.raises(ValueError, match="backward failed"):
+        runner.map(fail)
+    runner.close()

@@ -1,0 +1,78 @@
+"""Does a run with a time limit get the length that fits?"""
+
+from types import SimpleNamespace
+
+import pytest
+
+from pretrain.config import LogConfig
+from pretrain.run import clock as clock_module
+from pretrain.run.clock import UNMEASURED_UPDATES, Clock
+
+
+class FakeTime:
+    """A clock that stands still unless it is told to go on."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def fake_time(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
+    fake = FakeTime()
+    monkeypatch.setattr(clock_module, "time", fake)
+    return fake
+
+
+def run_updates(clock: Clock, fake_time: FakeTime, count: int, seconds: float) -> None:
+    for _ in range(count):
+        fake_time.now += seconds
+        clock.updated()
+
+
+def test_length_follows_the_measured_speed_evaluations_included(fake_time: FakeTime) -> None:
+    clock = Clock(before=0.0, limit=1000.0)
+    fake_time.now += 10.0
+    clock.evaluated(10.0)
+    run_updates(clock, fake_time, UNMEASURED_UPDATES, 30.0)  # slow ones, left out
+    run_updates(clock, fake_time, 5, 2.0)
+    state = SimpleNamespace(update=UNMEASURED_UPDATES + 5, updates=10**9)
+    assert clock.seconds_per_update() == pytest.approx(2.0)
+    assert clock.speed(640) == pytest.approx(320.0)
+    assert clock.may_plan(state, 0.4)
+    left = 1000.0 - clock.seconds()
+    # ten evaluations of ten seconds are set aside
+    assert clock.planned_updates(state, 0) == state.update + int((left - 100.0) / 2.0)
+    # one evaluation every 5 updates makes an update 4 seconds long
+    assert clock.planned_updates(state, 5) == state.update + int(left / 4.0)
+    # of the ten, those that are over are not set aside again
+    fake_time.now += 10.0
+    clock.evaluated(10.0)
+    assert clock.planned_updates(state, 0) == state.update + int((left - 10.0 - 90.0) / 2.0)
+
+
+def test_no_new_plan_once_the_rate_falls(fake_time: FakeTime) -> None:
+    clock = Clock(before=0.0, limit=1000.0)
+    run_updates(clock, fake_time, UNMEASURED_UPDATES + 25, 1.0)
+    assert clock.may_plan(SimpleNamespace(update=39, updates=100), 0.4)
+    assert not clock.may_plan(SimpleNamespace(update=40, updates=100), 0.4)
+
+
+def test_time_before_a_resume_counts(fake_time: FakeTime) -> None:
+    clock = Clock(before=400.0, limit=1000.0)
+    fake_time.now += 50.0
+    assert clock.seconds() == pytest.approx(450.0)
+
+
+def test_checkpoints_by_minutes_or_updates(fake_time: FakeTime) -> None:
+    clock = Clock(before=0.0, limit=None)
+    by_minutes, by_updates = LogConfig(checkpoint_minutes=2.0), LogConfig(checkpoint_updates=7)
+    assert not clock.save_is_due(7, by_minutes)
+    assert clock.save_is_due(14, by_updates)
+    assert not clock.save_is_due(15, by_updates)
+    fake_time.now += 121.0
+    assert clock.save_is_due(7, by_minutes)
+    clock.saved()
+    assert not clock.save_is_due(8, by_minutes)

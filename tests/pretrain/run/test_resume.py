@@ -1,0 +1,268 @@
+"""Does a run that was killed or stopped, wherever that was, end as if nothing had happened?"""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import pretrain
+from elmoc.corpus import Corpus
+from elmoc.errors import InputError
+from elmoc.model_directory import read_model_directory
+from elmoc.word_vectors.sources import RandomVectors
+from pretrain.run.directory import RunDirectory, read_metrics
+from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
+from tests.tiny import add_table, learnable_sentences, write_corpus
+
+UPDATES, EVERY = 200, 10
+LONG = {
+    "train__updates": UPDATES,
+    "train__window": 4,
+    "log__checkpoint_updates": EVERY,
+    "log__keep": 3,
+    "log__every_updates": EVERY,
+    "evaluation__every_updates": 50,
+    "encoder__dropout": 0.2,
+}
+Fails = Callable[[int], str]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Corpus) -> RunDirectory:
+    """The same run without any interruption."""
+    return TinyRuns(tmp_path_factory.mktemp("whole"), tiny_corpus.path).run("whole", **LONG)
+
+
+def start(runs: TinyRuns, *options: str, **settings: Any) -> subprocess.Popen:
+    """Start `python -m pretrain` as users do, with one thread, as this process has."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "pretrain", *runs.arguments("killed", *options, **settings)],
+        cwd=Path(pretrain.__file__).parent.parent,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for_checkpoint(run: RunDirectory, process: subprocess.Popen, update: int) -> None:
+    """Wait until a checkpoint of `update` or a later one is there."""
+    while not any(int(path.stem) >= update for path in run.checkpoint_paths()):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.002)
+
+
+def assert_same_end(run: RunDirectory, whole: RunDirectory) -> None:
+    """The run has the checkpoint (but for the clock), the evaluations and the model of the whole one."""
+    assert last_checkpoint(run)["update"] == UPDATES
+    assert_same(last_checkpoint(run), last_checkpoint(whole), but=("seconds", "metrics_bytes"))
+    assert read_metrics(run.path, "evaluation") == read_metrics(whole.path, "evaluation")
+    for name in ("model.safetensors", "heads.safetensors"):
+        assert (run.model / name).read_bytes() == (whole.model / name).read_bytes()
+    assert [path for path in run.path.rglob("*") if path.name.startswith(".")] == [], "nothing is left over"
+
+
+def test_killed_twice_at_random_moments_and_resumed(runs: TinyRuns, whole: RunDirectory) -> None:
+    run = RunDirectory(runs.folder / "killed")
+    delays = random.SystemRandom()
+    reached = 0
+    for options in ((), ("--resume",)):
+        process = start(runs, *options, **LONG)
+        wait_for_checkpoint(run, process, reached + EVERY)
+        time.sleep(delays.uniform(0, 0.1))
+        process.kill()
+        assert process.wait() == -signal.SIGKILL, "the run had ended before it was killed"
+        process.communicate()
+        reached = int(run.checkpoint_paths()[-1].stem)
+        assert reached < UPDATES
+    runs.run("killed", "--resume", **LONG)
+    assert_same_end(run, whole)
+    for left, right in zip(read_metrics(run.path, "train"), read_metrics(whole.path, "train"), strict=True):
+        del left["words_per_second"], right["words_per_second"]
+        assert left == right
+
+
+def test_signals_save_first_and_the_resumed_run_ends_the_same(runs: TinyRuns, whole: RunDirectory) -> None:
+    run = RunDirectory(runs.folder / "killed")
+    reached = 0
+    for number, options in ((signal.SIGTERM, ()), (signal.SIGINT, ("--resume",))):
+        process = start(runs, *options, **LONG)
+        wait_for_checkpoint(run, process, reached + EVERY)
+        process.send_signal(number)
+        out, err = process.communicate()
+        assert process.returncode == 130, "so that what is chained to it does not start"
+        assert "Traceback" not in err
+        assert "stopped after saving: go on by the same command with --resume" in out
+        before, reached = reached, last_checkpoint(run)["update"]
+        assert before + EVERY <= reached < UPDATES
+    runs.run("killed", "--resume", **LONG)
+    assert_same_end(run, whole)
+
+
+def test_killed_before_the_first_checkpoint_a_run_starts_again(runs: TinyRuns) -> None:
+    undisturbed = runs.run("undisturbed")
+    run = runs.run("run")
+    for path in run.checkpoint_paths():
+        path.unlink()
+    runs.run("run", "--resume")
+    assert_same(last_checkpoint(undisturbed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
+    assert read_metrics(run.path, "evaluation") == read_metrics(undisturbed.path, "evaluation")
+
+
+def test_what_a_killed_process_left_half_written_is_removed(runs: TinyRuns) -> None:
+    run = runs.run("run", log__checkpoint_updates=5)
+    for path in (run.checkpoints / ".000000013.pt.77.partial", run.path / ".model.77.partial" / "config.json"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("half")
+    run.checkpoint_paths()[-1].unlink()
+    runs.run("run", "--resume", log__checkpoint_updates=5)
+    assert last_checkpoint(run)["update"] == 12
+    assert [path for path in run.path.rglob("*") if path.name.startswith(".")] == []
+
+
+def test_a_finished_run_stays_as_it_is(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
+    run = runs.run("run")
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    runs.run("run", "--resume")
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+    assert capsys.readouterr().out.count("done: the model is in") == 2
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
+def test_a_truncated_checkpoint_is_named_and_the_one_before_works(
+    runs: TinyRuns, error_line: Fails, share: float
+) -> None:
+    run = runs.run("run", log__checkpoint_updates=5, log__keep=3)
+    ended = last_checkpoint(run)
+    path = run.checkpoint_paths()[-1]
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * share)])
+    error = error_line(runs.status("run", "--resume", log__checkpoint_updates=5, log__keep=3))
+    assert str(path) in error
+    assert "remove it to go on from the one before" in error
+    path.unlink()
+    runs.run("run", "--resume", log__checkpoint_updates=5, log__keep=3)
+    assert_same(ended, last_checkpoint(run), but=("seconds", "metrics_bytes"))
+
+
+def test_a_checkpoint_of_something_else_is_named(runs: TinyRuns, error_line: Fails) -> None:
+    run = runs.run("run")
+    path = run.checkpoint_paths()[-1]
+    for content in ({"weights": torch.zeros(3)}, torch.zeros(3), last_checkpoint(run) | {"version": 1}):
+        torch.save(content, path)
+        assert str(path) in error_line(runs.status("run", "--resume"))
+    path.write_bytes(b"not a checkpoint at all, but long enough to look like one")
+    assert str(path) in error_line(runs.status("run", "--resume"))
+
+
+def test_resume_with_other_settings_names_them(runs: TinyRuns, error_line: Fails) -> None:
+    runs.run("run")
+    error = error_line(runs.status("run", "--resume", train__updates=13, encoder__dropout=0.3))
+    assert "train.updates (was 12, is 13)" in error
+    assert "encoder.dropout (was 0.1, is 0.3)" in error
+    assert "log." not in error
+
+
+@pytest.mark.usefixtures("restore_threads")
+def test_resume_may_log_differently(runs: TinyRuns) -> None:
+    runs.run("run")
+    runs.run("run", "--resume", log__keep=5, log__every_updates=1, log__checkpoint_updates=4, train__threads=1)
+
+
+def test_resume_without_a_run_and_with_another_model(runs: TinyRuns, error_line: Fails) -> None:
+    assert "holds no run to resume: start it without --resume" in error_line(runs.status("run", "--resume"))
+    assert not (runs.folder / "run").exists()
+    error = error_line(runs.status("run", "--resume", "--init-from", "somewhere"))
+    assert "--resume goes on with a run, --init-from starts one" in error
+
+
+def test_the_time_of_a_run_goes_on(runs: TinyRuns) -> None:
+    run = runs.run("run", log__checkpoint_updates=5, log__keep=3)
+    path = run.checkpoint_paths()[-1]
+    seconds = last_checkpoint(run)["seconds"]
+    path.unlink()
+    before = torch.load(run.checkpoint_paths()[-1])
+    torch.save(before | {"seconds": 1000.0}, run.checkpoint_paths()[-1])
+    runs.run("run", "--resume", log__checkpoint_updates=5, log__keep=3)
+    assert before["seconds"] < seconds
+    assert 1000 < last_checkpoint(run)["seconds"] < 1300
+
+
+def test_resume_refuses_other_data_under_the_same_names(runs: TinyRuns, tmp_path: Path, error_line: Fails) -> None:
+    corpora = [tmp_path / name / "corpus" for name in ("first", "second")]
+    for path, seed in zip(corpora, (5, 6), strict=True):
+        corpus = write_corpus(path, [learnable_sentences(150, 0)], [learnable_sentences(40, 3)])
+        add_table(corpus, "raw", RandomVectors(seed=seed, size=8))
+    used = tmp_path / "corpus"
+    shutil.copytree(corpora[0], used)
+    data = {"data__corpus": str(used), "data__input_vectors": "raw", "data__target_vectors": "raw"}
+    runs.run("run", **data)
+    shutil.rmtree(used)
+    shutil.copytree(corpora[1], used)
+    status = runs.status("run", "--resume", **data)
+    assert "other data under data.input_vectors, data.target_vectors" in error_line(status)
+
+
+def test_a_checkpoint_of_update_0_is_gone_on_from_without_a_second_evaluation(runs: TinyRuns) -> None:
+    undisturbed = runs.run("run", log__keep=99)
+    evaluations = read_metrics(undisturbed.path, "evaluation")
+    for path in undisturbed.checkpoint_paths()[1:]:
+        path.unlink()
+    assert [path.stem for path in undisturbed.checkpoint_paths()] == ["000000000"]
+    runs.run("run", "--resume", log__keep=99)
+    assert read_metrics(undisturbed.path, "evaluation") == evaluations
+
+
+def test_a_run_directory_without_a_model_says_so(runs: TinyRuns) -> None:
+    run = runs.run("run")
+    shutil.rmtree(run.model)
+    with pytest.raises(InputError, match="is a run directory without a model yet"):
+        read_model_directory(run.path)
+
+
+def test_killed_before_the_first_checkpoint_the_model_it_started_from_is_not_forgotten(runs: TinyRuns) -> None:
+    runs.run("first")
+    init = ("--init-from", str(runs.folder / "first"))
+    undisturbed = runs.run("undisturbed", *init, train__seed=3)
+    run = runs.run("run", *init, train__seed=3)
+    for path in run.checkpoint_paths():
+        path.unlink()
+    runs.run("run", "--resume", train__seed=3)
+    assert_same(last_checkpoint(undisturbed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
+
+
+def test_a_run_that_is_going_on_cannot_be_resumed_beside_it(runs: TinyRuns, error_line: Fails) -> None:
+    run = runs.run("run")
+    with run.locked():
+        assert "another process is training in" in error_line(runs.status("run", "--resume"))
+
+
+def test_data_that_has_moved_is_taken_where_it_is_now(runs: TinyRuns, tiny_corpus: Corpus, tmp_path: Path) -> None:
+    run = runs.run("run")
+    evaluations, end = read_metrics(run.path, "evaluation"), last_checkpoint(run)
+    for path in run.checkpoint_paths()[1:]:
+        path.unlink()
+    shutil.copytree(tiny_corpus.path, tmp_path / "moved")
+    runs.run("run", "--resume", data__corpus=str(tmp_path / "moved"))
+    assert read_metrics(run.path, "evaluation") == evaluations
+    assert_same(last_checkpoint(run), end, but=("seconds", "metrics_bytes"))
+
+
+def test_resumed_on_another_kind_of_device_masks_go_on_from_a_new_seed(runs: TinyRuns) -> None:
+    run = runs.run("run")
+    path = run.checkpoint_paths()[-1]
+    state = torch.load(path, weights_only=True)
+    state["device"] = "cuda"
+    state["generators"] = {name: torch.zeros(16, dtype=torch.uint8) for name in state["generators"]}
+    torch.save(state, path)
+    runs.run("run", "--resume")
+    assert last_checkpoint(run)["update"] == state["update"]

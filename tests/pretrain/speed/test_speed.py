@@ -1,0 +1,318 @@
+"""Does the benchmark compare the same work, count it right, and report all that it measures?"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from elmoc.corpus import Corpus
+from elmoc.encoders.lstm import BidirectionalEncoder, EncoderConfig, ProjectedLSTMLayer
+from elmoc.files import read_json
+from pretrain.config import DataConfig, load_config
+from pretrain.setup import TrainingSetup, set_up
+from pretrain.speed import contestants, matrix_rate, synthetic_corpus, timing
+from pretrain.speed.__main__ import main
+from pretrain.speed.allennlp_loop import AllenNLPLayer
+from pretrain.speed.contestants import WAYS, Contestant
+from pretrain.speed.memory import PeakMemory, kept_bytes_per_word
+from pretrain.speed.streaming import first_batches, read_windows
+from pretrain.speed.time_split import shares
+from pretrain.speed.update_products import flops_per_word
+from pretrain.step import update
+
+TINY = """
+[data]
+input_vectors = "raw"
+target_vectors = "half"
+[encoder]
+projection_size = 6
+cell_size = 10
+projection_clip = 0.3
+dropout = 0.25
+[train]
+streams = 4
+window = 5
+mix_shards = 1
+"""
+FP32 = [name for name, way in WAYS.items() if way.precision == "fp32" and not way.graph]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    (tmp_path / "tiny.toml").write_text(TINY)
+    return str(tmp_path / "tiny.toml")
+
+
+@pytest.fixture
+def setup(config: str, tiny_corpus: Corpus) -> TrainingSetup:
+    return set_up(load_config(config, [f"data.corpus={tiny_corpus.path}", "train.device=cpu"]))
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is measured for long."""
+    monkeypatch.setattr(timing, "AT_LEAST", 0.0)
+    monkeypatch.setitem(matrix_rate.SIZES, "cpu", (16, 32))
+
+
+def weights_of(layer: nn.Module) -> list[Tensor]:
+    """The parameters of a layer of any contestant, in one order."""
+    if isinstance(layer, AllenNLPLayer):
+        cell = layer.cell
+        weights = [cell.input_linearity.weight, cell.state_linearity.weight, cell.state_linearity.bias]
+        return [*weights, *cell.state_projection.parameters()]
+    assert isinstance(layer, ProjectedLSTMLayer)
+    weights = [layer.input_weight, layer.hidden_weight, layer.bias, layer.projection_weight]
+    return [*weights, *([] if layer.norm is None else layer.norm.parameters())]
+
+
+@pytest.mark.parametrize("name", FP32)
+@pytest.mark.parametrize("layer_norm", [True, False], ids=["layer norm", "no norm"])
+@pytest.mark.parametrize("clips", [(0.0, 0.0), (0.3, 0.2)], ids=["no clips", "clips"])
+def test_every_contestant_is_the_same_function(name: str, layer_norm: bool, clips: tuple[float, float]) -> None:
+    torch.manual_seed(0)
+    sizes = EncoderConfig(
+        projection_size=6,
+        cell_size=10,
+        word_vector_size=5,
+        dropout=0.0,
+        layer_norm=layer_norm,
+        cell_clip=clips[0],
+        projection_clip=clips[1],
+    )
+    expected = BidirectionalEncoder(sizes).double()
+    with torch.no_grad():
+        for parameter in expected.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    encoder = WAYS[name].encoder(expected)
+    vectors = torch.randn(2, 3, 4, 5, dtype=torch.float64)  # two windows [B, T, E]
+    for direction in expected.directions:
+        results = []
+        for one in (expected.direction(direction), encoder.direction(direction)):
+            inputs = vectors.clone().requires_grad_()
+            first = one(inputs[0])
+            second = one(inputs[1], first.state)
+            total = sum(
+                (part * torch.linspace(-1, 1, part.shape[-1])).sum()
+                for part in (*second.layer_states, *(tensor for state in second.state for tensor in state))
+            )
+            total.backward()
+            weights = [one.input_projection.weight, *(weight for layer in one.layers for weight in weights_of(layer))]
+            results.append([*first.layer_states, *second.layer_states, inputs.grad, *(w.grad for w in weights)])
+            assert len(weights) == 1 + 2 * (6 if layer_norm else 4)
+        for ours, theirs in zip(*results, strict=True):
+            assert ours.abs().max() > 1e-3
+            torch.testing.assert_close(theirs, ours, atol=1e-9, rtol=1e-9)
+    for mine, other in zip(expected.parameters(), encoder.parameters(), strict=False):
+        assert mine.data_ptr() != other.data_ptr(), "weights of its own"
+
+
+def test_the_loop_drops_coordinates_of_the_state_for_a_whole_window() -> None:
+    torch.manual_seed(0)
+    encoder = WAYS["allennlp"].encoder(
+        BidirectionalEncoder(EncoderConfig(projection_size=6, cell_size=10, dropout=0.5))
+    )
+    states = encoder.direction("forward")(torch.randn(3, 4, 300)).layer_states[1]  # [B, T, P]
+    dropped = states == 0
+    assert dropped.any()
+    assert not dropped.all()
+    assert (dropped == dropped[:, :1]).all()
+
+
+def test_flops_at_the_papers_sizes() -> None:
+    assert flops_per_word(EncoderConfig(), target_size=300, directions=2) == pytest.approx(457e6, rel=1e-3)
+
+
+def onednn_flops(read: Any, weight: Any, *_: Any, **__: Any) -> int:
+    """Of x [n, K] by W [N, K]."""
+    return 2 * read[0] * read[1] * weight[0]
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_an_update_makes_just_the_products_of_the_list(name: str, setup: TrainingSetup) -> None:
+    contestant = Contestant(name, setup)
+    (batch,) = first_batches(setup, 1)
+    contestant.state.encoder.train()
+    mapping = {torch.ops.mkldnn._linear_pointwise: onednn_flops}
+    with FlopCounterMode(display=False, custom_mapping=mapping) as counter:
+        update(contestant.setup, contestant.state, batch, "forward", 0.0)
+    counted = sum(product.count * product.flops for product in contestant.products)
+    assert counter.get_total_flops() == counted
+    sizes, words = setup.encoder.config, setup.words_per_update
+    left_out = 2 * words * sizes.word_vector_size * sizes.projection_size  # gradients of the frozen word vectors
+    if not name.startswith("fused"):  # and of the state that is cut off from the graph
+        left_out += sizes.layers * 2 * 4 * sizes.projection_size * 4 * sizes.cell_size
+    assert counted == words * flops_per_word(sizes, setup.targets.size, 1) - left_out
+
+
+def test_an_update_trains_every_direction(setup: TrainingSetup) -> None:
+    for name in WAYS:
+        contestant = Contestant(name, setup)
+        before = {key: value.clone() for key, value in contestant.state.encoder.state_dict().items()}
+        contestant.update(*first_batches(setup, 1))
+        contestant.close()
+        for key, value in contestant.state.encoder.state_dict().items():
+            assert not torch.equal(value, before[key]), key
+        assert all(state is not None for state in contestant.state.recurrent.values())
+
+
+class Double(torch.autograd.Function):
+    """Keeps one tensor by `save_for_backward` and another, of 1,000 floats a row, by hand."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor) -> Tensor:
+        ctx.save_for_backward(inputs)
+        ctx.by_hand = [torch.ones(inputs.shape[0] * inputs.shape[1], 1000)]
+        return 2 * inputs
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return 2 * gradient
+
+
+def test_memory_a_word_counts_what_functions_hold(setup: TrainingSetup, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = kept_bytes_per_word("plain", setup)
+    forward = nn.LayerNorm.forward
+    monkeypatch.setattr(nn.LayerNorm, "forward", lambda self, inputs: Double.apply(forward(self, inputs)))
+    assert kept_bytes_per_word("plain", setup) == pytest.approx(plain + 2 * 4000, rel=0.02)
+    assert 2 * 2 * 4 * 10 * 9 < plain < 2 * 2 * 4 * (10 * 16 + 6 * 16), "directions, layers, floats of C and P"
+
+
+def test_peak_memory_is_that_of_the_moment_when_most_was_in_use() -> None:
+    peak = PeakMemory(torch.device("cpu"))
+    if peak.before is None:
+        pytest.skip("the system does not tell")
+    torch.ones(16, 1 << 20)
+    torch.ones(4, 1 << 20)
+    assert 64e6 < (peak.bytes() or 0) < 96e6
+
+
+def test_the_parts_of_an_update_add_up(setup: TrainingSetup) -> None:
+    contestant = Contestant("plain", setup)
+    split = shares(contestant, *first_batches(setup, 1))
+    assert list(split) == ["forward", "backward", "optimiser"]
+    assert all(share > 0 for share in split.values())
+    assert sum(split.values()) == pytest.approx(1)
+    head = contestant.state.heads.direction("forward")
+    assert not head._forward_hooks, "the hooks are gone"
+
+
+def test_a_synthetic_corpus_is_read_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"TYPES": 300, "VECTOR_SIZE": 8, "TOKENS": 1000}.items():
+        monkeypatch.setattr(synthetic_corpus, name, value)
+    config = load_config("pretrain/configs/small.toml", ["encoder.projection_size=6", "encoder.cell_size=10"])
+    with synthetic_corpus.corpus_for(config.data, tokens=2000) as path:
+        setup = set_up(replace(config, data=replace(config.data, corpus=path)))
+        assert setup.corpus.train_tokens == 2000
+        (batch,) = first_batches(setup, 1)
+        window = next(read_windows(setup))
+        ids = torch.from_numpy(window.ids["forward"].astype(int))
+        torch.testing.assert_close(batch.inputs("forward"), torch.from_numpy(setup.inputs.rows[ids[:, :-1]]).float())
+        assert ids.max() > 200, "rare words occur"
+        assert (ids == 2).sum() > (ids == 20).sum(), "and frequent ones more often"
+    assert not Path(path).exists()
+    with synthetic_corpus.corpus_for(DataConfig(corpus="mine"), tokens=1) as path:
+        assert path == "mine"
+
+
+SPEED_FIELDS = {
+    "precision",
+    "words_per_second",
+    "ratio_to_allennlp",
+    "seconds_per_million_words",
+    "share_of_matrix_rate",
+    "share_of_bound",
+    "bound_seconds",
+    "update_seconds",
+    "split_seconds",
+    "peak_bytes",
+    "products",
+}
+
+
+@pytest.mark.usefixtures("quick", "restore_threads")
+def test_the_report(
+    config: str,
+    tiny_corpus: Corpus,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(contestants, "has_bf16", lambda device: False)
+    arguments = ["--config", config, "--corpus", str(tiny_corpus.path), "--device", "cpu", "--streams", "4", "6"]
+    arguments += ["--updates", "2", "--warm-up", "1", "--threads", "1", "--json", str(tmp_path / "speed.json")]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "fused-bf16 is left out: cpu has no bf16 instructions" in printed
+    assert "4 streams, 20 words an update" in printed
+    report = read_json(tmp_path / "speed.json")
+    assert report["format"] == "elmoc-speed"
+    assert report["flops_per_second"]["fp32"] > 0
+    assert report["skipped"].keys() == {"fused-bf16"}
+    assert report["kernels"].keys() == {"fused-fp32"}
+    assert [comparison["streams"] for comparison in report["comparisons"]] == [4, 6]
+    for comparison in report["comparisons"]:
+        assert comparison["data_seconds"].keys() == {"loader", "gather", "copy"}
+        assert comparison["contestants"].keys() == report["kept_bytes_per_word"].keys() == set(FP32)
+        assert comparison["tables"] is None, "there is nowhere else for them to be"
+        for name, result in comparison["contestants"].items():
+            assert result.keys() == SPEED_FIELDS
+            speed = result["words_per_second"]
+            assert 0 < speed["minimum"] <= speed["median"] <= speed["maximum"]
+            assert sum(result["split_seconds"].values()) == pytest.approx(result["update_seconds"])
+            total = sum(product["count"] * product["seconds"] for product in result["products"])
+            assert 0.3 * total < result["bound_seconds"] < 3 * total  # medians of sums, and sums of medians
+            assert f"{speed['median']:,.0f}" in printed
+            assert name in printed
+        assert comparison["contestants"]["allennlp"]["ratio_to_allennlp"]["median"] == 1
+
+
+@pytest.mark.usefixtures("quick")
+def test_one_direction_without_the_baseline(config: str, tiny_corpus: Corpus, capsys: pytest.CaptureFixture) -> None:
+    arguments = ["--config", config, "--corpus", str(tiny_corpus.path), "--device", "cpu", "--streams", "4"]
+    arguments += ["--updates", "1", "--warm-up", "1", "--directions", "1", "--contestants", "plain"]
+    assert main(arguments) == 0
+    assert ", forward: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--streams", "4", "0"], "--streams must be at least 1, not 0"),
+        (["--updates", "0"], "--updates must be at least 1"),
+        (["--warm-up", "0"], "--warm-up must be at least 1"),
+        (["--contestants", "plain", "cudnn"], "'cudnn' is no contestant: choose from allennlp"),
+        (["--config", "missing.toml"], "missing.toml does not exist"),
+        (["--corpus", "missing"], "missing is not a finished corpus directory"),
+        (["--device", "abacus"], "'abacus' is no device"),
+        (["--streams", "1000000"], "use fewer streams"),
+        (["--json", "README.md"], "README.md exists already"),
+    ],
+)
+def test_what_cannot_be_measured(
+    arguments: list[str], message: str, config: str, tiny_corpus: Corpus, error_line: Callable[[int], str]
+) -> None:
+    given = ["--config", config, "--corpus", str(tiny_corpus.path), "--device", "cpu"]
+    assert message in error_line(main([*given, *arguments]))
+
+
+def test_nobody_is_left(
+    config: str, tiny_corpus: Corpus, error_line: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contestants, "has_bf16", lambda device: False)
+    given = ["--config", config, "--corpus", str(tiny_corpus.path), "--device", "cpu", "--contestants", "plain-bf16"]
+    assert "no contestant is left: plain-bf16 (cpu has no bf16 instructions)" in error_line(main(given))
+
+
+def test_a_missing_package_is_named(
+    config: str, tiny_corpus: Corpus, error_line: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pretrain.speed.allennlp_loop", None)
+    status = main(["--config", config, "--corpus", str(tiny_corpus.path), "--device", "cpu"])
+    assert "pip install allennlp-light" in error_line(status)
