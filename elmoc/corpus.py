@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from elmoc.errors import InputError
-from elmoc.files import atomic_path, fingerprint, read_json, read_lines, write_json
+from elmoc.files import atomic_path, check_version, fingerprint, read_json, read_lines, write_json
 
 FORMAT = "elmoc-corpus"
 VERSION = 1
@@ -160,17 +160,6 @@ def finish_corpus(
 def lexicon_fingerprint(words: Sequence[str]) -> str:
     """The content hash by which vector tables name the lexicon they belong to."""
     return fingerprint("\n".join(words).encode("utf-8"))
-
-
-def check_version(path: Path | str, info: Any, expected_format: str, version: int) -> None:
-    """Raise an `InputError` unless `info` (the content of `path`) is of this format and of a version known here."""
-    if not isinstance(info, dict) or info.get("format") != expected_format:
-        raise InputError(f"{path} is not of the format {expected_format}")
-    if info.get("version") != version:
-        raise InputError(
-            f"{path} has version {info.get('version')} of the format {expected_format}, this elmoc reads version "
-            f"{version}: use the elmoc that wrote it, or make it again"
-        )
 
 
 def save_array(path: Path | str, array: np.ndarray) -> None:

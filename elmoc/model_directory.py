@@ -21,11 +21,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from elmoc.corpus import check_version
 from elmoc.encoders.lstm import DIRECTIONS, BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.recurrence import Recurrence, plain
 from elmoc.errors import InputError
-from elmoc.files import full_disk_is_clear, read_json, write_json
+from elmoc.files import check_version, full_disk_is_clear, read_json, write_json
 from elmoc.heads import ContinuousHeads
 from elmoc.version import VERSION as ELMOC_VERSION
 from elmoc.word_vectors.transform import VectorTransform

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from elmoc.corpus import Corpus, check_version, load_array, save_array
+from elmoc.corpus import Corpus, load_array, save_array
 from elmoc.errors import InputError
-from elmoc.files import atomic_path, read_json, write_json
+from elmoc.files import atomic_path, check_version, read_json, write_json
 from elmoc.word_vectors.sources import WordVectors
 from elmoc.word_vectors.transform import VectorTransform
 

@@ -22,9 +22,8 @@ from typing import Any
 
 import torch
 
-from elmoc.corpus import check_version
 from elmoc.errors import InputError
-from elmoc.files import atomic_path, read_json, require_space, write_json
+from elmoc.files import atomic_path, check_version, read_json, require_space, write_json
 from pretrain.config import RunConfig, config_from_dict, config_to_dict
 
 FORMAT = "elmoc-checkpoint"

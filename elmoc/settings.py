@@ -1,0 +1,76 @@
+"""Settings: dataclass fields that say which values are possible, and the one check of them.
+
+Every part of the project declares what it can be told as a frozen dataclass beside its code; `setting` makes a field,
+`check_settings` raises one sentence for the first impossible value.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, Field, field, fields
+from typing import Any
+
+from elmoc.errors import InputError
+
+
+def setting(
+    default: Any = MISSING,
+    *,
+    help: str = "",
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+    choices: Sequence[str] | None = None,
+) -> Any:
+    """A dataclass field whose value is bounded.
+
+    Args:
+        default: of the field; without it the field has none.
+        help: one line for the command line.
+        least, above, most, below: bounds of a number, included (`least`, `most`) or not (`above`, `below`).
+        choices: the possible strings.
+    """
+    bounds = {"least": least, "above": above, "most": most, "below": below}
+    metadata = {
+        "help": help,
+        "choices": choices,
+        "bounds": {name: each for name, each in bounds.items() if each is not None},
+    }
+    return field(metadata=metadata) if default is MISSING else field(default=default, metadata=metadata)
+
+
+def check_settings(settings: Any, name: Callable[[str], str]) -> None:
+    """Raise an `InputError` for the first impossible value of a dataclass.
+
+    Args:
+        settings: the dataclass instance; a field that `setting` did not make is checked for finite numbers only.
+        name: what the user calls a field, e.g. `train.streams` or `--batch-size`.
+    """
+    for each in fields(settings):
+        value = getattr(settings, each.name)
+        if not _is_possible(each, value):
+            raise InputError(f"{name(each.name)} must be {expected(each)}, not {value!r}")
+
+
+def expected(each: Field[Any]) -> str:
+    """What the value of a field made by `setting` has to be, e.g. `at least 0 and below 1`."""
+    if each.metadata.get("choices"):
+        return f"one of {', '.join(each.metadata['choices'])}"
+    words = {"least": "at least", "above": "above", "most": "at most", "below": "below"}
+    bounds = each.metadata.get("bounds", {})
+    return " and ".join(f"{words[name]} {bound}" for name, bound in bounds.items()) or "a finite number"
+
+
+def _is_possible(each: Field[Any], value: Any) -> bool:
+    choices, bounds = each.metadata.get("choices"), each.metadata.get("bounds", {})
+    if choices:
+        return value in choices
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return True
+    return (
+        math.isfinite(value)
+        and value >= bounds.get("least", -math.inf)
+        and value > bounds.get("above", -math.inf)
+        and value <= bounds.get("most", math.inf)
+        and value < bounds.get("below", math.inf)
+    )

@@ -1,0 +1,51 @@
+"""Which values of settings are possible, and what is said of others?"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from elmoc.errors import InputError
+from elmoc.settings import check_settings, setting
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One of each kind."""
+
+    streams: int = setting(1, least=1)
+    dropout: float = setting(0.0, least=0, below=1)
+    rate: float = setting(0.1, above=0)
+    share: float = setting(1.0, above=0, most=1)
+    kind: str = setting("data", choices=("data", "directions"))
+    free: float = 0.0
+    name: str = ""
+    flag: bool = setting(False, least=1)
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"dropout": 0.99}, {"share": 1e-9}, {"kind": "directions"}, {"free": -7.5}, {"name": "anything"}]
+)
+def test_possible(values: dict[str, Any]) -> None:
+    check_settings(Settings(**values), lambda name: name)
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"streams": 0}, "train.streams must be at least 1, not 0"),
+        ({"dropout": 1.0}, "train.dropout must be at least 0 and below 1, not 1.0"),
+        ({"dropout": -0.1}, "train.dropout must be at least 0 and below 1, not -0.1"),
+        ({"rate": 0.0}, "train.rate must be above 0, not 0.0"),
+        ({"rate": math.inf}, "train.rate must be above 0, not inf"),
+        ({"rate": math.nan}, "train.rate must be above 0, not nan"),
+        ({"share": 1.1}, "train.share must be above 0 and at most 1, not 1.1"),
+        ({"kind": "other"}, "train.kind must be one of data, directions, not 'other'"),
+        ({"free": math.nan}, "train.free must be a finite number, not nan"),
+    ],
+)
+def test_impossible(values: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InputError) as error:
+        check_settings(Settings(**values), lambda name: f"train.{name}")
+    assert str(error.value) == sentence
