@@ -1,4 +1,4 @@
-"""How do counts become precision, recall, F1 and accuracy, and a table of them for people?"""
+"""Precision, recall, F1 and accuracy of counts, and a table of them for all labels."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,11 @@ def harmonic_mean(precision: np.ndarray, recall: np.ndarray) -> np.ndarray:
 
 
 def precision_recall_f1(counts: np.ndarray, what: str) -> dict[str, np.ndarray]:
-    """Figures of counts [..., 3]: how many are right, in the gold data, and predicted; `what` begins their names."""
+    """The three metrics, in percent, each under its name after `what`: "entity F1" for "entity".
+
+    Args:
+        counts: [..., 3]: the number of right ones, of those in the gold data, and of predicted ones.
+    """
     right, gold, predicted = np.moveaxis(np.asarray(counts, dtype=np.float64), -1, 0)
     return {
         f"{what} F1": ratio(2 * right, gold + predicted),

@@ -1,1 +1,1 @@
-"""Results of many runs, gathered into one table."""
+"""Results of many runs: their file, how they compare, and the table of them."""

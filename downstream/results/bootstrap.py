@@ -1,9 +1,9 @@
-"""How sure is a score, or a gain, of being more than the luck of these test items?
+"""Paired bootstrap over test items: how sure a score, or a gain, is to be more than the luck of these items.
 
-The paired bootstrap over test items (Koehn 2004; Berg-Kirkpatrick, Burkett and Klein 2012): draw as many items as the
-test set has, with replacement, and score them; do so many times. Systems that are compared, and all their seeds, are
-scored on the same draws. The spread is that of other test sets of the same kind, for the models that were trained; the
-luck of the training shows in the standard deviation over seeds instead.
+The method is that of Koehn (2004) and Berg-Kirkpatrick, Burkett and Klein (2012): draw as many items as the test set
+has, with replacement, score them, and repeat. Systems that are compared, and all their seeds, are scored on the same
+draws. The spread is that of other test sets of the same kind, for the models that were trained; the luck of the
+training shows in the standard deviation over seeds instead.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 BLOCK = 1 << 21
-"""So many items are drawn at a time: 16 MB an array, of which there are a few."""
+"""The number of items that are drawn at a time: 16 MB an array, of which there are a few."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,16 @@ class Interval:
     high: float
 
 
-def resampled_figures(
-    systems: Sequence[np.ndarray], *, figure: Callable[[np.ndarray], np.ndarray], resamples: int, seed: int = 1
+def resampled_scores(
+    systems: Sequence[np.ndarray], *, metric: Callable[[np.ndarray], np.ndarray], resamples: int, seed: int = 1
 ) -> np.ndarray:
-    """float64 [systems, R]: the figure of every system on each of R resamples, in the mean over the system's seeds.
+    """Scores of every system on each of R resamples, float64 [systems, R], in the mean over the system's seeds.
 
-    systems  each float64 [seeds, N, K]: what the metric counts in N items; the number of seeds may differ
-    figure   float64 [..., K] of summed counts → [...]
+    Args:
+        systems: each float64 [seeds, N, K]: what the metric counts in N items; the number of seeds may differ.
+        metric: float64 [..., K] of summed counts → [...].
+        resamples: R.
+        seed: of the draws.
     """
     items = systems[0].shape[1]
     assert all(counts.shape[1:] == systems[0].shape[1:] for counts in systems)
@@ -42,22 +45,22 @@ def resampled_figures(
     for start in range(0, resamples, rows):
         weights = _draw(generator, resamples=min(rows, resamples - start), items=items)  # [r, N]
         sums = (weights @ columns).reshape(len(weights), len(together), -1)  # [r, all seeds, K]
-        figures = figure(sums)  # [r, all seeds]
-        blocks.append([part.mean(axis=1) for part in np.split(figures, ends[:-1], axis=1)])
+        scores = metric(sums)  # [r, all seeds]
+        blocks.append([part.mean(axis=1) for part in np.split(scores, ends[:-1], axis=1)])
     return np.concatenate(blocks, axis=1)
 
 
 def interval(resampled: np.ndarray) -> Interval:
-    """The percentile interval of a figure, or of a difference of two, from its resamples [R]."""
+    """The percentile interval of a score, or of a difference of two, from its resamples [R]."""
     low, high = np.percentile(resampled, (2.5, 97.5))
     return Interval(float(low), float(high))
 
 
 def p_value(gains: np.ndarray) -> float:
-    """The one-sided p-value of "there is no gain" from resampled gains [R]: how often is the gain 0 or less?
+    """The one-sided p-value of "there is no gain" from resampled gains [R]: the share of resamples without a gain.
 
-    (1 + how many are ≤ 0) / (R + 1): the test set itself counts as one more resample, so that p is never 0. It goes
-    with the interval: this lies above 0 where p is under about 0.025, and below 0 where p is above about 0.975.
+    (1 + the number of gains ≤ 0) / (R + 1): the test set itself counts as one more resample, so that p is never 0. It
+    goes with the interval: this lies above 0 where p is under about 0.025, and below 0 where p is above about 0.975.
     """
     return float((1 + np.count_nonzero(gains <= 0)) / (len(gains) + 1))
 

@@ -1,18 +1,21 @@
-"""Which results are compared with which, and what comes out?
+"""Comparison of results: the rows of the table, each with its scores, its gains and how sure they are.
 
 A row holds the results of one task and one set of data that differ in their inputs alone. Rows of different encoders
 share the baseline, word vectors alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
-from downstream.results.bootstrap import Interval, interval, p_value, resampled_figures
+from downstream.results.bootstrap import Interval, interval, p_value, resampled_scores
 from downstream.results.reading import Result, require_same_items
-from downstream.results.records import mean_and_deviation
+from downstream.results.records import format_score, mean_and_deviation
 from elmoc.errors import InputError
+
+PAPER = {"snli": 1.1, "coref": 4.0, "sst5": 2.5, "ner": 1.3, "srl": 2.2}
+"""Task → the gain of ELMo-C over fastText alone in Li et al. (2019)."""
 
 
 @dataclass(frozen=True)
@@ -23,14 +26,21 @@ class Score:
     deviation: float | None
     interval: Interval
 
+    def __str__(self) -> str:
+        return format_score(self.mean, self.deviation)
+
 
 @dataclass(frozen=True)
 class Gain:
-    """How much higher than of word vectors alone the mean is, in points; `p_value` is one-sided (no gain)."""
+    """The difference of the mean to that of word vectors alone, in points; `p_value` is one-sided (no gain)."""
 
     points: float
     interval: Interval
     p_value: float
+
+    def __str__(self) -> str:
+        points, low, high = (f"{round(number, 2) + 0.0:+.2f}" for number in (self.points, *astuple(self.interval)))
+        return f"{points} [{low}, {high}]"  # adding 0.0 makes 0 of -0
 
     @property
     def clear(self) -> bool:
@@ -40,24 +50,24 @@ class Gain:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: the results, scores and gains of the kinds of inputs that there are."""
+    """One line of the table: kind of inputs → result, score, and gain over word vectors alone."""
 
     results: Mapping[str, Result]
     scores: Mapping[str, Score]
     gains: Mapping[str, Gain]
 
     @property
-    def any(self) -> Result:
+    def first(self) -> Result:
         """One of the results, for what they have in common."""
         return next(iter(self.results.values()))
 
     @property
-    def encoder(self) -> Result | None:
+    def with_encoder(self) -> Result | None:
         """A result that names the encoder."""
         return self.results.get("both", self.results.get("features"))
 
     @property
-    def word_vectors(self) -> Result | None:
+    def with_vectors(self) -> Result | None:
         """A result that names the word vectors."""
         return self.results.get("both", self.results.get("vectors"))
 
@@ -81,25 +91,32 @@ def arrange(results: Sequence[Result]) -> list[dict[str, Result]]:
 
 
 def compare(
-    results: Mapping[str, Result], *, figures: Callable[[np.ndarray], dict[str, np.ndarray]], resamples: int
+    results: Mapping[str, Result], *, metrics: Callable[[np.ndarray], dict[str, np.ndarray]], resamples: int
 ) -> Row:
-    """Scores and gains of a row with their intervals; `figures` are those of the task.
+    """Scores and gains of a row with their intervals.
 
-    Raises `InputError` when results are not of the same items, or do not follow from what they counted.
+    Args:
+        results: kind of inputs → result.
+        metrics: those of the task: float64 [..., K] of summed counts → name → [...].
+        resamples: of the bootstrap.
+
+    Raises:
+        InputError: results are not of the same items, or do not follow from what they counted.
     """
     kinds = list(results)
+    first = results[kinds[0]]
     for result in results.values():
-        require_same_items(next(iter(results.values())), result)
-        _check_scores(result, figures)
-    metric = results[kinds[0]].metric
-    resampled = resampled_figures(
-        [results[kind].counts for kind in kinds], figure=lambda counts: figures(counts)[metric], resamples=resamples
+        require_same_items(first, result)
+        _check_scores(result, metrics)
+    resampled = resampled_scores(
+        [result.counts for result in results.values()],
+        metric=lambda counts: metrics(counts)[first.metric],
+        resamples=resamples,
     )
     of_kind = dict(zip(kinds, resampled, strict=True))
-    scores = {}
-    for kind, result in results.items():
-        mean, deviation = mean_and_deviation([run.score for run in result.runs])
-        scores[kind] = Score(mean, deviation, interval(of_kind[kind]))
+    scores = {
+        kind: Score(*mean_and_deviation(result.scores), interval(of_kind[kind])) for kind, result in results.items()
+    }
     gains = {}
     for kind in kinds:
         if kind != "vectors" and "vectors" in results:
@@ -110,7 +127,7 @@ def compare(
 
 
 def _pairs(group: Sequence[Result]) -> list[tuple[str | None, str | None]]:
-    """BidirectionalEncoder and word vectors of each row that the results of a group fill."""
+    """Encoder and word vectors of each row that the results of a group fill."""
     tables = [result.word_vectors for result in group if result.inputs == "vectors"]
     pairs: list[tuple[str | None, str | None]] = [
         (result.encoder, result.word_vectors) for result in group if result.inputs == "both"
@@ -122,14 +139,14 @@ def _pairs(group: Sequence[Result]) -> list[tuple[str | None, str | None]]:
     return list(dict.fromkeys(pairs))
 
 
-def _check_scores(result: Result, figures: Callable[[np.ndarray], dict[str, np.ndarray]]) -> None:
-    for run in result.runs:
+def _check_scores(result: Result, metrics: Callable[[np.ndarray], dict[str, np.ndarray]]) -> None:
+    for origin, seed, score, counts in zip(result.origins, result.seeds, result.scores, result.counts, strict=True):
         try:
-            again = figures(run.counts.sum(axis=0))[result.metric]
+            again = float(metrics(counts.sum(axis=0))[result.metric])
         except (KeyError, ValueError, IndexError):
-            again = np.array(np.nan)
-        if not abs(float(again) - run.score) < 0.01:
+            again = np.nan
+        if not abs(again - score) < 0.01:
             raise InputError(
-                f"{run.origin}: the {result.metric} of seed {run.seed}, {run.score:.2f}, does not follow from its "
-                "counts, as if another version had written it: run the probe again and remove that line"
+                f"{origin}: the {result.metric} of seed {seed}, {score:.2f}, does not follow from its counts, as if "
+                "another version had written it: run the probe again and remove that line"
             )

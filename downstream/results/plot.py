@@ -1,17 +1,18 @@
-"""What do the gains of a table look like, each with its interval?"""
+"""Plot of the gains of a table, each with its interval."""
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from downstream.results.table_rows import NamedRow
-from downstream.results.table_text import PAPER, several_encoders
+from downstream.results.comparison import PAPER
+from downstream.results.row_names import NamedRow, several_encoders
 from elmoc.errors import InputError
 from elmoc.files import atomic_path
 
 STYLES = {"both": ("o", "-", "C0", "features and word vectors"), "features": ("s", "--", "C1", "features alone")}
-"""Kind of inputs → marker, line, colour and name: every kind has a form of its own."""
+"""Kind of inputs → marker, line, colour and name: the kinds differ in more than colour."""
 BETWEEN = 0.3
-"""How far apart the kinds of one row stand; rows are 1 apart."""
+"""The distance between the kinds of one row; rows are 1 apart."""
 
 
 def draw_gains(rows: Sequence[NamedRow], path: Path) -> None:
@@ -24,40 +25,17 @@ def draw_gains(rows: Sequence[NamedRow], path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         raise InputError("plots need matplotlib: pip install 'elmoc[plots]'") from None
-    drawn = [named for named in rows if named.row.gains]
+    drawn = [row for row in rows if row.gains]
     if not drawn:
         raise InputError("there is no gain to draw: no task has results both with and without --inputs vectors")
     figure = Figure(figsize=(9, 1.6 + 0.62 * len(drawn)), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     axes.axvline(0, color="black", linewidth=1)
+    for place, row in enumerate(drawn):
+        _draw_row(axes, row, place)
     several = several_encoders(rows)
-    for place, named in enumerate(drawn):
-        for (kind, (marker, line, colour, _)), shift in zip(STYLES.items(), (-BETWEEN / 2, BETWEEN / 2), strict=True):
-            gain = named.row.gains.get(kind)
-            if gain is None:
-                continue
-            height, ends = place + shift, (gain.interval.low, gain.interval.high)
-            axes.plot(ends, (height, height), line, color=colour, linewidth=1.6)
-            axes.plot(ends, (height, height), "|", color=colour, markersize=6)
-            face = colour if gain.clear else "white"
-            axes.plot(gain.points, height, marker, color=colour, markerfacecolor=face, markersize=7)
-            axes.annotate(
-                f"{gain.points:+.1f}",
-                (1, height),
-                xycoords=("axes fraction", "data"),
-                xytext=(6, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize="small",
-            )
-        paper = PAPER.get(named.row.any.task)
-        if paper is not None:
-            axes.plot(paper, place, "x", color="black", markersize=7)
-    names = [
-        "\n".join([named.row.any.task, named.dataset, *([named.encoder] if several else [])]).replace("\n", "  ", 1)
-        for named in drawn
-    ]
+    names = ["\n".join([f"{row.first.task}  {row.dataset}", *([row.encoder] if several else [])]) for row in drawn]
     axes.set_yticks(range(len(drawn)), names)
     axes.set_ylim(len(drawn) - 0.4, -0.6)
     axes.grid(axis="x", alpha=0.3)
@@ -69,3 +47,19 @@ def draw_gains(rows: Sequence[NamedRow], path: Path) -> None:
     figure.legend(loc="outside upper center", ncols=4, fontsize="small", frameon=False)
     with atomic_path(path) as partial:
         figure.savefig(partial, format="png", dpi=150)
+
+
+def _draw_row(axes: Any, row: NamedRow, place: int) -> None:
+    for (kind, (marker, line, colour, _)), shift in zip(STYLES.items(), (-BETWEEN / 2, BETWEEN / 2), strict=True):
+        if kind in row.gains:
+            gain, height = row.gains[kind], place + shift
+            ends = (gain.interval.low, gain.interval.high)
+            axes.plot(ends, (height, height), line, color=colour, linewidth=1.6)
+            axes.plot(ends, (height, height), "|", color=colour, markersize=6)
+            face = colour if gain.clear else "white"
+            axes.plot(gain.points, height, marker, color=colour, markerfacecolor=face, markersize=7)
+            right_edge = {"xy": (1, height), "xycoords": ("axes fraction", "data"), "xytext": (6, 0)}
+            style = {"textcoords": "offset points", "va": "center", "fontsize": "small"}
+            axes.annotate(f"{gain.points:+.1f}", **right_edge, **style)
+    if row.first.task in PAPER:
+        axes.plot(PAPER[row.first.task], place, "x", color="black", markersize=7)

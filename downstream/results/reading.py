@@ -1,43 +1,31 @@
-"""What do the lines of results of many runs say together?
-
-A run appends one line of JSON for each kind of inputs. Here they are read again, and the seeds of lines that differ in
-nothing else are pooled.
-"""
+"""Results of probes: the lines that runs appended to their files, read again, the seeds of equal runs pooled."""
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import math
+import reprlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from elmoc.errors import InputError
 from elmoc.files import read_lines
 
-KINDS = ("vectors", "features", "both")
-"""The kinds of inputs that are compared. Lines of the kind `model` count as `features`: a model computes the same layer
-states as are read from a file."""
-
-
-@dataclass(frozen=True)
-class SeedRun:
-    """The run of one seed, and the line that tells of it."""
-
-    seed: int
-    score: float
-    figures: dict[str, float]
-    counts: np.ndarray
-    """float64 [N, K]: what the metric counts in the items of the test set."""
-    seconds: float
-    """Of training."""
-    examples_per_second: float
-    origin: str
+COLUMNS_OF_INPUTS = ("vectors", "features", "both")
+"""The kinds of inputs that are compared, in the order of the table. Lines of the kind `model` count as `features`: a
+model computes the same layer states as are read from a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What is known of one task, one set of data and one kind of inputs: a run for each seed."""
+    """The scores of one task, one set of data and one kind of inputs, with a run for each seed.
+
+    The fields are those of a line of results, with the same types; only `metrics` is called `figures` there, `counts`
+    is a list there, and `origins` is added.
+    """
 
     task: str
     dataset: str
@@ -49,16 +37,29 @@ class Result:
     item: str
     preset: str
     data: dict[str, dict[str, int]]
-    """The number of sentences of each file of each split."""
+    """Split → file → number of sentences."""
     fingerprints: dict[str, list[str]]
-    """The hashes of their contents."""
+    """Split → the hashes of the contents of its files."""
     reader: dict[str, Any]
-    """The options with which they were read."""
+    """The options with which the files were read."""
     settings: dict[str, Any]
     features: dict[str, Any] | None
+    """What is known of the encoder; None where the inputs are word vectors alone."""
     vectors: dict[str, Any] | None
-    runs: tuple[SeedRun, ...]
-    """In the order of the seeds."""
+    """What is known of the word vectors; None where the inputs are features alone."""
+    seeds: list[int]
+    scores: list[float]
+    """The metric of each seed, in percent."""
+    metrics: dict[str, list[float]]
+    """All metrics of each seed."""
+    items: int
+    counts: Any
+    """float64 [seeds, N, K]: what the metric counts in each of the N items of the test set."""
+    seconds: list[float]
+    """Of training."""
+    examples_per_second: list[float]
+    origins: list[str]
+    """The file and the line of each seed."""
 
     @property
     def comparable(self) -> str:
@@ -79,11 +80,6 @@ class Result:
     def word_vectors(self) -> str | None:
         """The fingerprint of the word vectors; None without any."""
         return None if self.vectors is None else word_vectors_identity(self.vectors)
-
-    @property
-    def counts(self) -> np.ndarray:
-        """float64 [seeds, N, K]."""
-        return np.stack([run.counts for run in self.runs])
 
 
 def encoder_identity(features: dict[str, Any]) -> str:
@@ -108,11 +104,10 @@ def read_results(paths: Iterable[Path]) -> tuple[list[Result], list[str]]:
     notes: list[str] = []
     for path in {path.resolve(): path for path in paths}.values():
         for number, line in enumerate(read_lines(path), 1):
-            if not line.strip():
-                continue
-            result = _parse_line(line, f"{path}, line {number}")
-            key = _identity([result.comparable, result.inputs, result.encoder, result.word_vectors])
-            pooled[key] = _pool(pooled[key], result, notes) if key in pooled else result
+            if line.strip():
+                result = _parse_line(line, f"{path}, line {number}")
+                key = _identity([result.comparable, result.inputs, result.encoder, result.word_vectors])
+                pooled[key] = _pool([pooled[key], result] if key in pooled else [result], notes)
     if not pooled:
         raise InputError(
             f"there are no results in {', '.join(map(str, paths))}: `python -m downstream TASK … --results FILE.jsonl` "
@@ -121,90 +116,38 @@ def read_results(paths: Iterable[Path]) -> tuple[list[Result], list[str]]:
     return list(pooled.values()), notes
 
 
-def _pool(known: Result, new: Result, notes: list[str]) -> Result:
-    require_same_items(known, new)
-    runs = {run.seed: run for run in known.runs}
-    for run in new.runs:
-        if run.seed in runs:
-            notes.append(
-                f"{new.task} {new.dataset}, {new.inputs}, seed {run.seed}: {run.origin} replaces "
-                f"{runs[run.seed].origin} ({run.score:.2f} for {runs[run.seed].score:.2f})"
-            )
-        runs[run.seed] = run
-    return Result(**{**vars(new), "runs": tuple(runs[seed] for seed in sorted(runs))})
-
-
 def require_same_items(first: Result, other: Result) -> None:
     """Raise an `InputError` when results on the same data do not count the same things in the same number of items."""
     shapes = [result.counts.shape[1:] for result in (other, first)]
     if shapes[0] != shapes[1]:
         has, had = (f"{items:,} items with {columns} counts each" for items, columns in shapes)
         raise InputError(
-            f"{other.runs[0].origin} has {has}, but {first.runs[0].origin}, which names the same data, has {had}: the "
-            "data or the code changed in between, run one of them again and remove its line"
+            f"{other.origins[0]} has {has}, but {first.origins[0]}, which names the same data, has {had}: the data or "
+            "the code changed in between, run one of them again and remove its line"
         )
 
 
-def _identity(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False)
-
-
-_Check = Callable[[Any], bool]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < float("inf")
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and value != ""
-
-
-def _is_numbers(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_number, value))
-
-
-def _is_data(value: Any) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(files, dict) and all(isinstance(sentences, int) for sentences in files.values())
-        for files in value.values()
-    )
-
-
-def _is_fingerprints(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(hashes, list) for hashes in value.values())
-
-
-def _is_origin(value: Any) -> bool:
-    return value is None or isinstance(value, dict)
-
-
-_FIELDS: dict[str, tuple[_Check, str]] = {
-    "task": (_is_text, "a name"),
-    "dataset": (_is_text, "a name"),
-    "inputs": (lambda value: value in (*KINDS, "model"), f"one of {', '.join(KINDS)} and model"),
-    "metric": (_is_text, "a name"),
-    "split": (_is_text, "a name"),
-    "unit": (_is_text, "a name"),
-    "item": (_is_text, "a name"),
-    "preset": (_is_text, "a name"),
-    "data": (_is_data, "the number of sentences of each file of each split"),
-    "fingerprints": (_is_fingerprints, "the hashes of the files of each split"),
-    "reader": (lambda value: isinstance(value, dict), "an object"),
-    "settings": (lambda value: isinstance(value, dict), "an object"),
-    "features": (_is_origin, "an object or null"),
-    "vectors": (lambda value: value is None or (isinstance(value, dict) and "fingerprint" in value), "an object with "
-                "a fingerprint, or null"),
-    "seeds": (lambda value: isinstance(value, list) and len(value) > 0 and all(type(seed) is int for seed in value)
-              and len(set(value)) == len(value), "a list of different whole numbers"),
-    "scores": (_is_numbers, "a list of numbers"),
-    "figures": (lambda value: isinstance(value, dict) and all(map(_is_numbers, value.values())), "lists of numbers"),
-    "items": (lambda value: type(value) is int and value > 0, "a number of items"),
-    "counts": (lambda value: isinstance(value, list), "a list"),
-    "seconds": (_is_numbers, "a list of numbers"),
-    "examples_per_second": (_is_numbers, "a list of numbers"),
-}  # fmt: skip
-"""The fields of a line of results that a table needs: what is right there, and how to say so."""
+def _pool(results: Sequence[Result], notes: list[str]) -> Result:
+    """The last result with the runs of all of them, in the order of the seeds; adds a note for a run left out."""
+    runs: dict[int, tuple[Result, int]] = {}
+    for result in results:
+        require_same_items(results[0], result)
+        for row, seed in enumerate(result.seeds):
+            if seed in runs:
+                old, at = runs[seed]
+                notes.append(
+                    f"{result.task} {result.dataset}, {result.inputs}, seed {seed}: {result.origins[row]} replaces "
+                    f"{old.origins[at]} ({result.scores[row]:.2f} for {old.scores[at]:.2f})"
+                )
+            runs[seed] = (result, row)
+    chosen = [runs[seed] for seed in sorted(runs)]
+    columns: dict[str, Any] = {
+        name: [getattr(result, name)[row] for result, row in chosen]
+        for name in ("seeds", "scores", "counts", "seconds", "examples_per_second", "origins")
+    }
+    columns["counts"] = np.stack(columns["counts"])
+    columns["metrics"] = {name: [each.metrics[name][row] for each, row in chosen] for name in results[-1].metrics}
+    return replace(results[-1], **columns)
 
 
 def _parse_line(line: str, origin: str) -> Result:
@@ -216,75 +159,70 @@ def _parse_line(line: str, origin: str) -> Result:
         ) from None
     if not isinstance(record, dict):
         raise InputError(f"{origin} is not a line of results: give a file that `--results` of a probe wrote")
-    for name, (check, expected) in _FIELDS.items():
+    known = {"figures" if name == "metrics" else name: kind for name, kind in get_type_hints(Result).items()}
+    del known["origins"]
+    for name, kind in known.items():
         if name not in record:
             raise InputError(
                 f'{origin} has no field "{name}", as if another program or version had written it: run the probe '
                 "again, or remove that line"
             )
-        if not check(record[name]):
-            raise InputError(
-                f'{origin}: the field "{name}" is not {expected}: run the probe again and remove that line'
-            )
-    kind = "features" if record["inputs"] == "model" else record["inputs"]
-    for name, without in (("vectors", "features"), ("features", "vectors")):
-        if (record[name] is None) != (kind == without):
-            raise InputError(
-                f'{origin}: the field "{name}" does not go with the inputs "{record["inputs"]}": run the probe again '
-                "and remove that line"
-            )
-    if record["split"] not in record["data"]:
-        raise InputError(
-            f'{origin}: the field "data" has no {record["split"]}: run the probe again and remove that line'
+        expected = "a name" if kind is str else kind.__name__ if kind is int else str(kind).replace("typing.", "")
+        _require(_has_type(record[name], kind), origin, name, f"is {reprlib.repr(record[name])}, not {expected}")
+    fields = {name: record[name] for name in known if name != "figures"} | {"metrics": record["figures"]}
+    fields["counts"] = _check_values(record, origin)
+    fields["inputs"] = "features" if record["inputs"] == "model" else record["inputs"]
+    return Result(**fields, origins=[origin] * len(record["seeds"]))
+
+
+def _check_values(record: dict[str, Any], origin: str) -> np.ndarray:
+    """Check what the types of the fields leave open; returns the counts, float64 [seeds, N, K]."""
+    inputs, seeds, vectors, features = (record[name] for name in ("inputs", "seeds", "vectors", "features"))
+    kinds = (*COLUMNS_OF_INPUTS, "model")
+    _require(inputs in kinds, origin, "inputs", f"is {inputs}, not one of {', '.join(kinds)}")
+    if inputs in ("vectors", "both"):
+        _require(
+            "fingerprint" in (vectors or {}), origin, "vectors", f'has no fingerprint, but the inputs are "{inputs}"'
         )
-    counts = _counts(record, origin)
+    else:
+        _require(vectors is None, origin, "vectors", f'is not null, but the inputs are "{inputs}"')
+    state = "null" if features is None else "not null"
+    _require(
+        (features is None) == (inputs == "vectors"), origin, "features", f'is {state}, but the inputs are "{inputs}"'
+    )
+    _require(record["split"] in record["data"], origin, "data", f"has no {record['split']}")
+    _require(len(set(seeds)) == len(seeds) > 0, origin, "seeds", f"is {seeds}, not one or more different numbers")
     per_seed = {name: record[name] for name in ("scores", "seconds", "examples_per_second")} | record["figures"]
     for name, values in per_seed.items():
-        if len(values) != len(record["seeds"]):
-            raise InputError(
-                f'{origin}: "{name}" has {len(values)} numbers for {len(record["seeds"])} seeds: run the probe again '
-                "and remove that line"
-            )
-    runs = [
-        SeedRun(
-            seed=seed,
-            score=record["scores"][row],
-            figures={name: values[row] for name, values in record["figures"].items()},
-            counts=counts[row],
-            seconds=record["seconds"][row],
-            examples_per_second=record["examples_per_second"][row],
-            origin=origin,
-        )
-        for row, seed in enumerate(record["seeds"])
-    ]
-    return Result(
-        task=record["task"],
-        dataset=record["dataset"],
-        inputs=kind,
-        metric=record["metric"],
-        split=record["split"],
-        unit=record["unit"],
-        item=record["item"],
-        preset=record["preset"],
-        data=record["data"],
-        fingerprints=record["fingerprints"],
-        reader=record["reader"],
-        settings=record["settings"],
-        features=record["features"],
-        vectors=record["vectors"],
-        runs=tuple(sorted(runs, key=lambda run: run.seed)),
-    )
-
-
-def _counts(record: dict[str, Any], origin: str) -> np.ndarray:
-    """float64 [seeds, N, K]."""
+        _require(len(values) == len(seeds), origin, name, f"has {len(values)} numbers for {len(seeds)} seeds")
     try:
         counts = np.array(record["counts"], dtype=np.float64)
     except (TypeError, ValueError):
         counts = np.empty(0)
-    if counts.ndim != 3 or counts.shape[:2] != (len(record["seeds"]), record["items"]) or not np.isfinite(counts).all():
-        raise InputError(
-            f'{origin}: "counts" does not hold the same number of numbers for each of {record["items"]:,} items and '
-            f"each of {len(record['seeds'])} seeds: run the probe again and remove that line"
-        )
+    whole = counts.ndim == 3 and counts.shape[:2] == (len(seeds), record["items"]) and bool(np.isfinite(counts).all())
+    problem = f'does not hold as many numbers for every item ("items": {record["items"]}) of each of {len(seeds)} seeds'
+    _require(whole, origin, "counts", problem)
     return counts
+
+
+def _require(condition: bool, origin: str, name: str, problem: str) -> None:
+    if not condition:
+        raise InputError(f'{origin}: the field "{name}" {problem}: run the probe again and remove that line')
+
+
+def _has_type(value: Any, kind: Any) -> bool:
+    """Whether a value of JSON has a type; floats are finite numbers, and texts are not empty."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        return any(_has_type(value, each) for each in arguments)
+    if origin is list:
+        return isinstance(value, list) and all(_has_type(each, arguments[0]) for each in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(_has_type(each, arguments[1]) for each in value.values())
+    if kind is float:
+        return type(value) in (int, float) and abs(value) < math.inf
+    return kind is Any or (type(value) is kind and value != "")
+
+
+def _identity(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""How are the scores of probes summed up, printed and kept?"""
+"""Records of runs: the scores of probes summed up, printed, and appended to a file of results."""
 
 import fcntl
 import json
@@ -47,7 +47,7 @@ def append_result(path: Path, record: dict[str, Any]) -> None:
 
 
 def summary(records: Sequence[dict[str, Any]]) -> str:
-    """The last lines of a run, for people: one a kind of inputs, each with its gain over word vectors alone.
+    """The last lines that a run prints: one a kind of inputs, each with its gain over word vectors alone.
 
     The number of seeds stands above them, or on each of them where they differ in it.
     """

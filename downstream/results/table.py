@@ -1,4 +1,4 @@
-"""What is a frozen encoder worth on every task? `python -m downstream table RESULTS…` gathers runs into one table."""
+"""The table of results, `python -m downstream table RESULTS…`: what a frozen encoder is worth on every task."""
 
 import argparse
 import shutil
@@ -10,39 +10,45 @@ from statistics import fmean
 from typing import Any
 
 from downstream.probe.task import Task
-from downstream.results.comparison import arrange, compare
+from downstream.results.columns import metrics_table, result_tables, runs_table
+from downstream.results.comparison import PAPER, arrange, compare
 from downstream.results.reading import Result, read_results
-from downstream.results.table_rows import NamedRow, name_rows
-from downstream.results.table_text import PAPER, explanations, figures_grid, result_grids, runs_grid
-from downstream.results.text_table import Grid
+from downstream.results.row_names import NONE, NamedRow, name_rows
 from elmoc.errors import InputError
 from elmoc.files import atomic_path, write_json
 
 WIDTH = 160
-"""How wide the text may be where no terminal says so."""
+"""The width of the text where no terminal has one."""
+FEW_ITEMS = 30
+"""An interval from fewer items than this is rough."""
+
+Tasks = Mapping[str, Callable[[], Task[Any, Any]]]
 
 
-def print_table(arguments: Sequence[str], tasks: Mapping[str, Callable[[], Task[Any, Any]]]) -> None:
+def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
     """`python -m downstream table RESULTS…`; `tasks` loads the task of a name."""
     options = _parse(arguments)
     results, notes = read_results(options.results)
     rows = name_rows(
         [
-            compare(row, figures=_load(row, tasks).figures, resamples=options.resamples)
+            compare(row, metrics=_load(row, tasks).figures, resamples=options.resamples)
             for row in _in_order(arrange(results), list(tasks))
         ],
         given=options.encoder_names,
     )
     width = shutil.get_terminal_size(fallback=(WIDTH, 24)).columns
-    more = [runs_grid(rows), *([figures_grid(rows)] if options.figures else [])]
-    notes = explanations(rows, resamples=options.resamples) + notes
-    text = _text([*result_grids(rows, width=width), *more], notes)
+    more = [runs_table(rows), *([metrics_table(rows)] if options.figures else [])]
+    notes = _explanations(rows, resamples=options.resamples) + notes
+    tables = [*result_tables(rows, width=width), *more]
+    width = max(table.width for table in tables)
+    wrapped = "\n".join(textwrap.fill(note, width, subsequent_indent="  ") for note in notes)
+    text = "\n\n".join([*(table.text() for table in tables), wrapped]) + "\n"
     print(text, end="")
     if options.text:
         _write(options.text, text)
     if options.markdown:
-        grids = [*result_grids(rows), *more]
-        _write(options.markdown, "\n\n".join([*(grid.markdown() for grid in grids), *notes]) + "\n")
+        tables = [*result_tables(rows), *more]
+        _write(options.markdown, "\n\n".join([*(table.markdown() for table in tables), *notes]) + "\n")
     if options.json:
         written = {"resamples": options.resamples, "rows": [_as_json(row) for row in rows], "notes": notes}
         write_json(options.json, written)
@@ -67,10 +73,14 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         metavar="FINGERPRINT=NAME",
         help="what to call the encoder of which the fingerprint begins so; can be given for several",
     )
-    parser.add_argument("--text", type=Path, metavar="FILE", help="write what is printed to a file")
-    parser.add_argument("--markdown", type=Path, metavar="FILE.md", help="write the table in Markdown")
-    parser.add_argument("--json", type=Path, metavar="FILE.json", help="write all numbers, those of each seed too")
-    parser.add_argument("--plot", type=Path, metavar="FILE.png", help="draw the gains and their intervals")
+    outputs = {
+        "text": ("FILE", "write what is printed to a file"),
+        "markdown": ("FILE.md", "write the table in Markdown"),
+        "json": ("FILE.json", "write all numbers, those of each seed too"),
+        "plot": ("FILE.png", "draw the gains and their intervals"),
+    }
+    for name, (metavar, what) in outputs.items():
+        parser.add_argument(f"--{name}", type=Path, metavar=metavar, help=what)
     parser.add_argument(
         "--figures", action="store_true", help="show all figures of the tasks, too, not the metric alone"
     )
@@ -82,7 +92,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         raise InputError(f"--resamples {options.resamples} is too few for an interval: give 100 or more")
     options.encoder_names = dict(_split_name(text) for text in options.encoder)
     used = {path.resolve() for path in options.results}
-    for name in ("text", "markdown", "json", "plot"):
+    for name in outputs:
         path = getattr(options, name)
         if path is None:
             continue
@@ -101,33 +111,57 @@ def _split_name(text: str) -> tuple[str, str]:
     return fingerprint, name
 
 
-def _load(row: Mapping[str, Result], tasks: Mapping[str, Callable[[], Task[Any, Any]]]) -> Task[Any, Any]:
+def _load(row: Mapping[str, Result], tasks: Tasks) -> Task[Any, Any]:
     result = next(iter(row.values()))
     if result.task not in tasks:
         raise InputError(
-            f"{result.runs[0].origin} is of the task {result.task}, which is not one of {', '.join(tasks)}: "
+            f"{result.origins[0]} is of the task {result.task}, which is not one of {', '.join(tasks)}: "
             "remove that line"
         )
     return tasks[result.task]()
 
 
-def _in_order(rows: list[dict[str, Result]], tasks: list[str]) -> list[dict[str, Result]]:
+def _in_order(rows: Sequence[dict[str, Result]], tasks: list[str]) -> list[dict[str, Result]]:
     """Rows in the order of the tasks; within a task those of one data set together."""
-    names = [(result.task, result.dataset, result.split) for row in rows for result in [next(iter(row.values()))]]
-    order = sorted(
-        range(len(rows)),
-        key=lambda place: (
-            tasks.index(names[place][0]) if names[place][0] in tasks else len(tasks),
-            names.index(names[place]),
-        ),
-    )
-    return [rows[place] for place in order]
+    firsts = [next(iter(row.values())) for row in rows]
+    names = [(each.task, each.dataset, each.split) for each in firsts]
+    places = {name: ([*tasks, name[0]].index(name[0]), names.index(name)) for name in names}
+    return [rows[at] for at in sorted(range(len(rows)), key=lambda at: places[names[at]])]
 
 
-def _text(grids: Sequence[Grid], notes: Sequence[str]) -> str:
-    width = max(grid.width for grid in grids)
-    wrapped = [textwrap.fill(note, width, subsequent_indent="  ") for note in notes]
-    return "\n\n".join([*(grid.text() for grid in grids), "\n".join(wrapped)]) + "\n"
+def _explanations(rows: Sequence[NamedRow], *, resamples: int) -> list[str]:
+    """What a reader has to know of the numbers, a paragraph each."""
+    paragraphs = [
+        "Scores are percentages, mean ± standard deviation over seeds. A gain is a difference of means in points; "
+        f"[its 95 % interval] and p are from a paired bootstrap of {resamples:,} resamples of the items, the same for "
+        f"all seeds and inputs. p is one-sided: how often a resample shows no gain (≤ 0); the interval leaves out 0 "
+        f"where p is under about 0.025 (or over 0.975). {NONE}: was not run.",
+        "both: word vectors and features side by side. paper: the gain of ELMo-C over fastText alone in Li et al. "
+        "(2019), on SNLI, SST-5, CoNLL-2003 (ner) and OntoNotes (srl, coref).",
+    ]
+    encoders: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if row.with_encoder:
+            encoders.setdefault(row.encoder, []).append(row.with_encoder.features or {})
+    paragraphs += [f"Encoder {name}: {_describe_encoder(origins)}." for name, origins in encoders.items()]
+    if any("," in row.dataset for row in rows):
+        paragraphs.append(
+            "Data that stands in several rows was run in several ways (named after the comma); gains are given only "
+            "for runs that differ in nothing but their inputs."
+        )
+    few = [f"{row.first.task} {row.dataset}" for row in rows if row.first.items < FEW_ITEMS]
+    if few:
+        paragraphs.append(f"Rough intervals, from under {FEW_ITEMS} items: {', '.join(dict.fromkeys(few))}.")
+    return paragraphs
+
+
+def _describe_encoder(origins: Sequence[dict[str, Any]]) -> str:
+    """The fingerprint of an encoder, its layers, and where its features are."""
+    first = origins[0]
+    parts = [f"model {first['model']}"] if "model" in first else []
+    parts += [f"layers {', '.join(map(str, first['layers']))}"] if first.get("layers") else []
+    places = dict.fromkeys(str(origin[key]) for origin in origins for key in ("directory", "file") if key in origin)
+    return ", ".join(parts + ([f"from {' and '.join(places)}"] if places else []))
 
 
 def _write(path: Path, text: str) -> None:
@@ -135,30 +169,26 @@ def _write(path: Path, text: str) -> None:
         partial.write_text(text, encoding="utf-8")
 
 
-def _as_json(named: NamedRow) -> dict[str, Any]:
-    row, result = named.row, named.row.any
-    names = {"task", "dataset", "split", "metric", "unit", "preset", "data", "settings"}
-    common = {name: value for name, value in vars(result).items() if name in names}
+def _as_json(row: NamedRow) -> dict[str, Any]:
+    first = row.first
+    names = ("task", "dataset", "metric", "split", "unit", "preset", "data", "settings")
     return {
-        **common,
-        "items": result.counts.shape[1],
-        "encoder": named.encoder,
-        "features": None if row.encoder is None else row.encoder.features,
-        "vectors": None if row.word_vectors is None else row.word_vectors.vectors,
+        **{name: getattr(first, name) for name in names},
+        "items": first.items,
+        "encoder": row.encoder,
+        "features": row.with_encoder and row.with_encoder.features,
+        "vectors": row.with_vectors and row.with_vectors.vectors,
         "scores": {
-            kind: asdict(score)
-            | {
-                "seeds": [run.seed for run in row.results[kind].runs],
-                "scores": [run.score for run in row.results[kind].runs],
-                "figures": {
-                    name: fmean(run.figures[name] for run in row.results[kind].runs)
-                    for name in row.results[kind].runs[0].figures
-                },
-                "seconds": [run.seconds for run in row.results[kind].runs],
-                "examples_per_second": [run.examples_per_second for run in row.results[kind].runs],
+            kind: {
+                **asdict(row.scores[kind]),
+                "seeds": result.seeds,
+                "scores": result.scores,
+                "figures": {name: fmean(values) for name, values in result.metrics.items()},
+                "seconds": result.seconds,
+                "examples_per_second": result.examples_per_second,
             }
-            for kind, score in row.scores.items()
+            for kind, result in row.results.items()
         },
         "gains": {kind: asdict(gain) for kind, gain in row.gains.items()},
-        "paper": PAPER.get(result.task),
+        "paper": PAPER.get(first.task),
     }

@@ -1,4 +1,4 @@
-"""Are precision, recall and F1 those of the books?"""
+"""Precision, recall and F1 against values worked out by hand."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,8 @@ from downstream.metrics import harmonic_mean, label_table, precision_recall_f1, 
 
 
 def test_worked_by_hand() -> None:
-    figures = precision_recall_f1(np.array([3.0, 4.0, 6.0]), "entity")
-    assert figures == {
+    metrics = precision_recall_f1(np.array([3.0, 4.0, 6.0]), "entity")
+    assert metrics == {
         "entity F1": pytest.approx(60.0),
         "entity precision": pytest.approx(50.0),
         "entity recall": pytest.approx(75.0),
@@ -17,9 +17,9 @@ def test_worked_by_hand() -> None:
 
 
 def test_nothing_gold_or_predicted_is_zero_and_rows_are_apart() -> None:
-    figures = precision_recall_f1(np.array([[0, 0, 0], [0, 2, 0], [0, 0, 2], [1, 2, 2]]), "x")
-    assert figures["x F1"].tolist() == [0, 0, 0, 50]
-    assert figures["x recall"].tolist() == [0, 0, 0, 50]
+    metrics = precision_recall_f1(np.array([[0, 0, 0], [0, 2, 0], [0, 0, 2], [1, 2, 2]]), "x")
+    assert metrics["x F1"].tolist() == [0, 0, 0, 50]
+    assert metrics["x recall"].tolist() == [0, 0, 0, 50]
     assert ratio(np.array([1.0, 1.0]), np.array([0.0, 4.0])).tolist() == [0, 25]
 
 

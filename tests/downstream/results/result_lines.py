@@ -1,4 +1,4 @@
-"""Lines of results as runs of a probe write them, made up."""
+"""Made-up lines of results, as runs of a probe write them."""
 
 import json
 from collections.abc import Sequence

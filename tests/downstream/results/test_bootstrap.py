@@ -1,4 +1,4 @@
-"""Is the bootstrap what a plain one is, and are its intervals and p-values right where they are known?"""
+"""The bootstrap against a plain one, and its intervals and p-values where they are known."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from downstream.results import bootstrap
-from downstream.results.bootstrap import Interval, interval, p_value, resampled_figures
+from downstream.results.bootstrap import Interval, interval, p_value, resampled_scores
 
 
 def accuracy(counts: np.ndarray) -> np.ndarray:
@@ -23,7 +23,7 @@ def answers(*right: Sequence[int]) -> np.ndarray:
 
 
 def resampled_by_hand(
-    systems: Sequence[np.ndarray], figure: Callable[[np.ndarray], np.ndarray], resamples: int, seed: int
+    systems: Sequence[np.ndarray], metric: Callable[[np.ndarray], np.ndarray], resamples: int, seed: int
 ) -> list[list[float]]:
     """Draw lists of items, add up the counts of each list, and score it."""
     generator = np.random.default_rng(seed)
@@ -32,7 +32,7 @@ def resampled_by_hand(
     for _ in range(resamples):
         drawn = generator.integers(items, size=items).tolist()
         for counts, of_system in zip(systems, scores, strict=True):
-            of_seeds = [float(figure(sum(one[item] for item in drawn))) for one in counts]
+            of_seeds = [float(metric(sum(one[item] for item in drawn))) for one in counts]
             of_system.append(sum(of_seeds) / len(of_seeds))
     return scores
 
@@ -42,21 +42,21 @@ def test_equals_a_plain_bootstrap_whatever_the_block(monkeypatch: pytest.MonkeyP
     generator = np.random.default_rng(5)
     systems = [generator.integers(1, 9, size=(seeds, 13, 3)) + generator.random(3) for seeds in (3, 1, 2)]
     monkeypatch.setattr(bootstrap, "BLOCK", block)
-    fast = resampled_figures(systems, figure=f1, resamples=77, seed=3)
+    fast = resampled_scores(systems, metric=f1, resamples=77, seed=3)
     assert fast.shape == (3, 77)
     np.testing.assert_allclose(fast, resampled_by_hand(systems, f1, 77, 3), rtol=1e-12)
 
 
 def test_the_same_seed_gives_the_same_numbers() -> None:
     counts = answers([1, 0, 1, 1, 0, 0, 1])
-    first, again = (resampled_figures([counts], figure=accuracy, resamples=200) for _ in range(2))
+    first, again = (resampled_scores([counts], metric=accuracy, resamples=200) for _ in range(2))
     np.testing.assert_array_equal(first, again)
-    assert (resampled_figures([counts], figure=accuracy, resamples=200, seed=2) != first).any()
+    assert (resampled_scores([counts], metric=accuracy, resamples=200, seed=2) != first).any()
 
 
 def test_two_items_worked_out_by_hand() -> None:
     # the second item is drawn 0, 1 or 2 times with probabilities 1/4, 1/2, 1/4; only there the systems differ
-    better, worse = resampled_figures([answers([1, 1]), answers([1, 0])], figure=accuracy, resamples=10_000)
+    better, worse = resampled_scores([answers([1, 1]), answers([1, 0])], metric=accuracy, resamples=10_000)
     gains = better - worse
     assert set(better) == {100}
     assert set(gains) == {0, 50, 100}
@@ -66,7 +66,7 @@ def test_two_items_worked_out_by_hand() -> None:
 
 
 def test_the_interval_of_an_accuracy_is_that_of_a_binomial() -> None:
-    (resampled,) = resampled_figures([answers([1] * 600 + [0] * 400)], figure=accuracy, resamples=10_000)
+    (resampled,) = resampled_scores([answers([1] * 600 + [0] * 400)], metric=accuracy, resamples=10_000)
     half = 1.96 * 100 * (0.6 * 0.4 / 1000) ** 0.5
     assert interval(resampled).low == pytest.approx(60 - half, abs=0.15)
     assert interval(resampled).high == pytest.approx(60 + half, abs=0.15)
@@ -76,18 +76,18 @@ def test_pairing_makes_a_small_but_steady_gain_clear() -> None:
     worse = np.array([1, 0] * 200)
     better = worse.copy()
     better[:20] = 1  # ten of the wrong answers are put right: 2.5 points, of scores that vary by ± 5
-    resampled = resampled_figures([answers(better), answers(worse)], figure=accuracy, resamples=2000)
+    resampled = resampled_scores([answers(better), answers(worse)], metric=accuracy, resamples=2000)
     assert interval(resampled[0]).low < interval(resampled[1]).high, "the intervals of the scores overlap"
     assert interval(resampled[0] - resampled[1]).low > 0
 
 
 def test_all_right_has_no_width() -> None:
-    (resampled,) = resampled_figures([answers([1] * 30, [1] * 30)], figure=accuracy, resamples=500)
+    (resampled,) = resampled_scores([answers([1] * 30, [1] * 30)], metric=accuracy, resamples=500)
     assert interval(resampled) == Interval(100, 100)
 
 
 def test_one_item() -> None:
-    resampled = resampled_figures([answers([1], [0]), answers([0])], figure=accuracy, resamples=50)
+    resampled = resampled_scores([answers([1], [0]), answers([0])], metric=accuracy, resamples=50)
     assert interval(resampled[0]) == Interval(50, 50)
     assert interval(resampled[1]) == Interval(0, 0)
 
@@ -104,6 +104,6 @@ def test_without_a_difference_one_in_twenty_is_under_a_twentieth() -> None:
     below = 0
     for trial in range(300):
         first, second = (answers(generator.integers(0, 2, size=150)) for _ in range(2))
-        resampled = resampled_figures([first, second], figure=accuracy, resamples=300, seed=trial)
+        resampled = resampled_scores([first, second], metric=accuracy, resamples=300, seed=trial)
         below += p_value(resampled[0] - resampled[1]) < 0.05
     assert below / 300 == pytest.approx(0.05, abs=0.03)

@@ -1,4 +1,4 @@
-"""Are lines of results read whole, pooled rightly, and refused where they are damaged?"""
+"""Lines of results: read whole, pooled by what they have in common, and refused where they are damaged."""
 
 import gzip
 import json
@@ -20,10 +20,10 @@ def test_a_line_becomes_a_result(tmp_path: Path) -> None:
     (result,), notes = read_results([path])
     assert notes == []
     assert (result.task, result.dataset, result.inputs, result.split) == ("ner", "novels", "both", "test")
-    assert [run.seed for run in result.runs] == [1, 2]
-    assert [run.score for run in result.runs] == pytest.approx([50, 200 / 3])
-    assert [run.seconds for run in result.runs] == [61, 62]
-    assert result.runs[1].figures["entity recall"] == pytest.approx(200 / 3)
+    assert result.seeds == [1, 2]
+    assert result.scores == pytest.approx([50, 200 / 3])
+    assert result.seconds == [61, 62]
+    assert result.metrics["entity recall"][1] == pytest.approx(200 / 3)
     np.testing.assert_array_equal(result.counts[1], [[2, 2, 2], [2, 2, 2], [0, 2, 2]])
 
 
@@ -43,21 +43,21 @@ def test_seeds_of_several_runs_are_pooled(tmp_path: Path) -> None:
     second = write_lines(tmp_path / "b.jsonl", moved)
     results, notes = read_results([first, second])
     assert notes == []
-    assert [(result.inputs, [run.seed for run in result.runs]) for result in results] == [
+    assert [(result.inputs, result.seeds) for result in results] == [
         ("both", [1, 2, 3]),
         ("vectors", [1, 2]),
     ]
-    assert [run.score for run in results[0].runs] == pytest.approx([50, 100, 100 / 3])
+    assert results[0].scores == pytest.approx([50, 100, 100 / 3])
 
 
 def test_of_one_seed_that_ran_twice_the_later_counts(tmp_path: Path) -> None:
     first = write_lines(tmp_path / "a.jsonl", ner_line("both", RIGHT))
     second = write_lines(tmp_path / "b.jsonl", ner_line("both", {2: [0, 0, 1]}))
     (result,), (note,) = read_results([first, second])
-    assert [run.score for run in result.runs] == pytest.approx([50, 100 / 6])
+    assert result.scores == pytest.approx([50, 100 / 6])
     assert note == f"ner novels, both, seed 2: {second}, line 1 replaces {first}, line 1 (16.67 for 66.67)"
     (result,), _ = read_results([second, first])
-    assert result.runs[1].score == pytest.approx(200 / 3)
+    assert result.scores[1] == pytest.approx(200 / 3)
 
 
 def test_a_file_that_is_named_twice_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def test_what_differs_is_not_pooled(tmp_path: Path, changes: dict[str, Any]) -> 
         tmp_path / "a.jsonl", ner_line("both", {1: [1, 1, 1]}), ner_line("both", {2: [1, 1, 1]}, **changes)
     )
     results, notes = read_results([path])
-    assert [len(result.runs) for result in results] == [1, 1]
+    assert [len(result.seeds) for result in results] == [1, 1]
     assert notes == []
 
 
@@ -107,7 +107,7 @@ def test_foreign_feature_files_are_told_apart_by_their_names(tmp_path: Path) -> 
 def test_features_of_a_file_and_of_a_model_are_the_same_kind(tmp_path: Path) -> None:
     lines = ner_line("features", {1: [1, 1]}), ner_line("model", {2: [1, 2]})
     (result,), _ = read_results([write_lines(tmp_path / "a.jsonl", *lines)])
-    assert (result.inputs, [run.seed for run in result.runs]) == ("features", [1, 2])
+    assert (result.inputs, result.seeds) == ("features", [1, 2])
 
 
 def test_other_items_on_the_same_data_are_an_error(tmp_path: Path) -> None:

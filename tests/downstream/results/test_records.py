@@ -1,4 +1,4 @@
-"""Does every line of results get into its file whole?"""
+"""Records of runs: every line of results gets into its file whole."""
 
 import json
 from concurrent.futures import ProcessPoolExecutor

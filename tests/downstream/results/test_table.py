@@ -1,4 +1,4 @@
-"""Does the table compare what can be compared, and say so as text, Markdown, JSON and a plot?"""
+"""The table of results: it compares what can be compared, as text, Markdown, JSON and a plot."""
 
 import json
 import sys
@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from downstream.__main__ import main
-from downstream.results.table_text import PAPER, format_number, format_p
-from downstream.results.text_table import Column, Grid
+from downstream.results.columns import format_number, format_p
+from downstream.results.comparison import PAPER
+from downstream.results.text_table import Column, TextTable
 from tests.downstream.results.result_lines import ner_line, write_lines
 
 WORSE = {1: [2, 0, 0, 1] * 5, 2: [2, 0, 0, 0] * 5}  # entity F1 37.5 and 25
@@ -213,7 +214,7 @@ def test_what_was_left_out_and_what_is_rough_is_said(table: Run, capsys: pytest.
     assert "ner novels, both, seed 2:" in out
     assert "(75.00 for 25.00)" in out
     assert "Rough intervals, from under 30 items: ner novels test." in out
-    assert "BidirectionalEncoder small: model aaaa1111bbbb2222, layers 0, 1, from runs/small.h5." in out
+    assert "Encoder small: model aaaa1111bbbb2222, layers 0, 1, from runs/small.h5." in out
 
 
 def test_all_figures_are_shown_where_they_are_asked_for(table: Run, tmp_path: Path) -> None:
@@ -305,9 +306,9 @@ def test_lines_that_do_not_fit_are_errors(
 
 
 def test_pipes_in_cells_do_not_end_them() -> None:
-    grid = Grid("Names", [Column("a", ["x|y"]), Column("n", ["1"], to_right=True)])
-    assert grid.markdown() == "**Names**\n\n| a | n |\n| --- | ---: |\n| x\\|y | 1 |"
-    assert grid.text() == "Names\n\na    n\n───  ─\nx|y  1"
+    table = TextTable("Names", [Column("a", ["x|y"]), Column("n", ["1"], right=True)])
+    assert table.markdown() == "**Names**\n\n| a | n |\n| --- | ---: |\n| x\\|y | 1 |"
+    assert table.text() == "Names\n\na    n\n───  ─\nx|y  1"
 
 
 @pytest.mark.parametrize(

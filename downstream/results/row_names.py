@@ -1,7 +1,7 @@
-"""What are the rows of the table called, so that they can be told apart?"""
+"""Names of the table's rows, by which they are told apart: of the data, the encoder and the word vectors."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,9 @@ NONE = "–"
 
 
 @dataclass(frozen=True)
-class NamedRow:
+class NamedRow(Row):
     """A row of the table and its names."""
 
-    row: Row
     dataset: str
     """Data set and split, and in what the row differs from others on them: `wnut17 dev, hidden_size 100`."""
     encoder: str
@@ -26,16 +25,21 @@ class NamedRow:
 
 def name_rows(rows: Sequence[Row], *, given: Mapping[str, str]) -> list[NamedRow]:
     """Name all rows of a table together; `given` maps beginnings of encoders' fingerprints to names for them."""
-    encoders = _encoder_names([row.encoder for row in rows if row.encoder is not None], given)
+    encoders = _encoder_names([row.with_encoder for row in rows if row.with_encoder], given)
     return [
         NamedRow(
-            row,
-            ", ".join([f"{row.any.dataset} {row.any.split}", *_variant(row, rows)]),
-            NONE if row.encoder is None else encoders[str(row.encoder.encoder)],
-            NONE if row.word_vectors is None else _word_vectors(row.word_vectors),
+            **vars(row),
+            dataset=", ".join([f"{row.first.dataset} {row.first.split}", *_differences(row, rows)]),
+            encoder=encoders[str(row.with_encoder.encoder)] if row.with_encoder else NONE,
+            word_vectors=_vectors_name(row.with_vectors) if row.with_vectors else NONE,
         )
         for row in rows
     ]
+
+
+def several_encoders(rows: Sequence[NamedRow]) -> bool:
+    """Whether rows have to say which encoder they are about."""
+    return len({row.encoder for row in rows} - {NONE}) > 1
 
 
 def _encoder_names(results: Sequence[Result], given: Mapping[str, str]) -> dict[str, str]:
@@ -43,28 +47,25 @@ def _encoder_names(results: Sequence[Result], given: Mapping[str, str]) -> dict[
     origins: dict[str, list[dict[str, Any]]] = {}
     for result in results:
         origins.setdefault(str(result.encoder), []).append(result.features or {})
-    fingerprints = {encoder: _fingerprint(of_encoder[0]) for encoder, of_encoder in origins.items()}
+    fingerprints = {_fingerprint(features) for features, *_ in origins.values()}
     for beginning in given:
-        if not any(fingerprint.startswith(beginning) for fingerprint in fingerprints.values()):
+        if not any(fingerprint.startswith(beginning) for fingerprint in fingerprints):
             raise InputError(
                 f"--encoder {beginning}=…: no encoder here has a fingerprint that begins so; there are "
-                f"{', '.join(sorted(set(fingerprints.values()))) or 'none at all'}"
+                f"{', '.join(sorted(fingerprints)) or 'none at all'}"
             )
     short = {encoder: _encoder_name(of_encoder, given) for encoder, of_encoder in origins.items()}
     names = list(short.values())
     return {
-        encoder: name
-        if names.count(name) == 1
-        else " ".join([name, _short_fingerprint(origins[encoder][0]), *_layers(origins[encoder][0])])
+        encoder: name if names.count(name) == 1 else f"{name} {_describe(origins[encoder][0])}"
         for encoder, name in short.items()
     }
 
 
 def _encoder_name(origins: Sequence[dict[str, Any]], given: Mapping[str, str]) -> str:
     """The name that is given, that of the one file or directory the features are from, or the fingerprint."""
-    fingerprint = _fingerprint(origins[0])
     for beginning, name in given.items():
-        if fingerprint.startswith(beginning):
+        if _fingerprint(origins[0]).startswith(beginning):
             return name
     directories = {Path(str(origin["directory"])) for origin in origins if "directory" in origin}
     names = {(path.parent if path.name == "model" else path).name for path in directories}
@@ -81,46 +82,41 @@ def _short_fingerprint(features: dict[str, Any]) -> str:
     return _fingerprint(features)[: 8 if "model" in features else None]
 
 
-def _layers(features: dict[str, Any]) -> list[str]:
-    layers = features.get("layers", [])
-    return ["layers", ",".join(map(str, layers))] if layers else []
+def _describe(features: dict[str, Any]) -> str:
+    layers = ",".join(map(str, features.get("layers") or []))
+    return _short_fingerprint(features) + (f" layers {layers}" if layers else "")
 
 
-def _word_vectors(result: Result) -> str:
+def _vectors_name(result: Result) -> str:
     assert result.vectors is not None
-    origin = str(result.vectors.get("origin", result.vectors["fingerprint"]))
-    return Path(origin).name
+    return Path(str(result.vectors.get("origin", result.vectors["fingerprint"]))).name
 
 
-def _variant(row: Row, rows: Sequence[Row]) -> list[str]:
+def _differences(row: Row, rows: Sequence[Row]) -> list[str]:
     """In what a row differs from others of the same task, data set and split: its data, vectors, preset or settings."""
-    own = row.any
-    alike = [other.any for other in rows if _place(other.any) == _place(own)]
+    own, alike = row.first, [other for other in rows if _place(other) == _place(row)]
+    firsts = [other.first for other in alike]
     parts = []
     for split in own.data:
-        if len({_files(other, split) for other in alike}) > 1:
+        if _differ(_files(other, split) for other in firsts):
             parts.append(f"{split} {_files(own, split)}")
-        elif len({_identity(other.fingerprints.get(split)) for other in alike}) > 1:
+        elif _differ(other.fingerprints.get(split) for other in firsts):
             parts.append(f"{split} {' + '.join(own.fingerprints[split])}")
-    for name, value in own.reader.items():
-        if len({_identity(other.reader.get(name)) for other in alike}) > 1:
-            parts.append(f"{name} {value}")
-    tables = {
-        other.word_vectors.word_vectors for other in rows if other.word_vectors and _place(other.any) == _place(own)
-    }
-    if len(tables) > 1 and row.word_vectors is not None:
-        parts.append(_word_vectors(row.word_vectors))
-    if len({other.preset for other in alike}) > 1:
+    parts += [
+        f"{name} {value}" for name, value in own.reader.items() if _differ(each.reader.get(name) for each in firsts)
+    ]
+    if row.with_vectors and _differ(other.with_vectors.word_vectors for other in alike if other.with_vectors):
+        parts.append(_vectors_name(row.with_vectors))
+    if _differ(other.preset for other in firsts):
         parts.append(own.preset)
-    same_preset = [other for other in alike if other.preset == own.preset]
-    for name, value in own.settings.items():
-        if len({_identity(other.settings.get(name)) for other in same_preset}) > 1:
-            parts.append(f"{name} {value}")
-    return parts
+    of_preset = [other.settings for other in firsts if other.preset == own.preset]
+    return parts + [
+        f"{name} {value}" for name, value in own.settings.items() if _differ(each.get(name) for each in of_preset)
+    ]
 
 
-def _place(result: Result) -> tuple[str, str, str]:
-    return result.task, result.dataset, result.split
+def _place(row: Row) -> tuple[str, str, str]:
+    return row.first.task, row.first.dataset, row.first.split
 
 
 def _files(result: Result, split: str) -> str:
@@ -129,5 +125,5 @@ def _files(result: Result, split: str) -> str:
     return " + ".join(f"{Path(file).name} ({sentences:,})" for file, sentences in files)
 
 
-def _identity(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
+def _differ(values: Iterable[Any]) -> bool:
+    return len({json.dumps(value, sort_keys=True) for value in values}) > 1

@@ -1,0 +1,98 @@
+"""Columns of the table of results: scores, gains, how the runs went, and all metrics."""
+
+import math
+from collections.abc import Callable, Sequence
+from statistics import fmean
+
+from downstream.results.comparison import PAPER
+from downstream.results.reading import COLUMNS_OF_INPUTS, Result
+from downstream.results.records import format_score, mean_and_deviation
+from downstream.results.row_names import NONE, NamedRow, several_encoders
+from downstream.results.text_table import Column, TextTable
+
+COMPARED = ("both", "features")
+"""The kinds of inputs that are compared with vectors alone."""
+
+
+def result_tables(rows: Sequence[NamedRow], *, width: float = math.inf) -> list[TextTable]:
+    """Scores and gains of every row: one table, or two where the text of one is wider than `width`."""
+    names = [*_name_columns(rows), Column("metric", [row.first.metric for row in rows])]
+    scores = [Column(kind, [str(row.scores.get(kind, NONE)) for row in rows]) for kind in COLUMNS_OF_INPUTS]
+    gains = []
+    for kind in COMPARED:
+        of_kind = [row.gains.get(kind) for row in rows]
+        gains += [
+            Column(f"{kind} − vectors", [str(gain or NONE) for gain in of_kind], right=True),
+            Column("p", [format_p(gain.p_value) if gain else NONE for gain in of_kind], right=True),
+        ]
+    paper = [f"{PAPER[row.first.task]:+.1f}" if row.first.task in PAPER else NONE for row in rows]
+    gains.append(Column("paper", paper, right=True))
+    one = TextTable("Scores, and gains over word vectors alone", [*names, *scores, *gains])
+    if one.width <= width:
+        return [one]
+    return [TextTable("Scores", [*names, *scores]), TextTable("Gains over word vectors alone", [*names, *gains])]
+
+
+def runs_table(rows: Sequence[NamedRow]) -> TextTable:
+    """The number of items, the preset, and the time that training took."""
+    columns = [
+        Column("task", [row.first.task for row in rows]),
+        Column("data", [row.dataset for row in rows]),
+        Column("items", [f"{row.first.items:,} {row.first.item}" for row in rows], right=True),
+        Column("preset", [row.first.preset for row in rows]),
+        Column("seeds", [_each_kind(row, lambda result: str(len(result.seeds))) for row in rows], right=True),
+        Column("minutes a run", [_each_kind(row, _minutes) for row in rows], right=True),
+        Column("examples/s", [_each_kind(row, _speed) for row in rows], right=True),
+        Column("encoder", [row.encoder for row in rows]),
+        Column("word vectors", [row.word_vectors for row in rows]),
+    ]
+    return TextTable(f"Runs (three numbers: {' / '.join(COLUMNS_OF_INPUTS)})", columns)
+
+
+def metrics_table(rows: Sequence[NamedRow]) -> TextTable:
+    """All metrics of every task: what the reported one is made of, and its variants."""
+    lines = [(row, metric) for row in rows for metric in row.first.metrics]
+    means = [
+        {kind: mean_and_deviation(result.metrics[metric]) for kind, result in row.results.items()}
+        for row, metric in lines
+    ]
+    columns = [*_name_columns([row for row, _ in lines]), Column("figure", [metric for _, metric in lines])]
+    for kind in COLUMNS_OF_INPUTS:
+        columns.append(Column(kind, [format_score(*mean[kind]) if kind in mean else NONE for mean in means]))
+    for kind in COMPARED:
+        gains = [
+            f"{mean[kind][0] - mean['vectors'][0]:+.2f}" if {kind, "vectors"} <= mean.keys() else NONE for mean in means
+        ]
+        columns.append(Column(f"{kind} − vectors", gains, right=True))
+    return TextTable("All figures", columns)
+
+
+def format_p(p_value: float) -> str:
+    """Three decimals, or the side on which it is of all that three can tell."""
+    if p_value < 0.001:
+        return "<0.001"
+    return ">0.999" if p_value > 0.999 else f"{p_value:.3f}"
+
+
+def format_number(number: float) -> str:
+    """Two significant digits under ten, whole numbers above."""
+    return f"{number:,.0f}" if number >= 9.95 else f"{number:.2g}"
+
+
+def _name_columns(rows: Sequence[NamedRow]) -> list[Column]:
+    columns = [Column("task", [row.first.task for row in rows]), Column("data", [row.dataset for row in rows])]
+    return [*columns, Column("encoder", [row.encoder for row in rows])] if several_encoders(rows) else columns
+
+
+def _each_kind(row: NamedRow, number: Callable[[Result], str]) -> str:
+    """The number of each kind of inputs, or one where all have the same."""
+    numbers = [number(row.results[kind]) if kind in row.results else NONE for kind in COLUMNS_OF_INPUTS]
+    return numbers[0] if len(set(numbers)) == 1 else " / ".join(numbers)
+
+
+def _minutes(result: Result) -> str:
+    return format_number(fmean(result.seconds) / 60)
+
+
+def _speed(result: Result) -> str:
+    return format_number(fmean(result.examples_per_second))
