@@ -14,6 +14,8 @@ from downstream.results.reading import Result, require_same_items
 from downstream.results.records import format_score, mean_and_deviation
 from elmoc.errors import InputError
 
+Metrics = Callable[[np.ndarray], dict[str, np.ndarray]]
+"""Those of a task: float64 [..., K] of summed counts → name → [...]."""
 PAPER = {"snli": 1.1, "coref": 4.0, "sst5": 2.5, "ner": 1.3, "srl": 2.2}
 """Task → the gain of ELMo-C over fastText alone in Li et al. (2019)."""
 
@@ -90,14 +92,12 @@ def arrange(results: Sequence[Result]) -> list[dict[str, Result]]:
     return rows
 
 
-def compare(
-    results: Mapping[str, Result], *, metrics: Callable[[np.ndarray], dict[str, np.ndarray]], resamples: int
-) -> Row:
+def compare(results: Mapping[str, Result], *, metrics: Metrics, resamples: int) -> Row:
     """Scores and gains of a row with their intervals.
 
     Args:
         results: kind of inputs → result.
-        metrics: those of the task: float64 [..., K] of summed counts → name → [...].
+        metrics: those of the task.
         resamples: of the bootstrap.
 
     Raises:
@@ -139,7 +139,7 @@ def _pairs(group: Sequence[Result]) -> list[tuple[str | None, str | None]]:
     return list(dict.fromkeys(pairs))
 
 
-def _check_scores(result: Result, metrics: Callable[[np.ndarray], dict[str, np.ndarray]]) -> None:
+def _check_scores(result: Result, metrics: Metrics) -> None:
     for origin, seed, score, counts in zip(result.origins, result.seeds, result.scores, result.counts, strict=True):
         try:
             again = float(metrics(counts.sum(axis=0))[result.metric])

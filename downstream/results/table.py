@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, cast
 
-from downstream.probe.task import Task
 from downstream.results.columns import metrics_table, result_tables, runs_table
-from downstream.results.comparison import PAPER, arrange, compare
+from downstream.results.comparison import PAPER, Metrics, arrange, compare
 from downstream.results.reading import Result, read_results
 from downstream.results.row_names import NONE, NamedRow, name_rows
 from elmoc.errors import InputError
@@ -22,16 +21,17 @@ WIDTH = 160
 FEW_ITEMS = 30
 """An interval from fewer items than this is rough."""
 
-Tasks = Mapping[str, Callable[[], Task[Any, Any]]]
+Tasks = Mapping[str, Callable[[], Any]]
+"""Name → what loads the task, of which the table needs the metrics."""
 
 
 def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
-    """`python -m downstream table RESULTS…`; `tasks` loads the task of a name."""
+    """`python -m downstream table RESULTS…`; `tasks` are those there are."""
     options = _parse(arguments)
     results, notes = read_results(options.results)
     rows = name_rows(
         [
-            compare(row, metrics=_load(row, tasks).figures, resamples=options.resamples)
+            compare(row, metrics=_metrics(row, tasks), resamples=options.resamples)
             for row in _in_order(arrange(results), list(tasks))
         ],
         given=options.encoder_names,
@@ -111,14 +111,14 @@ def _split_name(text: str) -> tuple[str, str]:
     return fingerprint, name
 
 
-def _load(row: Mapping[str, Result], tasks: Tasks) -> Task[Any, Any]:
+def _metrics(row: Mapping[str, Result], tasks: Tasks) -> Metrics:
     result = next(iter(row.values()))
     if result.task not in tasks:
         raise InputError(
             f"{result.origins[0]} is of the task {result.task}, which is not one of {', '.join(tasks)}: "
             "remove that line"
         )
-    return tasks[result.task]()
+    return cast(Metrics, tasks[result.task]().figures)
 
 
 def _in_order(rows: Sequence[dict[str, Result]], tasks: list[str]) -> list[dict[str, Result]]:
