@@ -1,1 +1,1 @@
-"""The main job, once, on small real text: see `__main__.py`."""
+"""Quickstart: every step from raw text to a score, once, on small real text."""

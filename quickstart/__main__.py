@@ -1,6 +1,7 @@
-"""`make quickstart`: raw text → corpus → vectors → encoder → features → a probe's score, in a few minutes on a CPU.
+"""Quickstart: the whole way from raw text to a probe's score, in a few minutes on a CPU.
 
-Everything is left under `runs/quickstart/`: corpus/, run/, features.h5, results.json, curve.png.
+`make quickstart` runs the commands of a user one after the other: raw text → corpus → vectors → encoder → features →
+probe. Everything is left under `runs/quickstart/`: corpus/, run/, features.h5, results.json, curve.png.
 """
 
 import json
@@ -18,10 +19,25 @@ ROOT = Path(__file__).resolve().parent.parent
 DATA = Path("quickstart/data")
 OUT = Path("runs/quickstart")
 ENTITIES = {split: DATA / f"entities_{split}.conll.gz" for split in ("train", "dev", "test")}
+METRICS = {
+    "cosine": "cosine with the true word",
+    "accuracy_at_1": "accuracy@1",
+    "accuracy_at_10": "accuracy@10",
+    "reciprocal_rank": "mean reciprocal rank",
+}
+"""Metrics of held-out text → what the table calls them."""
+PROBE_INPUTS = {"vectors": "fastText alone", "features": "features alone", "both": "features + fastText"}
+LIMITS = """
+These numbers show that every step works, and whether the encoder learns: is it above the best constant prediction?
+They do not show how good ELMo-C is. The paper's encoder is 30 times larger and read thousands of times as much text;
+one seed on a few hundred test entities moves by a point or two either way. docs/results.md has longer runs."""
 
 
-def run(title: str, *arguments: object, output: Path | None = None) -> None:
-    """Show and run one command (a module of the project); its standard output goes to `output` where that is given."""
+def run_module(title: str, *arguments: object, output: Path | None = None) -> None:
+    """Print and run `python -m ARGUMENTS`; its standard output goes to `output` where that is given.
+
+    Raises `InputError` where the command fails.
+    """
     shown = shlex.join(["python", "-m", *map(str, arguments)]) + (f" > {output}" if output else "")
     print(f"\n── {title}\n$ {shown}", flush=True)
     started = time.monotonic()
@@ -33,7 +49,7 @@ def run(title: str, *arguments: object, output: Path | None = None) -> None:
 
 
 def quickstart() -> None:
-    """Run the main job end to end."""
+    """Run all commands, and print what came out."""
     started = time.monotonic()
     if (ROOT / OUT).exists():
         print(f"removing {OUT} of an earlier quickstart")
@@ -41,57 +57,40 @@ def quickstart() -> None:
     (ROOT / OUT).mkdir(parents=True)
     corpus, vectors, run_directory = OUT / "corpus", OUT / "vectors.bin", OUT / "run"
     sentences, features, probe_results = OUT / "sentences.txt", OUT / "features.h5", OUT / "probe.jsonl"
-    run("raw text to tokenised sentences", "data_scripts.tokenize", DATA / "novels.txt.gz", OUT / "novels.txt")
-    run("tokenised text to a corpus directory", "data_scripts.build_corpus", OUT / "novels.txt", corpus)
-    run("fastText vectors of the corpus", "data_scripts.train_fasttext", corpus, vectors)
+    run_module("raw text to tokenised sentences", "data_scripts.tokenize", DATA / "novels.txt.gz", OUT / "novels.txt")
+    run_module("tokenised text to a corpus directory", "data_scripts.build_corpus", OUT / "novels.txt", corpus)
+    run_module("fastText vectors of the corpus", "data_scripts.train_fasttext", corpus, vectors)
     for name, processing in (("input", "none"), ("target", "whiten")):
-        run(
+        run_module(
             f"the {name} vectors of every word type",
             *("data_scripts.build_vectors", corpus, vectors, "--name", name, "--post-process", processing),
         )
-    run(
+    run_module(
         "pretraining a small ELMo-C, both directions",
         *("pretrain", "pretrain/configs/quickstart.toml", run_directory, "--set", f"data.corpus={corpus}"),
         *("--max-time", "90s"),
     )
-    run("the learning curve", "pretrain.plot", run_directory, OUT / "curve.png")
-    run("the probe's sentences", "downstream", "sentences", "ner", *ENTITIES.values(), output=sentences)
-    run("their contextual features", "elmoc", "dump-features", run_directory, sentences, features)
-    run(
+    run_module("the learning curve", "pretrain.plot", run_directory, OUT / "curve.png")
+    run_module("the probe's sentences", "downstream", "sentences", "ner", *ENTITIES.values(), output=sentences)
+    run_module("their contextual features", "elmoc", "dump-features", run_directory, sentences, features)
+    run_module(
         "the NER probe: fastText alone, and with features",
-        *(
-            "downstream",
-            "ner",
-            "--small",
-            "--seeds",
-            1,
-            "--features",
-            features,
-            "--vectors",
-            vectors,
-            "--results",
-            probe_results,
-        ),
+        *("downstream", "ner", "--small", "--seeds", 1, "--results", probe_results),
+        *("--features", features, "--vectors", vectors),
         *(word for split, path in ENTITIES.items() for word in (f"--{split}", path)),
     )
     report(run_directory, probe_results, time.monotonic() - started)
 
 
 def report(run_directory: Path, probe_results: Path, seconds: float) -> None:
-    """Print the table and write `results.json`."""
+    """Print the scores and write them to `results.json`; `seconds` is the time of all commands."""
     lines = [json.loads(line) for line in read_lines(ROOT / run_directory / "metrics.jsonl")]
     last = [line for line in lines if line["kind"] == "evaluation"][-1]
     probes = [json.loads(line) for line in read_lines(ROOT / probe_results)]
-    names = {
-        "cosine": "cosine with the true word",
-        "accuracy_at_1": "accuracy@1",
-        "accuracy_at_10": "accuracy@10",
-        "reciprocal_rank": "mean reciprocal rank",
-    }
     words = f"{last['words'] / 1e6:.2f} million words"
     print(f"\n── Results after {words} of pretraining ({seconds / 60:.1f} minutes in all)\n")
     print(f"{'held out':32}{'encoder':>10}{'best constant':>16}")
-    for name, label in names.items():
+    for name, label in METRICS.items():
         print(f"{label:32}{last[name]:>10.3f}{last[f'constant_{name}']:>16.3f}")
     print(f"\n{'NER probe, entity F1 (test)':32}{'F1':>10}")
     for probe in probes:
@@ -101,13 +100,6 @@ def report(run_directory: Path, probe_results: Path, seconds: float) -> None:
         del probe["counts"]  # thousands of numbers, which stay in the probe's own file of results
     write_json(ROOT / OUT / "results.json", {"pretraining": last, "probes": probes, "seconds": round(seconds, 1)})
     print(f"\nEverything is in {OUT}/: corpus/, run/ (with model/), features.h5, results.json, curve.png")
-
-
-LIMITS = """
-What this can show: that the road works, and whether the encoder learns (is it above the best constant prediction?).
-What it cannot show: how good ELMo-C is. The paper's encoder is 30 times larger and read thousands of times as much;
-one seed on a few hundred test entities moves by a point or two either way. README.md has longer runs."""
-PROBE_INPUTS = {"vectors": "fastText alone", "features": "features alone", "both": "features + fastText"}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Where does the text in `quickstart/data` come from? (It was made by this script; see data/README.md.)
+"""Data of the quickstart: the script that made `quickstart/data` (see the README.md there).
 
     python -m quickstart.make_data NOVELS… ENTITIES_TRAIN ENTITIES_DEV
 
@@ -34,7 +34,7 @@ def books(paths: list[str]) -> Iterator[list[list[str]]]:
 
 
 def detokenised(sentence: list[str]) -> str:
-    """Running text: straight quotes open and close in turn."""
+    """The sentence as running text; of straight quotes, every second one closes."""
     opened = False
     quoted = []
     for word in sentence:

@@ -1,4 +1,4 @@
-"""Does the quickstart's script run the road from text to scores, and stop with a clear sentence where a step fails?"""
+"""The quickstart: it runs from text to scores, and stops with a clear sentence where a step fails."""
 
 import json
 import subprocess
