@@ -51,9 +51,17 @@ def runs_table(rows: Sequence[NamedRow]) -> TextTable:
 
 def metrics_table(rows: Sequence[NamedRow]) -> TextTable:
     """All metrics of every task: what the reported one is made of, and its variants."""
-    lines = [(row, metric) for row in rows for metric in row.first.metrics]
+    lines = [
+        (row, metric)
+        for row in rows
+        for metric in dict.fromkeys(name for result in row.results.values() for name in result.metrics)
+    ]
     means = [
-        {kind: mean_and_deviation(result.metrics[metric]) for kind, result in row.results.items()}
+        {
+            kind: mean_and_deviation(result.metrics[metric])
+            for kind, result in row.results.items()
+            if metric in result.metrics
+        }
         for row, metric in lines
     ]
     columns = [*_name_columns([row for row, _ in lines]), Column("figure", [metric for _, metric in lines])]

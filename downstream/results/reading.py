@@ -146,7 +146,11 @@ def _pool(results: Sequence[Result], notes: list[str]) -> Result:
         for name in ("seeds", "scores", "counts", "seconds", "examples_per_second", "origins")
     }
     columns["counts"] = np.stack(columns["counts"])
-    columns["metrics"] = {name: [each.metrics[name][row] for each, row in chosen] for name in results[-1].metrics}
+    columns["metrics"] = {
+        name: [result.metrics[name][row] for result, row in chosen]
+        for name in results[-1].metrics
+        if all(name in result.metrics for result, _ in chosen)  # another version may have had others
+    }
     return replace(results[-1], **columns)
 
 
@@ -177,20 +181,16 @@ def _parse_line(line: str, origin: str) -> Result:
 
 def _check_values(record: dict[str, Any], origin: str) -> np.ndarray:
     """Check what the types of the fields leave open; returns the counts, float64 [seeds, N, K]."""
-    inputs, seeds, vectors, features = (record[name] for name in ("inputs", "seeds", "vectors", "features"))
+    inputs, items, seeds = record["inputs"], record["items"], record["seeds"]
     kinds = (*COLUMNS_OF_INPUTS, "model")
     _require(inputs in kinds, origin, "inputs", f"is {inputs}, not one of {', '.join(kinds)}")
-    if inputs in ("vectors", "both"):
-        _require(
-            "fingerprint" in (vectors or {}), origin, "vectors", f'has no fingerprint, but the inputs are "{inputs}"'
-        )
-    else:
-        _require(vectors is None, origin, "vectors", f'is not null, but the inputs are "{inputs}"')
-    state = "null" if features is None else "not null"
-    _require(
-        (features is None) == (inputs == "vectors"), origin, "features", f'is {state}, but the inputs are "{inputs}"'
-    )
+    for name, read in (("vectors", inputs in ("vectors", "both")), ("features", inputs != "vectors")):
+        state = "null" if record[name] is None else "not null"
+        _require((record[name] is not None) == read, origin, name, f'is {state}, but the inputs are "{inputs}"')
+    vectors = record["vectors"]
+    _require(vectors is None or "fingerprint" in vectors, origin, "vectors", "has no fingerprint")
     _require(record["split"] in record["data"], origin, "data", f"has no {record['split']}")
+    _require(items > 0, origin, "items", f"is {items}, not a number of items")
     _require(len(set(seeds)) == len(seeds) > 0, origin, "seeds", f"is {seeds}, not one or more different numbers")
     per_seed = {name: record[name] for name in ("scores", "seconds", "examples_per_second")} | record["figures"]
     for name, values in per_seed.items():
@@ -199,8 +199,8 @@ def _check_values(record: dict[str, Any], origin: str) -> np.ndarray:
         counts = np.array(record["counts"], dtype=np.float64)
     except (TypeError, ValueError):
         counts = np.empty(0)
-    whole = counts.ndim == 3 and counts.shape[:2] == (len(seeds), record["items"]) and bool(np.isfinite(counts).all())
-    problem = f'does not hold as many numbers for every item ("items": {record["items"]}) of each of {len(seeds)} seeds'
+    whole = counts.ndim == 3 and counts.shape[:2] == (len(seeds), items) and bool(np.isfinite(counts).all())
+    problem = f"does not hold the same number of numbers for each of {items:,} items and each of {len(seeds)} seeds"
     _require(whole, origin, "counts", problem)
     return counts
 

@@ -88,8 +88,7 @@ def _describe(features: dict[str, Any]) -> str:
 
 
 def _vectors_name(result: Result) -> str:
-    assert result.vectors is not None
-    return Path(str(result.vectors.get("origin", result.vectors["fingerprint"]))).name
+    return Path(str((result.vectors or {}).get("origin", result.word_vectors))).name
 
 
 def _differences(row: Row, rows: Sequence[Row]) -> list[str]:

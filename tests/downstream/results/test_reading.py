@@ -60,6 +60,12 @@ def test_of_one_seed_that_ran_twice_the_later_counts(tmp_path: Path) -> None:
     assert result.scores[1] == pytest.approx(200 / 3)
 
 
+def test_metrics_that_only_some_of_the_seeds_have_are_left_out(tmp_path: Path) -> None:
+    older = ner_line("both", {1: [2, 1, 0]}, figures={"entity F1": [50.0], "other": [1.0]})
+    (result,), _ = read_results([write_lines(tmp_path / "a.jsonl", older, ner_line("both", {2: [2, 2, 0]}))])
+    assert result.metrics == {"entity F1": [50.0, pytest.approx(200 / 3)]}
+
+
 def test_a_file_that_is_named_twice_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_lines(tmp_path / "a.jsonl", ner_line("both", RIGHT))
     monkeypatch.chdir(tmp_path)

@@ -223,6 +223,15 @@ def test_all_figures_are_shown_where_they_are_asked_for(table: Run, tmp_path: Pa
     assert "| ner | novels test | entity recall | 31.25 ± 8.84 | – | 68.75 ± 8.84 | +37.50 | – |\n" in markdown
 
 
+def test_a_metric_that_only_one_side_has_is_shown_for_that_side(table: Run, tmp_path: Path) -> None:
+    older = ner_line("vectors", WORSE)
+    del older["figures"]["entity recall"]
+    table(ner_line("both", BETTER), older, arguments=["--figures"])
+    markdown = (tmp_path / "table.md").read_text(encoding="utf-8")
+    assert "| ner | novels test | entity F1 | 31.25 ± 8.84 | – | 68.75 ± 8.84 | +37.50 | – |\n" in markdown
+    assert "| ner | novels test | entity recall | – | – | 68.75 ± 8.84 | – | – |\n" in markdown
+
+
 def test_json_has_every_number(table: Run, tmp_path: Path) -> None:
     table(ner_line("vectors", WORSE), ner_line("both", BETTER), arguments=["--json", tmp_path / "table.json"])
     written = json.loads((tmp_path / "table.json").read_text())
