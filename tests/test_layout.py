@@ -25,6 +25,8 @@ ROOMS = ("elmoc", "pretrain", "downstream", "data_scripts", "quickstart")
 FILES = [file for room in ROOMS for file in sorted((ROOT / room).rglob("*.py"))]
 MOST_ENTRIES = 14
 """The most files (beside `__init__.py`) and the most folders that a folder may hold."""
+OFFLINE = ("--quiet", "--no-deps", "--no-index", "--disable-pip-version-check")
+"""Options with which pip needs no network."""
 
 Graph = dict[str, set[str]]
 
@@ -209,16 +211,16 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / room, source / room, ignore=shutil.ignore_patterns("__pycache__", "*.gz"))
     for name in ("pyproject.toml", "setup.cfg", "README.md", "LICENSE"):
         shutil.copyfile(ROOT / name, source / name)
-    pip("wheel", "--no-build-isolation", "--wheel-dir", folder, source)
+    run_outside(folder, sys.executable, "-m", "pip", "wheel", *OFFLINE, "--no-build-isolation", source)
     (built,) = folder.glob("*.whl")
     return built
 
 
-def pip(command: str, *arguments: object, python: object = sys.executable) -> None:
-    """Run pip for an interpreter, without a network."""
-    options = ["--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
-    whole = [sys.executable, "-m", "pip", "--python", python, command, *options, *arguments]
-    subprocess.run(list(map(str, whole)), check=True)
+def run_outside(folder: Path, *command: object) -> str:
+    """What a command prints that is run in a folder outside the checkout, without variables that lead back to it."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    line = list(map(str, command))
+    return subprocess.run(line, cwd=folder, env=variables, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def test_the_wheel_holds_elmoc_alone(wheel: Path) -> None:
@@ -233,17 +235,14 @@ def test_the_wheel_dumps_features_in_an_environment_without_the_checkout(
 ) -> None:
     environment, empty = tmp_path / "environment", tmp_path / "empty"
     empty.mkdir()
-    venv.create(environment)
-    commands = environment / ("Scripts" if os.name == "nt" else "bin")
-    pip("install", wheel, python=commands / "python")
+    venv.create(environment, symlinks=True)
+    run_outside(empty, sys.executable, "-m", "pip", "--python", environment / "bin/python", "install", *OFFLINE, wheel)
     # the dependencies are those of these tests; hooks in their folders (of an editable install) are not run from here
     (packages,) = environment.rglob("site-packages")
     (packages / "dependencies.pth").write_text("\n".join(site.getsitepackages()), encoding="utf-8")
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
     def run(command: str, *arguments: object) -> str:
-        line = [commands / command, *map(str, arguments)]
-        return subprocess.run(line, cwd=empty, env=variables, capture_output=True, text=True, check=True).stdout
+        return run_outside(empty, environment / "bin" / command, *arguments)
 
     assert run("elmoc", "--version") == f"elmoc {VERSION}\n"
     found = (

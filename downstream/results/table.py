@@ -34,7 +34,7 @@ def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
             compare(row, metrics=_metrics(row, tasks), resamples=options.resamples)
             for row in _in_order(arrange(results), list(tasks))
         ],
-        given=options.encoder_names,
+        given=dict(options.encoder),
     )
     width = shutil.get_terminal_size(fallback=(WIDTH, 24)).columns
     more = [runs_table(rows), *([metrics_table(rows)] if options.figures else [])]
@@ -68,6 +68,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("results", nargs="+", type=Path, metavar="RESULTS", help="files that `--results` wrote")
     parser.add_argument(
         "--encoder",
+        type=_split_name,
         action="append",
         default=[],
         metavar="FINGERPRINT=NAME",
@@ -90,7 +91,6 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.resamples < 100:
         raise InputError(f"--resamples {options.resamples} is too few for an interval: give 100 or more")
-    options.encoder_names = dict(_split_name(text) for text in options.encoder)
     used = {path.resolve() for path in options.results}
     for name in outputs:
         path = getattr(options, name)
