@@ -16,8 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elmoc import load_model
-from elmoc.features.layouts.allennlp import FeatureFile
+from elmoc import FeatureFile, load_model
 from elmoc.version import VERSION
 
 ROOT = Path(__file__).parent.parent
