@@ -50,7 +50,7 @@ def train(
         seed=config.seed,
         position=state.position,
         mix=config.mix_shards,
-        own=processes.own(config.streams),
+        own=processes.stream_slice(config.streams),
     )
     tables = open_tables(setup.inputs, setup.targets, setup.device, on_device=setup.config.data.tables_on_device)
     with ExitStack() as stack:
@@ -123,10 +123,10 @@ def starting_state(setup: TrainingSetup, resumed: dict[str, Any] | None) -> Trai
     if resumed is not None:
         with processes.raise_together():
             check_same_data(resumed["data"], setup.data)
-        state.load_dict(resumed, processes.own(config.train.streams))
-    processes.open_groups(setup.device)
+        state.load_dict(resumed, processes.stream_slice(config.train.streams))
+    processes.connect_groups(setup.device)
     for direction, group in processes.groups.items():
-        group.sum_gradients(parameters_of(state.encoder, state.heads, direction))
+        group.all_reduce_gradients(parameters_of(state.encoder, state.heads, direction))
     return state
 
 

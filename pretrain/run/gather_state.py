@@ -19,7 +19,7 @@ def weights_to_first(processes: Processes, state: TrainState) -> None:
     for direction, ranks in processes.ranks.items():
         if ranks.start:
             modules = (state.encoder.direction(direction), state.heads.direction(direction))
-            weights = processes.send_to_rank0(ranks.start, [module.state_dict() for module in modules])
+            weights = processes.send_to_rank0([module.state_dict() for module in modules], source=ranks.start)
             if processes.is_rank0:
                 for module, values in zip(modules, weights, strict=True):
                     module.load_state_dict(values)
@@ -34,7 +34,7 @@ def whole_state(processes: Processes, state: TrainState) -> dict[str, Any]:
     for direction, ranks in processes.ranks.items():
         if ranks.start:
             own = {kind: values[kind].get(direction) for kind in OF_A_DIRECTION}
-            for kind, value in processes.send_to_rank0(ranks.start, own).items():
+            for kind, value in processes.send_to_rank0(own, source=ranks.start).items():
                 values[kind][direction] = value
     return values
 
