@@ -1,4 +1,4 @@
-"""`python -m pretrain.speed`: what does the command line of the benchmark do?"""
+"""Command line of the benchmark: `python -m pretrain.speed`."""
 
 import argparse
 import json

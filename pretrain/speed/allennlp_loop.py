@@ -1,4 +1,4 @@
-"""What is the published way to train this encoder: AllenNLP's cell in a loop over time, differentiated by autograd?
+"""AllenNLP's loop: the published way to train this encoder, a cell stepped through time under autograd.
 
 The cell is `allennlp_light`'s, stepped as published; layer normalisation of the state, which ELMo-C adds, is put behind
 its projection. Input projection, residual, head, loss and optimiser are this project's, as for every contestant.
@@ -22,9 +22,9 @@ class NormalisedProjection(nn.Linear):
         self.clip = config.projection_clip
         self.norm = nn.LayerNorm(config.projection_size) if config.layer_norm else None
 
-    def forward(self, memory: Tensor) -> Tensor:
+    def forward(self, gated_cell: Tensor) -> Tensor:
         """[B, C] → [B, P]"""
-        state = super().forward(memory)
+        state = super().forward(gated_cell)
         if self.clip:
             state = state.clamp(-self.clip, self.clip)
         return state if self.norm is None else self.norm(state)
@@ -48,24 +48,15 @@ class LayerNormCell(LstmCellWithProjection):
 
 
 class AllenNLPLayer(nn.Module):
-    """The cell in the place of a `ProjectedLSTMLayer`; it draws the dropout mask itself."""
+    """The same function as `layer`, with weights of its own; it draws the dropout mask itself."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, layer: nn.Module, config: EncoderConfig) -> None:
         super().__init__()
-        self.cell = LayerNormCell(config)
-
-    def forward(
-        self, inputs: Tensor, state: LSTMState | None, *, lengths: None, dropout_mask: None
-    ) -> tuple[Tensor, LSTMState]:
-        """inputs [B, T, P] → outputs [B, T, P] and the state after the last step."""
-        initial = None if state is None else (state.hidden.unsqueeze(0), state.cell.unsqueeze(0))
-        outputs, (hidden, cell) = self.cell(inputs, [inputs.shape[1]] * len(inputs), initial)
-        return outputs, LSTMState(hidden.squeeze(0), cell.squeeze(0))
-
-    def take_weights(self, layer: ProjectedLSTMLayer) -> None:
-        """Become the same function as `layer`."""
+        assert isinstance(layer, ProjectedLSTMLayer)
+        with torch.device("meta"):  # weights are copied, not drawn
+            cell = LayerNormCell(config).to(layer.bias.dtype)
+        self.cell = cell.to_empty(device=layer.bias.device)
         projection = self.cell.state_projection
-        assert isinstance(projection, NormalisedProjection)
         pairs = [
             (self.cell.input_linearity.weight, layer.input_weight),
             (self.cell.state_linearity.weight, layer.hidden_weight),
@@ -78,6 +69,14 @@ class AllenNLPLayer(nn.Module):
             for mine, theirs in pairs:
                 mine.copy_(theirs)
 
+    def forward(
+        self, inputs: Tensor, state: LSTMState | None, *, lengths: None, dropout_mask: None
+    ) -> tuple[Tensor, LSTMState]:
+        """inputs [B, T, P] → outputs [B, T, P] and the state after the last step."""
+        initial = None if state is None else (state.hidden.unsqueeze(0), state.cell.unsqueeze(0))
+        outputs, (hidden, cell) = self.cell(inputs, [inputs.shape[1]] * len(inputs), initial)
+        return outputs, LSTMState(hidden.squeeze(0), cell.squeeze(0))
+
 
 def allennlp_encoder(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
     """The same function as `encoder`, with weights of its own and AllenNLP's cells for its layers."""
@@ -85,14 +84,5 @@ def allennlp_encoder(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
     for name in other.directions:
         direction = other.direction(name)
         direction.dropout = 0.0  # no masks from here: the cells draw theirs
-        direction.layers = nn.ModuleList(allennlp_layer(layer, encoder.config) for layer in direction.layers)
-    return other
-
-
-def allennlp_layer(layer: nn.Module, config: EncoderConfig) -> AllenNLPLayer:
-    """The same function as `layer`."""
-    assert isinstance(layer, ProjectedLSTMLayer)
-    with torch.device("meta"):  # without weights of its own
-        other = AllenNLPLayer(config).to(layer.bias.dtype)
-    other.to_empty(device=layer.bias.device).take_weights(layer)
+        direction.layers = nn.ModuleList(AllenNLPLayer(layer, encoder.config) for layer in direction.layers)
     return other
