@@ -14,37 +14,25 @@ from elmoc.encoders.lstm import BidirectionalEncoder, EncoderConfig, ProjectedLS
 from elmoc.encoders.recurrence import LSTMState
 
 
-class NormalisedProjection(nn.Linear):
-    """The projection, its clip, and the layer normalisation that ELMo-C adds."""
-
-    def __init__(self, config: EncoderConfig) -> None:
-        super().__init__(config.cell_size, config.projection_size, bias=False)
-        self.clip = config.projection_clip
-        self.norm = nn.LayerNorm(config.projection_size) if config.layer_norm else None
-
-    def forward(self, gated_cell: Tensor) -> Tensor:
-        """[B, C] → [B, P]"""
-        state = super().forward(gated_cell)
-        if self.clip:
-            state = state.clamp(-self.clip, self.clip)
-        return state if self.norm is None else self.norm(state)
-
-
-class LayerNormCell(LstmCellWithProjection):
+def layer_norm_cell(config: EncoderConfig) -> LstmCellWithProjection:
     """AllenNLP's cell with the state normalised between the clip and the dropout.
 
-    The clip moves into `state_projection` with the norm, since the cell has no place between clip and dropout.
+    Clip and norm are part of its projection, since the cell has no place between clip and dropout.
     """
-
-    def __init__(self, config: EncoderConfig) -> None:
-        super().__init__(
-            input_size=config.projection_size,
-            hidden_size=config.projection_size,
-            cell_size=config.cell_size,
-            recurrent_dropout_probability=config.dropout,
-            memory_cell_clip_value=config.cell_clip,
-        )
-        self.state_projection = NormalisedProjection(config)
+    cell = LstmCellWithProjection(
+        input_size=config.projection_size,
+        hidden_size=config.projection_size,
+        cell_size=config.cell_size,
+        recurrent_dropout_probability=config.dropout,
+        memory_cell_clip_value=config.cell_clip,
+    )
+    projection: list[nn.Module] = [nn.Linear(config.cell_size, config.projection_size, bias=False)]
+    if config.projection_clip:
+        projection.append(nn.Hardtanh(-config.projection_clip, config.projection_clip))
+    if config.layer_norm:
+        projection.append(nn.LayerNorm(config.projection_size))
+    cell.state_projection = nn.Sequential(*projection)
+    return cell
 
 
 class AllenNLPLayer(nn.Module):
@@ -54,17 +42,15 @@ class AllenNLPLayer(nn.Module):
         super().__init__()
         assert isinstance(layer, ProjectedLSTMLayer)
         with torch.device("meta"):  # weights are copied, not drawn
-            cell = LayerNormCell(config).to(layer.bias.dtype)
+            cell = layer_norm_cell(config).to(layer.bias.dtype)
         self.cell = cell.to_empty(device=layer.bias.device)
-        projection = self.cell.state_projection
+        norm = [] if layer.norm is None else [layer.norm.weight, layer.norm.bias]
         pairs = [
             (self.cell.input_linearity.weight, layer.input_weight),
             (self.cell.state_linearity.weight, layer.hidden_weight),
             (self.cell.state_linearity.bias, layer.bias),
-            (projection.weight, layer.projection_weight),
+            *zip(self.cell.state_projection.parameters(), [layer.projection_weight, *norm], strict=True),
         ]
-        if projection.norm is not None and layer.norm is not None:
-            pairs += [(projection.norm.weight, layer.norm.weight), (projection.norm.bias, layer.norm.bias)]
         with torch.no_grad():
             for mine, theirs in pairs:
                 mine.copy_(theirs)

@@ -2,9 +2,9 @@
 
 import platform
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,38 +25,31 @@ FORMAT = "elmoc-speed"
 VERSION = 2
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What is to be measured.
+def benchmark(
+    config: RunConfig, *, streams: Sequence[int], contestants: Sequence[str], updates: int, warm_up: int
+) -> Generator[dict[str, Any], None, None]:
+    """The report as far as it is: before the first comparison, and after each.
 
-    config: the sizes, window, directions, device, threads and (where it names one) corpus.
-    streams: the numbers of streams, a comparison each.
-    contestants: names in `WAYS`.
-    updates, warm_up: timed and untimed updates of each contestant in a comparison.
+    Args:
+        config: the sizes, window, directions, device, threads and (where it names one) corpus.
+        streams: the numbers of streams, a comparison each.
+        contestants: names in `WAYS`.
+        updates, warm_up: timed and untimed updates of each contestant in a comparison.
     """
-
-    config: RunConfig
-    streams: tuple[int, ...]
-    contestants: tuple[str, ...]
-    updates: int
-    warm_up: int
-
-
-def benchmark(plan: Plan) -> Generator[dict[str, Any], None, None]:
-    """The report as far as it is: before the first comparison, and after each."""
-    with corpus_for(plan.config.data, tokens=max(plan.streams) * (2 * plan.config.train.window + 1)) as corpus:
-        setup = reference_setup(plan, corpus)
-        report = first_report(plan, setup)
+    with corpus_for(config.data, tokens=max(streams) * (2 * config.train.window + 1)) as corpus:
+        setup = reference_setup(config, corpus, max(streams))
+        report = first_report(setup, contestants)
+        report |= {"corpus": config.data.corpus or "synthetic", "updates": updates, "warm_up": warm_up}
         yield report
         names = list(report["kept_bytes_per_word"])
-        total = len(plan.streams) * len(names) * (plan.warm_up + plan.updates)
+        total = len(streams) * len(names) * (warm_up + updates)
         with progress_bar(total=total, desc="speed", unit=" updates") as progress:
-            for streams in plan.streams:
+            for number in streams:
                 comparison = compare(
-                    with_streams(setup, streams),
+                    with_streams(setup, number),
                     names,
-                    updates=plan.updates,
-                    warm_up=plan.warm_up,
+                    updates=updates,
+                    warm_up=warm_up,
                     flops_per_word=report["flops_per_word"],
                     flops_per_second=report["flops_per_second"],
                     progress=progress,
@@ -65,18 +58,18 @@ def benchmark(plan: Plan) -> Generator[dict[str, Any], None, None]:
                 yield report
 
 
-def reference_setup(plan: Plan, corpus: str) -> TrainingSetup:
+def reference_setup(config: RunConfig, corpus: str, streams: int) -> TrainingSetup:
     """A run on a corpus by the plain recurrence, whose weights the contestants take."""
-    data = replace(plan.config.data, corpus=corpus, tables_on_device=False)
-    train = replace(plan.config.train, precision="fp32", recurrence="plain", recompute=False, cuda_graph=False)
-    return set_up(replace(plan.config, data=data, train=replace(train, streams=max(plan.streams))))
+    data = replace(config.data, corpus=corpus, tables_on_device=False)
+    train = replace(config.train, precision="fp32", recurrence="plain", recompute=False, cuda_graph=False)
+    return set_up(replace(config, data=data, train=replace(train, streams=streams)))
 
 
-def first_report(plan: Plan, setup: TrainingSetup) -> dict[str, Any]:
+def first_report(setup: TrainingSetup, contestants: Sequence[str]) -> dict[str, Any]:
     """What is compared where, and what does not depend on the number of streams."""
     device, directions = setup.device, setup.encoder.directions
-    skipped = {name: reason for name in plan.contestants if (reason := why_not(name, device))}
-    names = [name for name in plan.contestants if name not in skipped]
+    skipped = {name: reason for name in contestants if (reason := why_not(name, device))}
+    names = [name for name in contestants if name not in skipped]
     if not names:
         reasons = ", ".join(f"{name} ({reason})" for name, reason in skipped.items())
         raise InputError(f"no contestant is left: {reasons}")
@@ -92,11 +85,8 @@ def first_report(plan: Plan, setup: TrainingSetup) -> dict[str, Any]:
         "torch": torch.__version__,
         "encoder": asdict(setup.encoder.config) | {"target_size": setup.targets.size},
         "directions": list(directions),
-        "window": plan.config.train.window,
-        "corpus": plan.config.data.corpus or "synthetic",
+        "window": setup.config.train.window,
         "types": setup.corpus.types,
-        "updates": plan.updates,
-        "warm_up": plan.warm_up,
         "flops_per_word": flops_per_word(setup.encoder.config, setup.targets.size, len(directions)),
         "skipped": skipped,
         "kernels": {
