@@ -1,4 +1,4 @@
-"""Peer watch: the thread by which a busy process learns that another one of its run is lost."""
+"""Peer watch: the thread by which a busy process learns that another one is lost."""
 
 import os
 import sys

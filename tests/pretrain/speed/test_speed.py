@@ -16,7 +16,7 @@ from elmoc.encoders.lstm import BidirectionalEncoder, EncoderConfig, ProjectedLS
 from elmoc.files import read_json
 from pretrain.config import DataConfig, load_config
 from pretrain.setup import TrainingSetup, set_up
-from pretrain.speed import contestants, matrix_products, synthetic_corpus, timing
+from pretrain.speed import contestants, matrix_products, streaming, synthetic_corpus, timing
 from pretrain.speed.__main__ import main
 from pretrain.speed.allennlp_loop import AllenNLPLayer
 from pretrain.speed.contestants import WAYS, Contestant
@@ -212,6 +212,16 @@ def test_peak_memory_is_that_of_the_moment_when_most_was_in_use() -> None:
     torch.ones(16, 1 << 20)
     torch.ones(4, 1 << 20)
     assert 64e6 < (peak.bytes() or 0) < 96e6
+
+
+def test_streamed_and_resident_tables_are_timed_in_turn(setup: TrainingSetup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "UPDATES", 2)
+    contestant = Contestant("plain", setup)
+    rates = streaming.streamed_and_resident(contestant)
+    contestant.close()
+    assert list(rates) == ["streamed", "resident"]
+    for speed in rates.values():
+        assert 0 < speed["minimum"] <= speed["median"] <= speed["maximum"]
 
 
 def test_a_synthetic_corpus_is_read_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
