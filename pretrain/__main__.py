@@ -32,13 +32,13 @@ def pretrain(arguments: argparse.Namespace) -> None:
     """
     from pretrain.config import load_config
     from pretrain.describe import describe
-    from pretrain.distributed.processes import connected
+    from pretrain.distributed.rendezvous import connect
     from pretrain.run.directory import RunDirectory, fixed_settings
     from pretrain.setup import set_up
     from pretrain.train import train
 
     run = RunDirectory(arguments.run)
-    with connected() as processes, ExitStack() as stack:
+    with connect() as processes, ExitStack() as stack:
         with processes.raise_together():
             max_seconds = None if arguments.max_time is None else parse_duration(arguments.max_time)
             config = load_config(arguments.config, arguments.set)

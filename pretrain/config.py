@@ -14,6 +14,8 @@ from typing import Any
 
 from elmoc.encoders.lstm import DIRECTIONS, EncoderSizes
 from elmoc.errors import InputError
+from elmoc.settings import check_settings
+from pretrain.run.clock import LogConfig
 from pretrain.schedule import ScheduleConfig
 
 PARALLEL = ("data", "directions")
@@ -90,16 +92,6 @@ class EvaluationConfig:
 
 
 @dataclass(frozen=True)
-class LogConfig:
-    """A line of `metrics.jsonl` every so many updates; a checkpoint every so many minutes, the last `keep` kept."""
-
-    every_updates: int = 20
-    checkpoint_minutes: float = 10.0
-    checkpoint_updates: int = 0
-    keep: int = 2
-
-
-@dataclass(frozen=True)
 class RunConfig:
     """The whole run."""
 
@@ -121,15 +113,12 @@ class RunConfig:
             ("train", "threads"),
             ("train", "seed"),
             ("evaluation", "every_updates"),
-            ("log", "checkpoint_updates"),
         ):
             value = getattr(getattr(self, section), name)
             _require(value >= 0, f"{section}.{name}", value, "0 or more")
-        for section, name in (("evaluation", "words"), ("evaluation", "candidates"), ("log", "every_updates")):
+        for section, name in (("evaluation", "words"), ("evaluation", "candidates")):
             value = getattr(getattr(self, section), name)
             _require(value >= 1, f"{section}.{name}", value, "at least 1")
-        _require(self.log.keep >= 1, "log.keep", self.log.keep, "at least 1")
-        _require(self.log.checkpoint_minutes > 0, "log.checkpoint_minutes", self.log.checkpoint_minutes, "above 0")
         _require(train.epochs > 0, "train.epochs", train.epochs, "above 0")
         for name, known in (("parallel", PARALLEL), ("precision", PRECISIONS), ("recurrence", RECURRENCES)):
             value = getattr(train, name)
@@ -148,6 +137,7 @@ class RunConfig:
             value = getattr(optimiser, name)
             _require(value > 0, f"optimiser.{name}", value, "above 0")
         self.schedule.check()
+        check_settings(self.log, lambda name: f"log.{name}")
         return self
 
 

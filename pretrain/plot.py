@@ -1,4 +1,4 @@
-"""What does a run's learning curve look like?
+"""Plot: the learning curve of a run.
 
 python -m pretrain.plot RUN OUT.png
 """

@@ -1,8 +1,9 @@
-"""What is the learning rate at an update?"""
+"""Schedule: the learning rate of every update."""
 
 from dataclasses import dataclass
 
 from elmoc.errors import InputError
+from elmoc.settings import check_settings, setting
 
 
 @dataclass(frozen=True)
@@ -14,36 +15,32 @@ class ScheduleConfig:
     warmup_updates, warmup_fraction: the rise from base to n · base takes the smaller of both (of the run's updates).
     decay_start, decay_end: s and e as fractions of the run's updates.
     minimum: the rate never falls below this fraction of base (but for the cool-down).
-    linear_warmup_updates: the first so many updates rise linearly from zero (0: none).
-    linear_cooldown: over this last fraction of the run the rate falls linearly to zero (0: not).
+    linear_warmup_updates: over this number of first updates the rate rises linearly from zero (0: none).
+    linear_cooldown: over this last fraction of the run the rate falls linearly to zero (0: none).
     """
 
-    base: float = 1e-4
-    streams_per_worker: int = 128
-    warmup_updates: int = 10_000
-    warmup_fraction: float = 0.1
-    decay_start: float = 0.4
-    decay_end: float = 2.0
-    minimum: float = 0.5
-    linear_warmup_updates: int = 0
-    linear_cooldown: float = 0.0
+    base: float = setting(1e-4, above=0)
+    streams_per_worker: int = setting(128, least=1)
+    warmup_updates: int = setting(10_000, least=1)
+    warmup_fraction: float = setting(0.1, above=0, most=1)
+    decay_start: float = setting(0.4, least=0)
+    decay_end: float = setting(2.0, above=0)
+    minimum: float = setting(0.5, least=0, most=1)
+    linear_warmup_updates: int = setting(0, least=0)
+    linear_cooldown: float = setting(0.0, least=0, most=1)
+
+    @property
+    def share_before_decay(self) -> float:
+        """The share of the run's updates before its rate begins to fall: as long, the run's length may change."""
+        return min(self.decay_start, 1 - self.linear_cooldown)
 
     def check(self) -> None:
         """Raise an `InputError` that names the first impossible value."""
-        conditions = {
-            "base": self.base > 0,
-            "streams_per_worker": self.streams_per_worker >= 1,
-            "warmup_updates": self.warmup_updates >= 1,
-            "warmup_fraction": 0 < self.warmup_fraction <= 1,
-            "decay_start": self.decay_start >= 0,
-            "decay_end": self.decay_end > self.decay_start,
-            "minimum": 0 <= self.minimum <= 1,
-            "linear_warmup_updates": self.linear_warmup_updates >= 0,
-            "linear_cooldown": 0 <= self.linear_cooldown <= 1,
-        }
-        for name, holds in conditions.items():
-            if not holds:
-                raise InputError(f"schedule.{name} has the impossible value {getattr(self, name)!r}")
+        check_settings(self, lambda name: f"schedule.{name}")
+        if self.decay_end <= self.decay_start:
+            raise InputError(
+                f"schedule.decay_end must be above schedule.decay_start={self.decay_start}, not {self.decay_end}"
+            )
 
 
 def learning_rate(config: ScheduleConfig, *, update: int, updates: int, streams: int) -> float:

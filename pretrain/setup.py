@@ -109,7 +109,7 @@ def set_up(config: RunConfig, init_from: str | None = None, processes: Processes
         raise InputError("data.corpus is not set: name a corpus directory in the config or with --set data.corpus=DIR")
     train = config.train
     processes = processes or Processes()
-    processes.divide(train)
+    processes.assign_directions(train)
     device = choose_device(train.device, processes.local_rank)
     if train.cuda_graph and (device.type != "cuda" or processes.world_size > 1):
         raise InputError(

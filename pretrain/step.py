@@ -11,7 +11,7 @@ from torch import Tensor
 
 from elmoc.encoders.recurrence import LSTMState
 from pretrain.data.loader import Batch
-from pretrain.distributed.processes import RaisedTogether
+from pretrain.distributed.errors import RaisedTogether
 from pretrain.execution.cuda_graph import CudaGraphStep, StepInputs, record_cuda_graph
 from pretrain.execution.direction_threads import DirectionThreads
 from pretrain.output_layers.continuous import CosineLoss, cosine_loss
@@ -87,10 +87,10 @@ def update(
     """One update of one direction; its recurrent state goes on."""
     encoder = state.encoder.direction(direction)
     peers = setup.processes.groups[direction]
-    streams = len(batch.rows[direction]) * peers.parts
+    streams = len(batch.rows[direction]) * peers.world_size
     # drawn for all the streams, so that it does not matter which process reads which
     masks = [
-        mask if mask is None else mask[peers.own(streams)]  # [B / parts, P]
+        mask if mask is None else mask[peers.stream_slice(streams)]  # [B / world_size, P]
         for mask in encoder.draw_dropout_masks(streams, state.generators[direction])
     ]
     set_rate(state.optimisers[direction], rate)
@@ -113,7 +113,7 @@ def compute(setup: TrainingSetup, state: TrainState, direction: str, inputs: Ste
         output = state.encoder.direction(direction)(inputs.vectors, inputs.state, dropout_masks=inputs.masks)
         predictions = state.heads.direction(direction)(output.top)  # [B, T, E]
     own = cosine_loss(predictions, inputs.targets)
-    everywhere = CosineLoss(*peers.sum(own.total.detach(), own.counted, own.masked))
+    everywhere = CosineLoss(*peers.all_reduce(own.total.detach(), own.counted, own.masked))
     # the mean over all the streams has the sum of these gradients
     own._replace(counted=everywhere.counted).mean.backward()
     peers.wait_for_gradients()

@@ -8,11 +8,9 @@ from elmoc.progress import progress_bar
 from pretrain.data.loader import stream_batches
 from pretrain.data.tables import open_tables
 from pretrain.data.windows import training_windows
-from pretrain.evaluation.held_out import evaluation_is_due
 from pretrain.execution.direction_threads import DirectionThreads
-from pretrain.run.clock import Clock
+from pretrain.run.clock import Clock, evaluation_is_due
 from pretrain.run.directory import RunDirectory
-from pretrain.run.gather_state import FollowerRecorder
 from pretrain.run.recorder import Recorder
 from pretrain.run.stop_signals import stop_signals
 from pretrain.schedule import learning_rate
@@ -39,8 +37,7 @@ def train(
     evaluate_every = setup.config.evaluation.every_updates
     state = starting_state(setup, resumed)
     clock = Clock(state.seconds, max_seconds)
-    steady = min(schedule.decay_start, 1 - schedule.linear_cooldown)
-    if max_seconds is not None and state.update >= steady * state.updates:
+    if max_seconds is not None and state.update >= schedule.share_before_decay * state.updates:
         print("--max-time comes too late: the learning rate is falling towards the end that the run was given before")
     windows = training_windows(
         setup.corpus,
@@ -50,20 +47,13 @@ def train(
         seed=config.seed,
         position=state.position,
         mix=config.mix_shards,
-        own=processes.own(config.streams),
+        own=processes.stream_slice(config.streams),
     )
     tables = open_tables(setup.inputs, setup.targets, setup.device, on_device=setup.config.data.tables_on_device)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_signals())
-        recorder: Recorder | FollowerRecorder = FollowerRecorder(processes, state)
-        if processes.is_rank0:
-            recorder = Recorder(
-                setup=setup,
-                state=state,
-                run=run,
-                clock=clock,
-                metrics_bytes=0 if resumed is None else resumed["metrics_bytes"],
-            )
+        metrics_bytes = 0 if resumed is None else resumed["metrics_bytes"]
+        recorder = Recorder(setup=setup, state=state, run=run, clock=clock, metrics_bytes=metrics_bytes)
         stack.enter_context(closing(recorder))
         runner = stack.enter_context(closing(DirectionThreads(processes.directions, setup.device)))
         batches = stack.enter_context(closing(stream_batches(windows, tables, setup.device)))
@@ -89,13 +79,16 @@ def train(
             state.update += 1
             state.words += setup.words_per_update
             state.masked += sum(step.masked for step in steps.values())
-            clock.updated()
-            if max_seconds is not None and clock.may_plan(state, steady):
-                state.updates = processes.broadcast_from_rank0(clock.planned_updates(state, evaluate_every))
+            clock.record_update()
+            if max_seconds is not None and clock.may_set_length(
+                state.update, state.updates, schedule.share_before_decay
+            ):
+                length = clock.updates_within_limit(state.update, evaluate_every)
+                state.updates = processes.broadcast_from_rank0(length)
                 progress.total = state.updates * setup.words_per_update
             progress.update(setup.words_per_update)
             recorder.add(steps, rate, progress)
-            if evaluation_is_due(state, evaluate_every):
+            if evaluation_is_due(state.update, state.updates, evaluate_every):
                 recorder.evaluate()
             if state.update == state.updates or checkpoint_is_due(setup, state, clock):
                 recorder.save()
@@ -123,10 +116,10 @@ def starting_state(setup: TrainingSetup, resumed: dict[str, Any] | None) -> Trai
     if resumed is not None:
         with processes.raise_together():
             check_same_data(resumed["data"], setup.data)
-        state.load_dict(resumed, processes.own(config.train.streams))
-    processes.open_groups(setup.device)
+        state.load_dict(resumed, processes.stream_slice(config.train.streams))
+    processes.connect_groups(setup.device)
     for direction, group in processes.groups.items():
-        group.sum_gradients(parameters_of(state.encoder, state.heads, direction))
+        group.all_reduce_gradients(parameters_of(state.encoder, state.heads, direction))
     return state
 
 
@@ -134,9 +127,9 @@ def checkpoint_is_due(setup: TrainingSetup, state: TrainState, clock: Clock) -> 
     """Every process answers alike: by the first one's clock, asked now and then, since that takes a message."""
     log, processes = setup.config.log, setup.processes
     if processes.world_size == 1 or log.checkpoint_updates:
-        return clock.save_is_due(state.update, log)
+        return clock.checkpoint_is_due(state.update, log)
     return state.update % UPDATES_BETWEEN_LOOKS == 0 and processes.broadcast_from_rank0(
-        clock.save_is_due(state.update, log)
+        clock.checkpoint_is_due(state.update, log)
     )
 
 

@@ -1,1 +1,1 @@
-"""Several processes: who trains what, and how they agree."""
+"""Several processes: who trains what, and how values travel between them."""

@@ -1,56 +1,77 @@
-"""How do the losses and gradients of some streams become those of all the streams of a direction?"""
+"""Direction group: the processes that train one direction, and the sums of their losses and gradients."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from pretrain.distributed.peer_watch import collective_errors
+from elmoc.errors import InputError
+from pretrain.config import TrainConfig
+from pretrain.distributed.errors import collective_errors
 
 SMALL = 1 << 14
-"""Gradients of fewer numbers than this are summed together, in one message."""
+"""Gradients of fewer numbers than this are reduced together, in one message."""
 
 
+def direction_ranks(config: TrainConfig, world_size: int) -> dict[str, range]:
+    """The ranks that train each direction; an `InputError` when the work cannot be divided among the processes."""
+    halves = config.parallel == "directions" and world_size > 1
+    if halves and (world_size % 2 or len(config.directions) < 2):
+        raise InputError(
+            'train.parallel="directions" needs an even number of processes and both directions in '
+            f"train.directions, not {world_size} and {', '.join(config.directions)}"
+        )
+    if world_size > 1 and config.device.startswith("cuda:"):
+        raise InputError(f"train.device={config.device} is one GPU for {world_size} processes: use cuda or auto")
+    each = world_size // 2 if halves else world_size
+    if config.streams % each:
+        raise InputError(
+            f"train.streams={config.streams} cannot be divided among {each} processes: use a multiple of {each}"
+        )
+    return {
+        direction: range(index * each, (index + 1) * each) if halves else range(each)
+        for index, direction in enumerate(config.directions)
+    }
+
+
+@dataclass
 class DirectionGroup:
-    """The processes that train one direction, each with its part of the streams; by default there is one.
+    """The processes that train one direction, each with an equal share of the streams; by default there is one."""
 
-    Args:
-        part, parts: this process reads part `part` of `parts` equal parts of the streams.
-        leader: the rank of the process that reads the first part.
-    """
+    rank: int = 0
+    """The number of this process among the `world_size` processes of the group."""
+    world_size: int = 1
+    leader: int = 0
+    """The rank among all processes of the first one of the group."""
+    _device_group: dist.ProcessGroup | None = None
+    _cpu_group: dist.ProcessGroup | None = None
+    _gradients: "GradientReducer | None" = None
 
-    def __init__(self, *, part: int = 0, parts: int = 1, leader: int = 0) -> None:
-        self.part = part
-        self.parts = parts
-        self.leader = leader
-        self._sums: dist.ProcessGroup | None = None
-        self._messages: dist.ProcessGroup | None = None
-        self._gradients: GradientSum | None = None
+    def connect(self, *, device_group: dist.ProcessGroup, cpu_group: dist.ProcessGroup) -> None:
+        """Take the process groups for tensors on the device (losses, gradients) and in main memory."""
+        self._device_group = device_group
+        self._cpu_group = cpu_group
 
-    def connect(self, *, sums: dist.ProcessGroup, messages: dist.ProcessGroup) -> None:
-        """Take the process groups for losses and gradients (on the device), and for tensors in main memory."""
-        self._sums = sums
-        self._messages = messages
+    def stream_slice(self, streams: int) -> slice:
+        """Which of a direction's `streams` this process reads."""
+        each = streams // self.world_size
+        return slice(self.rank * each, (self.rank + 1) * each)
 
-    def own(self, streams: int) -> slice:
-        """Which of so many streams this process reads."""
-        each = streams // self.parts
-        return slice(self.part * each, (self.part + 1) * each)
-
-    def sum(self, *values: Tensor) -> list[Tensor]:
-        """Scalars, each summed over the processes."""
-        if self._sums is None:
+    def all_reduce(self, *values: Tensor) -> list[Tensor]:
+        """Scalars, each summed over the processes (in float64); the given ones stay as they are."""
+        if self._device_group is None:
             return list(values)
         together = torch.stack([value.double() for value in values])
         with collective_errors():
-            dist.all_reduce(together, group=self._sums)
+            dist.all_reduce(together, group=self._device_group)
         return [total.to(value.dtype) for total, value in zip(together, values, strict=True)]
 
-    def sum_gradients(self, parameters: Sequence[Tensor]) -> None:
+    def all_reduce_gradients(self, parameters: Sequence[Tensor]) -> None:
         """From now on, sum the gradients of the direction's parameters in every backward pass."""
-        if self._sums is not None:
-            self._gradients = GradientSum(parameters, self._sums)
+        if self._device_group is not None:
+            self._gradients = GradientReducer(parameters, self._device_group)
 
     def wait_for_gradients(self) -> None:
         """Wait until the gradients of a backward pass are summed."""
@@ -58,17 +79,17 @@ class DirectionGroup:
             self._gradients.wait()
 
     def gather(self, rows: Tensor) -> Tensor | None:
-        """Rows [B / parts, …] of every process as [B, …] on the CPU, in the leader alone."""
+        """Rows [B / world_size, …] of every process as [B, …] on the CPU, in the leader alone."""
         rows = rows.cpu()
-        if self._messages is None:
+        if self._cpu_group is None:
             return rows
-        received = [torch.empty_like(rows) for _ in range(self.parts)] if self.part == 0 else None
+        received = [torch.empty_like(rows) for _ in range(self.world_size)] if self.rank == 0 else None
         with collective_errors():
-            dist.gather(rows, received, dst=self.leader, group=self._messages)
+            dist.gather(rows, received, dst=self.leader, group=self._cpu_group)
         return None if received is None else torch.cat(received)
 
 
-class GradientSum:
+class GradientReducer:
     """Sums gradients over the processes of a group while the backward pass runs.
 
     A large one is sent as soon as it is whole, behind the rest of the pass; the small ones together, at its end.
@@ -89,7 +110,7 @@ class GradientSum:
             self._sent.append(dist.all_reduce(parameter.grad, group=self._group, async_op=True))
 
     def wait(self) -> None:
-        """Send what is small, and wait for everything."""
+        """Send the small gradients, and wait for all."""
         gradients = [parameter.grad for parameter in self._small if parameter.grad is not None]
         together = torch.cat([gradient.flatten() for gradient in gradients])
         with collective_errors():

@@ -1,142 +1,119 @@
-"""Which process of a run is this, what is its part of the work, and how do all of them agree?
+"""Processes of a run: which one this is, which directions it trains, and how values travel between all of them.
 
-`torchrun` starts N processes, whose numbers are their ranks. Without it there is one, and nothing here does anything.
+`torchrun` starts several processes, whose numbers are their ranks. Without it there is one, and nothing is sent.
 """
 
 import io
-import os
-import sys
-import traceback
-import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
-from elmoc.errors import InputError, describe_os_error
+from elmoc.errors import InputError
 from pretrain.config import TrainConfig
-from pretrain.distributed.direction_group import DirectionGroup
-from pretrain.distributed.peer_watch import PeerWatch, collective_errors
-from pretrain.distributed.rendezvous import rendezvous
+from pretrain.distributed.direction_group import DirectionGroup, direction_ranks
+from pretrain.distributed.errors import RaisedTogether, collective_errors, sentence
 
 TIMEOUT = timedelta(minutes=30)
-"""Longer than the first process evaluates or saves while the others wait. One that dies is noticed at once."""
+"""Longer than rank 0 evaluates or saves while the others wait. A process that dies is noticed at once."""
 
 Value = TypeVar("Value")
 
 
-class RaisedTogether(InputError):
-    """An error that every process raises, and the first one prints."""
-
-
+@dataclass
 class Processes:
     """This process and the others of its run; by default it is the only one.
 
-    Args:
-        rank, world_size: this is process `rank` of `world_size`.
-        local_rank: its number among those of its machine, which is also that of its GPU.
-        launch: what names the launch by `torchrun`, which may start the processes several times.
-        restarted: whether it has done so.
+    Every process calls the methods that exchange values, in the same order.
     """
 
-    def __init__(
-        self,
-        *,
-        rank: int = 0,
-        world_size: int = 1,
-        local_rank: int = 0,
-        launch: str | None = None,
-        restarted: bool = False,
-    ) -> None:
-        self.rank = rank
-        self.world_size = world_size
-        self.local_rank = local_rank
-        self.launch = launch
-        self.restarted = restarted
-        self.ranks: dict[str, range] = {}
-        """Who trains each direction, once the work is divided."""
-        self.groups: dict[str, DirectionGroup] = {}
-        """Those of the directions that this process trains."""
-        self._asked: tuple[torch.Tensor, dist.Work] | None = None
+    rank: int = 0
+    world_size: int = 1
+    local_rank: int = 0
+    """Its number among those of its machine, which is also that of its GPU."""
+    launch: str | None = None
+    """What names the launch by `torchrun`, which may start the processes several times."""
+    restarted: bool = False
+    """Whether it has done so."""
+    ranks: dict[str, range] = field(default_factory=dict)
+    """The ranks that train each direction, once directions are assigned."""
+    groups: dict[str, DirectionGroup] = field(default_factory=dict)
+    """Those of the directions that this process trains."""
+    _asked: tuple[torch.Tensor, dist.Work] | None = None
+    """The question of `any_at_last_step` that is on its way."""
 
     @property
     def is_rank0(self) -> bool:
-        """Whether this is the process that evaluates, writes and talks."""
+        """Whether this is the process that evaluates, writes and prints."""
         return self.rank == 0
 
     @property
     def directions(self) -> tuple[str, ...]:
-        """What this process trains."""
+        """The directions that this process trains."""
         return tuple(self.groups)
 
-    def divide(self, config: TrainConfig) -> None:
-        """Divide the work; raises an `InputError` when it cannot be divided by the number of processes."""
-        halves = config.parallel == "directions" and self.world_size > 1
-        if halves and (self.world_size % 2 or len(config.directions) < 2):
-            raise InputError(
-                'train.parallel="directions" needs an even number of processes and both directions in '
-                f"train.directions, not {self.world_size} and {', '.join(config.directions)}"
-            )
-        if self.world_size > 1 and config.device.startswith("cuda:"):
-            raise InputError(
-                f"train.device={config.device} is one GPU for {self.world_size} processes: use cuda or auto"
-            )
-        parts = self.world_size // 2 if halves else self.world_size
-        if config.streams % parts:
-            raise InputError(
-                f"train.streams={config.streams} cannot be divided among {parts} processes: use a multiple of {parts}"
-            )
-        self.ranks = {
-            direction: range(index * parts, (index + 1) * parts) if halves else range(parts)
-            for index, direction in enumerate(config.directions)
-        }
+    def assign_directions(self, config: TrainConfig) -> None:
+        """Decide which processes train which direction; raises an `InputError` when their number does not fit."""
+        self.ranks = direction_ranks(config, self.world_size)
         self.groups = {
-            direction: DirectionGroup(part=self.rank - ranks.start, parts=parts, leader=ranks.start)
+            direction: DirectionGroup(rank=self.rank - ranks.start, world_size=len(ranks), leader=ranks.start)
             for direction, ranks in self.ranks.items()
             if self.rank in ranks
         }
 
-    def open_groups(self, device: torch.device) -> None:
-        """Connect the processes of each direction; all of them call this, once the work is divided."""
+    def connect_groups(self, device: torch.device) -> None:
+        """Connect the processes of each direction; every process calls this, once directions are assigned."""
         for direction, ranks in self.ranks.items():
             if len(ranks) == 1:
                 continue
             with collective_errors():
-                messages = sums = dist.new_group(list(ranks), timeout=TIMEOUT, backend="gloo")
+                cpu_group = device_group = dist.new_group(list(ranks), timeout=TIMEOUT, backend="gloo")
                 if device.type == "cuda":
-                    sums = dist.new_group(list(ranks), timeout=TIMEOUT, backend="nccl")
+                    device_group = dist.new_group(list(ranks), timeout=TIMEOUT, backend="nccl")
             if direction in self.groups:
-                self.groups[direction].connect(sums=sums, messages=messages)
+                self.groups[direction].connect(device_group=device_group, cpu_group=cpu_group)
 
-    def own(self, streams: int) -> slice:
-        """Which of the streams of a direction this process reads, whichever direction."""
-        return next(iter(self.groups.values())).own(streams)
+    def stream_slice(self, streams: int) -> slice:
+        """Which of the `streams` of a direction this process reads; it is the same for all its directions."""
+        return next(iter(self.groups.values())).stream_slice(streams)
 
     def broadcast_from_rank0(self, value: Value) -> Value:
-        """The first process's value, in every process."""
-        return self._of(0, value)
+        """Rank 0's value, in every process."""
+        return self._broadcast(value, source=0)
 
     def broadcast_from_leaders(self, values: dict[str, Value]) -> dict[str, Value]:
         """For every direction the value of its leader; `values` has those of this process's directions."""
         if self.groups.keys() == self.ranks.keys():  # every process has them all
             return values
-        return {direction: self._of(ranks.start, values.get(direction)) for direction, ranks in self.ranks.items()}
+        return {
+            direction: self._broadcast(values.get(direction), source=ranks.start)
+            for direction, ranks in self.ranks.items()
+        }
 
-    def _of(self, rank: int, value: Any) -> Any:
+    def _broadcast(self, value: Any, *, source: int) -> Any:
         if self.world_size == 1:
             return value
         values = [value]
         with collective_errors():
-            dist.broadcast_object_list(values, src=rank)
+            dist.broadcast_object_list(values, src=source)
         return values[0]
 
-    def send_to_rank0(self, sender: int, value: Any) -> Any:
-        """Another process's tensors and plain values in the first one, on the CPU; elsewhere `value` comes back."""
-        if self.rank == sender:
+    def broadcast_weights(self, *modules: nn.Module) -> None:
+        """Give every process rank 0's weights, on the CPU: another machine may draw slightly different ones."""
+        if self.world_size > 1:
+            for module in modules:
+                for tensor in module.state_dict().values():
+                    with collective_errors():
+                        dist.broadcast(tensor, src=0)
+
+    def send_to_rank0(self, value: Any, *, source: int) -> Any:
+        """Tensors and plain values of another process in rank 0, on the CPU; in the others `value` comes back."""
+        if self.rank == source:
             packed = io.BytesIO()
             torch.save(value, packed)
             with collective_errors():
@@ -144,14 +121,23 @@ class Processes:
         elif self.is_rank0:
             received: list[Any] = [None]
             with collective_errors():
-                dist.recv_object_list(received, src=sender)
+                dist.recv_object_list(received, src=source)
             return torch.load(io.BytesIO(received[0]), map_location="cpu", weights_only=True)
         return value
 
-    def any_at_last_step(self, flag: bool) -> bool:
-        """Whether the flag was set in any process: this time, or, of several processes, when this was last called.
+    def all_gather(self, value: Value) -> list[Value]:
+        """The value of every process, by rank."""
+        if self.world_size == 1:
+            return [value]
+        values: list[Any] = [None] * self.world_size
+        with collective_errors():
+            dist.all_gather_object(values, value)
+        return values
 
-        So the question travels behind an update, and the answer is the same everywhere.
+    def any_at_last_step(self, flag: bool) -> bool:
+        """Whether the flag was set in any process: now where there is one process, else when this was last called.
+
+        So the message travels behind an update, and the answer is the same everywhere.
         """
         if self.world_size == 1:
             return flag
@@ -162,14 +148,6 @@ class Processes:
                 return False
             before[1].wait()
         return bool(before[0])
-
-    def broadcast_weights(self, *modules: nn.Module) -> None:
-        """Give every process the first one's weights, on the CPU: another machine may draw them a little different."""
-        if self.world_size > 1:
-            for module in modules:
-                for tensor in module.state_dict().values():
-                    with collective_errors():
-                        dist.broadcast(tensor, src=0)
 
     @contextmanager
     def raise_together(self) -> Iterator[None]:
@@ -194,77 +172,3 @@ class Processes:
                 raise RaisedTogether(
                     f"rank {rank} has other values than rank 0 for {', '.join(differing)}: give all of them the same"
                 )
-
-    def all_gather(self, value: Value) -> list[Value]:
-        """The value of every process, by rank."""
-        if self.world_size == 1:
-            return [value]
-        values: list[Any] = [None] * self.world_size
-        with collective_errors():
-            dist.all_gather_object(values, value)
-        return values
-
-
-@contextmanager
-def connected() -> Iterator[Processes]:
-    """The processes of this run, found by what `torchrun` has put into the environment.
-
-    Only the first one has a standard output, and an `InputError` of another one names its rank.
-    """
-    environment = os.environ
-    rank, size = int(environment.get("RANK", "0")), int(environment.get("WORLD_SIZE", "1"))
-    processes = Processes(
-        rank=rank,
-        world_size=size,
-        local_rank=int(environment.get("LOCAL_RANK", "0")),
-        launch=environment.get("TORCHELASTIC_RUN_ID"),
-        restarted=int(environment.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0,
-    )
-    if size == 1:
-        yield processes
-        return
-    try:
-        with redirect_stdout(None) if rank else nullcontext():
-            with collective_errors():
-                store, _, _ = next(dist.rendezvous("env://", timeout=TIMEOUT))
-                kept = dist.PrefixStore("elmoc", store)  # as long as torchrun lives
-                store = rendezvous(kept, rank, size, TIMEOUT)
-                dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=TIMEOUT)
-            watch = PeerWatch(rank, size)
-            processes.restarted = any(processes.all_gather(processes.restarted))
-            if rank == 0:
-                if not processes.restarted or not kept.check(["launch"]):  # killed before they had met
-                    kept.set("launch", uuid.uuid4().hex)
-                processes.launch = kept.get("launch").decode()
-            yield processes
-            with collective_errors():
-                dist.barrier()
-    except BaseException as error:
-        fail(error, rank)
-    watch.end()
-    dist.destroy_process_group()
-
-
-def fail(error: BaseException, rank: int) -> NoReturn:
-    """Say what is wrong and end this process at once: its other threads wait for processes that may never answer.
-
-    An error that all processes agree on is printed by the first one; what is one process's own names its rank.
-    """
-    status = 130 if isinstance(error, KeyboardInterrupt) else 1
-    if isinstance(error, RaisedTogether) and rank:
-        with suppress(RuntimeError):
-            dist.barrier()  # which the first process never comes to: it has printed the error when this breaks off
-    elif isinstance(error, InputError | OSError):
-        print(f"error: rank {rank}: {sentence(error)}" if rank else f"error: {sentence(error)}", file=sys.stderr)
-    elif isinstance(error, KeyboardInterrupt):
-        print("interrupted", file=sys.stderr)
-    else:
-        traceback.print_exception(error)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
-
-
-def sentence(error: InputError | OSError) -> str:
-    """The one sentence that an error is printed as."""
-    return describe_os_error(error) if isinstance(error, OSError) else str(error)

@@ -8,7 +8,6 @@ import torch
 from pretrain.data.loader import gather
 from pretrain.data.windows import Position, held_out_windows
 from pretrain.evaluation.retrieval import Evaluator, Retrieval
-from pretrain.run.clock import EVALUATIONS
 from pretrain.setup import TrainingSetup
 from pretrain.train_state import RecurrentState, TrainState
 
@@ -68,10 +67,3 @@ def evaluation_line(state: TrainState, values: dict[str, float]) -> str:
         f"update {state.update:,}, {state.words / 1e6:.2f}M words, held out (best constant): {figures}, "
         f"targets outside the candidates {values['outside']:.1%}"
     )
-
-
-def evaluation_is_due(state: TrainState, every_updates: int) -> bool:
-    """At the end and every so many updates, or at ten evenly spaced times of the run."""
-    if every_updates:
-        return state.update % every_updates == 0 or state.update == state.updates
-    return state.update * EVALUATIONS // state.updates > (state.update - 1) * EVALUATIONS // state.updates

@@ -1,1 +1,1 @@
-"""A run: its directory, what it records, its clock, and how it is asked to stop."""
+"""Run: its directory, what it records, its clock, and how it is asked to stop."""

@@ -1,16 +1,37 @@
-"""How fast is the run, when is the next checkpoint due, and how many updates fit into the time that is left?"""
+"""Clock: how fast a run is, when it evaluates and saves, and how many updates fit into the time that is left."""
 
 import time
+from dataclasses import dataclass
 
-from pretrain.config import LogConfig
-from pretrain.train_state import TrainState
+from elmoc.settings import setting
 
 UNMEASURED_UPDATES = 3
 """The first updates of a process are slow (allocation, caches) and are left out of the measured speed."""
-
-
 EVALUATIONS = 10
 """Evaluations of a run that does not say how often, after the one before its first update."""
+
+
+@dataclass(frozen=True)
+class LogConfig:
+    """What a run writes while it goes on.
+
+    every_updates: between two lines of `metrics.jsonl`.
+    checkpoint_minutes: between two checkpoints.
+    checkpoint_updates: between two checkpoints, instead of minutes (0: by minutes).
+    keep: how many of the last checkpoints are kept.
+    """
+
+    every_updates: int = setting(20, least=1)
+    checkpoint_minutes: float = setting(10.0, above=0)
+    checkpoint_updates: int = setting(0, least=0)
+    keep: int = setting(2, least=1)
+
+
+def evaluation_is_due(update: int, updates: int, every_updates: int) -> bool:
+    """At the end and every `every_updates`, or, where that is 0, at ten evenly spaced times of the run."""
+    if every_updates:
+        return update % every_updates == 0 or update == updates
+    return update * EVALUATIONS // updates > (update - 1) * EVALUATIONS // updates
 
 
 class Clock:
@@ -26,70 +47,71 @@ class Clock:
         self._before = before
         self._started = time.monotonic()
         self._measured_from = self._started
-        self._last_save = self._started
+        self._last_checkpoint = self._started
         self._updates = 0
-        self._aside = 0.0  # seconds of evaluation since _measured_from
-        self._evaluation = 0.0  # the longest evaluation so far
         self._evaluations = 0
+        self._evaluation_seconds = 0.0  # since _measured_from
+        self._longest_evaluation = 0.0
 
     def seconds(self) -> float:
         """Of the whole run so far."""
         return self._before + time.monotonic() - self._started
 
-    def updated(self) -> None:
+    def record_update(self) -> None:
         """An update is done."""
         self._updates += 1
         if self._updates == UNMEASURED_UPDATES:
-            self._measured_from, self._aside = time.monotonic(), 0.0
+            self._measured_from, self._evaluation_seconds = time.monotonic(), 0.0
 
-    def evaluated(self, seconds: float) -> None:
-        """An evaluation took so long."""
-        self._aside += seconds
-        self._evaluation = max(self._evaluation, seconds)
+    def record_evaluation(self, seconds: float) -> None:
+        """An evaluation is done, which took `seconds`."""
         self._evaluations += 1
+        self._evaluation_seconds += seconds
+        self._longest_evaluation = max(self._longest_evaluation, seconds)
+
+    def record_checkpoint(self) -> None:
+        """A checkpoint is written."""
+        self._last_checkpoint = time.monotonic()
 
     def seconds_per_update(self) -> float:
         """Measured in this process, evaluations left out; NaN before enough updates."""
         measured = self._updates - UNMEASURED_UPDATES
         if measured < 1:
             return float("nan")
-        return (time.monotonic() - self._measured_from - self._aside) / measured
+        return (time.monotonic() - self._measured_from - self._evaluation_seconds) / measured
 
-    def speed(self, words_per_update: int) -> float:
-        """Words a second."""
+    def words_per_second(self, words_per_update: int) -> float:
+        """The measured speed of updates that read `words_per_update` words."""
         return words_per_update / self.seconds_per_update()
 
-    def may_plan(self, state: TrainState, steady: float) -> bool:
-        """Whether the run's length may (again) be set: the speed is known, the rate is not yet falling.
+    def may_set_length(self, update: int, updates: int, share_before_decay: float) -> bool:
+        """Whether the length of the run may be set (again) after `update` of `updates`.
 
-        `steady` is the share of the run's updates before the schedule begins to fall.
+        It may be after the first five measured updates and then every 20, as long as the learning rate is not yet
+        falling: before `share_before_decay` of the updates.
         """
         measured = self._updates - UNMEASURED_UPDATES
         return (
             measured >= 5
             and measured % 20 == 5
-            and (state.update == UNMEASURED_UPDATES + 5 or state.update < steady * state.updates)
+            and (update == UNMEASURED_UPDATES + 5 or update < share_before_decay * updates)
         )
 
-    def planned_updates(self, state: TrainState, evaluate_every: int) -> int:
-        """The updates of the whole run that fit into the limit, evaluations included."""
+    def updates_within_limit(self, update: int, evaluate_every: int) -> int:
+        """The updates of the whole run, `update` of them done, that fit into its limit with its evaluations."""
         assert self.limit is not None
         left = self.limit - self.seconds()
         per_update = self.seconds_per_update()
         if evaluate_every:
-            more = left / (per_update + self._evaluation / evaluate_every)
+            more = left / (per_update + self._longest_evaluation / evaluate_every)
         else:
             to_come = max(0, 1 + EVALUATIONS - self._evaluations)  # one was before the first update
             # half of the time is for updates, however slow evaluations are
-            more = max(left / 2, left - to_come * self._evaluation) / per_update
-        return state.update + max(1, int(more))
+            more = max(left / 2, left - to_come * self._longest_evaluation) / per_update
+        return update + max(1, int(more))
 
-    def saved(self) -> None:
-        """A checkpoint was written."""
-        self._last_save = time.monotonic()
-
-    def save_is_due(self, update: int, config: LogConfig) -> bool:
-        """Every so many updates, or, where that is 0, minutes."""
+    def checkpoint_is_due(self, update: int, config: LogConfig) -> bool:
+        """Every `checkpoint_updates`, or, where that is 0, every `checkpoint_minutes`."""
         if config.checkpoint_updates:
             return update % config.checkpoint_updates == 0
-        return time.monotonic() - self._last_save > 60 * config.checkpoint_minutes
+        return time.monotonic() - self._last_checkpoint > 60 * config.checkpoint_minutes

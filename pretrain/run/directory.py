@@ -1,8 +1,8 @@
-"""What is in a run directory, and how does a run survive being killed?
+"""Run directory: the files of a run, written so that it can go on after it was killed.
 
 config.json       the resolved config
 start.json        the model that the run started from, where it did by --init-from, and the launch by torchrun
-metrics.jsonl     one JSON object a line: training and evaluation figures
+metrics.jsonl     one JSON object a line: training and evaluation metrics
 checkpoints/UPDATE.pt   all that going on needs; the last k and the best are kept
 tensorboard/      events, where TensorBoard is installed
 model/            the exported model directory: the best evaluation so far
@@ -49,7 +49,7 @@ class RunDirectory:
         self.metrics = self.path / "metrics.jsonl"
 
     def start(self, config: RunConfig, *, parameters: int, init_from: str | None, launch: str | None = None) -> None:
-        """Make the directory of a run with so many trainable parameters; `launch` names what it was started by.
+        """Make the directory of a run with `parameters` trainable parameters; `launch` names what it was started by.
 
         One that is there already, or a disk that is too small for what the run will keep, is an `InputError`.
         """
@@ -167,9 +167,9 @@ class MetricsLog:
         self._tensorboard = SummaryWriter(str(run.path / "tensorboard"), purge_step=update + 1)
 
     def write(self, kind: str, update: int, words: int, values: dict[str, float]) -> None:
-        """One line: what kind it is, where the run stands, and the figures (null for one that is not finite)."""
-        figures = {name: value if math.isfinite(value) else None for name, value in values.items()}
-        line = json.dumps({"kind": kind, "update": update, "words": words, **figures}) + "\n"
+        """Append a line: its kind, where the run stands, and the metrics (null for one that is not finite)."""
+        finite = {name: value if math.isfinite(value) else None for name, value in values.items()}
+        line = json.dumps({"kind": kind, "update": update, "words": words, **finite}) + "\n"
         self._file.write(line.encode())
         self._file.flush()
         if self._tensorboard is not None:

@@ -1,23 +1,32 @@
-"""What does a run leave behind while it goes on: log lines, evaluations, the exported model, checkpoints?"""
+"""Recorder: what a run writes while it goes on, and the values that rank 0 gathers from the others for it.
+
+Every process has a recorder and calls the same methods of it. The collective calls of `evaluate` and `save` stand here
+once, and no process can skip one: all that rank 0 does alone, between them, is in its `RunWriter`.
+"""
 
 import time
 from typing import Any
 
+from torch import Tensor
 from tqdm import tqdm
 
 from elmoc.model_directory import write_model_directory
+from pretrain.distributed.direction_group import DirectionGroup
+from pretrain.distributed.processes import Processes
 from pretrain.evaluation.held_out import evaluate, evaluation_line
 from pretrain.evaluation.retrieval import Evaluator
 from pretrain.run.clock import Clock
 from pretrain.run.directory import MetricsLog, RunDirectory
-from pretrain.run.gather_state import weights_to_first, whole_state
 from pretrain.setup import TrainingSetup
 from pretrain.step import DirectionStep, summary
 from pretrain.train_state import TrainState
 
+OF_A_DIRECTION = ("optimisers", "generators", "recurrent")
+"""What only the processes of a direction have. The weights of every direction are everywhere, but may be old."""
+
 
 class Recorder:
-    """Writes a run's figures, model and checkpoints.
+    """Logs, evaluates and saves a run.
 
     Args:
         setup, state, clock: of the run.
@@ -28,50 +37,27 @@ class Recorder:
     def __init__(
         self, *, setup: TrainingSetup, state: TrainState, run: RunDirectory, clock: Clock, metrics_bytes: int
     ) -> None:
-        self._setup = setup
+        self._processes = setup.processes
         self._state = state
-        self._run = run
         self._clock = clock
-        self._evaluator = Evaluator(setup.corpus, setup.targets, setup.config.evaluation.candidates, setup.device)
-        self._log = MetricsLog(run, size=metrics_bytes, update=state.update)
         self._saved: int | None = None
-        self._steps: list[dict[str, DirectionStep]] = []
-        self._standing: dict[str, float] = {}
+        self._writer = RunWriter(setup, state, run, metrics_bytes) if setup.processes.is_rank0 else None
 
     def add(self, steps: dict[str, DirectionStep], rate: float, progress: tqdm) -> None:
-        """Take note of an update; every so many of them become a line of the log."""
-        state, config = self._state, self._setup.config.log
-        self._steps.append(steps)
-        if state.update % config.every_updates and state.update != state.updates:
-            return
-        values = summary(self._steps)
-        speed = self._clock.speed(self._setup.words_per_update)
-        more = {"learning_rate": rate, "words_per_second": speed, "masked_targets": state.masked}
-        self._log.write("train", state.update, state.words, values | more)
-        self._steps.clear()
-        self._standing["loss"] = values["loss"]
-        figures = ", ".join(f"{name} {value:.4f}" for name, value in self._standing.items())
-        progress.set_postfix_str(f"update {state.update:,}/{state.updates:,}, {figures}", refresh=False)
+        """Take note of an update, whose figures all processes have; every few of them become a line of the log."""
+        if self._writer is not None:
+            self._writer.add(steps, rate, self._clock, progress)
 
     def evaluate(self) -> None:
         """Evaluate; when it is the best so far, export the model and save a checkpoint."""
         started = time.monotonic()
-        state, processes = self._state, self._setup.processes
-        weights_to_first(processes, state)
-        values = evaluate(self._setup, state, self._evaluator)
-        self._clock.evaluated(time.monotonic() - started)
-        self._log.write("evaluation", state.update, state.words, values)
-        self._standing["held-out cosine"] = values["cosine"]
-        tqdm.write(evaluation_line(state, values))
-        if processes.broadcast_from_rank0(values["cosine"] > state.best_cosine):
-            state.best_cosine, state.best_update = values["cosine"], state.update
-            training: dict[str, Any] = {
-                "corpus": str(self._setup.corpus.path),
-                "words": state.words,
-                "updates": state.update,
-                "held_out": {name: round(value, 5) for name, value in values.items()},
-            }
-            write_model_directory(self._run.model, self._setup.model_directory(training))
+        gather_weights(self._processes, self._state)
+        is_best = False
+        if self._writer is not None:
+            values = self._writer.evaluate()
+            self._clock.record_evaluation(time.monotonic() - started)
+            is_best = self._writer.write_evaluation(values)
+        if self._processes.broadcast_from_rank0(is_best):
             self.save()
 
     def save(self) -> None:
@@ -80,15 +66,107 @@ class Recorder:
             return
         self._saved = self._state.update
         self._state.seconds = self._clock.seconds()
+        values = gather_state(self._processes, self._state)
+        if self._writer is not None:
+            self._writer.write_checkpoint(values)
+        self._clock.record_checkpoint()
+
+    def close(self) -> None:
+        """Close the log."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+class RunWriter:
+    """Writes a run's log lines, model and checkpoints, in rank 0; nothing here is a collective call."""
+
+    def __init__(self, setup: TrainingSetup, state: TrainState, run: RunDirectory, metrics_bytes: int) -> None:
+        self._setup = setup
+        self._state = state
+        self._run = run
+        self._evaluator = Evaluator(setup.corpus, setup.targets, setup.config.evaluation.candidates, setup.device)
+        self._log = MetricsLog(run, size=metrics_bytes, update=state.update)
+        self._steps: list[dict[str, DirectionStep]] = []
+        self._latest: dict[str, float] = {}
+
+    def add(self, steps: dict[str, DirectionStep], rate: float, clock: Clock, progress: tqdm) -> None:
+        """See `Recorder.add`."""
+        state = self._state
+        self._steps.append(steps)
+        if state.update % self._setup.config.log.every_updates and state.update != state.updates:
+            return
+        values = summary(self._steps)
+        speed = clock.words_per_second(self._setup.words_per_update)
+        more = {"learning_rate": rate, "words_per_second": speed, "masked_targets": state.masked}
+        self._log.write("train", state.update, state.words, values | more)
+        self._steps.clear()
+        self._latest["loss"] = values["loss"]
+        figures = ", ".join(f"{name} {value:.4f}" for name, value in self._latest.items())
+        progress.set_postfix_str(f"update {state.update:,}/{state.updates:,}, {figures}", refresh=False)
+
+    def evaluate(self) -> dict[str, float]:
+        """The held-out metrics of the weights as they are now."""
+        return evaluate(self._setup, self._state, self._evaluator)
+
+    def write_evaluation(self, values: dict[str, float]) -> bool:
+        """Log and print held-out metrics; export the model when they are the best so far, which is the answer."""
+        state = self._state
+        self._log.write("evaluation", state.update, state.words, values)
+        self._latest["held-out cosine"] = values["cosine"]
+        tqdm.write(evaluation_line(state, values))
+        is_best = values["cosine"] > state.best_cosine
+        if is_best:
+            state.best_cosine, state.best_update = values["cosine"], state.update
+            training: dict[str, Any] = {
+                "corpus": str(self._setup.corpus.path),
+                "words": state.words,
+                "updates": state.update,
+                "held_out": {name: round(value, 5) for name, value in values.items()},
+            }
+            write_model_directory(self._run.model, self._setup.model_directory(training))
+        return is_best
+
+    def write_checkpoint(self, values: dict[str, Any]) -> None:
+        """Write what `gather_state` gave to the run directory."""
         self._run.save(
             self._state.update,
-            whole_state(self._setup.processes, self._state)
-            | {"data": self._setup.data, "metrics_bytes": self._log.size()},
+            values | {"data": self._setup.data, "metrics_bytes": self._log.size()},
             keep=self._setup.config.log.keep,
             best=self._state.best_update,
         )
-        self._clock.saved()
 
     def close(self) -> None:
         """Close the log."""
         self._log.close()
+
+
+def gather_weights(processes: Processes, state: TrainState) -> None:
+    """Bring the weights that rank 0 has, but does not train, up to date; every process calls this."""
+    for direction, ranks in processes.ranks.items():
+        if ranks.start:
+            modules = (state.encoder.direction(direction), state.heads.direction(direction))
+            weights = processes.send_to_rank0([module.state_dict() for module in modules], source=ranks.start)
+            if processes.is_rank0:
+                for module, values in zip(modules, weights, strict=True):
+                    module.load_state_dict(values)
+
+
+def gather_state(processes: Processes, state: TrainState) -> dict[str, Any]:
+    """What a checkpoint holds, whole in rank 0; every process calls this."""
+    gather_weights(processes, state)
+    values = state.to_dict()
+    for direction, group in processes.groups.items():
+        values["recurrent"][direction] = gather_streams(group, values["recurrent"][direction])
+    for direction, ranks in processes.ranks.items():
+        if ranks.start:
+            own = {kind: values[kind].get(direction) for kind in OF_A_DIRECTION}
+            for kind, value in processes.send_to_rank0(own, source=ranks.start).items():
+                values[kind][direction] = value
+    return values
+
+
+def gather_streams(
+    group: DirectionGroup, states: list[tuple[Tensor, ...]] | None
+) -> list[tuple[Tensor | None, ...]] | None:
+    """The recurrent states of all the streams of a direction, in its leader."""
+    return None if states is None else [tuple(group.gather(part) for part in layer) for layer in states]

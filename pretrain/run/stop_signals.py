@@ -1,37 +1,36 @@
-"""How is a run asked to stop, so that it saves first?"""
+"""Stop signals: a run that is interrupted or terminated is asked to stop, so that it saves first."""
 
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 
 
-class Stop:
-    """True once an interrupt or a termination signal has come."""
+@dataclass
+class StopRequest:
+    """Whether an interrupt or a termination signal has come."""
 
-    def __init__(self) -> None:
-        self.asked = False
-
-    def __bool__(self) -> bool:
-        return self.asked
+    asked: bool = False
 
 
 @contextmanager
-def stop_signals() -> Iterator[Stop]:
-    """While the block runs, the first SIGINT or SIGTERM only sets the flag; a second one has its usual effect."""
-    stop = Stop()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in numbers}
+def stop_signals() -> Iterator[StopRequest]:
+    """While the block runs, the first SIGINT or SIGTERM only sets `asked`; a second one has its usual effect."""
+    stop = StopRequest()
+    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
 
     def ask(number: int, frame: FrameType | None) -> None:
         stop.asked = True
-        for signal_number, handler in before.items():
-            signal.signal(signal_number, handler)
+        restore()
 
-    for number in numbers:
+    for number in usual:
         signal.signal(number, ask)
     try:
         yield stop
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        restore()

@@ -1,1 +1,1 @@
-"""How fast does training run here, and how fast could it? (`python -m pretrain.speed`)"""
+"""Speed: how fast training runs here, and how fast it could (`python -m pretrain.speed`)."""

@@ -1,4 +1,4 @@
-"""`python -m pretrain.speed`: what does the command line of the benchmark do?"""
+"""Command line of the benchmark: `python -m pretrain.speed`."""
 
 import argparse
 import json
@@ -44,7 +44,7 @@ def speed(arguments: argparse.Namespace) -> None:
     """Measure, and print, what the parsed command line asks for."""
     from elmoc.files import refuse_existing, write_json
     from pretrain.config import load_config
-    from pretrain.speed.benchmark import Plan, benchmark
+    from pretrain.speed.benchmark import benchmark
     from pretrain.speed.contestants import WAYS
     from pretrain.speed.table import heading, last_comparison
 
@@ -59,14 +59,14 @@ def speed(arguments: argparse.Namespace) -> None:
     settings = {"data.corpus": arguments.corpus or "", "train.directions": DIRECTIONS[arguments.directions]}
     given = {"train.device": arguments.device, "train.threads": arguments.threads}
     settings |= {key: value for key, value in given.items() if value is not None}
-    plan = Plan(
-        config=load_config(arguments.config, [f"{key}={json.dumps(value)}" for key, value in settings.items()]),
-        streams=tuple(arguments.streams),
-        contestants=tuple(dict.fromkeys(arguments.contestants)),
+    reports = benchmark(
+        load_config(arguments.config, [f"{key}={json.dumps(value)}" for key, value in settings.items()]),
+        streams=arguments.streams,
+        contestants=list(dict.fromkeys(arguments.contestants)),
         updates=arguments.updates,
         warm_up=arguments.warm_up,
     )
-    with closing(benchmark(plan)) as reports:
+    with closing(reports):
         for report in reports:
             print(last_comparison(report) if report["comparisons"] else heading(report), flush=True)
             if arguments.json is not None:

@@ -1,4 +1,4 @@
-"""What is the published way to train this encoder: AllenNLP's cell in a loop over time, differentiated by autograd?
+"""AllenNLP's loop: the published way to train this encoder, a cell stepped through time under autograd.
 
 The cell is `allennlp_light`'s, stepped as published; layer normalisation of the state, which ELMo-C adds, is put behind
 its projection. Input projection, residual, head, loss and optimiser are this project's, as for every contestant.
@@ -14,45 +14,46 @@ from elmoc.encoders.lstm import BidirectionalEncoder, EncoderConfig, ProjectedLS
 from elmoc.encoders.recurrence import LSTMState
 
 
-class NormalisedProjection(nn.Linear):
-    """The projection, its clip, and the layer normalisation that ELMo-C adds."""
-
-    def __init__(self, config: EncoderConfig) -> None:
-        super().__init__(config.cell_size, config.projection_size, bias=False)
-        self.clip = config.projection_clip
-        self.norm = nn.LayerNorm(config.projection_size) if config.layer_norm else None
-
-    def forward(self, memory: Tensor) -> Tensor:
-        """[B, C] → [B, P]"""
-        state = super().forward(memory)
-        if self.clip:
-            state = state.clamp(-self.clip, self.clip)
-        return state if self.norm is None else self.norm(state)
-
-
-class LayerNormCell(LstmCellWithProjection):
+def layer_norm_cell(config: EncoderConfig) -> LstmCellWithProjection:
     """AllenNLP's cell with the state normalised between the clip and the dropout.
 
-    The clip moves into `state_projection` with the norm, since the cell has no place between clip and dropout.
+    Clip and norm are part of its projection, since the cell has no place between clip and dropout.
     """
-
-    def __init__(self, config: EncoderConfig) -> None:
-        super().__init__(
-            input_size=config.projection_size,
-            hidden_size=config.projection_size,
-            cell_size=config.cell_size,
-            recurrent_dropout_probability=config.dropout,
-            memory_cell_clip_value=config.cell_clip,
-        )
-        self.state_projection = NormalisedProjection(config)
+    cell = LstmCellWithProjection(
+        input_size=config.projection_size,
+        hidden_size=config.projection_size,
+        cell_size=config.cell_size,
+        recurrent_dropout_probability=config.dropout,
+        memory_cell_clip_value=config.cell_clip,
+    )
+    projection: list[nn.Module] = [nn.Linear(config.cell_size, config.projection_size, bias=False)]
+    if config.projection_clip:
+        projection.append(nn.Hardtanh(-config.projection_clip, config.projection_clip))
+    if config.layer_norm:
+        projection.append(nn.LayerNorm(config.projection_size))
+    cell.state_projection = nn.Sequential(*projection)
+    return cell
 
 
 class AllenNLPLayer(nn.Module):
-    """The cell in the place of a `ProjectedLSTMLayer`; it draws the dropout mask itself."""
+    """The same function as `layer`, with weights of its own; it draws the dropout mask itself."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, layer: nn.Module, config: EncoderConfig) -> None:
         super().__init__()
-        self.cell = LayerNormCell(config)
+        assert isinstance(layer, ProjectedLSTMLayer)
+        with torch.device("meta"):  # weights are copied, not drawn
+            cell = layer_norm_cell(config).to(layer.bias.dtype)
+        self.cell = cell.to_empty(device=layer.bias.device)
+        norm = [] if layer.norm is None else [layer.norm.weight, layer.norm.bias]
+        pairs = [
+            (self.cell.input_linearity.weight, layer.input_weight),
+            (self.cell.state_linearity.weight, layer.hidden_weight),
+            (self.cell.state_linearity.bias, layer.bias),
+            *zip(self.cell.state_projection.parameters(), [layer.projection_weight, *norm], strict=True),
+        ]
+        with torch.no_grad():
+            for mine, theirs in pairs:
+                mine.copy_(theirs)
 
     def forward(
         self, inputs: Tensor, state: LSTMState | None, *, lengths: None, dropout_mask: None
@@ -62,22 +63,6 @@ class AllenNLPLayer(nn.Module):
         outputs, (hidden, cell) = self.cell(inputs, [inputs.shape[1]] * len(inputs), initial)
         return outputs, LSTMState(hidden.squeeze(0), cell.squeeze(0))
 
-    def take_weights(self, layer: ProjectedLSTMLayer) -> None:
-        """Become the same function as `layer`."""
-        projection = self.cell.state_projection
-        assert isinstance(projection, NormalisedProjection)
-        pairs = [
-            (self.cell.input_linearity.weight, layer.input_weight),
-            (self.cell.state_linearity.weight, layer.hidden_weight),
-            (self.cell.state_linearity.bias, layer.bias),
-            (projection.weight, layer.projection_weight),
-        ]
-        if projection.norm is not None and layer.norm is not None:
-            pairs += [(projection.norm.weight, layer.norm.weight), (projection.norm.bias, layer.norm.bias)]
-        with torch.no_grad():
-            for mine, theirs in pairs:
-                mine.copy_(theirs)
-
 
 def allennlp_encoder(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
     """The same function as `encoder`, with weights of its own and AllenNLP's cells for its layers."""
@@ -85,14 +70,5 @@ def allennlp_encoder(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
     for name in other.directions:
         direction = other.direction(name)
         direction.dropout = 0.0  # no masks from here: the cells draw theirs
-        direction.layers = nn.ModuleList(allennlp_layer(layer, encoder.config) for layer in direction.layers)
-    return other
-
-
-def allennlp_layer(layer: nn.Module, config: EncoderConfig) -> AllenNLPLayer:
-    """The same function as `layer`."""
-    assert isinstance(layer, ProjectedLSTMLayer)
-    with torch.device("meta"):  # without weights of its own
-        other = AllenNLPLayer(config).to(layer.bias.dtype)
-    other.to_empty(device=layer.bias.device).take_weights(layer)
+        direction.layers = nn.ModuleList(AllenNLPLayer(layer, encoder.config) for layer in direction.layers)
     return other

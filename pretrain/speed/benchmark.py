@@ -1,10 +1,10 @@
-"""What is measured, and in which order?"""
+"""Benchmark: what is measured, in which order, and what the report says of it."""
 
 import platform
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,80 +14,42 @@ from elmoc.errors import InputError
 from elmoc.kernels.choose import choose_kernels
 from elmoc.progress import progress_bar
 from pretrain.config import RunConfig
-from pretrain.data.windows import windows_per_epoch
 from pretrain.setup import TrainingSetup, set_up
 from pretrain.speed.comparison import compare
 from pretrain.speed.contestants import DTYPES, WAYS, fused, why_not, with_streams
-from pretrain.speed.matrix_rate import matrix_rate
+from pretrain.speed.matrix_products import flops_per_word, matrix_rate
 from pretrain.speed.memory import kept_bytes_per_word
 from pretrain.speed.synthetic_corpus import corpus_for
-from pretrain.speed.update_products import flops_per_word
 
 FORMAT = "elmoc-speed"
-VERSION = 1
+VERSION = 2
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What is to be measured.
+def benchmark(
+    config: RunConfig, *, streams: Sequence[int], contestants: Sequence[str], updates: int, warm_up: int
+) -> Generator[dict[str, Any], None, None]:
+    """The report as far as it is: before the first comparison, and after each.
 
-    config: the sizes, window, directions, device, threads and (where it names one) corpus.
-    streams: the numbers of streams, a comparison each.
-    contestants: names in `WAYS`.
-    updates, warm_up: timed and untimed updates of each contestant in a comparison.
+    Args:
+        config: the sizes, window, directions, device, threads and (where it names one) corpus.
+        streams: the numbers of streams, a comparison each.
+        contestants: names in `WAYS`.
+        updates, warm_up: timed and untimed updates of each contestant in a comparison.
     """
-
-    config: RunConfig
-    streams: tuple[int, ...]
-    contestants: tuple[str, ...]
-    updates: int
-    warm_up: int
-
-
-def benchmark(plan: Plan) -> Generator[dict[str, Any], None, None]:
-    """The report as far as it is: before the first comparison, and after each."""
-    train = plan.config.train
-    with corpus_for(plan.config.data, tokens=max(plan.streams) * (2 * train.window + 1)) as corpus:
-        data = replace(plan.config.data, corpus=corpus, tables_on_device=False)
-        reference = replace(
-            train, precision="fp32", recurrence="plain", recompute=False, cuda_graph=False, streams=max(plan.streams)
-        )
-        setup = set_up(replace(plan.config, data=data, train=reference))
-        for streams in plan.streams:
-            windows_per_epoch(setup.corpus, streams, train.window, mix=train.mix_shards, seed=train.seed)
-        skipped = {name: reason for name in plan.contestants if (reason := why_not(name, setup.device))}
-        names = [name for name in plan.contestants if name not in skipped]
-        if not names:
-            raise InputError(
-                f"no contestant is left: {', '.join(f'{name} ({reason})' for name, reason in skipped.items())}"
-            )
-        precisions = {WAYS[name].precision for name in names}
-        with progress_bar(iterable=names, desc="memory a word", leave=False) as progress:
-            kept = {name: kept_bytes_per_word(name, setup) for name in progress}
-        report = setting(plan, setup) | {
-            "skipped": skipped,
-            "kernels": {
-                name: choose_kernels(setup.device.type, DTYPES[WAYS[name].precision], torch.float32).description
-                for name in names
-                if WAYS[name].encoder is fused
-            },
-            "kept_bytes_per_word": kept,
-            "flops_per_second": {
-                precision: matrix_rate(setup.device, dtype, setup.encoder.directions)
-                for precision, dtype in DTYPES.items()
-                if precision in precisions
-            },
-            "comparisons": [],
-        }
+    with corpus_for(config.data, tokens=max(streams) * (2 * config.train.window + 1)) as corpus:
+        setup = reference_setup(config, corpus, max(streams))
+        report = first_report(setup, contestants)
+        report |= {"corpus": config.data.corpus or "synthetic", "updates": updates, "warm_up": warm_up}
         yield report
-        total = len(plan.streams) * len(names) * (plan.warm_up + plan.updates)
+        names = list(report["kept_bytes_per_word"])
+        total = len(streams) * len(names) * (warm_up + updates)
         with progress_bar(total=total, desc="speed", unit=" updates") as progress:
-            for streams in plan.streams:
+            for number in streams:
                 comparison = compare(
-                    with_streams(setup, streams),
+                    with_streams(setup, number),
                     names,
-                    updates=plan.updates,
-                    warm_up=plan.warm_up,
+                    updates=updates,
+                    warm_up=warm_up,
                     flops_per_word=report["flops_per_word"],
                     flops_per_second=report["flops_per_second"],
                     progress=progress,
@@ -96,24 +58,49 @@ def benchmark(plan: Plan) -> Generator[dict[str, Any], None, None]:
                 yield report
 
 
-def setting(plan: Plan, setup: TrainingSetup) -> dict[str, Any]:
-    """What is compared where: the part of the report that is known beforehand."""
-    directions = setup.encoder.directions
+def reference_setup(config: RunConfig, corpus: str, streams: int) -> TrainingSetup:
+    """A run on a corpus by the plain recurrence, whose weights the contestants take."""
+    data = replace(config.data, corpus=corpus, tables_on_device=False)
+    train = replace(config.train, precision="fp32", recurrence="plain", recompute=False, cuda_graph=False)
+    return set_up(replace(config, data=data, train=replace(train, streams=streams)))
+
+
+def first_report(setup: TrainingSetup, contestants: Sequence[str]) -> dict[str, Any]:
+    """What is compared where, and what does not depend on the number of streams."""
+    device, directions = setup.device, setup.encoder.directions
+    skipped = {name: reason for name in contestants if (reason := why_not(name, device))}
+    names = [name for name in contestants if name not in skipped]
+    if not names:
+        reasons = ", ".join(f"{name} ({reason})" for name, reason in skipped.items())
+        raise InputError(f"no contestant is left: {reasons}")
+    precisions = {name: WAYS[name].precision for name in names}
+    with progress_bar(iterable=names, desc="memory a word", leave=False) as progress:
+        kept = {name: kept_bytes_per_word(name, setup) for name in progress}
     return {
         "format": FORMAT,
         "version": VERSION,
-        "device": str(setup.device),
-        "processor": processor(setup.device),
+        "device": str(device),
+        "processor": processor(device),
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "encoder": asdict(setup.encoder.config) | {"target_size": setup.targets.size},
         "directions": list(directions),
-        "window": plan.config.train.window,
-        "corpus": plan.config.data.corpus or "synthetic",
+        "window": setup.config.train.window,
         "types": setup.corpus.types,
-        "updates": plan.updates,
-        "warm_up": plan.warm_up,
         "flops_per_word": flops_per_word(setup.encoder.config, setup.targets.size, len(directions)),
+        "skipped": skipped,
+        "kernels": {
+            name: choose_kernels(device.type, DTYPES[precision], torch.float32).description
+            for name, precision in precisions.items()
+            if WAYS[name].encoder is fused
+        },
+        "kept_bytes_per_word": kept,
+        "flops_per_second": {
+            precision: matrix_rate(device, dtype, directions)
+            for precision, dtype in DTYPES.items()
+            if precision in precisions.values()
+        },
+        "comparisons": [],
     }
 
 

@@ -1,4 +1,4 @@
-"""Which ways to train the same encoder are compared?"""
+"""Contestants: the ways to train the same encoder that are compared."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,8 +14,7 @@ from elmoc.heads import ContinuousHeads
 from pretrain.data.loader import Batch
 from pretrain.execution.direction_threads import DirectionThreads
 from pretrain.setup import TrainingSetup, has_bf16
-from pretrain.speed.products import TimedProduct
-from pretrain.speed.update_products import allennlp_products, fused_products, plain_products
+from pretrain.speed.matrix_products import TimedProduct, fused_products, step_by_step_products
 from pretrain.step import record_updates, train_step
 from pretrain.train_state import TrainState, new_state
 
@@ -24,22 +23,7 @@ BASELINE = "allennlp"
 """The contestant that the others are compared with."""
 
 
-@dataclass(frozen=True)
-class Way:
-    """How a contestant trains."""
-
-    precision: str
-    encoder: Callable[[BidirectionalEncoder], BidirectionalEncoder]
-    """StepInputs an encoder, one of the same function with weights of its own."""
-    products: Callable[[EncoderConfig, int, int, int], list[TimedProduct]]
-    """StepInputs the encoder's sizes, the target size, streams and window: what an update of a direction multiplies."""
-    side_by_side: bool = True
-    """Whether directions may run at the same time, as they do in training."""
-    graph: bool = False
-    """Whether an update is launched as a CUDA graph."""
-
-
-def stepped_by(recurrence: Callable[[], Recurrence], encoder: BidirectionalEncoder) -> BidirectionalEncoder:
+def with_recurrence(recurrence: Callable[[], Recurrence], encoder: BidirectionalEncoder) -> BidirectionalEncoder:
     """A copy of an encoder with another recurrence."""
     with torch.device("meta"):  # without weights of its own
         other = BidirectionalEncoder(encoder.config, directions=encoder.directions, recurrence=recurrence)
@@ -47,14 +31,9 @@ def stepped_by(recurrence: Callable[[], Recurrence], encoder: BidirectionalEncod
     return other
 
 
-def reference(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
-    """The plain recurrence."""
-    return stepped_by(plain, encoder)
-
-
 def fused(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
     """The fused recurrence, whose layers share a workspace as in training."""
-    return stepped_by(partial(FusedRecurrence, Workspace()), encoder)
+    return with_recurrence(partial(FusedRecurrence, Workspace()), encoder)
 
 
 def allennlp(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
@@ -68,15 +47,31 @@ def allennlp(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
     return allennlp_encoder(encoder)
 
 
+@dataclass(frozen=True)
+class Way:
+    """How a contestant trains."""
+
+    precision: str
+    encoder: Callable[[BidirectionalEncoder], BidirectionalEncoder]
+    """From an encoder, one of the same function with weights of its own."""
+    products: Callable[[EncoderConfig, int, int, int], list[TimedProduct]]
+    """From the encoder's sizes, the target size, streams and window: what an update of a direction multiplies."""
+    graph: bool = False
+    """Whether an update is launched as a CUDA graph."""
+
+
+ALLENNLP = (allennlp, partial(step_by_step_products, inputs_at_once=False))
+PLAIN = (partial(with_recurrence, plain), partial(step_by_step_products, inputs_at_once=True))
+FUSED = (fused, fused_products)
 WAYS = {
-    "allennlp": Way("fp32", allennlp, allennlp_products, side_by_side=False),
-    "allennlp-bf16": Way("bf16", allennlp, allennlp_products, side_by_side=False),
-    "plain": Way("fp32", reference, plain_products),
-    "plain-bf16": Way("bf16", reference, plain_products),
-    "fused-fp32": Way("fp32", fused, fused_products),
-    "fused-bf16": Way("bf16", fused, fused_products),
-    "fused-fp32-graph": Way("fp32", fused, fused_products, graph=True),
-    "fused-bf16-graph": Way("bf16", fused, fused_products, graph=True),
+    "allennlp": Way("fp32", *ALLENNLP),
+    "allennlp-bf16": Way("bf16", *ALLENNLP),
+    "plain": Way("fp32", *PLAIN),
+    "plain-bf16": Way("bf16", *PLAIN),
+    "fused-fp32": Way("fp32", *FUSED),
+    "fused-bf16": Way("bf16", *FUSED),
+    "fused-fp32-graph": Way("fp32", *FUSED, graph=True),
+    "fused-bf16-graph": Way("bf16", *FUSED, graph=True),
 }
 
 
@@ -110,6 +105,8 @@ class Contestant:
         way = WAYS[name]
         self.name = name
         self.precision = way.precision
+        self.dtype = DTYPES[way.precision]
+        self.rate = setup.config.schedule.base  # which one makes no difference to speed
         encoder = way.encoder(setup.encoder)
         heads = ContinuousHeads(
             directions=encoder.directions,
@@ -121,21 +118,12 @@ class Contestant:
         self.state: TrainState = new_state(
             encoder, heads, setup.config.optimiser, setup.config.train.seed, setup.device
         )
-        runner = DirectionThreads if way.side_by_side else InTurn
+        # AllenNLP's is the published way: one direction after the other
+        runner = InTurn if way.encoder is allennlp else DirectionThreads
         self.runner = runner(encoder.directions, setup.device)
         train = setup.config.train
         self.recorded = record_updates(self.setup, self.state) if way.graph else None
         self.products = way.products(encoder.config, setup.targets.size, train.streams, train.window)
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Of the factors of its matrix products."""
-        return DTYPES[self.precision]
-
-    @property
-    def rate(self) -> float:
-        """The learning rate; which one makes no difference to speed."""
-        return self.setup.config.schedule.base
 
     def update(self, batch: Batch) -> None:
         """One update of every direction, as training makes it."""

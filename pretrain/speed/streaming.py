@@ -1,4 +1,4 @@
-"""How fast do windows and their vectors reach the device, alone and under training?"""
+"""Streaming: the time that windows and their vectors take to reach the device, alone and under training."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -6,7 +6,7 @@ from functools import partial
 from itertools import islice
 from statistics import median
 
-from pretrain.data.loader import Batch, batch_of, ring, shape_of, stream_batches
+from pretrain.data.loader import Batch, gather, ring, shape_of, stream_batches
 from pretrain.data.tables import open_tables, require_device_memory
 from pretrain.data.windows import Position, Window, shard_groups, training_windows, windows_of
 from pretrain.setup import TrainingSetup
@@ -34,20 +34,12 @@ def read_windows(setup: TrainingSetup) -> Iterator[Window]:
 
 def first_batches(setup: TrainingSetup, count: int) -> list[Batch]:
     """The first windows with their vectors, on the device."""
-    tables = open_tables(setup.inputs, setup.targets, setup.device, on_device=False)
-    windows = list(islice(read_windows(setup), count))
-    slots = ring(count, setup.device, partial(tables.buffers, shape_of(windows[0].ids)))
-    batches = []
-    for window, slot in zip(windows, slots, strict=True):
-        rows = tables.fill(window.ids, slot.host)
-        slot.send(rows)
-        slot.receive()
-        batches.append(batch_of(tables, window.ids, slot.buffers, rows, window.next))
-    return batches
+    windows = islice(read_windows(setup), count)
+    return [gather(window.ids, setup.inputs, setup.targets, window.next).to(setup.device) for window in windows]
 
 
 def seconds_a_window(setup: TrainingSetup) -> dict[str, float]:
-    """Seconds that each step of streaming takes for one window alone: medians.
+    """Seconds that each step of streaming takes for one window alone (medians).
 
     loader: reading and shuffling the first shards, shared out over their windows, and cutting one; gather: finding the
     distinct words and copying their rows; copy: sending these to a GPU.
@@ -78,20 +70,18 @@ def streamed_and_resident(contestant: Contestant) -> dict[str, dict[str, float]]
     setup = contestant.setup
     require_device_memory(setup.inputs, setup.targets, setup.device)
     rates: dict[str, list[float]] = {"streamed": [], "resident": []}
+
+    def updates(batches: Iterator[Batch]) -> None:
+        for batch in islice(batches, UPDATES):
+            contestant.update(batch)
+
     with ExitStack() as stack:
         streams = {}
         for name in rates:
             tables = open_tables(setup.inputs, setup.targets, setup.device, on_device=name == "resident")
             streams[name] = stack.enter_context(closing(stream_batches(read_windows(setup), tables, setup.device)))
-        for number in range(ROUNDS + 1):
+        for _ in range(1 + ROUNDS):
             for name, batches in streams.items():
-                taken, _ = timed(partial(updates, contestant, batches), setup.device)
-                if number:  # the first round warms up
-                    rates[name].append(UPDATES * setup.words_per_update / taken)
-    return {name: spread(values) for name, values in rates.items()}
-
-
-def updates(contestant: Contestant, batches: Iterator[Batch]) -> None:
-    """A round of updates as the train loop makes them."""
-    for batch in islice(batches, UPDATES):
-        contestant.update(batch)
+                taken, _ = timed(partial(updates, batches), setup.device)
+                rates[name].append(UPDATES * setup.words_per_update / taken)
+    return {name: spread(values[1:]) for name, values in rates.items()}  # the first round warms up

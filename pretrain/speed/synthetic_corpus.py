@@ -1,4 +1,4 @@
-"""What does the benchmark read where no corpus is given?"""
+"""Synthetic corpus: what the benchmark reads where no corpus is given."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,43 +23,41 @@ HELD_OUT = 2_000
 
 @contextmanager
 def corpus_for(data: DataConfig, tokens: int) -> Iterator[str]:
-    """The path of the corpus of `data`, or of a synthetic one of at least so many tokens while the block lasts."""
+    """The path of the corpus of `data`, or of a synthetic one of at least `tokens` tokens while the block lasts."""
     if data.corpus:
         yield data.corpus
         return
     with TemporaryDirectory() as folder:
-        write_synthetic_corpus(Path(folder), data, tokens=max(tokens, TOKENS), types=TYPES, vector_size=VECTOR_SIZE)
+        write_synthetic_corpus(Path(folder), data, max(tokens, TOKENS))
         yield folder
 
 
-def write_synthetic_corpus(path: Path, data: DataConfig, *, tokens: int, types: int, vector_size: int) -> None:
+def write_synthetic_corpus(path: Path, data: DataConfig, tokens: int) -> None:
     """A corpus of random words whose frequency falls as 1 / rank, with the random float16 tables that `data` names."""
-    lexicon = [END, BEGIN, *(f"w{rank}" for rank in range(2, types))]
+    lexicon = [END, BEGIN, *(f"w{rank}" for rank in range(2, TYPES))]
     generator = np.random.default_rng(0)
-    shards, counts = [], np.zeros(types, dtype=np.int64)
+    shards, counts = {}, {}
+    (path / "shards").mkdir()
     for name, size in (("train", tokens), ("held-out", HELD_OUT)):
         sentences = -(-size // SENTENCE)
-        ranks = 2 * (types / 2) ** generator.random((sentences, SENTENCE))  # log-uniform from 2 to the number of types
+        ranks = 2 * (TYPES / 2) ** generator.random((sentences, SENTENCE))  # log-uniform from 2 to the number of types
         ids = ranks.astype(ID_DTYPE)
         ids[:, 0], ids[:, -1] = lexicon.index(BEGIN), lexicon.index(END)
-        (path / "shards").mkdir(exist_ok=True)
         ids.tofile(path / f"shards/{name}.bin")
         save_array(path / f"shards/{name}.documents.npy", np.zeros(1, dtype=np.int64))
-        shards.append(Shard(f"shards/{name}.bin", ids.size, sentences, 1))
-        if name == "train":
-            counts = np.bincount(ids.ravel(), minlength=types)
+        shards[name] = [Shard(f"shards/{name}.bin", ids.size, sentences, 1)]
+        counts[name] = np.bincount(ids.ravel(), minlength=TYPES)
     finish_corpus(
         path,
         lexicon=lexicon,
-        counts=counts,
-        train=shards[:1],
-        held_out=shards[1:],
+        counts=counts["train"],
+        train=shards["train"],
+        held_out=shards["held-out"],
         sources=["synthetic"],
         settings={},
     )
-    corpus = Corpus(path)
-    vectors = RandomVectors(seed=1, size=vector_size)
-    transform = VectorTransform(boundary=boundary_vectors(vectors, mean_norm=float(np.sqrt(vector_size))))
+    vectors = RandomVectors(seed=1, size=VECTOR_SIZE)
+    transform = VectorTransform(boundary=boundary_vectors(vectors, mean_norm=float(np.sqrt(VECTOR_SIZE))))
     rows = transform.lookup(lexicon, vectors).astype(np.float16)
     for name in {data.input_vectors, data.target_vectors}:
-        write_vector_table(corpus, name, rows=rows, vectors=vectors, transform=transform, post_processing="none")
+        write_vector_table(Corpus(path), name, rows=rows, vectors=vectors, transform=transform, post_processing="none")

@@ -1,4 +1,4 @@
-"""How is a report read on a terminal?"""
+"""Table: the report as it is printed on a terminal."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,18 +6,20 @@ from typing import Any
 from elmoc.files import human_bytes
 from pretrain.speed.contestants import BASELINE
 
-SPEED_COLUMNS = (
+COLUMNS = (
     "contestant",
     "words/s",
     "(least–most)",
     f"× {BASELINE}",
     "of matrix rate",
     "of bound",
-    "s per M words",
     "peak memory",
     "KB a word",
+    "update",
+    "loader",
+    "gather",
+    "copy (ms)",
 )
-TIME_COLUMNS = ("ms", "loader", "gather", "copy", "forward", "backward", "optimiser", "update", "bound")
 
 
 def heading(report: dict[str, Any]) -> str:
@@ -37,13 +39,13 @@ def heading(report: dict[str, Any]) -> str:
 
 
 def last_comparison(report: dict[str, Any]) -> str:
-    """The figures of the number of streams that was measured last."""
+    """The results with the number of streams that was measured last."""
     comparison = report["comparisons"][-1]
-    words, data, tables = comparison["words_per_update"], comparison["data_seconds"], comparison["tables"]
-    speeds, times = [SPEED_COLUMNS], [TIME_COLUMNS]
+    rows = [COLUMNS]
     for name, result in comparison["contestants"].items():
         speed, ratio, peak = result["words_per_second"], result[f"ratio_to_{BASELINE}"], result["peak_bytes"]
-        speeds.append(
+        seconds = (result["update_seconds"], *comparison["data_seconds"].values())
+        rows.append(
             (
                 name,
                 f"{speed['median']:,.0f}",
@@ -51,21 +53,13 @@ def last_comparison(report: dict[str, Any]) -> str:
                 "–" if ratio is None else f"{ratio['median']:.2f}",
                 f"{result['share_of_matrix_rate']:.1%}",
                 f"{result['share_of_bound']['median']:.1%}",
-                f"{result['seconds_per_million_words']:,.1f}",
                 "–" if peak is None else human_bytes(peak),
                 f"{report['kept_bytes_per_word'][name] / 1000:,.1f}",
+                *(f"{1000 * each:,.2f}" for each in seconds),
             )
         )
-        split = result["split_seconds"].values()
-        seconds = (*data.values(), *split, result["update_seconds"], result["bound_seconds"])
-        times.append((name, *(f"{1000 * each:,.2f}" for each in seconds)))
-    parts = [
-        f"\n{comparison['streams']} streams, {words:,} words an update",
-        aligned(speeds),
-        aligned(times),
-        "alone: " + ", ".join(f"{part} {words / data[part]:,.0f} words/s" for part in ("loader", "gather")),
-    ]
-    if tables is not None:
+    parts = [f"\n{comparison['streams']} streams, {comparison['words_per_update']:,} words an update", aligned(rows)]
+    if (tables := comparison["tables"]) is not None:
         streamed, resident = tables["streamed"]["median"], tables["resident"]["median"]
         parts.append(
             f"{tables['contestant']} with vectors streamed: {streamed:,.0f} words/s, {streamed / resident:.1%} of the "
@@ -77,10 +71,4 @@ def last_comparison(report: dict[str, Any]) -> str:
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Columns as wide as they need, the first flush left, the others flush right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if place else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    )
+    return "\n".join("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows)

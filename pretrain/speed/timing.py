@@ -1,4 +1,4 @@
-"""How long does something take on a device, and how much does that vary?"""
+"""Timing: how long calls take on a device, and how much that varies."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,18 +14,17 @@ AT_LEAST = 0.05
 """Seconds that short calls are repeated for."""
 
 
-def synchronise(device: torch.device) -> None:
-    """Wait until the device has done all that was asked of it."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
 def timed(function: Callable[[], Result], device: torch.device) -> tuple[float, Result]:
     """Seconds until `function` and all that it asked of the device is done, and what it returned."""
-    synchronise(device)
+
+    def synchronise() -> None:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+
+    synchronise()
     started = time.perf_counter()
     result = function()
-    synchronise(device)
+    synchronise()
     return time.perf_counter() - started, result
 
 
@@ -35,20 +34,15 @@ def seconds_each(calls: Mapping[str, Callable[[], Any]], runner: DirectionThread
     Calls shorter than `AT_LEAST` are repeated until they fill it.
     """
 
-    def repeat(times: int) -> None:
-        runner.map(lambda direction: call_repeatedly(calls[direction], times))
+    def seconds_of(times: int) -> float:
+        def repeat(direction: str) -> None:
+            for _ in range(times):
+                calls[direction]()
 
-    once = timed(lambda: repeat(1), device)[0]
-    if once >= AT_LEAST:
-        return once
-    times = 1 + int(AT_LEAST / once)
-    return timed(lambda: repeat(times), device)[0] / times
+        return timed(lambda: runner.map(repeat), device)[0] / times
 
-
-def call_repeatedly(call: Callable[[], Any], times: int) -> None:
-    """Call it so many times."""
-    for _ in range(times):
-        call()
+    once = seconds_of(1)
+    return once if once >= AT_LEAST else seconds_of(1 + int(AT_LEAST / once))
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:

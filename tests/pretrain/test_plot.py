@@ -1,4 +1,4 @@
-"""Is the learning curve of a run drawn, and a run without one refused?"""
+"""Plot: the learning curve of a run is drawn, and a run without one is refused."""
 
 import json
 from pathlib import Path

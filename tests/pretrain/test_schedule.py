@@ -1,16 +1,17 @@
-"""Is the learning rate the formula's?"""
+"""Schedule: the learning rate is that of the formula."""
 
 from itertools import pairwise
 
 import pytest
 
+from elmoc.errors import InputError
 from pretrain.schedule import ScheduleConfig, learning_rate
 
 UPDATES = 1000
 
 
 def formula(t: int, n: float, base: float = 1e-4) -> float:
-    """Chen et al. 2018, as the project's design writes it, with u = 1000."""
+    """The schedule of Chen et al. 2018 as in the docstring of `learning_rate`, with u = 1000."""
     s, e, warmup = 0.4 * UPDATES, 2.0 * UPDATES, min(10_000, 0.1 * UPDATES)
     return base * max(0.5, min(1 + t * (n - 1) / warmup, n, n * (2 * n) ** ((s - t) / (e - s))))
 
@@ -67,3 +68,18 @@ def test_linear_ends() -> None:
 
     assert [ratio(update) for update in (0, 4, 9, 10, 799, 800)] == pytest.approx([0.1, 0.5, 1, 1, 1, 1])
     assert [ratio(update) for update in (900, 999, 1000)] == pytest.approx([0.5, 0.005, 0])
+
+
+@pytest.mark.parametrize(("cooldown", "share"), [(0.0, 0.4), (0.7, 0.3)])
+def test_the_rate_falls_after_the_share_before_decay(cooldown: float, share: float) -> None:
+    config = ScheduleConfig(linear_cooldown=cooldown)
+    assert config.share_before_decay == pytest.approx(share)
+    last, after = (
+        learning_rate(config, update=round(share * UPDATES) + more, updates=UPDATES, streams=768) for more in (0, 1)
+    )
+    assert after < last == pytest.approx(6e-4)
+
+
+def test_a_decay_that_ends_before_it_starts_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^schedule.decay_end must be above schedule.decay_start=0.5, not 0.5$"):
+        ScheduleConfig(decay_start=0.5, decay_end=0.5).check()

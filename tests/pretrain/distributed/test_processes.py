@@ -1,4 +1,4 @@
-"""Do several processes train what one trains, and what happens when one of them is killed?"""
+"""Several processes: they train what one process trains, and the loss of one is told in a sentence and made good."""
 
 import os
 import shutil
@@ -303,10 +303,10 @@ def test_started_again_before_all_had_met_a_run_begins(runs: TinyRuns, monkeypat
 
 BUSY = """
 import os, time
-from pretrain.distributed import peer_watch as watch
-from pretrain.distributed.processes import connected
-watch.GRACE = 0.1
-with connected() as processes:
+from pretrain.distributed import peer_watch
+from pretrain.distributed.rendezvous import connect
+peer_watch.GRACE = 0.1
+with connect() as processes:
     if processes.rank == 1:
         os.kill(os.getpid(), 9)
     time.sleep(60)
@@ -333,19 +333,19 @@ def test_a_process_that_is_too_busy_to_notice_is_ended_by_its_watch() -> None:
 )
 def test_work_that_cannot_be_divided(size: int, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Processes(world_size=size).divide(TrainConfig(**settings))
+        Processes(world_size=size).assign_directions(TrainConfig(**settings))
 
 
-def test_who_does_what() -> None:
+def test_directions_and_streams_of_each_process() -> None:
     for parallel, parts in (("data", 4), ("directions", 2)):
         for rank in range(4):
             processes = Processes(rank=rank, world_size=4)
-            processes.divide(TrainConfig(streams=8, parallel=parallel))
+            processes.assign_directions(TrainConfig(streams=8, parallel=parallel))
             assert processes.directions == (DIRECTIONS if parallel == "data" else (DIRECTIONS[rank // 2],))
             each = 8 // parts
-            assert processes.own(8) == slice(rank % parts * each, (rank % parts + 1) * each)
+            assert processes.stream_slice(8) == slice(rank % parts * each, (rank % parts + 1) * each)
     one = Processes()
-    one.divide(TrainConfig(parallel="directions"))
+    one.assign_directions(TrainConfig(parallel="directions"))
     assert one.directions == DIRECTIONS, "one process trains both in any case"
 
 

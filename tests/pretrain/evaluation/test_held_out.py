@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from elmoc.corpus import Corpus
 from pretrain.config import load_config
 from pretrain.data.windows import held_out_windows
-from pretrain.evaluation.held_out import evaluate, evaluation_is_due
+from pretrain.evaluation.held_out import evaluate
 from pretrain.evaluation.retrieval import Evaluator, Retrieval, mean_direction
 from pretrain.setup import TrainingSetup, set_up
 from pretrain.train_state import new_state
@@ -136,16 +136,3 @@ def test_evaluation_draws_no_dropout_and_changes_nothing(setup: TrainingSetup, t
     assert evaluate(setup, state, evaluator) == evaluate(setup, state, evaluator)
     assert all(torch.equal(before[name], value) for name, value in state.encoder.state_dict().items())
     assert state.recurrent == {"forward": None, "backward": None}
-
-
-def test_evaluations_are_ten_a_run_or_every_so_many_updates() -> None:
-    def due(updates: int, every: int) -> list[int]:
-        return [
-            u for u in range(1, updates + 1) if evaluation_is_due(SimpleNamespace(update=u, updates=updates), every)
-        ]
-
-    assert due(100, 0) == [10, 20, 30, 40, 50, 60, 70, 80, 90, 100]
-    assert len(due(57, 0)) == 10
-    assert due(57, 0)[-1] == 57
-    assert due(4, 0) == [1, 2, 3, 4]
-    assert due(20, 8) == [8, 16, 20]

@@ -1,12 +1,9 @@
-"""Does a run with a time limit get the length that fits?"""
-
-from types import SimpleNamespace
+"""Clock: a run with a time limit gets the length that fits, and evaluates and saves when it should."""
 
 import pytest
 
-from pretrain.config import LogConfig
 from pretrain.run import clock as clock_module
-from pretrain.run.clock import UNMEASURED_UPDATES, Clock
+from pretrain.run.clock import UNMEASURED_UPDATES, Clock, LogConfig, evaluation_is_due
 
 
 class FakeTime:
@@ -29,35 +26,35 @@ def fake_time(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
 def run_updates(clock: Clock, fake_time: FakeTime, count: int, seconds: float) -> None:
     for _ in range(count):
         fake_time.now += seconds
-        clock.updated()
+        clock.record_update()
 
 
 def test_length_follows_the_measured_speed_evaluations_included(fake_time: FakeTime) -> None:
     clock = Clock(before=0.0, limit=1000.0)
     fake_time.now += 10.0
-    clock.evaluated(10.0)
+    clock.record_evaluation(10.0)
     run_updates(clock, fake_time, UNMEASURED_UPDATES, 30.0)  # slow ones, left out
     run_updates(clock, fake_time, 5, 2.0)
-    state = SimpleNamespace(update=UNMEASURED_UPDATES + 5, updates=10**9)
+    update = UNMEASURED_UPDATES + 5
     assert clock.seconds_per_update() == pytest.approx(2.0)
-    assert clock.speed(640) == pytest.approx(320.0)
-    assert clock.may_plan(state, 0.4)
+    assert clock.words_per_second(640) == pytest.approx(320.0)
+    assert clock.may_set_length(update, 10**9, 0.4)
     left = 1000.0 - clock.seconds()
     # ten evaluations of ten seconds are set aside
-    assert clock.planned_updates(state, 0) == state.update + int((left - 100.0) / 2.0)
+    assert clock.updates_within_limit(update, 0) == update + int((left - 100.0) / 2.0)
     # one evaluation every 5 updates makes an update 4 seconds long
-    assert clock.planned_updates(state, 5) == state.update + int(left / 4.0)
+    assert clock.updates_within_limit(update, 5) == update + int(left / 4.0)
     # of the ten, those that are over are not set aside again
     fake_time.now += 10.0
-    clock.evaluated(10.0)
-    assert clock.planned_updates(state, 0) == state.update + int((left - 10.0 - 90.0) / 2.0)
+    clock.record_evaluation(10.0)
+    assert clock.updates_within_limit(update, 0) == update + int((left - 10.0 - 90.0) / 2.0)
 
 
 def test_no_new_plan_once_the_rate_falls(fake_time: FakeTime) -> None:
     clock = Clock(before=0.0, limit=1000.0)
     run_updates(clock, fake_time, UNMEASURED_UPDATES + 25, 1.0)
-    assert clock.may_plan(SimpleNamespace(update=39, updates=100), 0.4)
-    assert not clock.may_plan(SimpleNamespace(update=40, updates=100), 0.4)
+    assert clock.may_set_length(39, 100, 0.4)
+    assert not clock.may_set_length(40, 100, 0.4)
 
 
 def test_time_before_a_resume_counts(fake_time: FakeTime) -> None:
@@ -69,10 +66,21 @@ def test_time_before_a_resume_counts(fake_time: FakeTime) -> None:
 def test_checkpoints_by_minutes_or_updates(fake_time: FakeTime) -> None:
     clock = Clock(before=0.0, limit=None)
     by_minutes, by_updates = LogConfig(checkpoint_minutes=2.0), LogConfig(checkpoint_updates=7)
-    assert not clock.save_is_due(7, by_minutes)
-    assert clock.save_is_due(14, by_updates)
-    assert not clock.save_is_due(15, by_updates)
+    assert not clock.checkpoint_is_due(7, by_minutes)
+    assert clock.checkpoint_is_due(14, by_updates)
+    assert not clock.checkpoint_is_due(15, by_updates)
     fake_time.now += 121.0
-    assert clock.save_is_due(7, by_minutes)
-    clock.saved()
-    assert not clock.save_is_due(8, by_minutes)
+    assert clock.checkpoint_is_due(7, by_minutes)
+    clock.record_checkpoint()
+    assert not clock.checkpoint_is_due(8, by_minutes)
+
+
+def test_evaluations_are_ten_a_run_or_every_so_many_updates() -> None:
+    def due(updates: int, every: int) -> list[int]:
+        return [update for update in range(1, updates + 1) if evaluation_is_due(update, updates, every)]
+
+    assert due(100, 0) == [10, 20, 30, 40, 50, 60, 70, 80, 90, 100]
+    assert len(due(57, 0)) == 10
+    assert due(57, 0)[-1] == 57
+    assert due(4, 0) == [1, 2, 3, 4]
+    assert due(20, 8) == [8, 16, 20]

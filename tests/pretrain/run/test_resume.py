@@ -1,4 +1,4 @@
-"""Does a run that was killed or stopped, wherever that was, end as if nothing had happened?"""
+"""Resuming: a run that was killed or stopped, wherever that was, ends as if nothing had happened."""
 
 import os
 import random

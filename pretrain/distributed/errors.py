@@ -1,0 +1,61 @@
+"""Errors of several processes: how the loss of one shows in the others, and how each ends with one sentence."""
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import NoReturn
+
+import torch.distributed as dist
+
+from elmoc.errors import InputError, describe_os_error
+
+
+class ProcessLost(InputError):
+    """Another process of the run was killed, lost, or ended by an error of its own."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"another process of this run ended or was lost ({reason}): unless it says what is wrong, go on from the "
+            "last checkpoint by the same command with --resume"
+        )
+
+
+class RaisedTogether(InputError):
+    """An error that every process raises, and rank 0 prints."""
+
+
+@contextmanager
+def collective_errors() -> Iterator[None]:
+    """Turn the failure of a collective call (the block does nothing else) into `ProcessLost`."""
+    try:
+        yield
+    except RuntimeError as error:
+        # such as "[/pytorch/…/pair.cc:553] Connection closed by peer [127.0.0.1]:16780. This is typically …"
+        reason = str(error).split("\n")[0].split("] ", 1)[-1].split(". ")[0]
+        raise ProcessLost(reason) from error
+
+
+def exit_with(error: BaseException, rank: int) -> NoReturn:
+    """Print an error and end this process at once: its other threads wait for processes that may never answer.
+
+    An error that all processes raise is printed by rank 0; what is one process's own names its rank.
+    """
+    if isinstance(error, RaisedTogether) and rank:
+        with suppress(RuntimeError):
+            dist.barrier()  # rank 0 never enters it: it has printed the error when this breaks off
+    elif isinstance(error, InputError | OSError):
+        print(f"error: rank {rank}: {sentence(error)}" if rank else f"error: {sentence(error)}", file=sys.stderr)
+    elif isinstance(error, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
+    else:
+        traceback.print_exception(error)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(130 if isinstance(error, KeyboardInterrupt) else 1)
+
+
+def sentence(error: InputError | OSError) -> str:
+    """The one sentence that an error is printed as."""
+    return describe_os_error(error) if isinstance(error, OSError) else str(error)
