@@ -70,11 +70,16 @@ def read_json(path: Path | str) -> Any:
         raise InputError(f"{path} is not valid JSON ({error}): it may be truncated; make it again") from None
 
 
-def check_version(path: Path | str, info: Any, expected_format: str, version: int) -> None:
-    """Raise an `InputError` unless `info` (the content of `path`) is of this format and of a version known here."""
+def check_version(
+    path: Path | str, info: Any, expected_format: str, version: int, *, oldest: int | None = None
+) -> None:
+    """Raise an `InputError` unless `info` (the content of `path`) is of this format and of a version known here.
+
+    Known are the versions from `oldest` (by default `version` alone) to `version`.
+    """
     if not isinstance(info, dict) or info.get("format") != expected_format:
         raise InputError(f"{path} is not of the format {expected_format}")
-    if info.get("version") != version:
+    if info.get("version") not in range(version if oldest is None else oldest, version + 1):
         raise InputError(
             f"{path} has version {info.get('version')} of the format {expected_format}, this elmoc reads version "
             f"{version}: use the elmoc that wrote it, or make it again"

@@ -1,7 +1,6 @@
-"""How do sentences become layer states?"""
+"""Sentences to layer states: a trained encoder with its word vectors."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +9,7 @@ from torch import Tensor
 
 from elmoc.corpus import BEGIN, END
 from elmoc.devices import checked_device
-from elmoc.encoders.fused_recurrence import FusedRecurrence, Workspace
-from elmoc.encoders.lstm import BidirectionalEncoder
+from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.errors import InputError
 from elmoc.files import fingerprint
 from elmoc.model_directory import ModelDirectory, VectorSource, read_model_directory
@@ -38,7 +36,7 @@ class SentenceEncoder:
     @property
     def layers(self) -> int:
         """L + 1: the layers of a layer state, the context-independent layer 0 included."""
-        return self.encoder.config.layers + 1
+        return self.encoder.config.sizes.layers + 1
 
     @property
     def width(self) -> int:
@@ -107,7 +105,7 @@ def load_model(path: Path | str, *, vectors: str | None = None, device: str = "c
     Raises:
         InputError: the directory or the word vectors are missing, damaged, or not those the model was trained with.
     """
-    model = read_model_directory(path, recurrence=partial(FusedRecurrence, Workspace()))
+    model = read_model_directory(path, fast=True)
     encoder = model.encoder.to(checked_device(device))
     return SentenceEncoder(
         encoder=encoder,
@@ -153,7 +151,7 @@ def model_fingerprint(encoder: BidirectionalEncoder) -> str:
     return fingerprint(
         *(
             name.encode() + tensor.detach().cpu().contiguous().numpy().tobytes()
-            for name, tensor in sorted(encoder.state_dict().items())
+            for name, tensor in sorted(encoder.weights().items())
         )
     )
 

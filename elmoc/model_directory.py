@@ -1,9 +1,9 @@
-"""What is a model directory on disk, and how is one written and read?
+"""Model directories: what an encoder is on disk, written whole and read with checks.
 
-    config.json           version, encoder sizes, directions, the word vectors (and targets) by origin and fingerprint
+    config.json           version, encoder, directions, the word vectors by origin and fingerprint, the output layer
     model.safetensors     encoder weights, and the transform (`recipe.boundary`, `recipe.mean`, `recipe.matrix`)
-    heads.safetensors     the heads, for going on with training
-    README.md             what this model is, for people
+    heads.safetensors     the weights of the output layers, for going on with training; features never need them
+    README.md             what this model is, in words
 
 A run directory is accepted wherever a model directory is: its exported `model/` is read.
 """
@@ -11,7 +11,7 @@ A run directory is accepted wherever a model directory is: its exported `model/`
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,16 +21,15 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from elmoc.encoders.lstm import DIRECTIONS, BidirectionalEncoder, EncoderConfig
-from elmoc.encoders.recurrence import Recurrence, plain
+from elmoc.encoders import DIRECTIONS
+from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.errors import InputError
 from elmoc.files import check_version, full_disk_is_clear, read_json, write_json
-from elmoc.heads import ContinuousHeads
 from elmoc.version import VERSION as ELMOC_VERSION
 from elmoc.word_vectors.transform import VectorTransform
 
 FORMAT = "elmoc-model"
-VERSION = 1
+VERSION, OLDEST_VERSION = 2, 1
 
 
 @dataclass(frozen=True)
@@ -43,16 +42,31 @@ class VectorSource:
     post_processing: str
 
 
+@dataclass(frozen=True)
+class OutputLayerRecord:
+    """What a model directory keeps of the output layers that an encoder was trained against, without a look into it.
+
+    config: its kind, and what else tells it apart from others.
+    weights: those of all directions, by name; None where they were not kept.
+    """
+
+    config: dict[str, Any]
+    weights: dict[str, Tensor] | None
+
+    def is_like(self, other: "OutputLayerRecord") -> bool:
+        """Whether both are of one kind and for the same targets, wherever the files of these are."""
+        mine, theirs = ({**record.config, "origin": None} for record in (self, other))
+        return mine == theirs
+
+
 @dataclass
 class ModelDirectory:
     """The whole content of a model directory, on the CPU."""
 
     encoder: BidirectionalEncoder
-    heads: ContinuousHeads | None
-    """None when they were not kept; only going on with training needs them."""
+    output_layer: OutputLayerRecord
     transform: VectorTransform
     word_vectors: VectorSource
-    targets: VectorSource
     training: dict[str, Any] = field(default_factory=dict)
     path: Path | None = None
     """Where it was read from."""
@@ -72,11 +86,11 @@ def write_model_directory(path: Path | str, model: ModelDirectory) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def read_model_directory(path: Path | str, *, recurrence: Callable[[], Recurrence] = plain) -> ModelDirectory:
+def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirectory:
     """Read a model directory, or the `model/` of a run directory.
 
-    `recurrence` gives each layer the function that it steps through time with. Raises `InputError` when the directory
-    is missing, truncated, or of a newer version.
+    `fast` chooses the fast implementation of its encoder. Raises `InputError` when the directory is missing, truncated,
+    or of a newer version.
     """
     path = Path(path)
     if (path / "model" / "config.json").exists():
@@ -89,16 +103,18 @@ def read_model_directory(path: Path | str, *, recurrence: Callable[[], Recurrenc
             "`python -m pretrain`"
         )
     config = read_json(path / "config.json")
-    check_version(path / "config.json", config, FORMAT, VERSION)
+    check_version(path / "config.json", config, FORMAT, VERSION, oldest=OLDEST_VERSION)
     try:
         encoder_config = EncoderConfig.from_dict(config["encoder"])
         directions = tuple(config["directions"])
         if not directions or not set(directions) <= set(DIRECTIONS):
-            raise InputError(f"{path / 'config.json'}: unknown directions {list(directions)}")
+            raise InputError(f"unknown directions {list(directions)}")
         word_vectors = VectorSource(**config["word_vectors"])
-        targets = VectorSource(**config["targets"])
+        if config["version"] == 1:  # whose output layers were all continuous
+            config["output_layer"] = {"kind": "continuous", **config["targets"]}
+        output_layer = dict(config["output_layer"])
         training = config["training"]
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, InputError) as error:
         raise InputError(f"{path / 'config.json'} lacks or misspells a setting ({error})") from None
     tensors = _read_tensors(path / "model.safetensors")
     transform = {
@@ -109,20 +125,17 @@ def read_model_directory(path: Path | str, *, recurrence: Callable[[], Recurrenc
     if "boundary" not in transform:
         raise InputError(f"{path / 'model.safetensors'} lacks the boundary vectors: export the model again")
     with torch.device("meta"):  # without weights of their own, which are slow to draw
-        encoder = BidirectionalEncoder(encoder_config, directions=directions, recurrence=recurrence)
-        heads = ContinuousHeads(
-            directions=directions, projection_size=encoder_config.projection_size, target_size=targets.size
-        )
-    _load(encoder, tensors, path / "model.safetensors")
-    heads_path = path / "heads.safetensors"
-    if has_heads := heads_path.exists():
-        _load(heads, _read_tensors(heads_path), heads_path)
+        encoder = BidirectionalEncoder(encoder_config, directions=directions, fast=fast)
+    try:
+        encoder.load_weights(tensors, assign=True)
+    except InputError as error:
+        raise InputError(f"{path / 'model.safetensors'} does not fit the sizes in config.json ({error})") from None
+    heads = path / "heads.safetensors"
     return ModelDirectory(
         encoder=encoder.eval(),
-        heads=heads if has_heads else None,
+        output_layer=OutputLayerRecord(output_layer, _read_tensors(heads) if heads.exists() else None),
         transform=VectorTransform(**transform),
         word_vectors=word_vectors,
-        targets=targets,
         training=training,
         path=path,
     )
@@ -148,20 +161,20 @@ def _write_files(folder: Path, model: ModelDirectory) -> None:
         tensors["recipe.mean"] = torch.from_numpy(model.transform.mean)
     if model.transform.matrix is not None:
         tensors["recipe.matrix"] = torch.from_numpy(model.transform.matrix)
-    save_file(contiguous(model.encoder.state_dict()) | tensors, folder / "model.safetensors")
-    if model.heads is not None:
-        save_file(contiguous(model.heads.state_dict()), folder / "heads.safetensors")
+    save_file(contiguous(model.encoder.weights()) | tensors, folder / "model.safetensors")
+    if model.output_layer.weights is not None:
+        save_file(contiguous(model.output_layer.weights), folder / "heads.safetensors")
     config = {
         "format": FORMAT,
         "version": VERSION,
         "elmoc": ELMOC_VERSION,
-        "encoder": asdict(model.encoder.config),
+        "encoder": model.encoder.config.to_dict(),
         "directions": list(model.encoder.directions),
         "word_vectors": asdict(model.word_vectors),
-        "targets": asdict(model.targets),
+        "output_layer": model.output_layer.config,
         "training": model.training,
     }
-    (folder / "README.md").write_text(_model_card(config), encoding="utf-8")
+    (folder / "README.md").write_text(_model_card(model), encoding="utf-8")
     write_json(folder / "config.json", config)
 
 
@@ -174,23 +187,14 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
         raise InputError(f"{path} is truncated or damaged ({error}): copy or export the model again") from None
 
 
-def _load(module: torch.nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
-    try:
-        module.load_state_dict(tensors, assign=True)
-    except RuntimeError as error:
-        problem = " ".join(str(error).split())[:300]
-        raise InputError(f"{path} does not fit the sizes in config.json ({problem})") from None
-
-
-def _model_card(config: dict[str, Any]) -> str:
-    sizes = config["encoder"]
+def _model_card(model: ModelDirectory) -> str:
+    encoder, vectors = model.encoder, model.word_vectors
     return f"""# An ELMo-C encoder
 
-{sizes["layers"]} LSTM layers of cell size {sizes["cell_size"]} and projection {sizes["projection_size"]}, \
-{" and ".join(config["directions"])}; layer states are {len(config["directions"]) * sizes["projection_size"]} wide.
+{encoder.config.sizes.description}, {" and ".join(encoder.directions)}; layer states are {encoder.width} wide.
 
-It reads the word vectors `{config["word_vectors"]["origin"]}` (fingerprint \
-{config["word_vectors"]["fingerprint"]}, post-processing: {config["word_vectors"]["post_processing"]}), which are \
+It reads the word vectors `{vectors.origin}` (fingerprint {vectors.fingerprint}, post-processing: \
+{vectors.post_processing}), which are \
 needed to use it; when they have moved, say where with `--vectors`, or put the file into this directory.
 
     from elmoc import load_model
@@ -199,5 +203,5 @@ needed to use it; when they have moved, say where with `--vectors`, or put the f
 
 Training:
 
-    {json.dumps(config["training"], ensure_ascii=False)}
+    {json.dumps(model.training, ensure_ascii=False)}
 """

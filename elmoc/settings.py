@@ -66,7 +66,7 @@ def _is_possible(each: Field[Any], value: Any) -> bool:
     if choices:
         return value in choices
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return True
+        return not bounds or isinstance(value, bool)
     return (
         math.isfinite(value)
         and value >= bounds.get("least", -math.inf)

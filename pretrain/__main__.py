@@ -1,4 +1,4 @@
-"""`python -m pretrain CONFIG.toml RUN`: what does the command line of a training run do?"""
+"""The command `python -m pretrain CONFIG.toml RUN`: describe, start or resume a training run."""
 
 import argparse
 import re
@@ -58,15 +58,11 @@ def pretrain(arguments: argparse.Namespace) -> None:
         if arguments.describe:
             print(describe(setup))
             return
-        processes.require_equal_settings(fixed_settings(config) | setup.data | setup.arithmetic)
+        processes.require_equal_settings(fixed_settings(config) | setup.data.fingerprints | setup.arithmetic)
         with processes.raise_together():
             if processes.is_rank0 and not resume:
                 run.start(config, parameters=setup.parameters, init_from=init_from, launch=processes.launch)
-            print(
-                f"{arguments.run}: {setup.corpus.train_tokens:,} training tokens, {setup.updates:,} updates, "
-                f"{setup.per_epoch:,} an epoch, on {setup.device} in {setup.precision}, "
-                f"by {setup.recurrence}" + (f", {processes.world_size} processes" if processes.world_size > 1 else "")
-            )
+            print(f"{arguments.run}: {setup.summary}")
             if processes.is_rank0:
                 stack.enter_context(run.locked())
                 run.remove_leftovers()

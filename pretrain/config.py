@@ -1,7 +1,7 @@
-"""What can a training run be told, and is it possible?
+"""The config of a run: what it can be told, and whether that is possible.
 
-Each part of the code owns the dataclass of its settings where that part is; `RunConfig` nests them. Defaults are
-overridden by the TOML file, and that by `--set section.key=value`. Unknown keys and impossible values are errors.
+Each part of the code owns the dataclass of its settings; `RunConfig` nests them. Defaults are overridden by the TOML
+file, and that by `--set section.key=value`. Unknown keys and impossible values are errors.
 """
 
 import math
@@ -12,29 +12,22 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from elmoc.encoders.lstm import DIRECTIONS, EncoderSizes
+from elmoc.encoders import DIRECTIONS, EncoderSizes
+from elmoc.encoders.bidirectional import ENCODERS
+from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError
-from elmoc.settings import check_settings
-from pretrain.run.clock import LogConfig
+from elmoc.settings import check_settings, setting
+from pretrain.data.sources import DataConfig
+from pretrain.evaluation import EvaluationConfig
+from pretrain.output_layers import OutputLayerSettings
+from pretrain.output_layers.continuous import ContinuousSettings
+from pretrain.output_layers.kinds import OUTPUT_LAYERS
 from pretrain.schedule import ScheduleConfig
+from pretrain.train_state import OptimiserConfig
 
 PARALLEL = ("data", "directions")
 PRECISIONS = ("fp32", "bf16", "auto")
 RECURRENCES = ("fused", "plain")
-
-
-@dataclass(frozen=True)
-class DataConfig:
-    """What is read: a corpus directory and the names of two of its vector tables.
-
-    tables_on_device: keep the whole tables on the GPU, where they fit, instead of streaming the rows of each window.
-    On a CPU it changes nothing but where a window's vectors are read from.
-    """
-
-    corpus: str = ""
-    input_vectors: str = "input"
-    target_vectors: str = "target"
-    tables_on_device: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,47 +49,45 @@ class TrainConfig:
     """
 
     directions: tuple[str, ...] = DIRECTIONS
-    parallel: str = "data"
-    streams: int = 768
-    window: int = 20
-    mix_shards: int = 8
-    epochs: float = 10.0
-    updates: int = 0
+    parallel: str = setting("data", choices=PARALLEL)
+    streams: int = setting(768, least=1)
+    window: int = setting(20, least=1)
+    mix_shards: int = setting(8, least=1)
+    epochs: float = setting(10.0, above=0)
+    updates: int = setting(0, least=0)
     carry_state: bool = True
-    seed: int = 1
+    seed: int = setting(1, least=0)
     device: str = "auto"
-    threads: int = 0
-    precision: str = "fp32"
-    recurrence: str = "fused"
+    threads: int = setting(0, least=0)
+    precision: str = setting("fp32", choices=PRECISIONS)
+    recurrence: str = setting("fused", choices=RECURRENCES)
     recompute: bool = False
     cuda_graph: bool = False
 
 
 @dataclass(frozen=True)
-class OptimiserConfig:
-    """Adam with a bound on the gradient norm of each direction (they are separate models)."""
+class LogConfig:
+    """What a run writes while it goes on.
 
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-6
-    gradient_norm: float = 1.0
+    every_updates: between two lines of `metrics.jsonl`.
+    checkpoint_minutes: between two checkpoints.
+    checkpoint_updates: between two checkpoints, instead of minutes (0: by minutes).
+    keep: how many of the last checkpoints are kept.
+    """
 
-
-@dataclass(frozen=True)
-class EvaluationConfig:
-    """Held-out evaluation: every so many updates (0: ten times a run), on so many words, among so many types."""
-
-    every_updates: int = 0
-    words: int = 20_000
-    candidates: int = 50_000
+    every_updates: int = setting(20, least=1)
+    checkpoint_minutes: float = setting(10.0, above=0)
+    checkpoint_updates: int = setting(0, least=0)
+    keep: int = setting(2, least=1)
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """The whole run."""
+    """The whole run. `encoder.kind` and `output_layer.kind` choose among the kinds there are."""
 
     data: DataConfig = field(default_factory=DataConfig)
-    encoder: EncoderSizes = field(default_factory=EncoderSizes)
+    encoder: EncoderSizes = field(default_factory=LstmSizes)
+    output_layer: OutputLayerSettings = field(default_factory=ContinuousSettings)
     train: TrainConfig = field(default_factory=TrainConfig)
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
@@ -105,45 +96,20 @@ class RunConfig:
 
     def check(self) -> "RunConfig":
         """Raise an `InputError` that names the key of the first impossible value; returns the config."""
-        train, at_least_one = self.train, ("streams", "window", "mix_shards")
-        for name in at_least_one:
-            _require(getattr(train, name) >= 1, f"train.{name}", getattr(train, name), "at least 1")
-        for section, name in (
-            ("train", "updates"),
-            ("train", "threads"),
-            ("train", "seed"),
-            ("evaluation", "every_updates"),
-        ):
-            value = getattr(getattr(self, section), name)
-            _require(value >= 0, f"{section}.{name}", value, "0 or more")
-        for section, name in (("evaluation", "words"), ("evaluation", "candidates")):
-            value = getattr(getattr(self, section), name)
-            _require(value >= 1, f"{section}.{name}", value, "at least 1")
-        _require(train.epochs > 0, "train.epochs", train.epochs, "above 0")
-        for name, known in (("parallel", PARALLEL), ("precision", PRECISIONS), ("recurrence", RECURRENCES)):
-            value = getattr(train, name)
-            _require(value in known, f"train.{name}", value, f"one of {', '.join(known)}")
-        _require(
-            len(train.directions) > 0 and list(train.directions) == [d for d in DIRECTIONS if d in train.directions],
-            "train.directions",
-            list(train.directions),
-            '["forward", "backward"], ["forward"] or ["backward"]',
-        )
-        optimiser = self.optimiser
-        for name in ("beta1", "beta2"):
-            value = getattr(optimiser, name)
-            _require(0 <= value < 1, f"optimiser.{name}", value, "at least 0 and below 1")
-        for name in ("epsilon", "gradient_norm"):
-            value = getattr(optimiser, name)
-            _require(value > 0, f"optimiser.{name}", value, "above 0")
+        for section in fields(self):
+            if section.name != "schedule":  # which checks itself
+                check_settings(getattr(self, section.name), f"{section.name}.{{}}".format)
         self.schedule.check()
-        check_settings(self.log, lambda name: f"log.{name}")
+        directions = self.train.directions
+        if not directions or list(directions) != [each for each in DIRECTIONS if each in directions]:
+            raise InputError(
+                f'train.directions must be ["forward", "backward"], ["forward"] or ["backward"], not {list(directions)}'
+            )
         return self
 
 
-def _require(condition: bool, key: str, value: Any, expected: str) -> None:
-    if not condition:
-        raise InputError(f"{key} must be {expected}, not {value!r}")
+KINDS: dict[str, Mapping[str, Any]] = {"encoder": ENCODERS, "output_layer": OUTPUT_LAYERS}
+"""Sections whose `kind` chooses their dataclass."""
 
 
 def load_config(path: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
@@ -179,12 +145,20 @@ def config_to_dict(config: RunConfig) -> dict[str, Any]:
     """The resolved config as plain dictionaries, as it is saved with the run."""
     values = asdict(config)
     values["train"]["directions"] = list(config.train.directions)
+    for section in KINDS:
+        values[section] = {"kind": getattr(config, section).kind, **values[section]}
     return values
 
 
 def _build(cls: Any, values: Any, where: str, prefix: str) -> Any:
     if not isinstance(values, Mapping):
         raise InputError(f"{where}: {prefix.rstrip('.')} must be a section")
+    if kinds := KINDS.get(prefix.rstrip(".")):
+        values = dict(values)
+        kind = values.pop("kind", next(iter(kinds)))  # the first is the default
+        if kind not in kinds:
+            raise InputError(f"{where}: {prefix}kind must be one of {', '.join(kinds)}, not {kind!r}")
+        cls = kinds[kind]
     types = typing.get_type_hints(cls)
     names = [item.name for item in fields(cls)]
     for name in values:

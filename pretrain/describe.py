@@ -1,15 +1,15 @@
-"""How large is a run, and how long will it take here?"""
+"""A description of a run before it starts: how large it is, and how long it will take here."""
 
 import time
+from dataclasses import replace
+from itertools import islice
 
 import torch
 
 from elmoc.files import human_bytes
 from pretrain.data.loader import gather
-from pretrain.data.windows import Position, training_windows
-from pretrain.execution.direction_threads import DirectionThreads
 from pretrain.setup import TrainingSetup
-from pretrain.step import train_step
+from pretrain.train import new_train_step
 from pretrain.train_state import new_state
 
 TRIAL_STREAMS = 128
@@ -18,26 +18,22 @@ TRIAL_UPDATES = 3
 
 def describe(setup: TrainingSetup) -> str:
     """Parameters, memory, updates, and the time to expect from a short trial (of few streams where a run has many)."""
-    config = setup.config
+    data, execution, directions = setup.data, setup.execution, setup.data.directions
     trained = setup.parameters
-    sizes = setup.encoder.config
     seconds_per_word = measure(setup)
-    words = setup.updates * setup.words_per_update
-    tables = {table.path: table.rows.nbytes for table in (setup.inputs, setup.targets)}
-    activations = activation_bytes(setup)
+    words = setup.updates * data.words_per_update
     lines = [
-        f"encoder: {sizes.layers} layers, projection {sizes.projection_size}, cell {sizes.cell_size}, "
-        f"{' and '.join(config.train.directions)}",
-        f"trainable parameters: {trained:,} ({trained // len(config.train.directions):,} a direction)",
-        f"corpus: {setup.corpus.types:,} types, {setup.corpus.train_tokens:,} training tokens",
-        f"vector tables: {human_bytes(sum(tables.values()))} on disk, read through the page cache; "
-        f"{setup.targets.zero_rows:,} types without a target vector",
+        f"encoder: {setup.encoder.config.sizes.description}, {' and '.join(directions)}",
+        f"trainable parameters: {trained:,} ({trained // len(directions):,} a direction)",
+        f"corpus: {data.corpus.types:,} types, {data.corpus.train_tokens:,} training tokens",
+        f"vector tables: {human_bytes(data.table_bytes)} on disk, read through the page cache; "
+        f"{data.targets.zero_rows:,} types without a target vector",
         f"memory: weights, gradients and Adam {human_bytes(16 * trained)}, "
-        f"activations about {human_bytes(activations)}",
-        f"updates: {setup.updates:,} of {config.train.streams} streams × {config.train.window} words "
-        f"({setup.per_epoch:,} an epoch), {words / 1e6:,.1f}M words",
-        f"by {setup.recurrence}",
-        f"speed on {setup.device} in {setup.precision}: about {1 / seconds_per_word:,.0f} words/s, so "
+        f"activations about {human_bytes(activation_bytes(setup))}",
+        f"updates: {setup.updates:,} of {data.streams} streams × {data.window} words "
+        f"({data.updates_per_epoch:,} an epoch), {words / 1e6:,.1f}M words",
+        f"by {setup.implementation}",
+        f"speed on {execution.device} in {execution.precision}: about {1 / seconds_per_word:,.0f} words/s, so "
         f"{human_duration(words * seconds_per_word)} in all",
     ]
     return "\n".join(lines)
@@ -45,44 +41,31 @@ def describe(setup: TrainingSetup) -> str:
 
 def activation_bytes(setup: TrainingSetup) -> int:
     """Roughly what autograd keeps of a window of both directions (which a CPU computes side by side)."""
-    config, sizes = setup.config.train, setup.encoder.config
-    cell, projection = sizes.cell_size, sizes.projection_size
-    if config.recurrence == "plain":
-        layer = 4 * (8 * cell + 6 * projection)
-    else:  # gates and the products' other factors as they are multiplied, cells and outputs in float32
-        stored = 2 if setup.precision == "bf16" else 4
-        layer = stored * (4 * cell + 3 * projection) + 4 * (cell + 2 * projection)
-    kept = layer + sizes.layers * 8 * projection if config.recompute else sizes.layers * layer
-    return kept * setup.words_per_update * len(config.directions)
+    execution, data = setup.execution, setup.data
+    word = setup.encoder.config.sizes.activation_bytes(
+        fast=execution.fast, recompute=setup.config.train.recompute, dtype=execution.dtype
+    )
+    return word * data.words_per_update * len(data.directions)
 
 
 def measure(setup: TrainingSetup) -> float:
     """Seconds a word of whole updates on this machine; with a learning rate of 0, so that no weight changes."""
-    config = setup.config
-    streams = config.train.streams
-    if setup.device.type == "cpu":  # more would hardly be faster
-        streams = min(streams, TRIAL_STREAMS)
-    state = new_state(setup.encoder, setup.heads, config.optimiser, config.train.seed, setup.device)
-    windows = training_windows(
-        setup.corpus,
-        streams=streams,
-        window=config.train.window,
-        directions=config.train.directions,
-        seed=config.train.seed,
-        position=Position(),
-        mix=config.train.mix_shards,
-    )
-    runner = DirectionThreads(config.train.directions, setup.device)
+    config, data, device = setup.config, setup.data, setup.execution.device
+    if device.type == "cpu":  # more streams would hardly be faster
+        data = replace(data, streams=min(data.streams, TRIAL_STREAMS))
+    state = new_state(setup.encoder, setup.output_layers, config.optimiser, seed=config.train.seed, device=device)
+    train_step = new_train_step(setup, state)
+    tables = data.tables(device, resident=False)
     times = []
-    for _, window in zip(range(TRIAL_UPDATES), windows, strict=False):
-        batch = gather(window.ids, setup.inputs, setup.targets, window.next).to(setup.device)
+    for window in islice(data.windows(), TRIAL_UPDATES):
+        batch = gather(window.ids, tables, device)
         started = time.monotonic()
-        train_step(setup, state, batch, 0.0, runner)
-        if setup.device.type == "cuda":
-            torch.cuda.synchronize(setup.device)
+        train_step(batch, 0.0)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
         times.append(time.monotonic() - started)
-    runner.close()
-    return min(times) / (streams * config.train.window)
+    train_step.close()
+    return min(times) / data.words_per_update
 
 
 def human_duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""How do two runs of one direction each become one model directory?
+"""Joining: two runs of one direction each become one model directory.
 
 python -m pretrain.join RUN_FORWARD RUN_BACKWARD MODEL
 """
@@ -7,12 +7,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from elmoc.encoders.lstm import DIRECTIONS, BidirectionalEncoder
+from torch import Tensor
+
+from elmoc.encoders import DIRECTIONS
+from elmoc.encoders.bidirectional import BidirectionalEncoder, direction_name
 from elmoc.errors import InputError, run_command
 from elmoc.files import refuse_existing
-from elmoc.heads import ContinuousHeads
-from elmoc.model_directory import ModelDirectory, read_model_directory, write_model_directory
-from pretrain.setup import same_vectors
+from elmoc.model_directory import ModelDirectory, OutputLayerRecord, read_model_directory, write_model_directory
+from pretrain.setup import same_vectors, take_weights
 
 
 def join(forward_path: str, backward_path: str, output: str) -> None:
@@ -32,30 +34,27 @@ def join(forward_path: str, backward_path: str, output: str) -> None:
     fits = {
         "the encoder's sizes": forward.encoder.config == backward.encoder.config,
         "the word vectors": same_vectors(forward.word_vectors, backward.word_vectors),
-        "the target vectors": same_vectors(forward.targets, backward.targets),
+        "the output layers": forward.output_layer.is_like(backward.output_layer),
         "the processing of the word vectors": forward.transform.same_as(backward.transform),
     }
     for what, same in fits.items():
         if not same:
             raise InputError(f"{forward_path} and {backward_path} do not belong together: {what} differ")
-    config = forward.encoder.config
-    encoder = BidirectionalEncoder(config, directions=DIRECTIONS)
-    heads = ContinuousHeads(
-        directions=DIRECTIONS, projection_size=config.projection_size, target_size=forward.targets.size
-    )
+    encoder = BidirectionalEncoder(forward.encoder.config, directions=DIRECTIONS)
+    weights: dict[str, Tensor] = {}
     for direction, model in models.items():
-        encoder.direction(direction).load_state_dict(model.encoder.direction(direction).state_dict())
-        if model.heads is None:
+        take_weights(encoder.direction(direction), model.encoder.direction(direction))
+        if model.output_layer.weights is None:
             raise InputError(f"{paths[direction]} was kept without its head (heads.safetensors): export it again")
-        heads.direction(direction).load_state_dict(model.heads.direction(direction).state_dict())
+        prefix = f"{direction_name(direction)}."
+        weights |= {name: each for name, each in model.output_layer.weights.items() if name.startswith(prefix)}
     write_model_directory(
         output,
         ModelDirectory(
             encoder=encoder,
-            heads=heads,
+            output_layer=OutputLayerRecord(forward.output_layer.config, weights),
             transform=forward.transform,
             word_vectors=forward.word_vectors,
-            targets=forward.targets,
             training={direction: model.training for direction, model in models.items()},
         ),
     )

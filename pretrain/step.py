@@ -1,22 +1,32 @@
-"""What does one update do?"""
+"""The train step: one update of every direction.
+
+Two directions share the cores of a CPU: the products of one time step are small, so that a second core adds little to
+one direction, while two directions, each on its half of the cores, keep all of them busy.
+Letters: B streams, T time, E word-vector width, P projection.
+"""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.optim import Adam
 
-from elmoc.encoders.recurrence import LSTMState
+from elmoc.encoders import EncoderState
+from elmoc.encoders.bidirectional import DirectionEncoder
 from pretrain.data.loader import Batch
+from pretrain.distributed.direction_group import DirectionGroup
 from pretrain.distributed.errors import RaisedTogether
-from pretrain.execution.cuda_graph import CudaGraphStep, StepInputs, record_cuda_graph
-from pretrain.execution.direction_threads import DirectionThreads
-from pretrain.output_layers.continuous import CosineLoss, cosine_loss
-from pretrain.setup import TrainingSetup
-from pretrain.train_state import TrainState, parameters_of, set_rate
+from pretrain.execution.cuda_graph import CudaGraphStep, record_cuda_graph
+from pretrain.execution.device import Execution
+from pretrain.output_layers import Loss, OutputLayer, Targets
+from pretrain.train_state import TrainState
+
+Result = TypeVar("Result")
 
 
 class DirectionStep(NamedTuple):
@@ -25,121 +35,197 @@ class DirectionStep(NamedTuple):
     loss: float
     gradient_norm: float
     masked: int
-    """Targets without a direction."""
+    """Targets that the loss left out."""
+
+
+class StepInputs(NamedTuple):
+    """What an update of one direction is computed from."""
+
+    words: Tensor
+    """[B, T, E]: the vectors of the words that it reads"""
+    targets: Targets
+    masks: list[Tensor | None]
+    """[B, P], one a layer"""
+    state: EncoderState | None
+    """Before the window; None is the state before any word."""
+
+    def map(self, fn: Callable[[Tensor], Tensor]) -> "StepInputs":
+        """The same of `fn` of every tensor."""
+        vectors = self.targets.vectors
+        return StepInputs(
+            fn(self.words),
+            Targets(fn(self.targets.ids), None if vectors is None else fn(vectors)),
+            [None if mask is None else fn(mask) for mask in self.masks],
+            None if self.state is None else self.state.map(fn),
+        )
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """All tensors."""
+        found: list[Tensor] = []
+        self.map(lambda tensor: found.append(tensor) or tensor)  # type: ignore[func-returns-value]
+        return found
 
 
 class StepResult(NamedTuple):
-    """The same before anybody has looked: what the device has computed, or is going to."""
+    """What an update of one direction computes; its tensors stay on the device."""
 
     loss: Tensor
     gradient_norm: Tensor
     masked: Tensor
-    state: list[LSTMState]
-    """The recurrent state after the window."""
+    state: EncoderState
+    """After the window."""
 
 
-Computation = Callable[[StepInputs], StepResult]
+class DirectionParts(NamedTuple):
+    """What the updates of one direction work with."""
+
+    encoder: DirectionEncoder
+    output_layer: OutputLayer
+    parameters: list[Tensor]
+    optimiser: Adam
+    generator: torch.Generator
+    group: DirectionGroup
+    autocast: torch.autocast
 
 
-def train_step(
-    setup: TrainingSetup,
-    state: TrainState,
-    batch: Batch,
-    rate: float,
-    runner: DirectionThreads,
-    recorded: Mapping[str, Computation] | None = None,
-) -> dict[str, DirectionStep]:
-    """One update of every direction, side by side where `runner` says so; also what others train is in the result.
+class TrainStep:
+    """Makes updates of the directions that this process trains.
 
-    `recorded` has the computations of the directions, where they are not to be launched anew each time.
-
-    Raises an `InputError`, in every process, when the loss or the norm of the gradient of a direction is not finite;
-    that direction's weights are then still those of the update before.
+    Args:
+        state: weights, optimisers and recurrent state, which updates change.
+        groups: the processes that share each direction.
+        execution: where and how precisely modules compute.
+        gradient_norm: the bound on the gradient norm of each direction.
+        carry_state: whether recurrent state goes on from window to window.
+        cuda_graph: whether an update of a direction is launched as one CUDA graph.
+        side_by_side: whether directions run at the same time, where a CPU has cores for it.
     """
-    state.encoder.train()
 
-    def of_direction(direction: str) -> DirectionStep:
-        return update(setup, state, batch, direction, rate, None if recorded is None else recorded[direction])
+    def __init__(
+        self,
+        *,
+        state: TrainState,
+        groups: Mapping[str, DirectionGroup],
+        execution: Execution,
+        gradient_norm: float,
+        carry_state: bool = True,
+        cuda_graph: bool = False,
+        side_by_side: bool = True,
+    ) -> None:
+        self._state = state
+        self._gradient_norm = gradient_norm
+        self._carry_state = carry_state
+        self.threads = DirectionThreads(tuple(groups), execution.device, side_by_side=side_by_side)
+        self.parts = {
+            direction: DirectionParts(
+                encoder=state.encoder.direction(direction),
+                output_layer=state.output_layers.direction(direction),
+                parameters=state.parameters(direction),
+                optimiser=state.optimisers[direction],
+                generator=state.generators[direction],
+                group=group,
+                autocast=execution.autocast(),
+            )
+            for direction, group in groups.items()
+        }
+        self.compute: dict[str, Callable[[StepInputs], StepResult]] = {
+            direction: partial(self.forward_backward_step, parts) for direction, parts in self.parts.items()
+        }
+        if cuda_graph:
+            self.compute = {name: CudaGraphStep(each, record_cuda_graph) for name, each in self.compute.items()}
 
-    steps = setup.processes.broadcast_from_leaders(runner.map(of_direction))
+    def __call__(self, batch: Batch, rate: float) -> dict[str, DirectionStep]:
+        """One update of every direction at a learning rate.
+
+        Where the loss or the norm of the gradient is not finite, a direction's weights stay as they are.
+        """
+        self._state.encoder.train()
+        self._state.output_layers.train()
+        return self.threads.map(lambda direction: self.update_direction(direction, batch, rate))
+
+    def update_direction(self, direction: str, batch: Batch, rate: float) -> DirectionStep:
+        """One update of one direction; its recurrent state goes on."""
+        parts, recurrent = self.parts[direction], self._state.recurrent
+        streams = len(batch.rows[direction]) * parts.group.world_size
+        # drawn for all the streams, so that it does not matter which process reads which
+        masks = [
+            mask if mask is None else mask[parts.group.stream_slice(streams)]  # [B / world_size, P]
+            for mask in parts.encoder.encoder.draw_dropout_masks(streams, parts.generator)
+        ]
+        for group in parts.optimiser.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+        inputs = StepInputs(batch.inputs(direction), batch.targets(direction), masks, recurrent[direction])
+        result = self.compute[direction](inputs)
+        recurrent[direction] = result.state if self._carry_state else None
+        values = torch.stack([value.double() for value in (result.loss, result.gradient_norm, result.masked)])
+        loss, norm, masked = values.tolist()  # the one wait for a GPU
+        return DirectionStep(loss, norm, int(masked))
+
+    def forward_backward_step(self, parts: DirectionParts, inputs: StepInputs) -> StepResult:
+        """Loss, gradients, their norm bounded, Adam. Values stay on the device, so that it need not wait for the host.
+
+        Where the loss or the norm is not finite, Adam changes nothing.
+        """
+        with parts.autocast:
+            output = parts.encoder(inputs.words, inputs.state, dropout_masks=inputs.masks)
+            own: Loss = parts.output_layer(output.layer_states[-1], inputs.targets)
+        everywhere = Loss(*parts.group.all_reduce(own.total.detach(), own.counted, own.masked))
+        counted = everywhere.counted.clamp(min=1)
+        (own.total / counted).backward()  # the mean over all the streams has the sum of these gradients
+        parts.group.wait_for_gradients()
+        norm = torch.nn.utils.clip_grad_norm_(parts.parameters, self._gradient_norm)
+        loss = everywhere.total / counted
+        # read by Adam's fused step, as torch.amp's scaler has it
+        parts.optimiser.found_inf = (~torch.isfinite(norm + loss)).float()  # type: ignore[attr-defined]
+        parts.optimiser.step()
+        parts.optimiser.zero_grad(set_to_none=True)
+        carried = output.state.map(lambda tensor: tensor.detach().float())  # gradients end with the window
+        return StepResult(loss, norm, everywhere.masked, carried)
+
+    def close(self) -> None:
+        """End the threads."""
+        self.threads.close()
+
+
+class DirectionThreads:
+    """Runs a function for every direction: side by side on a CPU where there are cores for it, else in turn."""
+
+    def __init__(self, directions: Sequence[str], device: torch.device, *, side_by_side: bool = True) -> None:
+        self.directions = directions
+        threads = torch.get_num_threads() // max(1, len(directions))
+        self._pool = None
+        if side_by_side and device.type == "cpu" and len(directions) > 1 and threads >= 1:
+            self._pool = ThreadPoolExecutor(
+                len(directions), "direction", initializer=lambda: torch.set_num_threads(threads)
+            )
+
+    def map(self, function: Callable[[str], Result]) -> dict[str, Result]:
+        """The result for each direction; an exception of any of them is raised."""
+        if self._pool is None:
+            return {direction: function(direction) for direction in self.directions}
+        futures = {direction: self._pool.submit(function, direction) for direction in self.directions}
+        return {direction: future.result() for direction, future in futures.items()}
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+def require_finite(steps: Mapping[str, DirectionStep], update: int) -> None:
+    """Raise an `InputError` when a value of an update, the same in all processes, is not finite."""
     for direction, step in steps.items():
-        require_finite(step.loss, f"the {direction} loss", state.update + 1)
-        require_finite(step.gradient_norm, f"the norm of the {direction} gradient", state.update + 1)
-    return steps
-
-
-def record_updates(setup: TrainingSetup, state: TrainState) -> dict[str, Computation]:
-    """The computations of the directions, to be recorded as CUDA graphs."""
-    return {
-        direction: CudaGraphStep(partial(compute, setup, state, direction), record_cuda_graph)
-        for direction in setup.processes.directions
-    }
-
-
-def update(
-    setup: TrainingSetup,
-    state: TrainState,
-    batch: Batch,
-    direction: str,
-    rate: float,
-    computation: Computation | None = None,
-) -> DirectionStep:
-    """One update of one direction; its recurrent state goes on."""
-    encoder = state.encoder.direction(direction)
-    peers = setup.processes.groups[direction]
-    streams = len(batch.rows[direction]) * peers.world_size
-    # drawn for all the streams, so that it does not matter which process reads which
-    masks = [
-        mask if mask is None else mask[peers.stream_slice(streams)]  # [B / world_size, P]
-        for mask in encoder.draw_dropout_masks(streams, state.generators[direction])
-    ]
-    set_rate(state.optimisers[direction], rate)
-    inputs = StepInputs(batch.inputs(direction), batch.targets(direction), masks, state.recurrent[direction])
-    outcome = (computation or partial(compute, setup, state, direction))(inputs)
-    state.recurrent[direction] = outcome.state if setup.config.train.carry_state else None
-    figures = (outcome.loss, outcome.gradient_norm, outcome.masked)
-    loss, norm, masked = torch.stack([figure.double() for figure in figures]).tolist()  # the one wait for a GPU
-    return DirectionStep(loss, norm, int(masked))
-
-
-def compute(setup: TrainingSetup, state: TrainState, direction: str, inputs: StepInputs) -> StepResult:
-    """Loss, gradients, their norm bounded, Adam. Values stay on the device, so that it need not wait for the host.
-
-    Where the loss or the norm is not finite, Adam changes nothing.
-    """
-    config = setup.config
-    peers = setup.processes.groups[direction]
-    with setup.autocast():
-        output = state.encoder.direction(direction)(inputs.vectors, inputs.state, dropout_masks=inputs.masks)
-        predictions = state.heads.direction(direction)(output.top)  # [B, T, E]
-    own = cosine_loss(predictions, inputs.targets)
-    everywhere = CosineLoss(*peers.all_reduce(own.total.detach(), own.counted, own.masked))
-    # the mean over all the streams has the sum of these gradients
-    own._replace(counted=everywhere.counted).mean.backward()
-    peers.wait_for_gradients()
-    norm = torch.nn.utils.clip_grad_norm_(
-        parameters_of(state.encoder, state.heads, direction), config.optimiser.gradient_norm
-    )
-    optimiser = state.optimisers[direction]
-    # read by Adam's fused step, as torch.amp's scaler has it
-    optimiser.found_inf = (~torch.isfinite(norm + everywhere.mean)).float()  # type: ignore[attr-defined]
-    optimiser.step()
-    optimiser.zero_grad(set_to_none=True)
-    return StepResult(everywhere.mean, norm, everywhere.masked, detached(output.state))
-
-
-def require_finite(value: float, what: str, update: int) -> None:
-    """Raise an `InputError` when a figure of an update, the same in all processes, is not finite."""
-    if not math.isfinite(value):
-        raise RaisedTogether(
-            f"{what} is {value} at update {update}: start a new run with a lower schedule.base (by --init-from "
-            "from this one's model, if you like), or check the vector tables for rows that are not finite"
-        )
-
-
-def detached(states: list[LSTMState]) -> list[LSTMState]:
-    """The same state in float32, cut off from the graph."""
-    return [LSTMState(state.hidden.detach().float(), state.cell.detach().float()) for state in states]
+        for what, value in (("loss", step.loss), ("norm of the gradient", step.gradient_norm)):
+            if not math.isfinite(value):
+                raise RaisedTogether(
+                    f"the {direction} {what} is {value} at update {update}: start a new run with a lower schedule.base "
+                    "(by --init-from from this one's model, if you like), or check the vector tables for rows that are "
+                    "not finite"
+                )
 
 
 def summary(recent: list[dict[str, DirectionStep]]) -> dict[str, float]:

@@ -112,7 +112,7 @@ def encode_one(
 ) -> list[np.ndarray]:
     """The layer states, each [T, P], that one direction makes of the words x_1 … x_T, by the equations of the paper.
 
-    `weights` has the parameter names of `DirectionalEncoder`; `masks` [P], one a layer, are already divided by the
+    `weights` has the parameter names of `DirectionEncoder`; `masks` [P], one a layer, are already divided by the
     keep probability. The state before the first word is zero.
     """
 

@@ -3,15 +3,17 @@
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from elmoc.corpus import BEGIN, END, ID_DTYPE, Corpus, Shard, finish_corpus, save_array
-from elmoc.encoders.lstm import DIRECTIONS, BidirectionalEncoder, EncoderConfig
-from elmoc.heads import ContinuousHeads
-from elmoc.model_directory import ModelDirectory, VectorSource
+from elmoc.encoders import DIRECTIONS
+from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, direction_name
+from elmoc.encoders.lstm import LstmSizes
+from elmoc.model_directory import ModelDirectory, OutputLayerRecord, VectorSource
 from elmoc.word_vectors.sources import RandomVectors, WordVectors
 from elmoc.word_vectors.table import write_vector_table
 from elmoc.word_vectors.transform import VectorTransform, boundary_vectors
@@ -72,20 +74,23 @@ def add_table(
 def tiny_model(*, directions: tuple[str, ...] = DIRECTIONS, vectors: WordVectors | None = None) -> ModelDirectory:
     """A model with random weights throughout (norms and biases, too); it reads `random:3:6` unless told otherwise."""
     vectors = vectors or RandomVectors(seed=3, size=6)
-    config = EncoderConfig(word_vector_size=vectors.size, projection_size=5, cell_size=7, layers=2)
+    config = EncoderConfig(LstmSizes(projection_size=5, cell_size=7, layers=2), word_vector_size=vectors.size)
     source = VectorSource(vectors.origin, vectors.fingerprint, vectors.size, "none")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(11)
         encoder = BidirectionalEncoder(config, directions=directions)
-        heads = ContinuousHeads(directions=directions, projection_size=5, target_size=vectors.size)
+        weights = {
+            f"{direction_name(direction)}.{name}": tensor
+            for direction in directions
+            for name, tensor in torch.nn.Linear(5, vectors.size).state_dict().items()
+        }
         with torch.no_grad():
             for parameter in encoder.parameters():
                 parameter.add_(0.3 * torch.randn_like(parameter))
     return ModelDirectory(
         encoder=encoder,
-        heads=heads,
+        output_layer=OutputLayerRecord({"kind": "continuous", **asdict(source)}, weights),
         transform=VectorTransform(boundary=boundary_vectors(vectors, mean_norm=2.0)),
         word_vectors=source,
-        targets=source,
         training={"updates": 0},
     )

@@ -1,1 +1,117 @@
-"""Encoders: from the vectors of a window to layer states, one direction at a time."""
+"""Encoders: the interface of what turns the inputs of a window into layer states, one direction at a time.
+
+Letters: B streams or sentences of a batch, T time, P projection, L layers.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from elmoc.settings import check_settings, setting
+
+DIRECTIONS = ("forward", "backward")
+
+
+@dataclass(frozen=True)
+class EncoderState:
+    """What an encoder carries from one window to the next; only the encoder knows what each tensor is.
+
+    layers: the tensors [B, …] of each layer, lowest first.
+    """
+
+    layers: tuple[tuple[Tensor, ...], ...]
+
+    def map(self, fn: Callable[[Tensor], Tensor]) -> "EncoderState":
+        """The state of `fn` of every tensor."""
+        return EncoderState(tuple(tuple(fn(tensor) for tensor in layer) for layer in self.layers))
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """All tensors."""
+        return [tensor for layer in self.layers for tensor in layer]
+
+
+@dataclass
+class EncoderOutput:
+    """What one direction makes of a window."""
+
+    layer_states: list[Tensor]
+    """L + 1 tensors [B, T, P]: the output of the input layer, then that of each layer."""
+    state: EncoderState
+    """After the last step."""
+
+    @property
+    def top(self) -> Tensor:
+        """[B, T, P]: what the output layer reads."""
+        return self.layer_states[-1]
+
+
+class Encoder(nn.Module, ABC):
+    """One direction of an encoder, above its input layer.
+
+    While `recompute` is set, training keeps only what each layer reads, and runs it again in the backward pass.
+    """
+
+    recompute = False
+
+    @abstractmethod
+    def draw_dropout_masks(self, batch: int, generator: torch.Generator | None = None) -> list[Tensor | None]:
+        """The dropout masks of a window, from the lowest layer up, each with `batch` rows; None where nothing drops."""
+
+    @abstractmethod
+    def forward(
+        self,
+        inputs: Tensor,
+        state: EncoderState | None = None,
+        *,
+        lengths: Tensor | None = None,
+        dropout_masks: Sequence[Tensor | None] | None = None,
+    ) -> EncoderOutput:
+        """The layer states of a window.
+
+        Args:
+            inputs: [B, T, P], from the input layer, in reading order.
+            state: that after the window before; None is the state before any word.
+            lengths: int [B], for batches padded at the end, or None.
+            dropout_masks: from `draw_dropout_masks`, which is called in training where None is given.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderSizes(ABC):
+    """The settings that every encoder has, and what it says of itself before it is built; defaults are the paper's."""
+
+    kind: ClassVar[str]
+    """Its name in configs and model directories."""
+
+    projection_size: int = setting(512, least=1)
+    layers: int = setting(2, least=1)
+    dropout: float = setting(0.1, least=0, below=1)
+
+    def __post_init__(self) -> None:
+        check_settings(self, lambda name: f"encoder.{name}")
+
+    @abstractmethod
+    def builder(self, *, fast: bool) -> Callable[[], Encoder]:
+        """What builds the encoder of a direction, with random weights.
+
+        `fast` chooses the fast implementation instead of the reference that it equals up to rounding. The encoders of
+        one builder may share memory.
+        """
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """The encoder in a few words, e.g. `2 LSTM layers, projection 512, cell 4096`."""
+
+    @abstractmethod
+    def implementation(self, *, fast: bool, device: torch.device, dtype: torch.dtype) -> str:
+        """What runs on a device in a type, e.g. `the fused recurrence (…)`."""
+
+    @abstractmethod
+    def activation_bytes(self, *, fast: bool, recompute: bool, dtype: torch.dtype) -> int:
+        """Roughly what autograd keeps of a word in one direction, with matrix products in `dtype`."""

@@ -1,1 +1,10 @@
-"""Training data: from token shards to batches of vectors on the device."""
+"""Training data: every stage from the corpus directory to batches on the device, and what it yields.
+
+sources    `TrainingData`: the corpus and its two vector tables, opened and checked
+windows    `Window`: ids [B, T + 1] of each direction and the position after it, in the order of training
+loader     `Tables`: the distinct rows of a window's ids are gathered, or found in tables that are on the device
+           `Slot`: a ring of buffers in which they travel, filled by a background thread ahead of time
+           `Batch`: ids, and the vectors that they stand for, on the device
+
+Nothing of size V is ever on the device, unless `data.tables_on_device` says so.
+"""

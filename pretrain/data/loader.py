@@ -1,11 +1,14 @@
-"""How do the word vectors of a batch get to the device without the table ever being there?
+"""The loader: word vectors of batches on the device, without the table ever being there.
 
 For each window the distinct ids are found, and only their rows gathered, by a background thread, ahead of time, into a
-ring of buffers (see `Slot`). Inputs, targets and both directions share the rows.
+ring of buffers. Inputs, targets and both directions share the rows. Letters: B streams, T time, E word-vector width, V
+lexicon size, D directions, U distinct ids of a window.
 """
 
+import math
 import queue
 import threading
+import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,50 +20,156 @@ import torch
 from torch import Tensor
 
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data.tables import Buffers, StreamedTables, Tables
 from pretrain.data.windows import Position, Window
+from pretrain.output_layers import Targets
 
 Item = TypeVar("Item")
 WINDOWS_AHEAD = 64
-"""So many windows of ids are read ahead, so that nobody waits while the sentences of the next shards are shuffled."""
+"""Windows of ids that are read ahead, so that nothing waits while the sentences of the next shards are shuffled."""
 
 
 @dataclass
 class Batch:
     """A window with the vectors that it needs.
 
-    input_rows, target_rows  [U, E]: vectors in the tables' dtype: those of the window's distinct ids, or whole tables
-    rows      for each direction int64 [B, T + 1]: which of those vectors each token has
+    ids       for each direction int64 [B, T + 1]: the row of each token in the lexicon
+    rows      for each direction int64 [B, T + 1]: the row of each token in the vectors
+    input_vectors, target_vectors  [U, E]: in the tables' dtype, those of the window's distinct ids, or whole tables;
+              no target vectors where no output layer reads them
     next      the position after this window
     """
 
-    input_rows: Tensor
-    target_rows: Tensor
+    ids: dict[str, Tensor]
     rows: dict[str, Tensor]
+    input_vectors: Tensor
+    target_vectors: Tensor | None
     next: Position
-
-    def to(self, device: torch.device) -> "Batch":
-        """The same on a device."""
-        if device.type == "cpu":
-            return self
-        inputs = self.input_rows.to(device)
-        targets = inputs if self.input_rows is self.target_rows else self.target_rows.to(device)
-        return Batch(inputs, targets, {name: rows.to(device) for name, rows in self.rows.items()}, self.next)
 
     def inputs(self, direction: str) -> Tensor:
         """float32 [B, T, E]: what the direction reads."""
-        return self.input_rows[self.rows[direction][:, :-1]].float()
+        return self.input_vectors[self.rows[direction][:, :-1]].float()
 
-    def targets(self, direction: str) -> Tensor:
-        """float32 [B, T, E]: the vectors of the words it is to predict."""
-        return self.target_rows[self.rows[direction][:, 1:]].float()
+    def targets(self, direction: str) -> Targets:
+        """The words [B, T] that the direction is to predict."""
+        vectors = None
+        if self.target_vectors is not None:
+            vectors = self.target_vectors[self.rows[direction][:, 1:]].float()  # [B, T, E]
+        return Targets(self.ids[direction][:, 1:], vectors)
 
 
-def gather(ids: dict[str, np.ndarray], inputs: VectorTable, targets: VectorTable, position: Position) -> Batch:
-    """A batch of its own in main memory: the distinct rows of a window's ids [B, T + 1] for each direction."""
-    tables = StreamedTables(inputs, targets)
-    buffers = tables.buffers(shape_of(ids), torch.device("cpu"), False)
-    return batch_of(tables, ids, buffers, tables.fill(ids, buffers), position)
+@dataclass
+class Buffers:
+    """Room for what a window needs.
+
+    ids, rows   int64 [D, B, T + 1]: rows in the lexicon, and in the vectors; the same tensor where these are the same
+    inputs, targets   [U, E]: vectors of the input and of the target table, the same tensor where the table is the same
+    """
+
+    ids: Tensor
+    rows: Tensor
+    inputs: Tensor
+    targets: Tensor | None
+
+    def copy_(self, other: "Buffers", count: int) -> None:
+        """Take over ids, rows and the first `count` vectors; from pinned memory the copies are only started."""
+        start_copy(self.ids, other.ids)
+        if self.rows is not self.ids:
+            start_copy(self.rows, other.rows)
+        start_copy(self.inputs[:count], other.inputs[:count])
+        if self.targets is not None and other.targets is not None and self.targets is not self.inputs:
+            start_copy(self.targets[:count], other.targets[:count])
+
+
+def start_copy(to: Tensor, source: Tensor) -> None:
+    """Copy on the current stream, without waiting for it where the memory is pinned."""
+    to.copy_(source, non_blocking=True)
+
+
+class StreamedTables:
+    """Tables that stay in main memory: a batch has the rows of its distinct ids. `targets` None: none are needed."""
+
+    def __init__(self, inputs: VectorTable, targets: VectorTable | None) -> None:
+        self.inputs, self.targets = as_tensors(inputs, targets)
+
+    def buffers(self, shape: tuple[int, ...], device: torch.device, pin: bool) -> Buffers:
+        """Room for windows of `shape` [D, B, T + 1]: as many rows as one can have, however long the tables are."""
+        count = min(math.prod(shape), len(self.inputs))
+
+        def empty(*sizes: int, dtype: torch.dtype) -> Tensor:
+            return torch.empty(sizes, dtype=dtype, device=device, pin_memory=pin)
+
+        inputs = empty(count, self.inputs.shape[1], dtype=self.inputs.dtype)
+        targets: Tensor | None = inputs
+        if self.targets is not self.inputs:
+            targets = None if self.targets is None else empty(count, self.targets.shape[1], dtype=self.targets.dtype)
+        return Buffers(empty(*shape, dtype=torch.int64), empty(*shape, dtype=torch.int64), inputs, targets)
+
+    def fill(self, ids: dict[str, np.ndarray], buffers: Buffers) -> int:
+        """Gather the distinct rows of a window's ids [B, T + 1] for each direction; returns their number."""
+        together = np.stack(list(ids.values()))  # [D, B, T + 1]
+        buffers.ids.numpy()[...] = together
+        distinct, inverse = np.unique(together, return_inverse=True)
+        buffers.rows.view(-1).copy_(torch.from_numpy(inverse.ravel()))
+        index = torch.from_numpy(distinct.astype(np.int64))
+        torch.index_select(self.inputs, 0, index, out=buffers.inputs[: len(index)])
+        if self.targets is not None and buffers.targets is not None and self.targets is not self.inputs:
+            torch.index_select(self.targets, 0, index, out=buffers.targets[: len(index)])
+        return len(index)
+
+    def vectors(self, buffers: Buffers, count: int) -> tuple[Tensor, Tensor | None]:
+        """The input and the target vectors that `buffers.rows` are rows of."""
+        inputs = buffers.inputs[:count]
+        if self.targets is self.inputs:
+            return inputs, inputs
+        return inputs, None if buffers.targets is None else buffers.targets[:count]
+
+
+class ResidentTables:
+    """Tables that are on the device as a whole: ids are their rows, and nothing else is sent.
+
+    On the CPU they stay memory-mapped.
+    """
+
+    def __init__(self, inputs: VectorTable, targets: VectorTable | None, device: torch.device) -> None:
+        on_cpu = as_tensors(inputs, targets)
+        self.inputs = on_cpu[0].to(device)
+        self.targets = self.inputs if on_cpu[1] is on_cpu[0] else None if on_cpu[1] is None else on_cpu[1].to(device)
+
+    def buffers(self, shape: tuple[int, ...], device: torch.device, pin: bool) -> Buffers:
+        """Room for the ids of windows of `shape` [D, B, T + 1], and for no vectors."""
+        ids, nothing = torch.empty(shape, dtype=torch.int64, device=device, pin_memory=pin), torch.empty(0, 0)
+        return Buffers(ids, ids, nothing, None)
+
+    def fill(self, ids: dict[str, np.ndarray], buffers: Buffers) -> int:
+        """Copy a window's ids [B, T + 1] for each direction; no rows are gathered."""
+        np.stack(list(ids.values()), out=buffers.ids.numpy(), casting="unsafe")
+        return 0
+
+    def vectors(self, buffers: Buffers, count: int) -> tuple[Tensor, Tensor | None]:
+        """The input and the target table."""
+        return self.inputs, self.targets
+
+
+Tables = StreamedTables | ResidentTables
+
+
+def as_tensors(inputs: VectorTable, targets: VectorTable | None) -> tuple[Tensor, Tensor | None]:
+    """[V, E] each: the memory-mapped rows, which nobody may write to; one tensor where both tables are the same."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        rows = torch.from_numpy(inputs.rows)
+        if targets is None:
+            return rows, None
+        return rows, rows if inputs.path == targets.path else torch.from_numpy(targets.rows)
+
+
+def gather(ids: dict[str, np.ndarray], tables: Tables, device: torch.device) -> Batch:
+    """A batch of its own on the device, from a window's ids [B, T + 1] for each direction."""
+    (slot,) = ring(1, device, lambda where, pin: tables.buffers(shape_of(ids), where, pin))
+    count = tables.fill(ids, slot.host)
+    slot.send(count)
+    slot.receive()
+    return batch_of(tables, ids, slot.buffers, count, Position())
 
 
 def stream_batches(
@@ -159,7 +268,7 @@ class DeviceSlot(Slot):
 
 
 def ring(size: int, device: torch.device, buffers: Callable[[torch.device, bool], Buffers]) -> list[Slot]:
-    """So many slots for `device`; `buffers(device, pin)` allocates."""
+    """The slots of a ring for `device`; `buffers(device, pin)` allocates."""
     cpu = torch.device("cpu")
     if device.type == "cpu":
         return [Slot(buffers(cpu, False)) for _ in range(size)]
@@ -169,7 +278,9 @@ def ring(size: int, device: torch.device, buffers: Callable[[torch.device, bool]
 
 def batch_of(tables: Tables, ids: dict[str, np.ndarray], buffers: Buffers, count: int, position: Position) -> Batch:
     """The batch in filled buffers."""
-    return Batch(*tables.vectors(buffers, count), dict(zip(ids, buffers.rows, strict=True)), position)
+    inputs, targets = tables.vectors(buffers, count)
+    token_ids, rows = (dict(zip(ids, each, strict=True)) for each in (buffers.ids, buffers.rows))
+    return Batch(token_ids, rows, inputs, targets, position)
 
 
 def shape_of(ids: dict[str, np.ndarray]) -> tuple[int, ...]:

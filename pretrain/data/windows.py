@@ -1,4 +1,4 @@
-"""In which order does training read a corpus, and where in it are we?
+"""Windows: the order in which training reads a corpus, and the place in it.
 
 The sentences of a few shards are shuffled together and concatenated; the stream is cut into B equal streams; a window
 is T consecutive tokens of each. The backward direction reads the whole stream reversed.
@@ -6,6 +6,7 @@ is T consecutive tokens of each. The backward direction reads the whole stream r
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +16,20 @@ from elmoc.errors import InputError
 
 @dataclass(frozen=True)
 class Position:
-    """The next window to read: `shard` counts the groups of shards in the order of the epoch."""
+    """The next window to read: `shard_group` counts the groups of shards in the order of the epoch."""
 
     epoch: int = 0
-    shard: int = 0
+    shard_group: int = 0
     window: int = 0
+
+    def to_dict(self) -> dict[str, int]:
+        """As a checkpoint has it."""
+        return {"epoch": self.epoch, "shard": self.shard_group, "window": self.window}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Position":
+        """From `to_dict`'s result."""
+        return cls(values["epoch"], values["shard"], values["window"])
 
 
 @dataclass(frozen=True)
@@ -32,7 +42,7 @@ class Window:
 
 
 def windows_of(tokens: int, streams: int, window: int) -> int:
-    """How many windows a stream of so many tokens gives."""
+    """The windows that `streams` streams of `tokens` tokens together give."""
     return max(0, (tokens // streams - 1) // window)
 
 
@@ -72,7 +82,7 @@ def training_windows(
     """
     while True:
         groups = shard_groups(corpus, mix=mix, seed=seed, epoch=position.epoch)
-        for place in range(position.shard, len(groups)):
+        for place in range(position.shard_group, len(groups)):
             group = groups[place]
             count = windows_of(sum(shard.tokens for shard in group), streams, window)
             if count > position.window:
@@ -86,7 +96,7 @@ def training_windows(
                     yield Window(ids, position)
             else:
                 position = Position(position.epoch, place + 1, 0)
-        position = replace(position, epoch=position.epoch + 1, shard=0, window=0)
+        position = replace(position, epoch=position.epoch + 1, shard_group=0, window=0)
 
 
 def held_out_windows(

@@ -1,17 +1,14 @@
-"""How is the same work launched again and again on a GPU without launching each kernel of it?
+"""CUDA graphs: the same work launched again and again on a GPU without launching each kernel of it.
 
 A CUDA graph records the kernels of one update of a direction (forward, backward, clipping, optimiser) and launches all
 of them at once. What goes in has to lie where it lay while recording: it is copied there first.
 """
 
 from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor
-
-from elmoc.encoders.recurrence import LSTMState
-from pretrain.train_state import RecurrentState
 
 Result = TypeVar("Result")
 Record = Callable[[Callable[[], Result]], tuple[Callable[[], None], Result]]
@@ -21,55 +18,42 @@ WARM_UP = 3
 """Updates before recording: libraries allocate what they need, and the optimiser its state."""
 
 
-class StepInputs(NamedTuple):
-    """What an update of one direction is computed from."""
+class Inputs(Protocol):
+    """A function's argument that is made of tensors."""
 
-    vectors: Tensor
-    """[B, T, E]: what it reads"""
-    targets: Tensor
-    """[B, T, E]"""
-    masks: list[Tensor | None]
-    """[B, P], one a layer"""
-    state: RecurrentState
-    """one a layer, before the window; None is the zero state"""
+    def map(self, fn: Callable[[Tensor], Tensor]) -> Self:
+        """The same of `fn` of every tensor."""
 
+    @property
     def tensors(self) -> list[Tensor]:
-        """All of it."""
-        masks = [mask for mask in self.masks if mask is not None]
-        return [self.vectors, self.targets, *masks, *(part for layer in self.state or [] for part in layer)]
-
-    def clone(self) -> "StepInputs":
-        """The same elsewhere."""
-        return StepInputs(
-            self.vectors.clone(),
-            self.targets.clone(),
-            [None if mask is None else mask.clone() for mask in self.masks],
-            None if self.state is None else [LSTMState(*(part.clone() for part in layer)) for layer in self.state],
-        )
+        """All tensors."""
 
 
-class CudaGraphStep(Generic[Result]):
-    """A function of an update's tensors, recorded once it has run a few times.
+Argument = TypeVar("Argument", bound=Inputs)
+
+
+class CudaGraphStep(Generic[Argument, Result]):
+    """A function of tensors, recorded once it has run a few times.
 
     Its result holds until the next call. The function must not look at values on the host, and after the first calls
-    the shapes of what it is inputs never change.
+    the shapes of its inputs never change.
     """
 
-    def __init__(self, function: Callable[[StepInputs], Result], record: Record[Result]) -> None:
+    def __init__(self, function: Callable[[Argument], Result], record: Record[Result]) -> None:
         self._function = function
         self._record = record
         self._calls = 0
-        self._inputs: StepInputs | None = None
+        self._inputs: Argument | None = None
 
-    def __call__(self, inputs: StepInputs) -> Result:
+    def __call__(self, inputs: Argument) -> Result:
         """The function's result."""
         self._calls += 1
         if self._calls <= WARM_UP:
             return self._function(inputs)
         if self._inputs is None:
-            own = self._inputs = inputs.clone()
+            own = self._inputs = inputs.map(torch.clone)
             self._again, self._result = self._record(lambda: self._function(own))
-        for place, value in zip(self._inputs.tensors(), inputs.tensors(), strict=True):
+        for place, value in zip(self._inputs.tensors, inputs.tensors, strict=True):
             place.copy_(value)
         self._again()
         return self._result

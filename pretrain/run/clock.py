@@ -1,30 +1,13 @@
 """Clock: how fast a run is, when it evaluates and saves, and how many updates fit into the time that is left."""
 
 import time
-from dataclasses import dataclass
 
-from elmoc.settings import setting
+from pretrain.config import LogConfig
 
 UNMEASURED_UPDATES = 3
 """The first updates of a process are slow (allocation, caches) and are left out of the measured speed."""
 EVALUATIONS = 10
 """Evaluations of a run that does not say how often, after the one before its first update."""
-
-
-@dataclass(frozen=True)
-class LogConfig:
-    """What a run writes while it goes on.
-
-    every_updates: between two lines of `metrics.jsonl`.
-    checkpoint_minutes: between two checkpoints.
-    checkpoint_updates: between two checkpoints, instead of minutes (0: by minutes).
-    keep: how many of the last checkpoints are kept.
-    """
-
-    every_updates: int = setting(20, least=1)
-    checkpoint_minutes: float = setting(10.0, above=0)
-    checkpoint_updates: int = setting(0, least=0)
-    keep: int = setting(2, least=1)
 
 
 def evaluation_is_due(update: int, updates: int, every_updates: int) -> bool:
@@ -85,14 +68,15 @@ class Clock:
         return words_per_update / self.seconds_per_update()
 
     def may_set_length(self, update: int, updates: int, share_before_decay: float) -> bool:
-        """Whether the length of the run may be set (again) after `update` of `updates`.
+        """Whether the length of a run with a limit may be set (again) after `update` of `updates`.
 
         It may be after the first five measured updates and then every 20, as long as the learning rate is not yet
         falling: before `share_before_decay` of the updates.
         """
         measured = self._updates - UNMEASURED_UPDATES
         return (
-            measured >= 5
+            self.limit is not None
+            and measured >= 5
             and measured % 20 == 5
             and (update == UNMEASURED_UPDATES + 5 or update < share_before_decay * updates)
         )

@@ -13,8 +13,7 @@ from tqdm import tqdm
 from elmoc.model_directory import write_model_directory
 from pretrain.distributed.direction_group import DirectionGroup
 from pretrain.distributed.processes import Processes
-from pretrain.evaluation.held_out import evaluate, evaluation_line
-from pretrain.evaluation.retrieval import Evaluator
+from pretrain.evaluation import evaluate, evaluation_line
 from pretrain.run.clock import Clock
 from pretrain.run.directory import MetricsLog, RunDirectory
 from pretrain.setup import TrainingSetup
@@ -84,7 +83,13 @@ class RunWriter:
         self._setup = setup
         self._state = state
         self._run = run
-        self._evaluator = Evaluator(setup.corpus, setup.targets, setup.config.evaluation.candidates, setup.device)
+        self._output_layer = setup.config.output_layer
+        self._scorer = self._output_layer.scorer(
+            corpus=setup.data.corpus,
+            targets=setup.data.targets,
+            candidates=setup.config.evaluation.candidates,
+            device=setup.execution.device,
+        )
         self._log = MetricsLog(run, size=metrics_bytes, update=state.update)
         self._steps: list[dict[str, DirectionStep]] = []
         self._latest: dict[str, float] = {}
@@ -96,7 +101,7 @@ class RunWriter:
         if state.update % self._setup.config.log.every_updates and state.update != state.updates:
             return
         values = summary(self._steps)
-        speed = clock.words_per_second(self._setup.words_per_update)
+        speed = clock.words_per_second(self._setup.data.words_per_update)
         more = {"learning_rate": rate, "words_per_second": speed, "masked_targets": state.masked}
         self._log.write("train", state.update, state.words, values | more)
         self._steps.clear()
@@ -106,19 +111,21 @@ class RunWriter:
 
     def evaluate(self) -> dict[str, float]:
         """The held-out metrics of the weights as they are now."""
-        return evaluate(self._setup, self._state, self._evaluator)
+        setup = self._setup
+        words = setup.config.evaluation.words
+        return evaluate(self._state, setup.data, self._scorer, words=words, execution=setup.execution)
 
     def write_evaluation(self, values: dict[str, float]) -> bool:
         """Log and print held-out metrics; export the model when they are the best so far, which is the answer."""
-        state = self._state
+        state, metric = self._state, self._output_layer.metric
         self._log.write("evaluation", state.update, state.words, values)
-        self._latest["held-out cosine"] = values["cosine"]
-        tqdm.write(evaluation_line(state, values))
-        is_best = values["cosine"] > state.best_cosine
+        self._latest[f"held-out {metric}"] = values[metric]
+        tqdm.write(evaluation_line(state, self._output_layer, values))
+        is_best = values[metric] > state.best_score
         if is_best:
-            state.best_cosine, state.best_update = values["cosine"], state.update
+            state.best_score, state.best_update = values[metric], state.update
             training: dict[str, Any] = {
-                "corpus": str(self._setup.corpus.path),
+                "corpus": str(self._setup.data.corpus.path),
                 "words": state.words,
                 "updates": state.update,
                 "held_out": {name: round(value, 5) for name, value in values.items()},
@@ -130,7 +137,7 @@ class RunWriter:
         """Write what `gather_state` gave to the run directory."""
         self._run.save(
             self._state.update,
-            values | {"data": self._setup.data, "metrics_bytes": self._log.size()},
+            values | {"data": self._setup.data.fingerprints, "metrics_bytes": self._log.size()},
             keep=self._setup.config.log.keep,
             best=self._state.best_update,
         )
@@ -144,7 +151,7 @@ def gather_weights(processes: Processes, state: TrainState) -> None:
     """Bring the weights that rank 0 has, but does not train, up to date; every process calls this."""
     for direction, ranks in processes.ranks.items():
         if ranks.start:
-            modules = (state.encoder.direction(direction), state.heads.direction(direction))
+            modules = (state.encoder.direction(direction), state.output_layers.direction(direction))
             weights = processes.send_to_rank0([module.state_dict() for module in modules], source=ranks.start)
             if processes.is_rank0:
                 for module, values in zip(modules, weights, strict=True):

@@ -10,27 +10,28 @@ import torch
 from allennlp_light.modules.lstm_cell_with_projection import LstmCellWithProjection
 from torch import Tensor, nn
 
-from elmoc.encoders.lstm import BidirectionalEncoder, EncoderConfig, ProjectedLSTMLayer
+from elmoc.encoders.bidirectional import BidirectionalEncoder
+from elmoc.encoders.lstm import LstmSizes, LstmStack, ProjectedLstmLayer
 from elmoc.encoders.recurrence import LSTMState
 
 
-def layer_norm_cell(config: EncoderConfig) -> LstmCellWithProjection:
+def layer_norm_cell(sizes: LstmSizes) -> LstmCellWithProjection:
     """AllenNLP's cell with the state normalised between the clip and the dropout.
 
     Clip and norm are part of its projection, since the cell has no place between clip and dropout.
     """
     cell = LstmCellWithProjection(
-        input_size=config.projection_size,
-        hidden_size=config.projection_size,
-        cell_size=config.cell_size,
-        recurrent_dropout_probability=config.dropout,
-        memory_cell_clip_value=config.cell_clip,
+        input_size=sizes.projection_size,
+        hidden_size=sizes.projection_size,
+        cell_size=sizes.cell_size,
+        recurrent_dropout_probability=sizes.dropout,
+        memory_cell_clip_value=sizes.cell_clip,
     )
-    projection: list[nn.Module] = [nn.Linear(config.cell_size, config.projection_size, bias=False)]
-    if config.projection_clip:
-        projection.append(nn.Hardtanh(-config.projection_clip, config.projection_clip))
-    if config.layer_norm:
-        projection.append(nn.LayerNorm(config.projection_size))
+    projection: list[nn.Module] = [nn.Linear(sizes.cell_size, sizes.projection_size, bias=False)]
+    if sizes.projection_clip:
+        projection.append(nn.Hardtanh(-sizes.projection_clip, sizes.projection_clip))
+    if sizes.layer_norm:
+        projection.append(nn.LayerNorm(sizes.projection_size))
     cell.state_projection = nn.Sequential(*projection)
     return cell
 
@@ -38,11 +39,11 @@ def layer_norm_cell(config: EncoderConfig) -> LstmCellWithProjection:
 class AllenNLPLayer(nn.Module):
     """The same function as `layer`, with weights of its own; it draws the dropout mask itself."""
 
-    def __init__(self, layer: nn.Module, config: EncoderConfig) -> None:
+    def __init__(self, layer: nn.Module, sizes: LstmSizes) -> None:
         super().__init__()
-        assert isinstance(layer, ProjectedLSTMLayer)
+        assert isinstance(layer, ProjectedLstmLayer)
         with torch.device("meta"):  # weights are copied, not drawn
-            cell = layer_norm_cell(config).to(layer.bias.dtype)
+            cell = layer_norm_cell(sizes).to(layer.bias.dtype)
         self.cell = cell.to_empty(device=layer.bias.device)
         norm = [] if layer.norm is None else [layer.norm.weight, layer.norm.bias]
         pairs = [
@@ -68,7 +69,9 @@ def allennlp_encoder(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
     """The same function as `encoder`, with weights of its own and AllenNLP's cells for its layers."""
     other = deepcopy(encoder)
     for name in other.directions:
-        direction = other.direction(name)
-        direction.dropout = 0.0  # no masks from here: the cells draw theirs
-        direction.layers = nn.ModuleList(AllenNLPLayer(layer, encoder.config) for layer in direction.layers)
+        stack, sizes = other.direction(name).encoder, encoder.config.sizes
+        assert isinstance(stack, LstmStack)
+        assert isinstance(sizes, LstmSizes)
+        stack.dropout = 0.0  # no masks from here: the cells draw theirs
+        stack.layers = nn.ModuleList(AllenNLPLayer(layer, sizes) for layer in stack.layers)
     return other

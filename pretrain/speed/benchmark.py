@@ -4,19 +4,18 @@ import platform
 import re
 from collections.abc import Generator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from elmoc.errors import InputError
-from elmoc.kernels.choose import choose_kernels
 from elmoc.progress import progress_bar
 from pretrain.config import RunConfig
 from pretrain.setup import TrainingSetup, set_up
 from pretrain.speed.comparison import compare
-from pretrain.speed.contestants import DTYPES, WAYS, fused, why_not, with_streams
+from pretrain.speed.contestants import DTYPES, WAYS, why_not, with_streams
 from pretrain.speed.matrix_products import flops_per_word, matrix_rate
 from pretrain.speed.memory import kept_bytes_per_word
 from pretrain.speed.synthetic_corpus import corpus_for
@@ -67,7 +66,7 @@ def reference_setup(config: RunConfig, corpus: str, streams: int) -> TrainingSet
 
 def first_report(setup: TrainingSetup, contestants: Sequence[str]) -> dict[str, Any]:
     """What is compared where, and what does not depend on the number of streams."""
-    device, directions = setup.device, setup.encoder.directions
+    data, device, directions = setup.data, setup.execution.device, setup.encoder.directions
     skipped = {name: reason for name in contestants if (reason := why_not(name, device))}
     names = [name for name in contestants if name not in skipped]
     if not names:
@@ -83,16 +82,16 @@ def first_report(setup: TrainingSetup, contestants: Sequence[str]) -> dict[str, 
         "processor": processor(device),
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
-        "encoder": asdict(setup.encoder.config) | {"target_size": setup.targets.size},
+        "encoder": setup.encoder.config.to_dict() | {"target_size": data.targets.size},
         "directions": list(directions),
-        "window": setup.config.train.window,
-        "types": setup.corpus.types,
-        "flops_per_word": flops_per_word(setup.encoder.config, setup.targets.size, len(directions)),
+        "window": data.window,
+        "types": data.corpus.types,
+        "flops_per_word": flops_per_word(setup.encoder.config, data.targets.size, len(directions)),
         "skipped": skipped,
         "kernels": {
-            name: choose_kernels(device.type, DTYPES[precision], torch.float32).description
+            name: setup.encoder.config.sizes.implementation(fast=True, device=device, dtype=DTYPES[precision])
             for name, precision in precisions.items()
-            if WAYS[name].encoder is fused
+            if name.startswith("fused")
         },
         "kept_bytes_per_word": kept,
         "flops_per_second": {

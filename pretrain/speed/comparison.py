@@ -39,16 +39,18 @@ class Entry:
     def time_products(self) -> float:
         """Seconds that the products of an update take alone."""
         contestant = self.contestant
-        return seconds_of_products(contestant.products, contestant.runner, contestant.setup.device, contestant.dtype)
+        return seconds_of_products(
+            contestant.products, contestant.train_step.threads, contestant.setup.execution.device, contestant.dtype
+        )
 
     def time_update(self, batch: Batch) -> None:
         """Time an update, and then its products alone."""
-        self.updates.append(timed(lambda: self.contestant.update(batch), self.contestant.setup.device)[0])
+        self.updates.append(timed(lambda: self.contestant.update(batch), self.contestant.setup.execution.device)[0])
         self.products.append(self.time_products())
 
     def result(self, baseline: "Entry | None", flops_per_word: int, flops_per_second: float) -> dict[str, Any]:
         """The report on the contestant; its ratios are to `baseline`, update by update."""
-        words = self.contestant.setup.words_per_update
+        words = self.contestant.setup.data.words_per_update
         speed = spread([words / each for each in self.updates])
         ratios = None
         if baseline is not None:
@@ -95,14 +97,14 @@ def compare(
         }
         fastest = min(entries.values(), key=lambda entry: median(entry.updates)).contestant
         tables = None
-        if setup.device.type == "cuda":
+        if setup.execution.device.type == "cuda":
             try:
                 tables = {"contestant": fastest.name} | streamed_and_resident(fastest)
             except InputError as error:
                 tqdm.write(f"not compared with whole tables on the device: {error}")
     return {
-        "streams": setup.config.train.streams,
-        "words_per_update": setup.words_per_update,
+        "streams": setup.data.streams,
+        "words_per_update": setup.data.words_per_update,
         "data_seconds": seconds_a_window(setup),
         "contestants": results,
         "tables": tables,
@@ -111,7 +113,7 @@ def compare(
 
 def warmed_up(name: str, setup: TrainingSetup, batches: Iterator[Batch], warm_up: int, progress: tqdm) -> Entry:
     """A contestant after its first updates (its products, too, are multiplied once), with the memory they took."""
-    peak = PeakMemory(setup.device)
+    peak = PeakMemory(setup.execution.device)
     try:
         contestant = Contestant(name, setup)
         for _ in range(warm_up):
@@ -119,7 +121,7 @@ def warmed_up(name: str, setup: TrainingSetup, batches: Iterator[Batch], warm_up
             progress.update()
     except torch.OutOfMemoryError:
         raise InputError(
-            f"{name} with {setup.config.train.streams} streams is more than the memory of {setup.device}: take "
+            f"{name} with {setup.data.streams} streams is more than the memory of {setup.execution.device}: take "
             "fewer --streams, or leave it out of --contestants"
         ) from None
     entry = Entry(contestant, peak.bytes())

@@ -1,21 +1,19 @@
 """Contestants: the ways to train the same encoder that are compared."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
 
-from elmoc.encoders.fused_recurrence import FusedRecurrence, Workspace
-from elmoc.encoders.lstm import BidirectionalEncoder, EncoderConfig
-from elmoc.encoders.recurrence import Recurrence, plain
+from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.errors import InputError
-from elmoc.heads import ContinuousHeads
 from pretrain.data.loader import Batch
-from pretrain.execution.direction_threads import DirectionThreads
-from pretrain.setup import TrainingSetup, has_bf16
+from pretrain.execution.device import has_bf16
+from pretrain.setup import TrainingSetup
 from pretrain.speed.matrix_products import TimedProduct, fused_products, step_by_step_products
-from pretrain.step import record_updates, train_step
+from pretrain.step import TrainStep
 from pretrain.train_state import TrainState, new_state
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -23,17 +21,12 @@ BASELINE = "allennlp"
 """The contestant that the others are compared with."""
 
 
-def with_recurrence(recurrence: Callable[[], Recurrence], encoder: BidirectionalEncoder) -> BidirectionalEncoder:
-    """A copy of an encoder with another recurrence."""
+def copied(encoder: BidirectionalEncoder, *, fast: bool) -> BidirectionalEncoder:
+    """A copy of an encoder that runs by the fused recurrence (`fast`) or the plain one."""
     with torch.device("meta"):  # without weights of its own
-        other = BidirectionalEncoder(encoder.config, directions=encoder.directions, recurrence=recurrence)
-    other.load_state_dict({name: value.clone() for name, value in encoder.state_dict().items()}, assign=True)
+        other = BidirectionalEncoder(encoder.config, directions=encoder.directions, fast=fast)
+    other.load_weights({name: value.clone() for name, value in encoder.weights().items()}, assign=True)
     return other
-
-
-def fused(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
-    """The fused recurrence, whose layers share a workspace as in training."""
-    return with_recurrence(partial(FusedRecurrence, Workspace()), encoder)
 
 
 def allennlp(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
@@ -61,8 +54,8 @@ class Way:
 
 
 ALLENNLP = (allennlp, partial(step_by_step_products, inputs_at_once=False))
-PLAIN = (partial(with_recurrence, plain), partial(step_by_step_products, inputs_at_once=True))
-FUSED = (fused, fused_products)
+PLAIN = (partial(copied, fast=False), partial(step_by_step_products, inputs_at_once=True))
+FUSED = (partial(copied, fast=True), fused_products)
 WAYS = {
     "allennlp": Way("fp32", *ALLENNLP),
     "allennlp-bf16": Way("bf16", *ALLENNLP),
@@ -86,16 +79,7 @@ def why_not(name: str, device: torch.device) -> str | None:
 
 def with_streams(setup: TrainingSetup, streams: int) -> TrainingSetup:
     """The same run with another number of streams."""
-    config = setup.config
-    return replace(setup, config=replace(config, train=replace(config.train, streams=streams)))
-
-
-class InTurn(DirectionThreads):
-    """Runs every direction with all the threads, one after the other."""
-
-    def __init__(self, directions: tuple[str, ...], device: torch.device) -> None:
-        super().__init__(directions[:1], device)
-        self.directions = directions
+    return replace(setup, data=replace(setup.data, streams=streams))
 
 
 class Contestant:
@@ -107,28 +91,35 @@ class Contestant:
         self.precision = way.precision
         self.dtype = DTYPES[way.precision]
         self.rate = setup.config.schedule.base  # which one makes no difference to speed
-        encoder = way.encoder(setup.encoder)
-        heads = ContinuousHeads(
-            directions=encoder.directions,
-            projection_size=encoder.config.projection_size,
-            target_size=setup.targets.size,
+        encoder, data = way.encoder(setup.encoder), setup.data
+        self.setup = replace(
+            setup,
+            encoder=encoder,
+            output_layers=deepcopy(setup.output_layers),
+            execution=replace(setup.execution, precision=way.precision),
         )
-        heads.load_state_dict(setup.heads.state_dict())
-        self.setup = replace(setup, encoder=encoder, heads=heads, precision=way.precision)
         self.state: TrainState = new_state(
-            encoder, heads, setup.config.optimiser, setup.config.train.seed, setup.device
+            encoder,
+            self.setup.output_layers,
+            setup.config.optimiser,
+            seed=data.seed,
+            device=setup.execution.device,
         )
-        # AllenNLP's is the published way: one direction after the other
-        runner = InTurn if way.encoder is allennlp else DirectionThreads
-        self.runner = runner(encoder.directions, setup.device)
-        train = setup.config.train
-        self.recorded = record_updates(self.setup, self.state) if way.graph else None
-        self.products = way.products(encoder.config, setup.targets.size, train.streams, train.window)
+        self.train_step = TrainStep(
+            state=self.state,
+            groups=setup.processes.groups,
+            execution=self.setup.execution,
+            gradient_norm=setup.config.optimiser.gradient_norm,
+            cuda_graph=way.graph,
+            # AllenNLP's is the published way: one direction after the other
+            side_by_side=way.encoder is not allennlp,
+        )
+        self.products = way.products(encoder.config, data.targets.size, data.streams, data.window)
 
     def update(self, batch: Batch) -> None:
         """One update of every direction, as training makes it."""
-        train_step(self.setup, self.state, batch, self.rate, self.runner, self.recorded)
+        self.train_step(batch, self.rate)
 
     def close(self) -> None:
         """End its threads."""
-        self.runner.close()
+        self.train_step.close()

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from elmoc.encoders.lstm import EncoderConfig
+from elmoc.encoders.bidirectional import EncoderConfig
+from elmoc.encoders.lstm import LstmSizes
 from elmoc.kernels.matmul import product_with, product_with_transpose, transposed_product
 from elmoc.progress import progress_bar
-from pretrain.execution.direction_threads import DirectionThreads
 from pretrain.speed.timing import seconds_each
+from pretrain.step import DirectionThreads
 
 SIZES = {"cpu": (1024, 2048, 4096), "cuda": (4096, 8192, 16384)}
 REPEATS = 3
@@ -64,6 +65,12 @@ def products_of(
     return [TimedProduct(prepare, inputs, outputs, number, count) for prepare, number, count in each if count]
 
 
+def lstm_sizes(config: EncoderConfig) -> tuple[int, int, int]:
+    """P, C and L of an LSTM encoder, the only kind whose products are known here."""
+    assert isinstance(config.sizes, LstmSizes)
+    return config.sizes.projection_size, config.sizes.cell_size, config.sizes.layers
+
+
 def step_by_step_products(
     config: EncoderConfig, target_size: int, streams: int, window: int, *, inputs_at_once: bool
 ) -> list[TimedProduct]:
@@ -72,7 +79,7 @@ def step_by_step_products(
     Its input product is of the whole window at once, as in `plain_recurrence`, or step by step, too, as in AllenNLP's
     loop.
     """
-    projection, cell, layers = config.projection_size, config.cell_size, config.layers
+    projection, cell, layers = lstm_sizes(config)
     words, steps = streams * window, layers * window
     rows, count = (words, layers) if inputs_at_once else (streams, steps)
     return [
@@ -87,7 +94,7 @@ def step_by_step_products(
 
 def fused_products(config: EncoderConfig, target_size: int, streams: int, window: int) -> list[TimedProduct]:
     """Those of an update of `FusedRecurrence`: input and state together, weights' gradients over all steps at once."""
-    projection, cell, layers = config.projection_size, config.cell_size, config.layers
+    projection, cell, layers = lstm_sizes(config)
     words, steps = streams * window, layers * window
     return [
         *products_of(AUTOGRAD, config.word_vector_size, projection, (words,) * 3, (1, 0, 1)),
@@ -103,9 +110,9 @@ def flops_per_word(config: EncoderConfig, target_size: int, directions: int) -> 
     A multiplication and an addition for each entry of a weight matrix, three times: for the output, for the gradient of
     the input, and for the gradient of the weight.
     """
-    projection, cell = config.projection_size, config.cell_size
+    projection, cell, layers = lstm_sizes(config)
     layer = 4 * cell * projection + 4 * cell * projection + projection * cell  # W_x, W_h, W_p
-    entries = config.word_vector_size * projection + config.layers * layer + projection * target_size
+    entries = config.word_vector_size * projection + layers * layer + projection * target_size
     return directions * 3 * 2 * entries
 
 

@@ -11,7 +11,6 @@ from pretrain.data.loader import Batch
 from pretrain.setup import TrainingSetup
 from pretrain.speed.contestants import Contestant, with_streams
 from pretrain.speed.streaming import first_batches
-from pretrain.step import update
 
 FEW_STREAMS = (8, 16)
 
@@ -62,7 +61,7 @@ def kept_bytes_per_word(name: str, setup: TrainingSetup) -> float:
         kept_bytes(Contestant(name, of_few), *first_batches(of_few, 1))
         for of_few in (with_streams(setup, streams) for streams in FEW_STREAMS)
     )
-    words = (FEW_STREAMS[1] - FEW_STREAMS[0]) * setup.config.train.window
+    words = (FEW_STREAMS[1] - FEW_STREAMS[0]) * setup.data.window
     return len(setup.encoder.directions) * (more - few) / words
 
 
@@ -82,8 +81,8 @@ def kept_bytes(contestant: Contestant, batch: Batch) -> int:
 
     state.encoder.train()
     with torch.autograd.graph.saved_tensors_hooks(add, lambda tensor: tensor):
-        update(contestant.setup, state, batch, state.encoder.directions[0], contestant.rate)
-    for module in (state.encoder, state.heads):
+        contestant.train_step.update_direction(state.encoder.directions[0], batch, contestant.rate)
+    for module in (state.encoder, state.output_layers):
         for parameter in module.parameters():
             blocks.pop(parameter.untyped_storage().data_ptr(), None)
     return sum(block.nbytes() for block in blocks.values())

@@ -7,8 +7,7 @@ from itertools import islice
 from statistics import median
 
 from pretrain.data.loader import Batch, gather, ring, shape_of, stream_batches
-from pretrain.data.tables import open_tables, require_device_memory
-from pretrain.data.windows import Position, Window, shard_groups, training_windows, windows_of
+from pretrain.data.windows import shard_groups, windows_of
 from pretrain.setup import TrainingSetup
 from pretrain.speed.contestants import Contestant
 from pretrain.speed.timing import spread, timed
@@ -18,24 +17,11 @@ UPDATES = 100
 ROUNDS = 5
 
 
-def read_windows(setup: TrainingSetup) -> Iterator[Window]:
-    """The windows that a run of `setup` begins with."""
-    train = setup.config.train
-    return training_windows(
-        setup.corpus,
-        streams=train.streams,
-        window=train.window,
-        directions=train.directions,
-        seed=train.seed,
-        position=Position(),
-        mix=train.mix_shards,
-    )
-
-
 def first_batches(setup: TrainingSetup, count: int) -> list[Batch]:
     """The first windows with their vectors, on the device."""
-    windows = islice(read_windows(setup), count)
-    return [gather(window.ids, setup.inputs, setup.targets, window.next).to(setup.device) for window in windows]
+    device = setup.execution.device
+    tables = setup.data.tables(device, resident=False)
+    return [gather(window.ids, tables, device) for window in islice(setup.data.windows(), count)]
 
 
 def seconds_a_window(setup: TrainingSetup) -> dict[str, float]:
@@ -44,12 +30,12 @@ def seconds_a_window(setup: TrainingSetup) -> dict[str, float]:
     loader: reading and shuffling the first shards, shared out over their windows, and cutting one; gather: finding the
     distinct words and copying their rows; copy: sending these to a GPU.
     """
-    train, device = setup.config.train, setup.device
-    windows = read_windows(setup)
+    data, device = setup.data, setup.execution.device
+    windows = data.windows()
     opening, first = timed(lambda: next(windows), device)
-    (group, *_) = shard_groups(setup.corpus, mix=train.mix_shards, seed=train.seed, epoch=0)
-    share = opening / max(1, windows_of(sum(shard.tokens for shard in group), train.streams, train.window))
-    tables = open_tables(setup.inputs, setup.targets, device, on_device=False)
+    (group, *_) = shard_groups(data.corpus, mix=data.mix_shards, seed=data.seed, epoch=0)
+    share = opening / max(1, windows_of(sum(shard.tokens for shard in group), data.streams, data.window))
+    tables = data.tables(device, resident=False)
     (slot,) = ring(1, device, partial(tables.buffers, shape_of(first.ids)))
     seconds: dict[str, list[float]] = {"loader": [], "gather": [], "copy": []}
     for _ in range(WINDOWS):
@@ -67,8 +53,8 @@ def streamed_and_resident(contestant: Contestant) -> dict[str, dict[str, float]]
 
     Raises an `InputError` when they do not fit.
     """
-    setup = contestant.setup
-    require_device_memory(setup.inputs, setup.targets, setup.device)
+    data, device = contestant.setup.data, contestant.setup.execution.device
+    data.require_device_memory(device)
     rates: dict[str, list[float]] = {"streamed": [], "resident": []}
 
     def updates(batches: Iterator[Batch]) -> None:
@@ -78,10 +64,10 @@ def streamed_and_resident(contestant: Contestant) -> dict[str, dict[str, float]]
     with ExitStack() as stack:
         streams = {}
         for name in rates:
-            tables = open_tables(setup.inputs, setup.targets, setup.device, on_device=name == "resident")
-            streams[name] = stack.enter_context(closing(stream_batches(read_windows(setup), tables, setup.device)))
+            tables = data.tables(device, resident=name == "resident")
+            streams[name] = stack.enter_context(closing(stream_batches(data.windows(), tables, device)))
         for _ in range(1 + ROUNDS):
             for name, batches in streams.items():
-                taken, _ = timed(partial(updates, batches), setup.device)
-                rates[name].append(UPDATES * setup.words_per_update / taken)
+                taken, _ = timed(partial(updates, batches), device)
+                rates[name].append(UPDATES * data.words_per_update / taken)
     return {name: spread(values[1:]) for name, values in rates.items()}  # the first round warms up

@@ -32,7 +32,7 @@ def heading(report: dict[str, Any]) -> str:
         f"{encoder['word_vector_size']}-d vectors, window {report['window']}, {' and '.join(report['directions'])}: "
         f"{report['flops_per_word'] / 1e6:,.1f} MFLOP a word",
         f"best matrix rate here: {rates}",
-        *(f"{name} between its products: {kernels}" for name, kernels in report["kernels"].items()),
+        *(f"{name}: {implementation}" for name, implementation in report["kernels"].items()),
         *(f"{name} is left out: {reason}" for name, reason in report["skipped"].items()),
     ]
     return "\n".join(lines)

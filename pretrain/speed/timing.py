@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from pretrain.execution.direction_threads import DirectionThreads
+from pretrain.step import DirectionThreads
 
 Result = TypeVar("Result")
 AT_LEAST = 0.05

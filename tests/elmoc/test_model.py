@@ -43,8 +43,11 @@ def test_words_stand_between_boundaries_and_vectors_are_looked_up(model_path: Pa
     expected = []
     for direction in ("forward", "backward"):
         step = 1 if direction == "forward" else -1
+        prefix = f"{direction}_lm."
         weights = {
-            name: value.double().numpy() for name, value in trained.encoder.direction(direction).state_dict().items()
+            name.removeprefix(prefix): value.double().numpy()
+            for name, value in trained.encoder.weights().items()
+            if name.startswith(prefix)
         }
         layers = encode_one(vectors[::step], weights, layers=2, cell_clip=3.0, projection_clip=3.0)
         expected.append(np.stack(layers)[:, ::step][:, 1:-1])
@@ -60,7 +63,7 @@ def test_states_are_those_of_the_plain_recurrence(model_path: Path) -> None:
         word_vectors=fused.word_vectors,
         fingerprint=fused.fingerprint,
     )
-    recurrences = [type(model.encoder.forward_lm.layers[0].recurrence) for model in (fused, plain)]
+    recurrences = [type(model.encoder.forward_lm.encoder.layers[0].recurrence) for model in (fused, plain)]
     assert recurrences == [FusedRecurrence, type(plain_recurrence)]
     for batch_words in (4096, 20):  # padded together, and (nearly) alone
         expected = plain.layer_states(SENTENCES, batch_words=batch_words)

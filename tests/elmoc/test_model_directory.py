@@ -38,13 +38,16 @@ def test_everything_comes_back(tmp_path: Path) -> None:
     model.training = {"corpus": "café", "updates": 7}
     write_model_directory(tmp_path / "model", model)
     read = read_model_directory(tmp_path / "model")
-    for kind in ("encoder", "heads"):
-        written, back = getattr(model, kind).state_dict(), getattr(read, kind).state_dict()
-        assert list(written) == list(back)
+    for written, back in (
+        (model.encoder.weights(), read.encoder.weights()),
+        (model.output_layer.weights, read.output_layer.weights),
+    ):
+        assert sorted(written) == sorted(back)
         assert all(torch.equal(written[name], back[name]) for name in written)
     assert read.encoder.config == model.encoder.config
     assert read.encoder.directions == ("forward", "backward")
-    assert (read.word_vectors, read.targets, read.training) == (model.word_vectors, model.targets, model.training)
+    assert (read.word_vectors, read.training) == (model.word_vectors, model.training)
+    assert read.output_layer.config == model.output_layer.config
     for name in ("boundary", "mean", "matrix"):
         np.testing.assert_array_equal(getattr(read.transform, name), getattr(model.transform, name))
     assert sorted(file.name for file in (tmp_path / "model").iterdir()) == [
@@ -86,7 +89,7 @@ def test_a_truncated_file_is_named(model_path: Path, name: str, share: float) ->
 def test_features_never_need_the_heads(model_path: Path) -> None:
     (model_path / "heads.safetensors").unlink()
     model = read_model_directory(model_path)
-    assert model.heads is None
+    assert model.output_layer.weights is None
     for name, tensor in model.encoder.state_dict().items():
         assert torch.equal(tensor, tiny_model().encoder.state_dict()[name])
 
@@ -108,26 +111,34 @@ def test_tensors_of_another_size_are_refused(model_path: Path) -> None:
     tensors = load_file(model_path / "model.safetensors")
     tensors["forward_lm.input_norm.weight"] = torch.ones(4)
     save_file(tensors, model_path / "model.safetensors")
-    with pytest.raises(InputError, match=r"does not fit the sizes in config\.json .*input_norm\.weight"):
+    with pytest.raises(
+        InputError,
+        match=r"does not fit the sizes in config\.json "
+        r"\(forward_lm\.input_norm\.weight has the shape \[4\], where \[5\] is expected",
+    ):
         load_model(model_path)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda config: config.update(version=2), "has version 2 .*this elmoc reads version 1"),
+        (lambda config: config.update(version=3), "has version 3 .*this elmoc reads version 2"),
         (lambda config: config.update(format="elmoc-corpus"), "is not of the format elmoc-model"),
         (
             lambda config: config["encoder"].update(zoneout=0.1, attention=True),
             "unknown encoder settings: attention, z",
         ),
-        (lambda config: config["encoder"].update(layers="2"), "lacks or misspells a setting"),
+        (
+            lambda config: config["encoder"].update(layers="2"),
+            r"lacks or misspells a setting \(encoder\.layers must be at least 1, not '2'",
+        ),
+        (lambda config: config["encoder"].update(kind="mamba"), "unknown encoder 'mamba' .known: lstm"),
         (lambda config: config["encoder"].update(layers=3), r"does not fit the sizes in config\.json"),
         (lambda config: config.update(directions=["sideways"]), "unknown directions"),
         (lambda config: config.update(directions=[]), "unknown directions"),
         (lambda config: config.pop("word_vectors"), "lacks or misspells a setting .*word_vectors"),
         (lambda config: config.pop("training"), "lacks or misspells a setting .*training"),
-        (lambda config: config["targets"].pop("size"), "lacks or misspells a setting .*size"),
+        (lambda config: config.pop("output_layer"), "lacks or misspells a setting .*output_layer"),
     ],
 )
 def test_a_config_that_cannot_be_read_says_why(
@@ -136,6 +147,34 @@ def test_a_config_that_cannot_be_read_says_why(
     edit_config(model_path, change)
     with pytest.raises(InputError, match=message):
         load_model(model_path)
+
+
+def test_the_first_version_still_loads(model_path: Path) -> None:
+    """Its encoder has no kind, its output layers are `targets`, and its weights have the names they have now."""
+
+    def first_version(config: dict[str, Any]) -> None:
+        config["version"] = 1
+        del config["encoder"]["kind"]
+        config["targets"] = config.pop("output_layer")
+        del config["targets"]["kind"]
+
+    expected, now = load_model(model_path), read_model_directory(model_path)
+    edit_config(model_path, first_version)
+    old = read_model_directory(model_path)
+    assert old.output_layer.is_like(now.output_layer)
+    assert old.encoder.config == now.encoder.config
+    model = load_model(model_path)
+    assert model.fingerprint == expected.fingerprint
+    for one, other in zip(model.layer_states(SENTENCES), expected.layer_states(SENTENCES), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_the_names_of_weights_in_files_are_fixed(model_path: Path) -> None:
+    layer = ("input_weight", "hidden_weight", "bias", "projection_weight", "norm.weight", "norm.bias")
+    one = [f"input_{part}.{name}" for part in ("projection", "norm") for name in ("weight", "bias")]
+    one += [f"layers.{index}.{name}" for index in range(2) for name in layer]
+    both = {f"{direction}_lm.{name}" for direction in ("forward", "backward") for name in one}
+    assert set(load_file(model_path / "model.safetensors")) == {*both, "recipe.boundary"}
 
 
 def test_a_truncated_config_is_named(model_path: Path) -> None:

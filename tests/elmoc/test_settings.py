@@ -42,6 +42,7 @@ def test_possible(values: dict[str, Any]) -> None:
         ({"rate": math.nan}, "train.rate must be above 0, not nan"),
         ({"share": 1.1}, "train.share must be above 0 and at most 1, not 1.1"),
         ({"kind": "other"}, "train.kind must be one of data, directions, not 'other'"),
+        ({"streams": "2"}, "train.streams must be at least 1, not '2'"),
         ({"free": math.nan}, "train.free must be a finite number, not nan"),
     ],
 )

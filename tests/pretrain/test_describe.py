@@ -46,7 +46,7 @@ def test_describe_looks_at_an_existing_run_without_touching_it(
 def test_the_trial_leaves_the_weights_as_they_were(runs: TinyRuns) -> None:
     overrides = [argument.removeprefix("--set=") for argument in runs.arguments("run")[2:]]
     setup = set_up(load_config(runs.config, overrides))
-    parameters = [*setup.encoder.parameters(), *setup.heads.parameters()]
+    parameters = [*setup.encoder.parameters(), *setup.output_layers.parameters()]
     before = [parameter.clone() for parameter in parameters]
     assert measure(setup) > 0
     assert all(torch.equal(one, other) for one, other in zip(before, parameters, strict=True))

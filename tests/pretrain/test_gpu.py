@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from elmoc.corpus import Corpus
-from elmoc.encoders.fused_recurrence import FusedRecurrence
-from elmoc.encoders.lstm import DIRECTIONS, DirectionalEncoder, EncoderConfig
+from elmoc.encoders import DIRECTIONS
+from elmoc.encoders.bidirectional import DirectionEncoder, EncoderConfig
+from elmoc.encoders.lstm import LstmSizes
 from elmoc.kernels.choose import choose_kernels
 from elmoc.model import load_model
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data.loader import stream_batches
-from pretrain.data.tables import open_tables
+from pretrain.data.loader import ResidentTables, StreamedTables, stream_batches
 from pretrain.data.windows import Position, training_windows
 from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns, last_checkpoint
@@ -56,12 +56,13 @@ def test_batches_reach_a_busy_gpu_whole(tiny_corpus: Corpus, inputs: str, target
     tables = [VectorTable(tiny_corpus, name) for name in (inputs, targets)]
     endless = training_windows(tiny_corpus, streams=4, window=5, directions=DIRECTIONS, seed=1, position=Position())
     windows = list(islice(endless, 60))
-    batches = stream_batches(iter(windows), open_tables(*tables, device, on_device=on_device), device)
+    opened = ResidentTables(*tables, device) if on_device else StreamedTables(*tables)
+    batches = stream_batches(iter(windows), opened, device)
     read = []
     for number, batch in enumerate(batches):
         if number % 7 < 4:
             torch.cuda._sleep(20_000_000)  # the computation is behind, so that buffers are asked for before it is done
-        read.append([(batch.inputs(direction), batch.targets(direction)) for direction in DIRECTIONS])
+        read.append([(batch.inputs(direction), batch.targets(direction).vectors) for direction in DIRECTIONS])
     for window, directions in zip(windows, read, strict=True):
         for ids, (some, others) in zip(window.ids.values(), directions, strict=True):
             for vectors, table, own in ((some, tables[0], ids[:, :-1]), (others, tables[1], ids[:, 1:])):
@@ -72,7 +73,7 @@ def test_streaming_takes_no_more_memory_as_it_goes(tiny_corpus: Corpus) -> None:
     device, table = torch.device("cuda"), VectorTable(tiny_corpus, "raw")
     windows = training_windows(tiny_corpus, streams=4, window=5, directions=DIRECTIONS, seed=1, position=Position())
     before = torch.cuda.memory_allocated()
-    batches = stream_batches(windows, open_tables(table, table, device, on_device=False), device)
+    batches = stream_batches(windows, StreamedTables(table, table), device)
     used = {torch.cuda.memory_allocated() for _ in islice(batches, 200)}
     batches.close()
     assert len(used) == 1
@@ -92,11 +93,13 @@ def test_the_fused_recurrence_is_the_plain_one_on_a_gpu(lengths: list[int] | Non
     device = torch.device("cuda")
     assert choose_kernels("cuda", torch.float32, torch.float32).description == "Triton"
     torch.manual_seed(0)
-    config = EncoderConfig(word_vector_size=6, projection_size=20, cell_size=300, dropout=0.3)
-    plain = DirectionalEncoder(config).to(device)
-    fused = DirectionalEncoder(config, recurrence=FusedRecurrence).to(device)
+    sizes = LstmSizes(projection_size=20, cell_size=300, dropout=0.3)
+    plain, fused = (
+        DirectionEncoder(EncoderConfig(sizes, word_vector_size=6), sizes.builder(fast=fast)).to(device)
+        for fast in (False, True)
+    )
     fused.load_state_dict(plain.state_dict())
-    vectors, masks = torch.randn(4, 5, 6, device=device), plain.draw_dropout_masks(4)
+    vectors, masks = torch.randn(4, 5, 6, device=device), plain.encoder.draw_dropout_masks(4)
     padded = None if lengths is None else torch.tensor(lengths, device=device)
     tops = []
     for encoder in (plain, fused):

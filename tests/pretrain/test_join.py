@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from elmoc import load_model
-from elmoc.encoders.lstm import DIRECTIONS, BidirectionalEncoder
+from elmoc.encoders import DIRECTIONS
+from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.model_directory import ModelDirectory, write_model_directory
 from elmoc.word_vectors.sources import RandomVectors
 from pretrain.join import main
@@ -29,14 +30,18 @@ def write_halves(folder: Path, change: Change = lambda model: None) -> list[str]
 
 
 def other_sizes(model: ModelDirectory) -> None:
-    model.encoder = BidirectionalEncoder(replace(model.encoder.config, cell_size=8), directions=("backward",))
+    config = model.encoder.config
+    config = replace(config, sizes=replace(config.sizes, cell_size=8))
+    model.encoder = BidirectionalEncoder(config, directions=("backward",))
 
 
-def other_source(name: str) -> Change:
-    def change(model: ModelDirectory) -> None:
-        setattr(model, name, replace(getattr(model, name), fingerprint="random:4:6"))
+def other_vectors(model: ModelDirectory) -> None:
+    model.word_vectors = replace(model.word_vectors, fingerprint="random:4:6")
 
-    return change
+
+def other_targets(model: ModelDirectory) -> None:
+    config = model.output_layer.config | {"fingerprint": "random:4:6"}
+    model.output_layer = replace(model.output_layer, config=config)
 
 
 def other_transform(model: ModelDirectory) -> None:
@@ -63,8 +68,8 @@ def test_either_half_of_a_whole_model_can_be_taken(tmp_path: Path, model_path: P
     ("change", "message"),
     [
         (other_sizes, "the encoder's sizes differ"),
-        (other_source("word_vectors"), "the word vectors differ"),
-        (other_source("targets"), "the target vectors differ"),
+        (other_vectors, "the word vectors differ"),
+        (other_targets, "the output layers differ"),
         (other_transform, "the processing of the word vectors differ"),
     ],
     ids=["sizes", "vectors", "targets", "recipe"],

@@ -13,12 +13,12 @@ import torch
 
 from elmoc import load_model
 from elmoc.corpus import Corpus
-from elmoc.encoders.lstm import DIRECTIONS
+from elmoc.encoders import DIRECTIONS
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.sources import RandomVectors
-from pretrain import setup
 from pretrain.__main__ import main, parse_duration
 from pretrain.data.windows import Position, training_windows, windows_per_epoch
+from pretrain.execution import device as execution
 from pretrain.join import join
 from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.schedule import ScheduleConfig, learning_rate
@@ -111,7 +111,7 @@ def test_directions_together_are_the_directions_apart(runs: TinyRuns, threads: i
     joined, whole = read_model_directory(runs.folder / "joined"), read_model_directory(together.path)
     assert whole.training["updates"] == 12, "of these short runs the end is the best"
     assert_same(dict(joined.encoder.state_dict()), dict(whole.encoder.state_dict()))
-    assert_same(dict(joined.heads.state_dict()), dict(whole.heads.state_dict()))
+    assert_same(joined.output_layer.weights, whole.output_layer.weights)
     assert joined.training["forward"]["held_out"]["cosine"] == whole.training["held_out"]["forward_cosine"]
 
 
@@ -162,7 +162,7 @@ def test_epochs_give_the_updates_unless_they_are_given(runs: TinyRuns, tiny_corp
     assert checkpoint["position"]["epoch"] == 1
 
 
-@pytest.mark.skipif(not setup.has_bf16(torch.device("cpu")), reason="this CPU has no bf16 instructions")
+@pytest.mark.skipif(not execution.has_bf16(torch.device("cpu")), reason="this CPU has no bf16 instructions")
 def test_bf16_trains_with_weights_in_float32(runs: TinyRuns) -> None:
     run = runs.run("run", train__precision="bf16", train__updates=60)
     losses = [line["loss"] for line in read_metrics(run.path, "train")]
@@ -176,7 +176,7 @@ def test_bf16_trains_with_weights_in_float32(runs: TinyRuns) -> None:
 def test_bf16_where_the_hardware_has_none(
     runs: TinyRuns, error_line: Fails, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(setup, "has_bf16", lambda device: False)
+    monkeypatch.setattr(execution, "has_bf16", lambda device: False)
     assert "train.precision is bf16, but cpu has no bf16" in error_line(runs.status("run", train__precision="bf16"))
     runs.run("auto", train__precision="auto", train__updates=1)
     assert "on cpu in fp32" in capsys.readouterr().out
@@ -222,7 +222,7 @@ def test_the_last_checkpoints_and_the_best_are_kept(runs: TinyRuns) -> None:
 def test_init_from_starts_with_the_models_weights(runs: TinyRuns) -> None:
     model = read_model_directory(runs.run("first").path)
     run = runs.run("second", "--init-from", str(runs.folder / "first"), train__seed=9, train__updates=1)
-    assert_same_start(run, model.encoder.state_dict(), model.heads.state_dict())
+    assert_same_start(run, model.encoder.weights(), model.output_layer.weights)
 
 
 def test_init_from_starts_heads_anew_for_other_targets(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
@@ -231,7 +231,7 @@ def test_init_from_starts_heads_anew_for_other_targets(runs: TinyRuns, capsys: p
     init = ("--init-from", str(runs.folder / "first" / "model"))
     run = runs.run("second", *init, data__target_vectors="other", train__updates=1)
     assert "so they start anew" in capsys.readouterr().out
-    assert_same_start(run, model.encoder.state_dict(), first_checkpoint(fresh)["heads"])
+    assert_same_start(run, model.encoder.weights(), first_checkpoint(fresh)["heads"])
 
 
 def test_init_from_takes_one_direction_of_two(runs: TinyRuns, error_line: Fails) -> None:
@@ -239,8 +239,8 @@ def test_init_from_takes_one_direction_of_two(runs: TinyRuns, error_line: Fails)
     init = ("--init-from", str(runs.folder / "first"))
     run = runs.run("second", *init, train__directions=["backward"], train__updates=1)
     states = [
-        {name: value for name, value in module.state_dict().items() if name.startswith("backward")}
-        for module in (model.encoder, model.heads)
+        {name: value for name, value in weights.items() if name.startswith("backward")}
+        for weights in (model.encoder.weights(), model.output_layer.weights)
     ]
     assert_same_start(run, *states)
     status = runs.status("third", "--init-from", str(run.path))
@@ -264,7 +264,7 @@ def assert_same_start(run: RunDirectory, encoder: dict, heads: dict) -> None:
     [
         (
             {"encoder__cell_size": 10, "encoder__layers": 1},
-            "other sizes: cell_size (here 10, there 12), layers (here 1",
+            "other sizes: layers (here 1, there 2), cell_size (here 10, there 12)",
         ),
         ({"data__input_vectors": "other"}, "other sizes: word_vector_size (here 6, there 8)"),
         ({"data__input_vectors": "swapped"}, "the table swapped was not made as the model's word vectors"),

@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from elmoc.encoders.bidirectional import DirectionEncoder, EncoderConfig
 from elmoc.encoders.fused_recurrence import FusedRecurrence, Workspace
-from elmoc.encoders.lstm import DirectionalEncoder, EncoderConfig
+from elmoc.encoders.lstm import LstmSizes, LstmStack
 from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceWeights, plain, plain_recurrence
 from elmoc.kernels.choose import choose_kernels
 from elmoc.kernels.cpu import CompiledKernels, KernelBuildError, load
@@ -185,10 +186,14 @@ def test_a_value_that_is_not_finite_is_seen(kernels: str) -> None:
             assert outputs.isnan().any()
 
 
-def small_encoder() -> DirectionalEncoder:
+def encoder_of(recurrence: Callable[[], Recurrence]) -> DirectionEncoder:
+    sizes = LstmSizes(projection_size=6, cell_size=5, dropout=0.0)
+    return DirectionEncoder(EncoderConfig(sizes, word_vector_size=4), lambda: LstmStack(sizes, recurrence=recurrence))
+
+
+def small_encoder() -> DirectionEncoder:
     torch.manual_seed(0)
-    config = EncoderConfig(word_vector_size=4, projection_size=6, cell_size=5, dropout=0.0)
-    return DirectionalEncoder(config, recurrence=FusedRecurrence)
+    return encoder_of(FusedRecurrence)
 
 
 def test_windows_after_each_other_do_not_disturb_one_another() -> None:
@@ -198,14 +203,14 @@ def test_windows_after_each_other_do_not_disturb_one_another() -> None:
     for window in vectors:
         encoder.zero_grad()
         encoder(window).top.square().sum().backward()
-        alone.append(encoder.layers[0].hidden_weight.grad.clone())
+        alone.append(encoder.encoder.layers[0].hidden_weight.grad.clone())
     encoder.zero_grad()
     losses = [encoder(window).top.square().sum() for window in vectors]
     with torch.no_grad():
         encoder(vectors[0, :1])  # of another size, without a backward pass
     for loss in reversed(losses):
         loss.backward()
-    torch.testing.assert_close(encoder.layers[0].hidden_weight.grad, sum(alone))
+    torch.testing.assert_close(encoder.encoder.layers[0].hidden_weight.grad, sum(alone))
 
 
 def test_a_second_backward_pass_and_a_changed_weight_are_errors() -> None:
@@ -216,7 +221,7 @@ def test_a_second_backward_pass_and_a_changed_weight_are_errors() -> None:
         loss.backward()
     loss = encoder(torch.randn(2, 3, 4)).top.sum()
     with torch.no_grad():
-        encoder.layers[1].projection_weight.mul_(2)
+        encoder.encoder.layers[1].projection_weight.mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
 
@@ -226,8 +231,7 @@ def test_trained_by_a_fused_optimiser_it_ends_where_the_plain_one_does() -> None
     ends = []
     for recurrence in (plain, FusedRecurrence):
         torch.manual_seed(0)
-        config = EncoderConfig(word_vector_size=4, projection_size=6, cell_size=5, dropout=0.0)
-        encoder = DirectionalEncoder(config, recurrence=recurrence)
+        encoder = encoder_of(recurrence)
         optimiser = torch.optim.Adam(encoder.parameters(), lr=0.02, fused=True)
         vectors, wanted, state = torch.randn(2, 3, 4), torch.randn(2, 3, 6), None
         for _ in range(20):
@@ -235,7 +239,7 @@ def test_trained_by_a_fused_optimiser_it_ends_where_the_plain_one_does() -> None
             (output.top - wanted).square().mean().backward()
             optimiser.step()
             optimiser.zero_grad()
-            state = [LSTMState(*(part.detach() for part in layer)) for layer in output.state]
+            state = output.state.map(torch.Tensor.detach)
         ends.append(encoder.state_dict())
     for name, value in ends[0].items():
         torch.testing.assert_close(ends[1][name], value, atol=1e-3, rtol=1e-3)

@@ -7,21 +7,37 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from elmoc.encoders import DIRECTIONS
+from elmoc.encoders.bidirectional import BidirectionalEncoder, DirectionEncoder, EncoderConfig, reverse_padded
 from elmoc.encoders.fused_recurrence import FusedRecurrence
-from elmoc.encoders.lstm import DIRECTIONS, BidirectionalEncoder, DirectionalEncoder, EncoderConfig, reverse_padded
+from elmoc.encoders.lstm import LstmSizes, LstmStack
 from elmoc.encoders.recurrence import Recurrence, plain
 from elmoc.errors import InputError
-from elmoc.heads import ContinuousHeads
 from tests.references import encode_one
 
-SMALL = EncoderConfig(word_vector_size=6, projection_size=5, cell_size=7, layers=3, dropout=0.0)
+SMALL = EncoderConfig(LstmSizes(projection_size=5, cell_size=7, layers=3, dropout=0.0), word_vector_size=6)
+
+
+def direction_of(
+    config: EncoderConfig = SMALL, *, recurrence: Callable[[], Recurrence] = plain, **changes: object
+) -> DirectionEncoder:
+    """One direction of an encoder with some of its settings changed."""
+    sizes = replace(config.sizes, **changes)
+    return DirectionEncoder(replace(config, sizes=sizes), lambda: LstmStack(sizes, recurrence=recurrence))
+
+
+def file_names(encoder: DirectionEncoder) -> dict[str, Tensor]:
+    """The weights of one direction by their names in files."""
+    whole = BidirectionalEncoder(SMALL, directions=("forward",))
+    whole.forward_lm = encoder
+    return {name.removeprefix("forward_lm."): value for name, value in whole.weights().items()}
 
 
 def shaken(
-    encoder: DirectionalEncoder | BidirectionalEncoder, size: float = 0.5
-) -> DirectionalEncoder | BidirectionalEncoder:
+    encoder: DirectionEncoder | BidirectionalEncoder, size: float = 0.5
+) -> DirectionEncoder | BidirectionalEncoder:
     """The same with random norms and biases, too."""
     with torch.no_grad():
         for parameter in encoder.parameters():
@@ -38,28 +54,28 @@ def encoder() -> BidirectionalEncoder:
 def test_paper_size_has_the_papers_number_of_parameters() -> None:
     with torch.device("meta"):
         encoder = BidirectionalEncoder(EncoderConfig())
-        heads = ContinuousHeads(directions=DIRECTIONS, projection_size=512, target_size=300)
+        outputs = {direction: nn.Linear(512, 300) for direction in DIRECTIONS}
     for direction in DIRECTIONS:
-        parameters = [*encoder.direction(direction).parameters(), *heads.direction(direction).parameters()]
+        parameters = [*encoder.direction(direction).parameters(), *outputs[direction].parameters()]
         assert sum(parameter.numel() for parameter in parameters if parameter.requires_grad) == 38_092_588
-    assert sum(parameter.numel() for parameter in [*encoder.parameters(), *heads.parameters()]) == 76_185_176
+    assert sum(p.numel() for module in (encoder, *outputs.values()) for p in module.parameters()) == 76_185_176
 
 
 @pytest.mark.parametrize("clips", [(3.0, 3.0), (0.5, 0.4)], ids=["the paper's clips", "clips that bite"])
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
 def test_one_sentence_against_the_equations(clips: tuple[float, float], dropout: float) -> None:
     torch.manual_seed(1)
-    config = replace(SMALL, cell_clip=clips[0], projection_clip=clips[1], dropout=dropout)
-    encoder = shaken(DirectionalEncoder(config)).double().train()
+    encoder = direction_of(cell_clip=clips[0], projection_clip=clips[1], dropout=dropout)
+    encoder = shaken(encoder).double().train()
     vectors = torch.randn(1, 4, 6, dtype=torch.float64)
-    drawn = encoder.draw_dropout_masks(1, torch.Generator().manual_seed(2))
+    drawn = encoder.encoder.draw_dropout_masks(1, torch.Generator().manual_seed(2))
     states = encoder(vectors, dropout_masks=drawn).layer_states
 
     drawn = torch.Generator().manual_seed(2)
     masks = [torch.bernoulli(torch.full((1, 5), 1 - dropout), generator=drawn)[0].double().numpy() for _ in range(3)]
     expected = encode_one(
         vectors[0].numpy(),
-        {name: value.numpy() for name, value in encoder.state_dict().items()},
+        {name: value.numpy() for name, value in file_names(encoder).items()},
         layers=3,
         cell_clip=clips[0],
         projection_clip=clips[1],
@@ -72,25 +88,25 @@ def test_one_sentence_against_the_equations(clips: tuple[float, float], dropout:
 
 def test_without_residual_a_layer_gives_its_hidden_state_alone() -> None:
     torch.manual_seed(0)
-    plain = DirectionalEncoder(replace(SMALL, residual=False))
+    plain = direction_of(residual=False)
     vectors = torch.randn(2, 4, 6)
     without = plain(vectors)
-    plain.residual = True
+    plain.encoder.residual = True
     added = plain(vectors)
     torch.testing.assert_close(added.layer_states[1], without.layer_states[1])  # none around the first layer
     torch.testing.assert_close(added.layer_states[2], without.layer_states[2] + without.layer_states[1])
-    torch.testing.assert_close(without.layer_states[3][:, -1], without.state[2].hidden)
+    torch.testing.assert_close(without.layer_states[3][:, -1], without.state.layers[2][0])
 
 
 def test_dropout_draws_one_scaled_mask_a_window_from_the_generator() -> None:
     torch.manual_seed(0)
-    encoder = DirectionalEncoder(replace(SMALL, layers=1, dropout=0.4))
+    encoder = direction_of(layers=1, dropout=0.4)
     with torch.no_grad():
-        encoder.layers[0].norm.bias.fill_(10.0)  # no coordinate is zero by itself
+        encoder.encoder.layers[0].norm.bias.fill_(10.0)  # no coordinate is zero by itself
     vectors = torch.randn(50, 3, 6)
 
     def run(seed: int) -> Tensor:
-        masks = encoder.draw_dropout_masks(50, torch.Generator().manual_seed(seed))
+        masks = encoder.encoder.draw_dropout_masks(50, torch.Generator().manual_seed(seed))
         return encoder(vectors, dropout_masks=masks).top
 
     top = run(5)
@@ -132,16 +148,15 @@ def test_each_direction_sees_its_side_and_layer_0_only_the_word(encoder: Bidirec
 
 def test_carried_state_makes_two_windows_one() -> None:
     torch.manual_seed(4)
-    encoder = shaken(DirectionalEncoder(SMALL)).eval()
+    encoder = shaken(direction_of()).eval()
     vectors = torch.randn(3, 9, 6)
     whole = encoder(vectors)
     first = encoder(vectors[:, :4])
     second = encoder(vectors[:, 4:], first.state)
     for one, two, both in zip(first.layer_states, second.layer_states, whole.layer_states, strict=True):
         torch.testing.assert_close(torch.cat([one, two], dim=1), both)
-    for carried, wanted in zip(second.state, whole.state, strict=True):
-        torch.testing.assert_close(carried.hidden, wanted.hidden)
-        torch.testing.assert_close(carried.cell, wanted.cell)
+    for carried, wanted in zip(second.state.tensors, whole.state.tensors, strict=True):
+        torch.testing.assert_close(carried, wanted)
     assert not torch.allclose(encoder(vectors[:, 4:]).top, second.top), "without the state it is another window"
 
 
@@ -149,7 +164,9 @@ def test_directions_and_layers_share_no_weight() -> None:
     encoder = BidirectionalEncoder(SMALL)
     addresses = [parameter.data_ptr() for parameter in encoder.parameters()]
     assert len(set(addresses)) == len(addresses) == 2 * (4 + 3 * 6)
-    assert not any(torch.equal(*pair) for pair in pairwise(layer.input_weight for layer in encoder.forward_lm.layers))
+    assert not any(
+        torch.equal(*pair) for pair in pairwise(layer.input_weight for layer in encoder.forward_lm.encoder.layers)
+    )
 
 
 def test_reverse_padded_leaves_the_padding() -> None:
@@ -163,15 +180,15 @@ def test_reverse_padded_leaves_the_padding() -> None:
 )
 def test_impossible_sizes_are_named(setting: str, value: float) -> None:
     with pytest.raises(InputError, match=rf"encoder\.{setting}.*{value}"):
-        EncoderConfig(**{setting: value})
+        LstmSizes(**{setting: value})
 
 
 @pytest.mark.parametrize("recurrence", [plain, FusedRecurrence])
 def test_recomputing_changes_nothing_but_what_is_kept(recurrence: Callable[[], Recurrence]) -> None:
-    encoder = shaken(DirectionalEncoder(replace(SMALL, dropout=0.3), recurrence=recurrence)).train()
-    vectors, masks = torch.randn(4, 5, 6), encoder.draw_dropout_masks(4)
+    encoder = shaken(direction_of(recurrence=recurrence, dropout=0.3)).train()
+    vectors, masks = torch.randn(4, 5, 6), encoder.encoder.draw_dropout_masks(4)
     gradients, kept = [], []
-    for encoder.recompute in (False, True):
+    for encoder.encoder.recompute in (False, True):
         encoder.zero_grad()
         sizes: list[int] = []
 

@@ -6,8 +6,9 @@ from allennlp_light.modules.lstm_cell_with_projection import LstmCellWithProject
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from elmoc.encoders.bidirectional import reverse_padded
 from elmoc.encoders.fused_recurrence import FusedRecurrence
-from elmoc.encoders.lstm import ProjectedLSTMLayer, reverse_padded
+from elmoc.encoders.lstm import ProjectedLstmLayer
 from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceWeights, plain_recurrence
 
 BATCH, TIME, INPUT, PROJECTION, CELL = 4, 6, 5, 3, 7
@@ -16,10 +17,10 @@ FULL, PADDED = [TIME] * BATCH, [6, 4, 4, 1]  # AllenNLP's cell wants the longest
 
 def layer_pair(
     go_forward: bool, cell_clip: float, projection_clip: float
-) -> tuple[ProjectedLSTMLayer, torch.nn.Module]:
+) -> tuple[ProjectedLstmLayer, torch.nn.Module]:
     """Our layer and AllenNLP's with the same weights, large enough for the gates to saturate now and then."""
     torch.manual_seed(0)
-    ours = ProjectedLSTMLayer(
+    ours = ProjectedLstmLayer(
         input_size=INPUT,
         projection_size=PROJECTION,
         cell_size=CELL,
@@ -42,7 +43,7 @@ def layer_pair(
     return ours, theirs
 
 
-def pairs_of_parameters(ours: ProjectedLSTMLayer, theirs: torch.nn.Module) -> list[tuple[Tensor, Tensor]]:
+def pairs_of_parameters(ours: ProjectedLstmLayer, theirs: torch.nn.Module) -> list[tuple[Tensor, Tensor]]:
     pairs = [
         (ours.input_weight, theirs.input_linearity.weight),
         (ours.hidden_weight, theirs.state_linearity.weight),
@@ -139,7 +140,7 @@ def test_gradients_are_those_of_finite_differences(
 
 
 def test_forget_bias_is_one_and_gates_are_orthogonal() -> None:
-    layer = ProjectedLSTMLayer(input_size=PROJECTION, projection_size=PROJECTION, cell_size=CELL)
+    layer = ProjectedLstmLayer(input_size=PROJECTION, projection_size=PROJECTION, cell_size=CELL)
     assert layer.bias.reshape(4, CELL).tolist() == [[0.0] * CELL, [1.0] * CELL, [0.0] * CELL, [0.0] * CELL]
     for weight in (layer.input_weight, layer.hidden_weight):
         for gate in weight.chunk(4):  # [C, P], C > P: orthonormal columns

@@ -15,12 +15,12 @@ import pytest
 import torch
 
 from elmoc.corpus import Corpus
-from elmoc.encoders.lstm import DIRECTIONS
+from elmoc.encoders import DIRECTIONS
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data import tables as batch_tables
-from pretrain.data.loader import Batch, DeviceSlot, stream_batches
-from pretrain.data.tables import Buffers, ResidentTables, StreamedTables, Tables
+from pretrain.data import loader
+from pretrain.data.loader import Batch, Buffers, DeviceSlot, ResidentTables, StreamedTables, Tables, stream_batches
 from pretrain.data.windows import Position, Window, training_windows
+from pretrain.output_layers import Targets
 
 COUNT = 40
 
@@ -99,7 +99,7 @@ class SimulatedGPU:
         monkeypatch.setattr(torch.cuda, "Event", lambda blocking=False: Event(self))
         monkeypatch.setattr(torch.cuda, "stream", self.stream)
         monkeypatch.setattr(torch.cuda, "current_stream", self.current_stream)
-        monkeypatch.setattr(batch_tables, "copy", self.copy)
+        monkeypatch.setattr(loader, "start_copy", self.copy)
 
 
 def in_plain_memory(tables: Tables) -> Tables:
@@ -109,8 +109,9 @@ def in_plain_memory(tables: Tables) -> Tables:
     def buffers(shape: tuple[int, ...], device: torch.device, pin: bool) -> Buffers:
         assert pin == (device.type == "cpu")
         made = allocate(shape, torch.device("cpu"), False)
-        for tensor in (made.rows, made.inputs, made.targets):
-            tensor.zero_()
+        for tensor in (made.ids, made.rows, made.inputs, made.targets):
+            if tensor is not None:
+                tensor.zero_()
         return made
 
     tables.buffers = buffers  # type: ignore[method-assign]
@@ -126,11 +127,12 @@ def check_stream(
     def windows() -> Iterator[Window]:
         return training_windows(corpus, streams=4, window=5, directions=DIRECTIONS, seed=1, position=Position())
 
-    read: list[tuple[torch.Tensor, torch.Tensor]] = []
+    read: list[tuple[torch.Tensor, Targets]] = []
 
     def look(batch: Batch, direction: str) -> None:
         with suppress(IndexError):  # the row numbers are already those of a window with more rows
-            read.append((batch.inputs(direction), batch.targets(direction)))
+            targets = batch.targets(direction)  # whose ids lie in the buffers
+            read.append((batch.inputs(direction), targets._replace(ids=targets.ids.clone())))
 
     batches = stream_batches(windows(), in_plain_memory(tables), torch.device("cuda"))
     for batch in islice(batches, COUNT):
@@ -147,7 +149,8 @@ def check_stream(
     assert len(read) == len(wanted)
     for (some, others), ids in zip(read, wanted, strict=True):
         np.testing.assert_array_equal(some.numpy(), inputs[ids[:, :-1]])
-        np.testing.assert_array_equal(others.numpy(), targets[ids[:, 1:]])
+        np.testing.assert_array_equal(others.ids.numpy(), ids[:, 1:])
+        np.testing.assert_array_equal(others.vectors.numpy(), targets[ids[:, 1:]])
 
 
 @pytest.mark.parametrize("kind", ["streamed", "resident"])
@@ -176,7 +179,7 @@ def test_each_of_the_three_rules_is_needed(
 def test_memory_that_is_still_being_read_as_another_tensor_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = SimulatedGPU("side", seed=1)
     gpu.install(monkeypatch)
-    host, device = (Buffers(torch.full((1, 1, 2), n), *[torch.full((1, 3), n)] * 2) for n in (1, 0))
+    host, device = (Buffers(*[torch.full((1, 1, 2), n)] * 2, *[torch.full((1, 3), n)] * 2) for n in (1, 0))
     read = []
     gpu.compute.work.append((None, lambda: read.append(device.inputs.clone())))
     slot = DeviceSlot(host, device, gpu.side)  # type: ignore[arg-type]

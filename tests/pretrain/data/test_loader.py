@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from elmoc.corpus import Corpus
-from elmoc.encoders.lstm import DIRECTIONS
+from elmoc.encoders import DIRECTIONS
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data.loader import Batch, gather, prefetched, stream_batches
-from pretrain.data.tables import Buffers, StreamedTables, open_tables
+from pretrain.data.loader import Batch, Buffers, ResidentTables, StreamedTables, gather, prefetched, stream_batches
 from pretrain.data.windows import Position, Window, training_windows
 
 CPU = torch.device("cpu")
@@ -48,9 +47,10 @@ def check_vectors(batch: Batch, window: Window, inputs: VectorTable, targets: Ve
     """The batch has the tables' rows of the window's ids."""
     assert batch.next == window.next
     for direction, ids in window.ids.items():
+        np.testing.assert_array_equal(batch.targets(direction).ids.numpy(), ids[:, 1:])
         for vectors, table, own in (
             (batch.inputs(direction), inputs, ids[:, :-1]),
-            (batch.targets(direction), targets, ids[:, 1:]),
+            (batch.targets(direction).vectors, targets, ids[:, 1:]),
         ):
             assert vectors.dtype == torch.float32
             np.testing.assert_array_equal(vectors.numpy(), np.asarray(table.rows, dtype=np.float32)[own])
@@ -61,7 +61,9 @@ def check_vectors(batch: Batch, window: Window, inputs: VectorTable, targets: Ve
 @pytest.mark.parametrize("targets", ["raw", "other"])
 def test_batches_are_rows_of_the_tables(tiny_corpus: Corpus, inputs: str, targets: str, on_device: bool) -> None:
     tables = [VectorTable(tiny_corpus, name) for name in (inputs, targets)]
-    batches = stream_batches(first_windows(tiny_corpus), open_tables(*tables, CPU, on_device=on_device), CPU)
+    batches = stream_batches(
+        first_windows(tiny_corpus), ResidentTables(*tables, CPU) if on_device else StreamedTables(*tables), CPU
+    )
     for batch, window in islice(zip(batches, first_windows(tiny_corpus), strict=False), 30):
         check_vectors(batch, window, *tables)
     batches.close()
@@ -84,7 +86,7 @@ def test_a_batch_in_use_is_left_alone_while_others_are_made_ahead(tiny_corpus: C
 def test_the_buffers_are_allocated_once_and_used_again(tiny_corpus: Corpus) -> None:
     tables = CountedTables(VectorTable(tiny_corpus, "half"), VectorTable(tiny_corpus, "other"))
     batches = stream_batches(first_windows(tiny_corpus), tables, CPU, ahead=2)
-    seen = [(batch.input_rows.data_ptr(), batch.target_rows.data_ptr()) for batch in islice(batches, 100)]
+    seen = [(batch.input_vectors.data_ptr(), batch.target_vectors.data_ptr()) for batch in islice(batches, 100)]
     assert tables.allocated == 4
     assert len(set(seen)) == 4
     assert seen[4:] == seen[:-4]
@@ -113,12 +115,12 @@ def test_what_goes_wrong_in_the_windows_or_the_tables_is_raised(tiny_corpus: Cor
 def test_only_distinct_rows_are_gathered_and_once_for_both_uses(tiny_corpus: Corpus) -> None:
     raw, half, other = (VectorTable(tiny_corpus, name) for name in ("raw", "half", "other"))
     ids = {"forward": np.array([[3, 5, 3], [5, 3, 9]]), "backward": np.array([[9, 5, 3], [3, 5, 3]])}
-    batch = gather(ids, raw, raw, Position())
-    assert len(batch.input_rows) == 3
-    assert batch.target_rows is batch.input_rows
-    batch = gather(ids, half, other, Position())
-    assert (batch.input_rows.shape, batch.target_rows.shape) == ((3, 8), (3, 6))
-    assert batch.input_rows.dtype == torch.float16, "widened on the device only"
+    batch = gather(ids, StreamedTables(raw, raw), CPU)
+    assert len(batch.input_vectors) == 3
+    assert batch.target_vectors is batch.input_vectors
+    batch = gather(ids, StreamedTables(half, other), CPU)
+    assert (batch.input_vectors.shape, batch.target_vectors.shape) == ((3, 8), (3, 6))
+    assert batch.input_vectors.dtype == torch.float16, "widened on the device only"
 
 
 def test_prefetching_keeps_the_order_and_goes_ahead_so_far_and_no_further() -> None:

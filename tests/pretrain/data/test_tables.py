@@ -1,19 +1,41 @@
 """Do both kinds of tables give the vectors of a window, and take the room that they should?"""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from elmoc.corpus import Corpus
+from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data.tables import ResidentTables, StreamedTables, open_tables, require_device_memory
+from pretrain.data.loader import ResidentTables, StreamedTables, gather
+from pretrain.data.sources import TrainingData
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 
 CPU = torch.device("cpu")
 IDS = {"forward": np.array([[3, 5, 3], [5, 3, 9]]), "backward": np.array([[9, 5, 3], [3, 5, 3]])}
+
+
+def data_of(inputs: VectorTable, targets: VectorTable, **values: Any) -> TrainingData:
+    cut: dict[str, Any] = {"directions": DIRECTIONS, "streams": 2, "window": 3, "mix_shards": 1, "seed": 1}
+    return TrainingData(corpus=None, inputs=inputs, targets=targets, **cut, **values)  # type: ignore[arg-type]
+
+
+def test_the_tables_of_a_run_are_streamed_or_resident_and_without_targets_that_nobody_reads(
+    tiny_corpus: Corpus,
+) -> None:
+    raw, other = (VectorTable(tiny_corpus, name) for name in ("raw", "other"))
+    assert isinstance(data_of(raw, other).tables(CPU), StreamedTables)
+    assert isinstance(data_of(raw, other, resident=True).tables(CPU), ResidentTables)
+    for resident in (False, True):
+        tables = data_of(raw, other, reads_targets=False, resident=resident).tables(CPU)
+        batch = gather(IDS, tables, CPU)
+        assert batch.targets("forward").vectors is None
+        np.testing.assert_array_equal(batch.targets("forward").ids.numpy(), IDS["forward"][:, 1:])
+        np.testing.assert_array_equal(batch.inputs("backward").numpy(), raw.rows[IDS["backward"][:, :-1]])
 
 
 @pytest.mark.parametrize("kind", [StreamedTables, ResidentTables])
@@ -23,11 +45,11 @@ def test_the_filled_buffers_speak_of_the_rows_of_the_ids(
     tiny_corpus: Corpus, kind: type, inputs: str, targets: str
 ) -> None:
     tables = [VectorTable(tiny_corpus, name) for name in (inputs, targets)]
-    opened = open_tables(*tables, CPU, on_device=kind is ResidentTables)
-    assert type(opened) is kind
+    opened = StreamedTables(*tables) if kind is StreamedTables else ResidentTables(*tables, CPU)
     buffers = opened.buffers((2, 2, 3), CPU, False)
     count = opened.fill(IDS, buffers)
-    assert buffers.rows.dtype == torch.int64
+    assert buffers.rows.dtype == buffers.ids.dtype == torch.int64
+    np.testing.assert_array_equal(buffers.ids.numpy(), np.stack(list(IDS.values())))
     for vectors, table in zip(opened.vectors(buffers, count), tables, strict=True):
         assert vectors.dtype == {"float16": torch.float16, "float32": torch.float32}[str(table.rows.dtype)]
         for rows, ids in zip(buffers.rows, IDS.values(), strict=True):
@@ -44,7 +66,9 @@ def test_the_room_for_rows_is_bounded_by_the_window_and_by_the_table(tiny_corpus
     shared = StreamedTables(raw, VectorTable(tiny_corpus, "raw")).buffers((2, 1, 4), CPU, False)
     assert shared.targets is shared.inputs
     resident = ResidentTables(raw, other, CPU).buffers((2, 50, 21), CPU, False)
-    assert resident.inputs.numel() == resident.targets.numel() == 0
+    assert resident.inputs.numel() == 0
+    assert resident.targets is None
+    assert resident.ids is resident.rows
 
 
 def test_a_table_for_both_uses_is_held_once_and_stays_memory_mapped_on_the_cpu(tiny_corpus: Corpus) -> None:
@@ -63,9 +87,9 @@ def test_tables_that_do_not_fit_on_the_device_are_refused(tiny_corpus: Corpus, m
     with pytest.raises(
         InputError, match=rf"need {both / 1000:.1f} KB and cuda:0 has {both / 1000:.1f} KB free: set it"
     ):
-        require_device_memory(raw, other, torch.device("cuda:0"))
-    require_device_memory(raw, raw, torch.device("cuda:0"))
-    require_device_memory(raw, other, CPU)
+        data_of(raw, other).require_device_memory(torch.device("cuda:0"))
+    data_of(raw, raw).require_device_memory(torch.device("cuda:0"))
+    data_of(raw, other).require_device_memory(CPU)
 
 
 def test_a_run_with_its_tables_on_the_device_is_the_same(runs: TinyRuns) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from elmoc.corpus import Corpus
-from elmoc.encoders.lstm import DIRECTIONS
+from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
 from pretrain.data.windows import Position, held_out_windows, training_windows, windows_per_epoch
 from tests.references import plain_windows
@@ -107,7 +107,7 @@ def test_windows_of_a_stream_join_on(corpus: Corpus) -> None:
     for before, after in pairwise(windows):
         for direction in DIRECTIONS:
             assert before.ids[direction].shape == (2, 4)
-            if after.next.shard == before.next.shard and before.next.window:
+            if after.next.shard_group == before.next.shard_group and before.next.window:
                 assert (before.ids[direction][:, -1] == after.ids[direction][:, 0]).all()
 
 

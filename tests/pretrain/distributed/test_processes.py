@@ -20,7 +20,7 @@ import torch.distributed as dist
 
 import pretrain
 from elmoc.corpus import Corpus
-from elmoc.encoders.lstm import DIRECTIONS
+from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
 from elmoc.model_directory import read_model_directory
 from pretrain.config import TrainConfig

@@ -2,33 +2,34 @@
 
 import copy
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
 import torch
 
-from elmoc.encoders.recurrence import LSTMState
-from pretrain import step
-from pretrain.execution.cuda_graph import WARM_UP, CudaGraphStep, StepInputs
+from elmoc.encoders import EncoderState
+from pretrain.execution.cuda_graph import WARM_UP, CudaGraphStep
+from pretrain.output_layers import Targets
 from pretrain.run.directory import read_metrics
-from pretrain.step import StepResult
+from pretrain.setup import TrainingSetup
+from pretrain.step import StepInputs, StepResult, TrainStep
+from pretrain.train import new_train_step
 from pretrain.train_state import TrainState
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 
 
 def tensors_of(outcome: StepResult) -> list[torch.Tensor]:
-    return [outcome.loss, outcome.gradient_norm, outcome.masked, *(part for layer in outcome.state for part in layer)]
+    return [outcome.loss, outcome.gradient_norm, outcome.masked, *outcome.state.tensors]
 
 
 def recorder(state: TrainState) -> Callable[[Callable[[], StepResult]], tuple[Callable[[], None], StepResult]]:
     """What a CUDA graph is to a GPU: recording computes nothing, repeating reads and writes where recording did."""
 
     def record(function: Callable[[], StepResult]) -> tuple[Callable[[], None], StepResult]:
-        before = copy.deepcopy([state.encoder.state_dict(), state.heads.state_dict()])
+        before = copy.deepcopy([state.encoder.state_dict(), state.output_layers.state_dict()])
         moments = {name: copy.deepcopy(optimiser.state_dict()) for name, optimiser in state.optimisers.items()}
         outcome = function()
-        for module, values in zip((state.encoder, state.heads), before, strict=True):
+        for module, values in zip((state.encoder, state.output_layers), before, strict=True):
             module.load_state_dict(values)
         for name, optimiser in state.optimisers.items():
             optimiser.load_state_dict(moments[name])
@@ -53,13 +54,14 @@ def test_a_recorded_run_is_the_run(
     plain = runs.run("plain", **settings)
     recorded: dict[str, CudaGraphStep] = {}
 
-    def recorded_step(setup: Any, state: TrainState, batch: Any, rate: float, runner: Any, _: None) -> Any:
-        for direction in setup.processes.directions:
-            function = partial(step.compute, setup, state, direction)
-            recorded.setdefault(direction, CudaGraphStep(function, recorder(state)))
-        return step.train_step(setup, state, batch, rate, runner, recorded)
+    def recorded_step(setup: TrainingSetup, state: TrainState) -> TrainStep:
+        train_step = new_train_step(setup, state)
+        for direction, function in train_step.compute.items():
+            recorded[direction] = CudaGraphStep(function, recorder(state))
+        train_step.compute = dict(recorded)
+        return train_step
 
-    monkeypatch.setattr("pretrain.train.train_step", recorded_step)
+    monkeypatch.setattr("pretrain.train.new_train_step", recorded_step)
     repeated = runs.run("repeated", **settings)
     assert len(recorded) == 2
     for key in ("encoder", "heads", "recurrent", "generators"):
@@ -71,8 +73,8 @@ def test_it_is_recorded_once_and_given_copies() -> None:
     calls: list[float] = []
 
     def function(inputs: StepInputs) -> torch.Tensor:
-        calls.append(given.vectors.item())
-        return given.vectors + given.state[0].cell
+        calls.append(inputs.words.item())
+        return inputs.words + inputs.state.layers[0][1]
 
     records = []
 
@@ -84,8 +86,8 @@ def test_it_is_recorded_once_and_given_copies() -> None:
     repeated = CudaGraphStep(function, record)
     for number in range(WARM_UP + 3):
         value = torch.tensor(float(number))
-        given = StepInputs(value, value, [None, value], [LSTMState(value, value)])
-        assert repeated(given).item() == 2 * number
+        inputs = StepInputs(value, Targets(value, value), [None, value], EncoderState(((value, value),)))
+        assert repeated(inputs).item() == 2 * number
         value.fill_(-1.0)  # what was given may be overwritten
     assert len(records) == 1
 

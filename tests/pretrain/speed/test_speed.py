@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from elmoc.corpus import Corpus
-from elmoc.encoders.lstm import BidirectionalEncoder, EncoderConfig, ProjectedLSTMLayer
+from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
+from elmoc.encoders.lstm import LstmSizes, ProjectedLstmLayer
 from elmoc.files import read_json
 from pretrain.config import DataConfig, load_config
 from pretrain.setup import TrainingSetup, set_up
@@ -22,8 +23,7 @@ from pretrain.speed.allennlp_loop import AllenNLPLayer
 from pretrain.speed.contestants import WAYS, Contestant
 from pretrain.speed.matrix_products import flops_per_word
 from pretrain.speed.memory import PeakMemory, kept_bytes_per_word
-from pretrain.speed.streaming import first_batches, read_windows
-from pretrain.step import update
+from pretrain.speed.streaming import first_batches
 
 TINY = """
 [data]
@@ -66,7 +66,7 @@ def weights_of(layer: nn.Module) -> list[Tensor]:
         cell = layer.cell
         weights = [cell.input_linearity.weight, cell.state_linearity.weight, cell.state_linearity.bias]
         return [*weights, *cell.state_projection.parameters()]
-    assert isinstance(layer, ProjectedLSTMLayer)
+    assert isinstance(layer, ProjectedLstmLayer)
     weights = [layer.input_weight, layer.hidden_weight, layer.bias, layer.projection_weight]
     return [*weights, *([] if layer.norm is None else layer.norm.parameters())]
 
@@ -76,16 +76,15 @@ def weights_of(layer: nn.Module) -> list[Tensor]:
 @pytest.mark.parametrize("clips", [(0.0, 0.0), (0.3, 0.2)], ids=["no clips", "clips"])
 def test_every_contestant_is_the_same_function(name: str, layer_norm: bool, clips: tuple[float, float]) -> None:
     torch.manual_seed(0)
-    sizes = EncoderConfig(
+    sizes = LstmSizes(
         projection_size=6,
         cell_size=10,
-        word_vector_size=5,
         dropout=0.0,
         layer_norm=layer_norm,
         cell_clip=clips[0],
         projection_clip=clips[1],
     )
-    expected = BidirectionalEncoder(sizes).double()
+    expected = BidirectionalEncoder(EncoderConfig(sizes, word_vector_size=5)).double()
     with torch.no_grad():
         for parameter in expected.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
@@ -99,10 +98,11 @@ def test_every_contestant_is_the_same_function(name: str, layer_norm: bool, clip
             second = one(inputs[1], first.state)
             total = sum(
                 (part * torch.linspace(-1, 1, part.shape[-1])).sum()
-                for part in (*second.layer_states, *(tensor for state in second.state for tensor in state))
+                for part in (*second.layer_states, *second.state.tensors)
             )
             total.backward()
-            weights = [one.input_projection.weight, *(weight for layer in one.layers for weight in weights_of(layer))]
+            layers = one.encoder.layers
+            weights = [one.input_layer.projection.weight, *(weight for layer in layers for weight in weights_of(layer))]
             results.append([*first.layer_states, *second.layer_states, inputs.grad, *(w.grad for w in weights)])
             assert len(weights) == 1 + 2 * (6 if layer_norm else 4)
         for ours, theirs in zip(*results, strict=True):
@@ -115,7 +115,7 @@ def test_every_contestant_is_the_same_function(name: str, layer_norm: bool, clip
 def test_the_loop_drops_coordinates_of_the_state_for_a_whole_window() -> None:
     torch.manual_seed(0)
     encoder = WAYS["allennlp"].encoder(
-        BidirectionalEncoder(EncoderConfig(projection_size=6, cell_size=10, dropout=0.5))
+        BidirectionalEncoder(EncoderConfig(LstmSizes(projection_size=6, cell_size=10, dropout=0.5)))
     )
     states = encoder.direction("forward")(torch.randn(3, 4, 300)).layer_states[1]  # [B, T, P]
     dropped = states == 0
@@ -140,21 +140,22 @@ def test_an_update_makes_just_the_products_of_the_list(name: str, setup: Trainin
     contestant.state.encoder.train()
     mapping = {torch.ops.mkldnn._linear_pointwise: onednn_flops}
     with FlopCounterMode(display=False, custom_mapping=mapping) as counter:
-        update(contestant.setup, contestant.state, batch, "forward", 0.0)
+        contestant.train_step.update_direction("forward", batch, 0.0)
     counted = sum(product.count * product.flops for product in contestant.products)
     assert counter.get_total_flops() == counted
-    sizes, words = setup.encoder.config, setup.words_per_update
-    left_out = 2 * words * sizes.word_vector_size * sizes.projection_size  # gradients of the frozen word vectors
+    config, words = setup.encoder.config, setup.data.words_per_update
+    sizes = config.sizes
+    left_out = 2 * words * config.word_vector_size * sizes.projection_size  # gradients of the frozen word vectors
     if not name.startswith("fused"):  # and of the state that is cut off from the graph
         left_out += sizes.layers * 2 * 4 * sizes.projection_size * 4 * sizes.cell_size
-    assert counted == words * flops_per_word(sizes, setup.targets.size, 1) - left_out
+    assert counted == words * flops_per_word(config, setup.data.targets.size, 1) - left_out
 
 
 @pytest.mark.parametrize("name", ["allennlp", "plain", "fused-fp32", "fused-bf16"])
 def test_the_bound_is_the_time_of_those_products(
     name: str, setup: TrainingSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    contestant, device = Contestant(name, setup), setup.device
+    contestant, device = Contestant(name, setup), setup.execution.device
     called = []
 
     def count_flops(calls: dict[str, Callable[[], object]], runner: object, device: torch.device) -> float:
@@ -167,7 +168,9 @@ def test_the_bound_is_the_time_of_those_products(
         return 0.25
 
     monkeypatch.setattr(matrix_products, "seconds_each", count_flops)
-    seconds = matrix_products.seconds_of_products(contestant.products, contestant.runner, device, contestant.dtype)
+    seconds = matrix_products.seconds_of_products(
+        contestant.products, contestant.train_step.threads, device, contestant.dtype
+    )
     assert called == [product.flops for product in contestant.products]
     assert seconds == 0.25 * sum(product.count for product in contestant.products)
     contestant.close()
@@ -230,11 +233,13 @@ def test_a_synthetic_corpus_is_read_like_any_other(tmp_path: Path, monkeypatch: 
     config = load_config("pretrain/configs/small.toml", ["encoder.projection_size=6", "encoder.cell_size=10"])
     with synthetic_corpus.corpus_for(config.data, tokens=2000) as path:
         setup = set_up(replace(config, data=replace(config.data, corpus=path)))
-        assert setup.corpus.train_tokens == 2000
+        assert setup.data.corpus.train_tokens == 2000
         (batch,) = first_batches(setup, 1)
-        window = next(read_windows(setup))
+        window = next(setup.data.windows())
         ids = torch.from_numpy(window.ids["forward"].astype(int))
-        torch.testing.assert_close(batch.inputs("forward"), torch.from_numpy(setup.inputs.rows[ids[:, :-1]]).float())
+        torch.testing.assert_close(
+            batch.inputs("forward"), torch.from_numpy(setup.data.inputs.rows[ids[:, :-1]]).float()
+        )
         assert ids.max() > 200, "rare words occur"
         assert (ids == 2).sum() > (ids == 20).sum(), "and frequent ones more often"
     assert not Path(path).exists()

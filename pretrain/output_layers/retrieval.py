@@ -1,11 +1,11 @@
-"""How near are predictions to the true words, and at which rank is the true word found?
+"""Retrieval: how near predicted vectors are to the true words, and at which rank the true word is found.
 
 Cosine alone says little where the target vectors share one large direction, so the true word is also ranked among
 the most frequent types. Retrieval ranks in the target table's own space and counts every target, so that it compares
 across choices of targets.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
 from elmoc.word_vectors.table import VectorTable
+from pretrain.output_layers import OutputLayer
 
 BLOCK = 1024
 
@@ -42,8 +43,8 @@ class Retrieval:
         )
 
 
-class Evaluator:
-    """Scores predictions against one target table.
+class Retriever:
+    """Scores predicted vectors against one target table.
 
     Candidates are the `candidates` most frequent types (the first rows of the table); one without a vector is no
     candidate, so that a target of that type is a miss.
@@ -55,6 +56,15 @@ class Evaluator:
         self.known = rows.any(dim=1)  # [K]
         self.candidates = F.normalize(rows, dim=1).to(device)  # [K, E]
         self.constant = mean_direction(table.rows, corpus.counts)  # [E]
+
+    def score(self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray) -> dict[str, float]:
+        """Mean cosine and retrieval of predictions [N, E] of the types `ids` [N], beside those of a constant."""
+        return {
+            "cosine": float(self.cosines(predictions, ids).mean()),
+            "constant_cosine": self.constant_cosine(ids),
+            **asdict(Retrieval.from_ranks(self.ranks(predictions, ids))),
+            **{f"constant_{name}": value for name, value in asdict(self.constant_retrieval(ids)).items()},
+        }
 
     def cosines(self, predictions: Tensor, ids: np.ndarray) -> Tensor:
         """float32 [N]: cosine of each prediction [N, E] with its target, for the targets that have a direction."""

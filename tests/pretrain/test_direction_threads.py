@@ -5,7 +5,7 @@ import threading
 import pytest
 import torch
 
-from pretrain.execution.direction_threads import DirectionThreads
+from pretrain.step import DirectionThreads
 
 
 @pytest.fixture

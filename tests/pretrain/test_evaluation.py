@@ -10,8 +10,8 @@ from torch.nn import functional as F
 from elmoc.corpus import Corpus
 from pretrain.config import load_config
 from pretrain.data.windows import held_out_windows
-from pretrain.evaluation.held_out import evaluate
-from pretrain.evaluation.retrieval import Evaluator, Retrieval, mean_direction
+from pretrain.evaluation import evaluate
+from pretrain.output_layers.retrieval import Retrieval, Retriever, mean_direction
 from pretrain.setup import TrainingSetup, set_up
 from pretrain.train_state import new_state
 from tests.pretrain.conftest import TinyRuns
@@ -20,9 +20,9 @@ from tests.references import rank_of
 CPU = torch.device("cpu")
 
 
-def evaluator_of(rows: np.ndarray, counts: np.ndarray, candidates: int) -> Evaluator:
+def retriever_of(rows: np.ndarray, counts: np.ndarray, candidates: int) -> Retriever:
     corpus = SimpleNamespace(types=len(rows), counts=counts)
-    return Evaluator(corpus, SimpleNamespace(rows=rows), candidates, CPU)  # type: ignore[arg-type]
+    return Retriever(corpus, SimpleNamespace(rows=rows), candidates, CPU)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("candidates", [1, 25, 1000])
@@ -32,7 +32,7 @@ def test_ranks_are_those_of_a_plain_program(candidates: int) -> None:
     rows[[3, 17, 30]] = 0
     ids = generator.integers(0, 40, 1300).astype(np.uint32)  # more than a block
     predictions = generator.standard_normal((1300, 6)).astype(np.float32)
-    ranks = evaluator_of(rows, np.ones(40), candidates).ranks(torch.from_numpy(predictions), ids)
+    ranks = retriever_of(rows, np.ones(40), candidates).ranks(torch.from_numpy(predictions), ids)
     expected = [
         rank_of(prediction.astype(np.float64), rows.astype(np.float64), int(target), min(candidates, 40))
         for prediction, target in zip(predictions, ids, strict=True)
@@ -46,7 +46,7 @@ def test_of_equals_the_true_word_is_the_last() -> None:
     rows = generator.choice([-1.0, 1.0], (30, 4)).astype(np.float32)  # at most 16 are distinct; cosines are exact
     predictions = generator.choice([-2.0, 0.0, 2.0], (200, 4)).astype(np.float32)
     ids = generator.integers(0, 30, 200)
-    ranks = evaluator_of(rows, np.ones(30), 30).ranks(torch.from_numpy(predictions), ids)
+    ranks = retriever_of(rows, np.ones(30), 30).ranks(torch.from_numpy(predictions), ids)
     scores = predictions @ rows.T  # all rows are of one length
     expected = [(score >= score[target]).sum() for score, target in zip(scores, ids, strict=True)]
     assert ranks.tolist() == expected
@@ -71,22 +71,22 @@ def test_no_constant_has_a_greater_mean_cosine_than_the_mean_direction() -> None
     generator = np.random.default_rng(2)
     rows = (generator.standard_normal((50, 5)) + 0.5).astype(np.float32)
     counts = generator.integers(1, 100, 50)
-    evaluator = evaluator_of(rows, counts, 50)
+    retriever = retriever_of(rows, counts, 50)
     tokens = np.repeat(np.arange(50), counts)
-    best = evaluator.constant_cosine(tokens)
+    best = retriever.constant_cosine(tokens)
     for _ in range(50):
-        other = evaluator.constant + 0.3 * torch.randn(5) * evaluator.constant.norm()
-        assert float(evaluator.cosines(other.expand(len(tokens), -1), tokens).mean()) < best
+        other = retriever.constant + 0.3 * torch.randn(5) * retriever.constant.norm()
+        assert float(retriever.cosines(other.expand(len(tokens), -1), tokens).mean()) < best
 
 
 def test_constant_baselines_by_hand() -> None:
     rows = np.array([[1, 0], [0, 1], [0, 0], [1, 1]], dtype=np.float32)
-    evaluator = evaluator_of(rows, np.array([3, 1, 9, 0]), 3)
+    retriever = retriever_of(rows, np.array([3, 1, 9, 0]), 3)
     # the direction is (3, 1)/√10; a target without a direction does not count for the cosine
     ids = np.array([0, 1, 2, 3])
-    assert evaluator.constant_cosine(ids) == pytest.approx((3 + 1 + 4 / 2**0.5) / 10**0.5 / 3)
+    assert retriever.constant_cosine(ids) == pytest.approx((3 + 1 + 4 / 2**0.5) / 10**0.5 / 3)
     # types in order of frequency: ranks 1, 2, 3, and a miss past the three candidates
-    retrieval = evaluator.constant_retrieval(ids)
+    retrieval = retriever.constant_retrieval(ids)
     assert retrieval.accuracy_at_1 == 1 / 4
     assert retrieval.reciprocal_rank == pytest.approx((1 + 1 / 2 + 1 / 3) / 4)
     assert retrieval.outside == 1 / 4
@@ -101,9 +101,9 @@ def setup(runs: TinyRuns) -> TrainingSetup:
 def test_held_out_figures_are_those_of_the_whole_streams_read_at_once(
     setup: TrainingSetup, tiny_corpus: Corpus
 ) -> None:
-    state = new_state(setup.encoder, setup.heads, setup.config.optimiser, 1, CPU)
-    evaluator = Evaluator(tiny_corpus, setup.targets, 20, CPU)
-    values = evaluate(setup, state, evaluator)
+    state = new_state(setup.encoder, setup.output_layers, setup.config.optimiser, seed=1, device=CPU)
+    retriever = Retriever(tiny_corpus, setup.data.targets, 20, CPU)
+    values = evaluate(state, setup.data, retriever, words=100, execution=setup.execution)
     read = list(held_out_windows(tiny_corpus, streams=4, window=5, directions=("forward", "backward"), words=100))
     assert len(read) == 5
     cosines = {}
@@ -111,15 +111,19 @@ def test_held_out_figures_are_those_of_the_whole_streams_read_at_once(
         inputs = np.concatenate([ids[direction][:, :-1] for ids in read], axis=1)  # [B, 25]
         targets = np.concatenate([ids[direction][:, 1:] for ids in read], axis=1)
         with torch.no_grad():
-            top = state.encoder.direction(direction).eval()(torch.from_numpy(np.array(setup.inputs.rows[inputs]))).top
-            predictions = state.heads.direction(direction)(top)
-        true = torch.from_numpy(np.array(setup.targets.rows[targets]))
+            top = (
+                state.encoder.direction(direction)
+                .eval()(torch.from_numpy(np.array(setup.data.inputs.rows[inputs])))
+                .top
+            )
+            predictions = state.output_layers.direction(direction).predict(top)
+        true = torch.from_numpy(np.array(setup.data.targets.rows[targets]))
         cosines[direction] = F.cosine_similarity(predictions, true, dim=-1)[true.any(dim=-1)].mean().item()
         assert values[f"{direction}_cosine"] == pytest.approx(cosines[direction], abs=1e-6)
         flat = targets.ravel().astype(np.int64)
         ranks = torch.tensor(
             [
-                rank_of(p.double().numpy(), setup.targets.rows.astype(np.float64), int(t), 20)
+                rank_of(p.double().numpy(), setup.data.targets.rows.astype(np.float64), int(t), 20)
                 for p, t in zip(predictions.flatten(0, 1), flat, strict=True)
             ]
         )
@@ -130,9 +134,10 @@ def test_held_out_figures_are_those_of_the_whole_streams_read_at_once(
 
 
 def test_evaluation_draws_no_dropout_and_changes_nothing(setup: TrainingSetup, tiny_corpus: Corpus) -> None:
-    state = new_state(setup.encoder, setup.heads, setup.config.optimiser, 1, CPU)
-    evaluator = Evaluator(tiny_corpus, setup.targets, 20, CPU)
+    state = new_state(setup.encoder, setup.output_layers, setup.config.optimiser, seed=1, device=CPU)
+    retriever = Retriever(tiny_corpus, setup.data.targets, 20, CPU)
     before = {name: value.clone() for name, value in state.encoder.state_dict().items()}
-    assert evaluate(setup, state, evaluator) == evaluate(setup, state, evaluator)
+    first, second = (evaluate(state, setup.data, retriever, words=100, execution=setup.execution) for _ in range(2))
+    assert first == second
     assert all(torch.equal(before[name], value) for name, value in state.encoder.state_dict().items())
     assert state.recurrent == {"forward": None, "backward": None}

@@ -1,0 +1,162 @@
+"""The bidirectional encoder: one encoder and input layer a direction, without any weight in common.
+
+Letters: B sentences of a batch, T time, E word-vector width, P projection, L layers.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from elmoc.encoders import DIRECTIONS, Encoder, EncoderOutput, EncoderSizes, EncoderState
+from elmoc.encoders.lstm import LstmSizes
+from elmoc.errors import InputError
+from elmoc.input_layers.vector_projection import VectorProjection
+
+ENCODERS: dict[str, type[EncoderSizes]] = {sizes.kind: sizes for sizes in (LstmSizes,)}
+"""The encoders there are, by the name that configs and model directories have for them."""
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """An encoder whole: its own settings, and the width of the word vectors that it reads."""
+
+    sizes: EncoderSizes = field(default_factory=LstmSizes)
+    word_vector_size: int = 300
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a model directory has it."""
+        return {"kind": self.sizes.kind, **asdict(self.sizes), "word_vector_size": self.word_vector_size}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "EncoderConfig":
+        """From the `encoder` object of a model directory; unknown kinds and keys are `InputError`s."""
+        sizes = dict(values)
+        word_vector_size = sizes.pop("word_vector_size")
+        kind = sizes.pop("kind", LstmSizes.kind)  # the first models were LSTMs without saying so
+        if kind not in ENCODERS:
+            raise InputError(f"unknown encoder {kind!r} (known: {', '.join(ENCODERS)})")
+        if unknown := sorted(sizes.keys() - {each.name for each in fields(ENCODERS[kind])}):
+            raise InputError(f"unknown encoder settings: {', '.join(unknown)}")
+        return cls(ENCODERS[kind](**sizes), word_vector_size)
+
+
+class DirectionEncoder(nn.Module):
+    """One direction: an input layer and an encoder. It reads its words in its own reading order."""
+
+    def __init__(self, config: EncoderConfig, build: Callable[[], Encoder]) -> None:
+        super().__init__()
+        self.input_layer = VectorProjection(
+            word_vector_size=config.word_vector_size, projection_size=config.sizes.projection_size
+        )
+        self.encoder = build()
+
+    def forward(
+        self,
+        words: Tensor,
+        state: EncoderState | None = None,
+        *,
+        lengths: Tensor | None = None,
+        dropout_masks: Sequence[Tensor | None] | None = None,
+    ) -> EncoderOutput:
+        """words [B, T, E], in reading order → layer states and state; the other arguments are those of `Encoder`."""
+        inputs = self.input_layer(words)  # a_t [B, T, P]
+        output: EncoderOutput = self.encoder(inputs, state, lengths=lengths, dropout_masks=dropout_masks)
+        return output
+
+
+class BidirectionalEncoder(nn.Module):
+    """The directions of a model, a `DirectionEncoder` each.
+
+    Args:
+        config: the sizes.
+        directions: those that there are.
+        fast: whether the fast implementation runs, or the reference that it equals up to rounding.
+    """
+
+    def __init__(self, config: EncoderConfig, *, directions: tuple[str, ...] = DIRECTIONS, fast: bool = False) -> None:
+        super().__init__()
+        self.config = config
+        self.directions = directions
+        build = config.sizes.builder(fast=fast)
+        for direction in directions:
+            self.add_module(direction_name(direction), DirectionEncoder(config, build))
+
+    def direction(self, name: str) -> DirectionEncoder:
+        """The encoder of one direction."""
+        module = getattr(self, direction_name(name))
+        assert isinstance(module, DirectionEncoder)
+        return module
+
+    @property
+    def width(self) -> int:
+        """The width of the layer states: 2P, or P for a model of one direction."""
+        return len(self.directions) * self.config.sizes.projection_size
+
+    def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
+        """Layer states of whole sentences from zero state.
+
+        Args:
+            vectors: [B, T, E], sentences with their `<s>` and `</s>`, padded at the end.
+            lengths: int [B], `<s>` and `</s>` counted.
+
+        Returns:
+            [B, L + 1, T, 2P] (forward ‖ backward), aligned with `vectors`; what stands past a length means nothing.
+        """
+        # padding stands at the end in both reading orders, so it never reaches a word
+        states = []
+        for direction in self.directions:
+            turn = _reading_order(direction, lengths)
+            layers = self.direction(direction)(turn(vectors)).layer_states
+            states.append(torch.stack([turn(layer) for layer in layers], dim=1))  # [B, L + 1, T, P]
+        return torch.cat(states, dim=-1)
+
+    def weights(self) -> dict[str, Tensor]:
+        """The weights by the names of model files and checkpoints, which do not change with the modules of the code.
+
+        `forward_lm.input_layer.norm.weight` of the module is `forward_lm.input_norm.weight` of a file, and
+        `forward_lm.encoder.layers.0.bias` is `forward_lm.layers.0.bias`.
+        """
+        return {_file_name(name): tensor for name, tensor in self.state_dict().items()}
+
+    def load_weights(self, weights: Mapping[str, Tensor], *, assign: bool = False) -> None:
+        """Take over weights by their names in files, copied, or with `assign` as they are.
+
+        Raises `InputError` when one is missing, unknown, or of another shape.
+        """
+        own = self.state_dict()
+        names = {_file_name(name): name for name in own}
+        if names.keys() != weights.keys():
+            different = sorted(names.keys() ^ weights.keys())
+            raise InputError(f"weights are missing or unknown: {', '.join(different[:3])}")
+        for file_name, name in names.items():
+            if weights[file_name].shape != own[name].shape:
+                here, expected = list(weights[file_name].shape), list(own[name].shape)
+                raise InputError(f"{file_name} has the shape {here}, where {expected} is expected")
+        self.load_state_dict({name: weights[file_name] for file_name, name in names.items()}, assign=assign)
+
+
+def _file_name(name: str) -> str:
+    return name.replace(".input_layer.", ".input_", 1).replace(".encoder.", ".", 1)
+
+
+def direction_name(direction: str) -> str:
+    """The module (and so the parameter prefix) of a direction; a bare `forward` is taken in every module."""
+    return f"{direction}_lm"
+
+
+def _reading_order(direction: str, lengths: Tensor) -> Callable[[Tensor], Tensor]:
+    """What turns padded sentences into the order in which a direction reads them, and back."""
+    if direction == "backward":
+        return lambda values: reverse_padded(values, lengths)
+    return lambda values: values
+
+
+def reverse_padded(values: Tensor, lengths: Tensor) -> Tensor:
+    """[B, T, …] with the first `lengths[b]` steps of every row reversed and the padding left where it is."""
+    steps = torch.arange(values.shape[1], device=values.device)  # [T]
+    lengths = lengths.unsqueeze(1)  # [B, 1]
+    source = torch.where(steps < lengths, lengths - 1 - steps, steps)  # [B, T]
+    return values[torch.arange(len(values), device=values.device).unsqueeze(1), source]

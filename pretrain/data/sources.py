@@ -1,0 +1,160 @@
+"""Training data on disk: a corpus and its two vector tables, opened and checked, and how a run cuts it into windows."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from elmoc.corpus import Corpus
+from elmoc.errors import InputError
+from elmoc.files import human_bytes
+from elmoc.word_vectors.table import VectorTable
+from pretrain.data.loader import ResidentTables, StreamedTables, Tables
+from pretrain.data.windows import (
+    Position,
+    Window,
+    held_out_windows,
+    require_held_out,
+    training_windows,
+    windows_per_epoch,
+)
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """What is read: a corpus directory and the names of two of its vector tables.
+
+    tables_on_device: keep the whole tables on the GPU, where they fit, instead of streaming the rows of each window.
+    On a CPU it changes nothing but where a window's vectors are read from.
+    """
+
+    corpus: str = ""
+    input_vectors: str = "input"
+    target_vectors: str = "target"
+    tables_on_device: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingData:
+    """A corpus, the tables of its input and target vectors, and how windows are cut from it (see `TrainConfig`).
+
+    `reads_targets` says whether output layers read target vectors, `resident` whether whole tables go to the device.
+    """
+
+    corpus: Corpus
+    inputs: VectorTable
+    targets: VectorTable
+    directions: tuple[str, ...]
+    streams: int
+    window: int
+    mix_shards: int
+    seed: int
+    reads_targets: bool = True
+    resident: bool = False
+
+    @classmethod
+    def open(
+        cls,
+        config: DataConfig,
+        *,
+        directions: tuple[str, ...],
+        streams: int,
+        window: int,
+        mix_shards: int,
+        seed: int,
+        reads_targets: bool,
+    ) -> "TrainingData":
+        """Open and check everything; raises `InputError` for what is missing, damaged or too small."""
+        if not config.corpus:
+            raise InputError(
+                "data.corpus is not set: name a corpus directory in the config or with --set data.corpus=DIR"
+            )
+        corpus = Corpus(config.corpus)
+        inputs, targets = (VectorTable(corpus, name) for name in (config.input_vectors, config.target_vectors))
+        require_held_out(corpus, window)
+        for table in (inputs, targets):
+            table.transform  # noqa: B018 (it is read, and so checked, before the run begins)
+        return cls(
+            corpus=corpus,
+            inputs=inputs,
+            targets=targets,
+            directions=directions,
+            streams=streams,
+            window=window,
+            mix_shards=mix_shards,
+            seed=seed,
+            reads_targets=reads_targets,
+            resident=config.tables_on_device,
+        )
+
+    @property
+    def words_per_update(self) -> int:
+        """Words (of each direction) that an update reads: streams times window."""
+        return self.streams * self.window
+
+    @cached_property
+    def updates_per_epoch(self) -> int:
+        """Updates of the first epoch; none at all is an `InputError`."""
+        return windows_per_epoch(self.corpus, self.streams, self.window, mix=self.mix_shards, seed=self.seed)
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """What names the data of a run, by the setting it comes from: a resumed run has to read the same."""
+        tables = {"data.input_vectors": self.inputs, "data.target_vectors": self.targets}
+        return {"data.corpus": f"{self.corpus.lexicon_fingerprint} {self.corpus.train_tokens}"} | {
+            key: f"{table.fingerprint} {table.post_processing} {table.rows.dtype}" for key, table in tables.items()
+        }
+
+    @property
+    def table_bytes(self) -> int:
+        """Bytes of the tables, one that is both counted once."""
+        return sum({table.path: table.rows.nbytes for table in (self.inputs, self.targets)}.values())
+
+    def windows(
+        self,
+        position: Position = Position(),  # noqa: B008 (it is frozen)
+        *,
+        directions: Sequence[str] | None = None,
+        own: slice = slice(None),
+    ) -> Iterator[Window]:
+        """Training windows from a position on, without end: of all directions or some, and of `own` streams."""
+        return training_windows(
+            self.corpus,
+            streams=self.streams,
+            window=self.window,
+            directions=self.directions if directions is None else tuple(directions),
+            seed=self.seed,
+            position=position,
+            mix=self.mix_shards,
+            own=own,
+        )
+
+    def held_out_windows(self, *, words: int, most_streams: int) -> Iterator[dict[str, np.ndarray]]:
+        """Ids [B, T + 1] for each direction over the first `words` held-out tokens, in at most so many streams."""
+        return held_out_windows(
+            self.corpus,
+            streams=min(self.streams, most_streams),
+            window=self.window,
+            directions=self.directions,
+            words=words,
+        )
+
+    def tables(self, device: torch.device, *, resident: bool | None = None) -> Tables:
+        """The tables where batches take their vectors from: streamed to the device, or on it as a whole."""
+        targets = self.targets if self.reads_targets else None
+        if self.resident if resident is None else resident:
+            return ResidentTables(self.inputs, targets, device)
+        return StreamedTables(self.inputs, targets)
+
+    def require_device_memory(self, device: torch.device) -> None:
+        """Raise an `InputError` when the tables do not fit into the free memory of a GPU."""
+        if device.type == "cpu":
+            return
+        free, _ = torch.cuda.mem_get_info(device)
+        if self.table_bytes > free:
+            raise InputError(
+                f"data.tables_on_device is true, but the vector tables need {human_bytes(self.table_bytes)} and "
+                f"{device} has {human_bytes(free)} free: set it to false, and their rows are streamed"
+            )

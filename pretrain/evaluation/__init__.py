@@ -1,1 +1,0 @@
-"""Evaluation on held-out text."""

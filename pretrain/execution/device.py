@@ -1,0 +1,62 @@
+"""The device of a run and the precision of its matrix products."""
+
+from dataclasses import dataclass
+
+import torch
+
+from elmoc.devices import checked_device
+from elmoc.errors import InputError
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Where and how precisely modules compute.
+
+    precision: of the matrix products, fp32 or bf16.
+    fast: whether encoders run their fast implementation.
+    """
+
+    device: torch.device
+    precision: str
+    fast: bool = True
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the factors of matrix products."""
+        return torch.bfloat16 if self.precision == "bf16" else torch.float32
+
+    def autocast(self) -> torch.autocast:
+        """The context in which encoder and output layers compute."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16")
+
+
+def choose_execution(*, device: str, precision: str, fast: bool, local_rank: int = 0) -> Execution:
+    """The device called `device` and the precision called `precision`, where `auto` takes the best that there is.
+
+    `local_rank` is the number of this process's GPU. Raises `InputError` where the device lacks bf16 instructions.
+    """
+    chosen = choose_device(device, local_rank)
+    bf16 = precision != "fp32" and has_bf16(chosen)
+    if precision == "bf16" and not bf16:
+        raise InputError(f"train.precision is bf16, but {chosen} has no bf16 instructions: use fp32")
+    if chosen.type == "cuda":
+        torch.cuda.set_device(chosen)  # Triton launches its kernels on the current one
+    return Execution(chosen, "bf16" if bf16 else "fp32", fast)
+
+
+def choose_device(name: str, number: int = 0) -> torch.device:
+    """The device called `name`; `cuda` is the GPU of that number, `auto` too where there is one, else the CPU."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda":
+        name = f"cuda:{number}"
+    return checked_device(name)
+
+
+def has_bf16(device: torch.device) -> bool:
+    """Whether the device multiplies bf16 matrices in hardware."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    # PyTorch has no public name for this; a release without these two is taken to have no bf16
+    checks = (getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))
+    return any(check is not None and check() for check in checks)
