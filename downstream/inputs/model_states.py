@@ -1,4 +1,4 @@
-"""How does a probe read the layer states of a model directory, without a feature file?"""
+"""Layer states computed from a model directory, without a feature file."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -16,9 +16,9 @@ from elmoc.progress import progress_bar
 class ModelStates:
     """Layer states computed here, the same as those of a feature file of float32 dumped from that model.
 
-    Those of the first sentences, up to `memory_limit` bytes, are computed at once in batches of like length and kept.
-    The others are computed whenever they are read; a printed line says how many. Raises `InputError` as `load_model`
-    does, which `vectors` and `device` are for.
+    The states of the first sentences, up to `memory_limit` bytes, are computed at once and kept. Those of the others
+    are computed whenever they are read; a printed line says how many. `vectors` and `device` go to `load_model`, whose
+    `InputError`s are raised.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class ModelStates:
         ) as progress:
             states = model.layer_states(kept, progress=progress.update)
         self._kept = dict(zip(kept, states, strict=True))
-        self._model = model if count < len(distinct) else None  # word vectors, too, take memory
+        self._model = model if count < len(distinct) else None  # else its memory is freed
 
     def lookup(self, sentences: Sequence[Sentence]) -> list[Tensor]:
         """float32 [layers, n, width] for each sentence."""
@@ -65,5 +65,5 @@ class ModelStates:
         ]
 
     def describe(self) -> dict[str, Any]:
-        """The directory and the fingerprints of the model and its word vectors, named as in a feature file."""
+        """The directory, and the fingerprints of the model and its word vectors under their names in a feature file."""
         return self._description

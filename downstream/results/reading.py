@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from downstream.inputs.identity import encoder_identity, word_vectors_identity
 from elmoc.errors import InputError
 from elmoc.files import read_lines
 
@@ -84,18 +85,6 @@ class Result:
     def counts(self) -> np.ndarray:
         """float64 [seeds, N, K]."""
         return np.stack([run.counts for run in self.runs])
-
-
-def encoder_identity(features: dict[str, Any]) -> str:
-    """Equal for what lines of results say about layer states of the same model; foreign files are known by name."""
-    if "model" in features:
-        return _identity([features.get(name) for name in ("model", "word_vectors", "layers")])
-    return str(features.get("file"))
-
-
-def word_vectors_identity(vectors: dict[str, Any]) -> str:
-    """Equal for what lines of results say about the same word vectors."""
-    return str(vectors["fingerprint"])
 
 
 def read_results(paths: Iterable[Path]) -> tuple[list[Result], list[str]]:

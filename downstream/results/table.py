@@ -28,7 +28,7 @@ def print_table(arguments: Sequence[str], tasks: Mapping[str, Callable[[], Task[
     results, notes = read_results(options.results)
     rows = name_rows(
         [
-            compare(row, figures=_load(row, tasks).figures, resamples=options.resamples)
+            compare(row, figures=_load(row, tasks).metrics, resamples=options.resamples)
             for row in _in_order(arrange(results), list(tasks))
         ],
         given=options.encoder_names,

@@ -30,7 +30,7 @@ def count_chains(key: Sequence[Chain], response: Sequence[Chain]) -> np.ndarray:
     return np.array([metric(key, response) for metric in (_muc, _b_cubed, _ceaf, _mentions)])
 
 
-def precision_recall_f1(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def chain_metrics(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Summed counts [..., 4] → precision, recall and F1, [...] each, in percent; 0 where nothing is there."""
     recall = ratio(counts[..., 0], counts[..., 1])
     precision = ratio(counts[..., 2], counts[..., 3])

@@ -7,10 +7,8 @@ predict any, and OntoNotes annotates none. Where a corpus does (LitBank), the sa
 is reported beside it.
 """
 
-import argparse
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +16,11 @@ import numpy as np
 
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence, make_sentence
-from downstream.probe.settings import TrainingSettings, dropout_field
+from downstream.probe.settings import ReaderOptions, TrainingSettings
 from downstream.probe.task import Probe, Task
 from downstream.readers.conll2012 import COREFERENCE, NOTHING, Document, read_documents
-from downstream.tasks.coref.model import CorefDocument, CorefProbe
-from downstream.tasks.coref.scorer import METRICS, Mention, count_chains, precision_recall_f1, without_singletons
+from downstream.tasks.coref.model import CorefDocument, CorefProbe, CorefSettings
+from downstream.tasks.coref.scorer import METRICS, Mention, chain_metrics, count_chains, without_singletons
 from elmoc.errors import InputError
 from elmoc.files import atomic_path
 
@@ -32,32 +30,10 @@ _GENRE = re.compile(r"([^/]+)/|GUM_([^_]+)_")
 _OPENING = re.compile(r"\((\d+)(\)?)")
 
 
-@dataclass(frozen=True, kw_only=True)
-class CorefSettings(TrainingSettings):
-    """Hyper-parameters of the coreference probe."""
-
-    hidden_size: int = field(metadata={"help": "units of the LSTM, each direction"})
-    layers: int = field(metadata={"help": "layers of the LSTM"})
-    head_size: int = field(
-        metadata={"help": "project the inputs to this size for the head attention (0: only to unit length)", "least": 0}
-    )
-    span_width: int = field(metadata={"help": "most words of a span"})
-    span_ratio: float = field(metadata={"help": "spans kept, a word of the document"})
-    antecedents: int = field(metadata={"help": "antecedents of a span that are scored in full"})
-    depth: int = field(metadata={"help": "how often antecedents are scored: representations are refined in between"})
-    feed_forward_size: int = field(metadata={"help": "units of each layer of the scorers"})
-    feed_forward_layers: int = field(metadata={"help": "hidden layers of the scorers"})
-    feature_size: int = field(metadata={"help": "size of the embeddings of width, distance, speaker and genre"})
-    training_sentences: int = field(metadata={"help": "train longer documents on random windows of so many sentences"})
-    lexical_dropout: float = dropout_field("dropout on the inputs")
-    lstm_dropout: float = dropout_field("dropout on what each layer of the LSTM gives")
-    dropout: float = dropout_field("dropout in the scorers")
-
-
 class CorefTask(Task[CorefDocument, list[list[Mention]]]):
     """Reader, model and metric of coreference."""
 
-    def read(self, path: Path, options: argparse.Namespace, *, training: bool) -> list[CorefDocument]:
+    def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[CorefDocument]:
         """Read a file of CoNLL-2012 columns, every part of a document by itself."""
         return [_read_document(document, path) for document in read_documents(path)]
 
@@ -91,38 +67,19 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
     ) -> Probe[CorefDocument, list[list[Mention]]]:
         """A model with features for the genres and speakers of `vocabulary`."""
         assert isinstance(settings, CorefSettings)
-        return CorefProbe(
-            inputs=inputs,
-            hidden_size=settings.hidden_size,
-            layers=settings.layers,
-            head_size=settings.head_size,
-            span_width=settings.span_width,
-            span_ratio=settings.span_ratio,
-            antecedents=settings.antecedents,
-            depth=settings.depth,
-            feed_forward_size=settings.feed_forward_size,
-            feed_forward_layers=settings.feed_forward_layers,
-            feature_size=settings.feature_size,
-            training_sentences=settings.training_sentences,
-            lexical_dropout=settings.lexical_dropout,
-            lstm_dropout=settings.lstm_dropout,
-            dropout=settings.dropout,
-            speakers=vocabulary["speakers"],
-            genres=vocabulary["genres"],
-        )
+        return CorefProbe(inputs=inputs, settings=settings, **vocabulary)
 
     def count(self, example: CorefDocument, prediction: list[list[Mention]]) -> np.ndarray:
         """float64 [2 · 4 · 4]: key without and with singletons, the four metrics, their counts."""
         keys = (without_singletons(example.chains), example.chains)
         return np.stack([count_chains(key, prediction) for key in keys]).reshape(-1)
 
-    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+    def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         """F1 of each metric and the mean of the three, without singletons; the mean with them."""
-        _, _, f1 = precision_recall_f1(_table(counts))  # [..., 2, 4]
+        _, _, f1 = chain_metrics(_table(counts))  # [..., 2, 4]
         means = f1[..., :3].mean(axis=-1)  # [..., 2]
-        figures = {self.metric: means[..., 0]}
-        figures |= {f"{name} F1": f1[..., 0, row] for row, name in enumerate(METRICS)}
-        return figures | {"mean F1 with singletons": means[..., 1]}
+        each = {f"{name} F1": f1[..., 0, row] for row, name in enumerate(METRICS)}
+        return {self.metric: means[..., 0], **each, "mean F1 with singletons": means[..., 1]}
 
     def details(self, examples: Sequence[CorefDocument], predictions: Sequence[list[list[Mention]]]) -> str:
         """Precision, recall and F1 of each metric, without and with singletons in the key."""
@@ -130,7 +87,7 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         lines = []
         for title, table in zip(("without", "with"), _table(counts), strict=True):
             lines.append(f"{f'{title} singletons':20} precision  recall      F1")
-            for name, row in zip(METRICS, zip(*precision_recall_f1(table), strict=True), strict=True):
+            for name, row in zip(METRICS, zip(*chain_metrics(table), strict=True), strict=True):
                 lines.append(
                     f"  {name:18}"
                     + "".join(f"{number:{width}.2f}" for number, width in zip(row, (10, 8, 8), strict=True))

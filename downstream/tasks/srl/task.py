@@ -6,9 +6,8 @@ which its inputs are looked up and projected once. The published batch of 80 pre
 sentences, which have 80 on average in PropBank's English Web Treebank.
 """
 
-import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,28 +16,17 @@ import numpy as np
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence
 from downstream.metrics import label_table, precision_recall_f1
-from downstream.probe.settings import TrainingSettings, dropout_field
+from downstream.probe.settings import ReaderOptions, TrainingSettings
 from downstream.probe.task import Probe, Task
-from downstream.tasks.srl.model import Roles, SrlProbe
+from downstream.tasks.srl.model import Roles, SrlProbe, SrlSettings
 from downstream.tasks.srl.propositions import SrlSentence, read_propositions, write_propositions
 from downstream.tasks.srl.scorer import count_arguments, count_roles
-
-
-@dataclass(frozen=True, kw_only=True)
-class SrlSettings(TrainingSettings):
-    """Hyper-parameters of the tagger."""
-
-    flag_size: int = field(metadata={"help": "numbers of the embedding that marks the predicate"})
-    hidden_size: int = field(metadata={"help": "units of a layer of the LSTM"})
-    layers: int = field(metadata={"help": "layers of the LSTM, forwards and backwards in turn"})
-    dropout: float = dropout_field("dropout on the inputs")
-    recurrent_dropout: float = dropout_field("dropout on the states that go from word to word")
 
 
 class SrlTask(Task[SrlSentence, Roles]):
     """Reader, model and metric of semantic role labelling."""
 
-    def read(self, path: Path, options: argparse.Namespace, *, training: bool) -> list[SrlSentence]:
+    def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[SrlSentence]:
         """Read a file of CoNLL-2012 documents: the sentences with a predicate, from which all there is to score is."""
         return read_propositions(path)
 
@@ -69,21 +57,13 @@ class SrlTask(Task[SrlSentence, Roles]):
     ) -> Probe[SrlSentence, Roles]:
         """A tagger for the labels of the vocabulary."""
         assert isinstance(settings, SrlSettings)
-        return SrlProbe(
-            inputs=inputs,
-            labels=vocabulary["labels"],
-            flag_size=settings.flag_size,
-            hidden_size=settings.hidden_size,
-            layers=settings.layers,
-            dropout=settings.dropout,
-            recurrent_dropout=settings.recurrent_dropout,
-        )
+        return SrlProbe(inputs=inputs, settings=settings, **vocabulary)
 
     def count(self, example: SrlSentence, prediction: Roles) -> np.ndarray:
         """[right, gold, predicted] arguments."""
         return count_arguments([one.spans for one in example.propositions], prediction)
 
-    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+    def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         """Argument precision, recall and F1 in percent."""
         return precision_recall_f1(counts, "argument")
 
