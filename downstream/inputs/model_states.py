@@ -1,5 +1,6 @@
 """Layer states computed from a model directory, without a feature file."""
 
+from collections import ChainMap
 from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -54,15 +55,13 @@ class ModelStates:
 
     def lookup(self, sentences: Sequence[Sentence]) -> list[Tensor]:
         """float32 [layers, n, width] for each sentence."""
+        computed: dict[tuple[str, ...], Tensor] = {}
         missing = list(dict.fromkeys(sentence.words for sentence in sentences if sentence.words not in self._kept))
-        if not missing:
-            return [self._kept[sentence.words] for sentence in sentences]
-        assert self._model is not None, "only sentences of the run are looked up"
-        computed = dict(zip(missing, self._model.layer_states(missing), strict=True))
-        return [
-            computed[sentence.words] if sentence.words in computed else self._kept[sentence.words]
-            for sentence in sentences
-        ]
+        if missing:
+            assert self._model is not None, "only sentences of the run are looked up"
+            computed = dict(zip(missing, self._model.layer_states(missing), strict=True))
+        known = ChainMap(computed, self._kept)
+        return [known[sentence.words] for sentence in sentences]
 
     def describe(self) -> dict[str, Any]:
         """The directory, and the fingerprints of the model and its word vectors under their names in a feature file."""

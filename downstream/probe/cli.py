@@ -23,11 +23,12 @@ def parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
     """
     parser = _parser(task)
     options = parser.parse_args(arguments)
-    problem = _data_problem(options)
-    if problem:
-        parser.error(problem)
     if options.evaluate_only:
+        if not options.test:
+            parser.error("--evaluate-only PROBE goes with --test FILES")
         _refuse_training_options(options, task)
+    elif not options.train or not options.dev:
+        parser.error("give --train FILES and --dev FILES (or --evaluate-only PROBE and --test FILES)")
     options.settings = chosen(options, task.small if options.small else task.published)
     options.reader = chosen(options, task.reader)
     options.seed_list = [] if options.evaluate_only else _seeds(SEEDS if options.seeds is None else options.seeds)
@@ -112,15 +113,6 @@ def _seeds(text: str) -> list[int]:
             f"{MOST_SEEDS:,} of them, each under 2^63"
         )
     return list(range(first, last + 1))
-
-
-def _data_problem(options: argparse.Namespace) -> str | None:
-    if options.evaluate_only:
-        if not options.test:
-            return "--evaluate-only PROBE goes with --test FILES"
-    elif not options.train or not options.dev:
-        return "give --train FILES and --dev FILES (or --evaluate-only PROBE and --test FILES)"
-    return None
 
 
 def _refuse_training_options(options: argparse.Namespace, task: Task[Any, Any]) -> None:

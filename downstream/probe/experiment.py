@@ -12,9 +12,8 @@ import numpy as np
 import torch
 
 from downstream.inputs.kinds import INPUT_KINDS, InputKind
-from downstream.inputs.probe_inputs import ProbeInputs
+from downstream.inputs.probe_inputs import ProbeInputs, open_sources
 from downstream.inputs.sentence import Sentence
-from downstream.inputs.sources import open_sources
 from downstream.probe.cli import parse, require_sources
 from downstream.probe.saved_probe import SavedProbe, read_probe
 from downstream.probe.settings import ReaderOptions, TrainingSettings
@@ -263,16 +262,14 @@ class Experiment:
         }
 
     def _probe_path(self, kind: InputKind, seed: int) -> Path:
-        path: Path = self.options.save / f"{kind.name}.seed{seed}"
-        return path
+        return Path(self.options.save, f"{kind.name}.seed{seed}")
 
     def _is_saved(self, kind: InputKind, seed: int) -> bool:
         return bool(self.options.save) and (self._probe_path(kind, seed) / "probe.json").exists()
 
     def _prediction_path(self, kind: InputKind, seed: int) -> Path:
         name = f"{self.task.name}.{kind.name}.seed{seed}.{self.reported.name}{self.task.suffix}"
-        path: Path = self.options.predictions / name
-        return path
+        return Path(self.options.predictions, name)
 
     def _write_predictions(self, kind: InputKind, seed: int, predictions: Sequence[Any]) -> None:
         if self.options.predictions:

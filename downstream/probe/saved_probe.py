@@ -14,8 +14,7 @@ from safetensors import SafetensorError
 
 from downstream.inputs.identity import encoder_identity, word_vectors_identity
 from downstream.inputs.kinds import INPUT_KINDS
-from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.inputs.sources import InputSources
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.probe.settings import TrainingSettings
 from downstream.probe.task import Probe, Task
 from elmoc.errors import InputError
@@ -69,7 +68,7 @@ class SavedProbe:
     def record_of(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Its line of results, for a run that has the same settings, data and inputs; raises `InputError` if not.
 
-        facts  what the run's lines of results say whatever comes out
+        facts  of the run's lines of results, which hold before training
         """
         for name in ("task", "inputs", "split", "settings", "reader", "fingerprints"):
             if self.record[name] != facts[name]:

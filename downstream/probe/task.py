@@ -51,6 +51,8 @@ class Task(ABC, Generic[Example, Prediction]):
     """How the name of a file of predictions ends, e.g. ".conll"."""
     reader: ReaderOptions = field(default_factory=ReaderOptions)
     """The default options of `read`."""
+    model: type[Probe[Example, Prediction]]
+    """Its arguments are `inputs`, `settings` (of the class of `published`) and what `vocabulary` returns."""
     published: TrainingSettings
     """The published hyper-parameters: the defaults of the command line."""
     small: TrainingSettings
@@ -71,18 +73,15 @@ class Task(ABC, Generic[Example, Prediction]):
     def describe(self, examples: Sequence[Example]) -> str:
         """One printed line about a split: counts, and whatever the reader had to change or leave out."""
 
-    @abstractmethod
     def vocabulary(self, train: Sequence[Example]) -> dict[str, Any]:
-        """What a model has to know of its training data (label sets), as JSON can hold it."""
+        """What a model has to know of its training data (label sets), as JSON can hold it: arguments of `model`."""
+        return {}
 
-    @abstractmethod
     def build(
         self, *, vocabulary: dict[str, Any], inputs: ProbeInputs, settings: TrainingSettings
     ) -> Probe[Example, Prediction]:
-        """A new model with random weights.
-
-        settings  of the class of `published`
-        """
+        """A new model with random weights."""
+        return self.model(inputs=inputs, settings=settings, **vocabulary)
 
     @abstractmethod
     def count(self, example: Example, prediction: Prediction) -> np.ndarray:

@@ -76,7 +76,7 @@ def train_probe(
 
     lengths    the length of each example of `train`, for batches of examples of like length
     evaluate   gives the development score; higher is better
-    generator  orders the batches; all else that is random comes from torch's global generator
+    generator  orders the batches; everything else is drawn from torch's global generator
     title      text before the progress bar, which counts `unit`
     """
     optimiser = _Optimiser(probe, settings)
@@ -90,12 +90,7 @@ def train_probe(
             probe.train()
             losses = []
             for batch in length_batches(lengths, settings.batch_size, generator):
-                losses.append(optimiser.update([train[row] for row in batch]))
-                if not math.isfinite(losses[-1]):
-                    raise InputError(
-                        f"the loss of {title} became {losses[-1]} in epoch {epoch}: check the features and word "
-                        "vectors for values that are not finite numbers, or lower --learning-rate"
-                    )
+                losses.append(optimiser.update([train[row] for row in batch], f"epoch {epoch} of {title}"))
                 progress.update(len(batch))
             seconds = time.perf_counter() - epoch_begin
             score = evaluate()
@@ -132,19 +127,23 @@ class _Optimiser(Generic[Example]):
         self._decay = torch.optim.lr_scheduler.StepLR(self._optimiser, step_size=DECAY_UPDATES, gamma=settings.decay)
         self._plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(self._optimiser, mode="max", factor=0.5, patience=0)
 
-    def update(self, examples: Sequence[Example]) -> float:
-        """One update on a batch, and its loss; nothing is updated where that is not finite."""
+    def update(self, examples: Sequence[Example], place: str) -> float:
+        """One update on a batch, and its loss; raises `InputError`, with the place, for one that is not finite."""
         self._optimiser.zero_grad(set_to_none=True)
         loss = self._probe.loss(examples) + self._settings.mix_l2 * self._probe.inputs.mix_penalty()
         value = loss.item()
-        if math.isfinite(value):
-            loss.backward()
-            if self._settings.gradient_value:
-                torch.nn.utils.clip_grad_value_(self._parameters, self._settings.gradient_value)
-            if self._settings.gradient_norm:
-                torch.nn.utils.clip_grad_norm_(self._parameters, self._settings.gradient_norm)
-            self._optimiser.step()
-            self._decay.step()
+        if not math.isfinite(value):
+            raise InputError(
+                f"the loss became {value} in {place}: check the features and word vectors for values that are not "
+                "finite numbers, or lower --learning-rate"
+            )
+        loss.backward()
+        if self._settings.gradient_value:
+            torch.nn.utils.clip_grad_value_(self._parameters, self._settings.gradient_value)
+        if self._settings.gradient_norm:
+            torch.nn.utils.clip_grad_norm_(self._parameters, self._settings.gradient_norm)
+        self._optimiser.step()
+        self._decay.step()
         return value
 
     def end_epoch(self, dev_score: float) -> None:

@@ -147,7 +147,7 @@ class DocumentSentence:
 
 @dataclass(frozen=True)
 class Document:
-    """A part of a document; its `#begin document` stands on `line` of the file."""
+    """A part of a document, which begins on `line` of the file."""
 
     name: str
     part: int

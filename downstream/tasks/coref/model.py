@@ -1,4 +1,4 @@
-"""Model of coreference: which words of a document are mentions, and which mentions are of the same thing.
+"""Model of coreference: which words of a document are mentions, and which mentions refer to the same thing.
 
 The end-to-end model of Lee et al. (2018): sentences → LSTM → spans and their mention scores → the best spans →
 antecedents from coarse to fine, with higher-order inference → chains.
@@ -63,12 +63,12 @@ class CorefSettings(TrainingSettings):
 class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
     """The coarse-to-fine model; predictions are chains of two or more mentions.
 
-    speakers  whether there is a feature "same speaker"
-    genres    the genres that there is a feature of
+    speakers  whether pairs of spans have a feature "same speaker"
+    genres    those with a feature of their own
 
-    With a head size of 0, the head attention reads the inputs brought to unit length, as the published model reads its
-    word vectors, so that products of two spans are not far larger than all else at first. Dropout follows: unit length
-    would undo its 1 / (1 − p).
+    With a head size of 0, the head attention reads the inputs at unit length, as the published model reads its word
+    vectors: else products of two spans start far larger than the other parts of a pair. Dropout comes after, as
+    bringing to unit length would undo its 1 / (1 − p).
     """
 
     def __init__(self, *, inputs: ProbeInputs, settings: CorefSettings, speakers: bool, genres: Sequence[str]) -> None:

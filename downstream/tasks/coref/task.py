@@ -1,23 +1,23 @@
-"""Coreference: which mentions of a document are of the same thing?
+"""Coreference: which mentions of a document refer to the same thing.
 
 The end-to-end model of Lee et al. (2018) on CoNLL-2012 columns. Its character CNN and its second word vectors for the
 head attention (GloVe of a window of 2 words) are left out. Hyper-parameters are those published for ELMo; the score is
 the mean F1 of MUC, B³ and CEAFφ4 as the official scorer counts them, where the key has no singletons: the model cannot
-predict any, and OntoNotes annotates none. Where a corpus does (LitBank), the same figure with the singletons in the key
+predict any, and OntoNotes annotates none. Where a corpus does (LitBank), the same mean with the singletons in the key
 is reported beside it.
 """
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence, make_sentence
-from downstream.probe.settings import ReaderOptions, TrainingSettings
-from downstream.probe.task import Probe, Task
+from downstream.probe.settings import ReaderOptions
+from downstream.probe.task import Task
 from downstream.readers.conll2012 import COREFERENCE, NOTHING, Document, read_documents
 from downstream.tasks.coref.model import CorefDocument, CorefProbe, CorefSettings
 from downstream.tasks.coref.scorer import METRICS, Mention, chain_metrics, count_chains, without_singletons
@@ -34,7 +34,7 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
     """Reader, model and metric of coreference."""
 
     def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[CorefDocument]:
-        """Read a file of CoNLL-2012 columns, every part of a document by itself."""
+        """Read a file of CoNLL-2012 columns, each part of a document an example."""
         return [_read_document(document, path) for document in read_documents(path)]
 
     def sentences(self, example: CorefDocument) -> list[Sentence]:
@@ -61,13 +61,6 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
             "genres": genres if len(genres) > 1 else [],
             "speakers": any(speaker != NOTHING for example in train for speaker in example.speakers),
         }
-
-    def build(
-        self, *, vocabulary: dict[str, Any], inputs: ProbeInputs, settings: TrainingSettings
-    ) -> Probe[CorefDocument, list[list[Mention]]]:
-        """A model with features for the genres and speakers of `vocabulary`."""
-        assert isinstance(settings, CorefSettings)
-        return CorefProbe(inputs=inputs, settings=settings, **vocabulary)
 
     def count(self, example: CorefDocument, prediction: list[list[Mention]]) -> np.ndarray:
         """float64 [2 · 4 · 4]: key without and with singletons, the four metrics, their counts."""
@@ -111,7 +104,7 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
 
 
 def coreference_cells(chains: Sequence[Sequence[Mention]], words: int) -> list[str]:
-    """The last column of a document of so many words; a chain's number is its place, from 0."""
+    """The last column of a document of `words` words; a chain's number is its place, from 0."""
     opened: list[list[tuple[int, str]]] = [[] for _ in range(words)]
     closed: list[list[tuple[int, str]]] = [[] for _ in range(words)]
     for number, chain in enumerate(chains):
@@ -124,7 +117,7 @@ def coreference_cells(chains: Sequence[Sequence[Mention]], words: int) -> list[s
 
 
 def _read_document(document: Document, path: Path) -> CorefDocument:
-    """Chains stand in the order in which they begin, as the official scorer numbers them."""
+    """The chains are in the order in which they begin, as the official scorer numbers them."""
     chains: dict[str, list[Mention]] = {}
     sentences: list[Sentence] = []
     speakers: list[str] = []
@@ -147,39 +140,40 @@ def _table(counts: np.ndarray) -> np.ndarray:
     return counts.reshape(*counts.shape[:-1], 2, len(METRICS), 4)
 
 
+PUBLISHED = CorefSettings(
+    learning_rate=1e-3,
+    decay=0.999,
+    gradient_norm=5.0,
+    batch_size=1,
+    epochs=143,  # 400,000 updates on the 2,802 training documents of OntoNotes
+    patience=143,
+    hidden_size=200,
+    layers=3,
+    head_size=0,
+    span_width=30,
+    span_ratio=0.4,
+    antecedents=50,
+    depth=2,
+    feed_forward_size=150,
+    feed_forward_layers=2,
+    feature_size=20,
+    training_sentences=50,
+    lexical_dropout=0.5,
+    lstm_dropout=0.4,
+    dropout=0.2,
+)
+
 TASK = CorefTask(
     name="coref",
     metric="mean F1",
     unit="documents",
     item="documents",
     suffix=".conll",
-    published=CorefSettings(
-        learning_rate=1e-3,
-        decay=0.999,
-        gradient_norm=5.0,
-        batch_size=1,
-        epochs=143,  # 400,000 updates on the 2,802 training documents of OntoNotes
-        patience=143,
-        hidden_size=200,
-        layers=3,
-        head_size=0,
-        span_width=30,
-        span_ratio=0.4,
-        antecedents=50,
-        depth=2,
-        feed_forward_size=150,
-        feed_forward_layers=2,
-        feature_size=20,
-        training_sentences=50,
-        lexical_dropout=0.5,
-        lstm_dropout=0.4,
-        dropout=0.2,
-    ),
-    small=CorefSettings(
-        learning_rate=1e-3,
+    model=CorefProbe,
+    published=PUBLISHED,
+    small=replace(
+        PUBLISHED,
         decay=0.87,
-        gradient_norm=5.0,
-        batch_size=1,
         epochs=20,
         patience=20,
         hidden_size=100,
@@ -190,11 +184,7 @@ TASK = CorefTask(
         antecedents=25,
         depth=1,
         feed_forward_size=100,
-        feed_forward_layers=2,
-        feature_size=20,
         training_sentences=25,
-        lexical_dropout=0.5,
         lstm_dropout=0.3,
-        dropout=0.2,
     ),
 )

@@ -1,4 +1,4 @@
-"""Named entity recognition: which spans of a sentence are names, and of what?
+"""Named entity recognition: which spans of a sentence are names, and of what type.
 
 The tagger has the hyper-parameters published for ELMo on CoNLL-2003. Their character CNN is off unless `--characters`
 asks for it, as the inputs are what is compared. The score is conlleval's entity F1.
@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from seqeval.metrics.sequence_labeling import get_entities
 
-from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence, make_sentence
 from downstream.layers.character_cnn import characters_of
 from downstream.metrics import label_table, precision_recall_f1
-from downstream.probe.settings import ReaderOptions, TrainingSettings
-from downstream.probe.task import Probe, Task
+from downstream.probe.settings import ReaderOptions
+from downstream.probe.task import Task
 from downstream.readers.conll_columns import read_columns
 from downstream.tasks.ner.model import NerProbe, NerSettings, TaggedSentence, tag_entities
 from elmoc.errors import InputError
@@ -85,13 +84,6 @@ class NerTask(Task[TaggedSentence, list[str]]):
             raise InputError("the training data holds no entity: name the column of the tags with --column")
         return {"types": types, "characters": characters_of(example.sentence for example in train)}
 
-    def build(
-        self, *, vocabulary: dict[str, Any], inputs: ProbeInputs, settings: TrainingSettings
-    ) -> Probe[TaggedSentence, list[str]]:
-        """A biLSTM-CRF for the entity types of the vocabulary."""
-        assert isinstance(settings, NerSettings)
-        return NerProbe(inputs=inputs, settings=settings, **vocabulary)
-
     def count(self, example: TaggedSentence, prediction: list[str]) -> np.ndarray:
         """[right, gold, predicted] entities, as conlleval counts: type and both boundaries must be right."""
         gold, predicted = set(get_entities(example.tags)), set(get_entities(prediction))
@@ -153,6 +145,7 @@ TASK = NerTask(
     item="sentences",
     suffix=".conll",
     reader=NerReaderOptions(),
+    model=NerProbe,
     published=PUBLISHED,
     small=replace(PUBLISHED, batch_size=32, epochs=15, patience=5, hidden_size=100, layers=1, dropout=0.3),
 )

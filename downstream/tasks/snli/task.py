@@ -1,4 +1,4 @@
-"""Natural language inference (SNLI): does a premise entail a hypothesis, contradict it, or neither?
+"""Natural language inference (SNLI): whether a premise entails a hypothesis, contradicts it, or neither.
 
 The model is ESIM with the hyper-parameters published for ELMo, the score accuracy.
 """
@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence
 from downstream.metrics import ratio
-from downstream.probe.settings import ReaderOptions, TrainingSettings
-from downstream.probe.task import Probe, Task
+from downstream.probe.settings import ReaderOptions
+from downstream.probe.task import Task
 from downstream.readers.sentence_pairs import LONGEST, SentencePair, read_sentence_pairs
 from downstream.tasks.snli.model import SnliProbe, SnliSettings
 from elmoc.errors import InputError
@@ -54,13 +53,6 @@ class SnliTask(Task[SentencePair, dict[str, float]]):
         if len(found) == 1:
             raise InputError(f"all pairs of the training data have the label {found.pop()!r}: two labels are needed")
         return {"labels": sorted(found)}
-
-    def build(
-        self, *, vocabulary: dict[str, Any], inputs: ProbeInputs, settings: TrainingSettings
-    ) -> Probe[SentencePair, dict[str, float]]:
-        """ESIM for the labels of the vocabulary."""
-        assert isinstance(settings, SnliSettings)
-        return SnliProbe(inputs=inputs, settings=settings, **vocabulary)
 
     def count(self, example: SentencePair, prediction: dict[str, float]) -> np.ndarray:
         """[right, all] pairs."""
@@ -123,6 +115,7 @@ TASK = SnliTask(
     unit="pairs",
     item="pairs",
     suffix=".jsonl",
+    model=SnliProbe,
     published=PUBLISHED,
     small=replace(
         PUBLISHED,

@@ -43,7 +43,7 @@ class _Packing:
 
     row    int64 [R]: the place of each proposition among those of the batch, sentence after sentence
     words  [R]: the length of each one's sentence
-    sizes  how many of them have a word at each place
+    sizes  how many of the propositions have a word at each place
     inside bool [T, R]: which do
     word   int64 [N]: the row of each word in the inputs [B · T, …]
     flag   int64 [N]: 1 for the predicate
@@ -152,7 +152,7 @@ def _pack(examples: Sequence[SrlSentence], lengths: Tensor) -> _Packing:
 def bio_masks(tags: Sequence[str]) -> tuple[Tensor, Tensor]:
     """Minus infinity where BIO tags may not follow each other [K, K], from row to column, and not begin [K]; else 0.
 
-    I-X stands after B-X or I-X only.
+    I-X follows B-X or I-X only.
     """
     start_mask = torch.tensor([-torch.inf if tag.startswith("I-") else 0.0 for tag in tags])
     transition_mask = start_mask.repeat(len(tags), 1)

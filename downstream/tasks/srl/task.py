@@ -1,4 +1,4 @@
-"""Semantic role labelling: who does what to whom, for each predicate of a sentence?
+"""Semantic role labelling: who does what to whom, for each predicate of a sentence.
 
 The deep tagger of He et al. (2017) on CoNLL-2012 documents with gold predicates; hyper-parameters are those published
 for ELMo on OntoNotes, the score is the F1 of `srl-eval.pl`. An example is a sentence with all of its predicates, for
@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence
 from downstream.metrics import label_table, precision_recall_f1
-from downstream.probe.settings import ReaderOptions, TrainingSettings
-from downstream.probe.task import Probe, Task
+from downstream.probe.settings import ReaderOptions
+from downstream.probe.task import Task
 from downstream.tasks.srl.model import Roles, SrlProbe, SrlSettings
 from downstream.tasks.srl.propositions import SrlSentence, read_propositions, write_propositions
 from downstream.tasks.srl.scorer import count_arguments, count_roles
@@ -27,7 +26,7 @@ class SrlTask(Task[SrlSentence, Roles]):
     """Reader, model and metric of semantic role labelling."""
 
     def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[SrlSentence]:
-        """Read a file of CoNLL-2012 documents: the sentences with a predicate, from which all there is to score is."""
+        """Read a file of CoNLL-2012 documents: the sentences with a predicate, the only ones that are scored."""
         return read_propositions(path)
 
     def sentences(self, example: SrlSentence) -> list[Sentence]:
@@ -51,13 +50,6 @@ class SrlTask(Task[SrlSentence, Roles]):
         return {
             "labels": sorted({span.label for example in train for one in example.propositions for span in one.spans})
         }
-
-    def build(
-        self, *, vocabulary: dict[str, Any], inputs: ProbeInputs, settings: TrainingSettings
-    ) -> Probe[SrlSentence, Roles]:
-        """A tagger for the labels of the vocabulary."""
-        assert isinstance(settings, SrlSettings)
-        return SrlProbe(inputs=inputs, settings=settings, **vocabulary)
 
     def count(self, example: SrlSentence, prediction: Roles) -> np.ndarray:
         """[right, gold, predicted] arguments."""
@@ -103,6 +95,7 @@ TASK = SrlTask(
     unit="sentences",
     item="sentences",
     suffix=".props",
+    model=SrlProbe,
     published=PUBLISHED,
     small=replace(
         PUBLISHED,

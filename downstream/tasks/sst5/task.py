@@ -1,4 +1,4 @@
-"""Sentiment of film reviews in five classes (SST-5): how good does a sentence say that a film is?
+"""Sentiment of film reviews in five classes (SST-5): how good a film is, by a sentence about it.
 
 The trees of the Stanford Sentiment Treebank (Socher et al. 2013) have a label from 0 (very negative) to 4 (very
 positive) at every node. The probe trains on the phrases of all nodes and is scored on whole sentences; its model is
@@ -7,16 +7,14 @@ the biattentive classification network with the hyper-parameters published for E
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence
-from downstream.probe.settings import ReaderOptions, TrainingSettings
-from downstream.probe.task import Probe, Task
+from downstream.probe.settings import ReaderOptions
+from downstream.probe.task import Task
 from downstream.readers.trees import read_trees
 from downstream.tasks.sst5.model import CLASSES, Phrase, Sst5Probe, Sst5Settings
 from elmoc.files import atomic_path
@@ -69,17 +67,6 @@ class Sst5Task(Task[Phrase, list[float]]):
             return text
         return f"{text}; {len(examples):,} phrases, {tokens[1]:,} tokens"
 
-    def vocabulary(self, train: Sequence[Phrase]) -> dict[str, Any]:
-        """Nothing: the classes are the same in all data."""
-        return {}
-
-    def build(
-        self, *, vocabulary: dict[str, Any], inputs: ProbeInputs, settings: TrainingSettings
-    ) -> Probe[Phrase, list[float]]:
-        """A biattentive classification network."""
-        assert isinstance(settings, Sst5Settings)
-        return Sst5Probe(inputs=inputs, settings=settings)
-
     def count(self, example: Phrase, prediction: list[float]) -> np.ndarray:
         """Whether the example is right, and 1."""
         return np.array([predicted_class(prediction) == example.label, 1], dtype=np.float64)
@@ -131,6 +118,24 @@ def predicted_class(probabilities: Sequence[float]) -> int:
     return max(range(len(probabilities)), key=probabilities.__getitem__)
 
 
+PUBLISHED = Sst5Settings(
+    learning_rate=1e-3,
+    gradient_norm=5.0,
+    batch_size=100,
+    epochs=40,
+    patience=5,
+    feedforward_size=300,
+    hidden_size=300,
+    first_output_size=1200,
+    second_output_size=600,
+    pool_size=4,
+    embedding_dropout=0.5,
+    feedforward_dropout=0.25,
+    integrator_dropout=0.1,
+    first_output_dropout=0.2,
+    second_output_dropout=0.3,
+)
+
 TASK = Sst5Task(
     name="sst5",
     metric="accuracy",
@@ -138,28 +143,11 @@ TASK = Sst5Task(
     item="sentences",
     suffix=".jsonl",
     reader=Sst5ReaderOptions(),
-    published=Sst5Settings(
-        learning_rate=1e-3,
-        gradient_norm=5.0,
-        batch_size=100,
-        epochs=40,
-        patience=5,
-        feedforward_size=300,
-        hidden_size=300,
-        first_output_size=1200,
-        second_output_size=600,
-        pool_size=4,
-        embedding_dropout=0.5,
-        feedforward_dropout=0.25,
-        integrator_dropout=0.1,
-        first_output_dropout=0.2,
-        second_output_dropout=0.3,
-    ),
-    small=Sst5Settings(
-        learning_rate=1e-3,
+    model=Sst5Probe,
+    published=PUBLISHED,
+    small=replace(
+        PUBLISHED,
         decay=0.95,
-        gradient_norm=5.0,
-        batch_size=100,
         epochs=2,
         patience=2,
         feedforward_size=100,
@@ -167,10 +155,5 @@ TASK = Sst5Task(
         first_output_size=200,
         second_output_size=100,
         pool_size=2,
-        embedding_dropout=0.5,
-        feedforward_dropout=0.25,
-        integrator_dropout=0.1,
-        first_output_dropout=0.2,
-        second_output_dropout=0.3,
     ),
 )

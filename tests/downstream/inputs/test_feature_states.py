@@ -1,4 +1,4 @@
-"""Are the states of a feature file read as they are, and what does not fit refused with the sentence?"""
+"""Layer states of a feature file: read as they are, and refused with the sentence where one does not fit."""
 
 from pathlib import Path
 

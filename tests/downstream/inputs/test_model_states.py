@@ -1,4 +1,4 @@
-"""Are the states that are computed from a model those of a feature file dumped from it?"""
+"""Layer states computed from a model: those of a feature file dumped from it."""
 
 from pathlib import Path
 
@@ -8,9 +8,8 @@ import torch
 from downstream.inputs.feature_states import FeatureStates
 from downstream.inputs.kinds import INPUT_KINDS
 from downstream.inputs.model_states import ModelStates
-from downstream.inputs.probe_inputs import ProbeInputs
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.inputs.sentence import Sentence
-from downstream.inputs.sources import InputSources
 from downstream.inputs.word_table import WordTable
 from elmoc.__main__ import main
 from elmoc.errors import InputError

@@ -1,4 +1,4 @@
-"""Do the inputs of a probe hold the numbers of the feature file and of the word vectors, padded and mixed?"""
+"""Inputs of a probe: the numbers of the feature file and of the word vectors, padded and mixed."""
 
 from pathlib import Path
 
@@ -10,9 +10,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from downstream.inputs.feature_states import FeatureStates
 from downstream.inputs.kinds import INPUT_KINDS
-from downstream.inputs.probe_inputs import ProbeInputs
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.inputs.sentence import Sentence
-from downstream.inputs.sources import InputSources
 from downstream.inputs.word_table import WordTable
 from elmoc.errors import InputError
 from elmoc.features.layouts.allennlp import FeatureFile, write_features

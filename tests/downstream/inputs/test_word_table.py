@@ -1,10 +1,9 @@
-"""Does a table of word vectors know which words have none?"""
+"""Tables of word vectors: words without a vector are counted."""
 
 from pathlib import Path
 
-from downstream.inputs.probe_inputs import ProbeInputs
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.inputs.sentence import Sentence
-from downstream.inputs.sources import InputSources
 from downstream.inputs.word_table import WordTable
 from tests.downstream.conftest import words_of
 

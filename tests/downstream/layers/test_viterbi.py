@@ -1,4 +1,4 @@
-"""Does the batched Viterbi search find the paths that the slow ones find?"""
+"""The batched Viterbi search: the paths that the slow searches find."""
 
 from itertools import product
 

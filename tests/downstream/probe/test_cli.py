@@ -1,4 +1,4 @@
-"""What does a probe's command say about options that cannot be?"""
+"""The command line of a probe: options that are impossible, and what is not given."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Can a trained probe be kept, scored on other data, and a stopped run go on?"""
+"""Saved probes: kept, scored on other data, and a stopped run that goes on."""
 
 import json
 from collections.abc import Callable

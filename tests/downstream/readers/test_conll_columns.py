@@ -1,4 +1,4 @@
-"""Are all the column formats read, and is damaged data refused with file and line?"""
+"""CoNLL columns: all their formats, and damaged data refused with file and line."""
 
 import gzip
 from collections.abc import Callable

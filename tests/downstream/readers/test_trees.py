@@ -1,4 +1,4 @@
-"""Are trees read node by node, and is damaged data refused with file and line?"""
+"""Trees: read node by node, and damaged data refused with file and line."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Do MUC, B³ and CEAFφ4 count what the official scorer counts?"""
+"""MUC, B³ and CEAFφ4: the counts of the official scorer."""
 
 from itertools import permutations
 

@@ -1,4 +1,4 @@
-"""Does the coreference probe read chains, learn them, and write what it reads?"""
+"""The coreference task: chains are read, learned, and written as they are read."""
 
 import gzip
 import json
@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from downstream.__main__ import main
-from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.inputs.sources import InputSources
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.inputs.word_table import WordTable
 from downstream.tasks.coref.model import CorefDocument, CorefProbe, CorefSettings
 from downstream.tasks.coref.spans import SpanParts

@@ -1,4 +1,4 @@
-"""Does the NER probe learn, score as conlleval does, and compute a CRF?"""
+"""The NER task: its probe learns, is scored as conlleval does, and computes a CRF."""
 
 import json
 from collections.abc import Callable
@@ -12,9 +12,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from downstream.__main__ import main
-from downstream.inputs.probe_inputs import ProbeInputs
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.inputs.sentence import Sentence
-from downstream.inputs.sources import InputSources
 from downstream.inputs.word_table import WordTable
 from downstream.tasks.ner.model import NerProbe, TaggedSentence, bio_to_bioul
 from downstream.tasks.ner.task import TASK

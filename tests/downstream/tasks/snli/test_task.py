@@ -1,4 +1,4 @@
-"""Are sentence pairs read whole, does the SNLI probe learn, and is it scored by accuracy?"""
+"""The SNLI task: pairs are read whole, learned, and scored by accuracy."""
 
 import gzip
 import json
@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from downstream.__main__ import main
-from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.inputs.sources import InputSources
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.inputs.word_table import WordTable
 from downstream.readers.sentence_pairs import LONGEST, SentencePair
 from downstream.tasks.snli.model import SnliProbe

@@ -1,4 +1,4 @@
-"""Does the SRL tagger compute what the plain model does, and decode within BIO?"""
+"""The SRL tagger: the numbers of the plain model, and paths within BIO."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -9,9 +9,8 @@ from allennlp_light.modules.stacked_alternating_lstm import StackedAlternatingLs
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from downstream.inputs.probe_inputs import ProbeInputs
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.inputs.sentence import make_sentence
-from downstream.inputs.sources import InputSources
 from downstream.inputs.word_table import WordTable
 from downstream.readers.conll2012 import Span
 from downstream.tasks.srl.model import SrlProbe, bio_masks

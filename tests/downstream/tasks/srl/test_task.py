@@ -1,4 +1,4 @@
-"""Are the sentences of semantic role labelling read and written well, and does the probe learn?"""
+"""The SRL task: sentences are read, learned and written."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Are sentiment trees read and scored as they should be, and does the SST-5 probe learn?"""
+"""The SST-5 task: trees are read, learned and scored."""
 
 import gzip
 import json
@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from downstream.__main__ import main
-from downstream.inputs.probe_inputs import ProbeInputs
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.inputs.sentence import Sentence
-from downstream.inputs.sources import InputSources
 from downstream.inputs.word_table import WordTable
 from downstream.tasks.sst5.model import Phrase, Sst5Probe, Sst5Settings
 from downstream.tasks.sst5.task import TASK, Sst5ReaderOptions
