@@ -1,1 +1,1 @@
-"""Probes: what are features worth on a task?"""
+"""Probes: task models on frozen features, which show what the features are worth."""

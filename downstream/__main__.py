@@ -1,4 +1,4 @@
-"""Which probe command does `python -m downstream` run?
+"""The `downstream` command: probes by task, the sentences of a task, and the table of results.
 
 python -m downstream TASK --train F… --dev F [--test F] [--features F.h5] [--vectors V]    train and score a probe
 python -m downstream sentences TASK FILES…    print the sentences of which `elmoc dump-features` makes features
@@ -22,7 +22,7 @@ TASKS = {
     "srl": "semantic role labelling (CoNLL-2012 columns; F1 as srl-eval counts)",
     "coref": "coreference (CoNLL-2012 columns; mean F1 of MUC, B³ and CEAFφ4)",
 }
-"""Each task is the module of that name in this package, which holds one `TASK`."""
+"""Each task is a folder of `tasks`, whose `task.py` holds one `TASK`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,20 +48,20 @@ def _dispatch(arguments: list[str]) -> None:
         )
         parser.add_argument("task", choices=TASKS)
         name = parser.parse_args(arguments[1:2]).task
-        _load("probe.experiment").print_sentences(_task(name), arguments[2:])
+        _import("probe.sentences").print_sentences(_task(name), arguments[2:])
     elif command == "table":
-        _load("results.table").print_table(arguments[1:], {name: partial(_task, name) for name in TASKS})
+        _import("results.table").print_table(arguments[1:], {name: partial(_task, name) for name in TASKS})
     else:
         keep_freed_memory()
-        _load("probe.experiment").run_task(_task(command), arguments[1:])
+        _import("probe.experiment").run_experiment(_task(command), arguments[1:])
 
 
 def _task(name: str) -> Any:
-    return _load(f"tasks.{name}.task").TASK
+    return _import(f"tasks.{name}.task").TASK
 
 
-def _load(name: str) -> Any:
-    """Import a module of this package only when a command needs it: packages of the extra may be missing."""
+def _import(name: str) -> Any:
+    """A module of this package, imported when a command needs it, as packages of the extra may be missing."""
     try:
         return import_module(f"downstream.{name}")
     except ModuleNotFoundError as error:

@@ -1,5 +1,6 @@
-"""How does a probe read the layer states of a model directory, without a feature file?"""
+"""Layer states computed from a model directory, without a feature file."""
 
+from collections import ChainMap
 from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -16,9 +17,9 @@ from elmoc.progress import progress_bar
 class ModelStates:
     """Layer states computed here, the same as those of a feature file of float32 dumped from that model.
 
-    Those of the first sentences, up to `memory_limit` bytes, are computed at once in batches of like length and kept.
-    The others are computed whenever they are read; a printed line says how many. Raises `InputError` as `load_model`
-    does, which `vectors` and `device` are for.
+    The states of the first sentences, up to `memory_limit` bytes, are computed at once and kept. Those of the others
+    are computed whenever they are read; a printed line says how many. `vectors` and `device` go to `load_model`, whose
+    `InputError`s are raised.
     """
 
     def __init__(
@@ -50,20 +51,18 @@ class ModelStates:
         ) as progress:
             states = model.layer_states(kept, progress=progress.update)
         self._kept = dict(zip(kept, states, strict=True))
-        self._model = model if count < len(distinct) else None  # word vectors, too, take memory
+        self._model = model if count < len(distinct) else None  # else its memory is freed
 
     def lookup(self, sentences: Sequence[Sentence]) -> list[Tensor]:
         """float32 [layers, n, width] for each sentence."""
+        computed: dict[tuple[str, ...], Tensor] = {}
         missing = list(dict.fromkeys(sentence.words for sentence in sentences if sentence.words not in self._kept))
-        if not missing:
-            return [self._kept[sentence.words] for sentence in sentences]
-        assert self._model is not None, "only sentences of the run are looked up"
-        computed = dict(zip(missing, self._model.layer_states(missing), strict=True))
-        return [
-            computed[sentence.words] if sentence.words in computed else self._kept[sentence.words]
-            for sentence in sentences
-        ]
+        if missing:
+            assert self._model is not None, "only sentences of the run are looked up"
+            computed = dict(zip(missing, self._model.layer_states(missing), strict=True))
+        known = ChainMap(computed, self._kept)
+        return [known[sentence.words] for sentence in sentences]
 
     def describe(self) -> dict[str, Any]:
-        """The directory and the fingerprints of the model and its word vectors, named as in a feature file."""
+        """The directory, and the fingerprints of the model and its word vectors under their names in a feature file."""
         return self._description

@@ -1,34 +1,29 @@
-"""What does a probe read: layer states of a frozen encoder, fixed word vectors, or both?
+"""Inputs of probes: sources that all probes of a command share, and the padded batches of one probe.
 
-`InputSources` are opened and checked once for all sentences of a run; `ProbeInputs` is the trained part (the scalar
-mix) and makes the padded batches of one probe. Another way to get layer states is another `LayerStates`.
+`InputSources` are opened and checked once for all sentences of a run; `ProbeInputs` has the trained part, the scalar
+mix. Another way to get layer states is another `LayerStates`.
 """
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 import torch
 from allennlp_light.modules.scalar_mix import ScalarMix
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding
 
+from downstream.inputs.feature_states import FeatureStates
+from downstream.inputs.kinds import InputKind
+from downstream.inputs.model_states import ModelStates
 from downstream.inputs.sentence import Sentence
-from elmoc.errors import InputError
-from elmoc.features.layouts.allennlp import FeatureFile
-from elmoc.progress import progress_bar
-from elmoc.word_vectors.sources import open_word_vectors
-
-KINDS = {"vectors": (True, False), "both": (True, True), "features": (False, True), "model": (False, True)}
-"""Kind of inputs → whether it has word vectors, whether it has layer states: of a feature file or of a model."""
+from downstream.inputs.word_table import WordTable
 
 
 class LayerStates(Protocol):
-    """Anything that knows the layer states of the sentences of a run."""
+    """Layer states of the sentences of a run."""
 
     layers: int
     width: int
@@ -40,131 +35,6 @@ class LayerStates(Protocol):
         """What a line of results says about where the states come from."""
 
 
-class FeatureStates:
-    """Layer states from a feature file, which stay in the file: it is mapped into memory, not read into it.
-
-    Every sentence is looked for and its shape checked at once, so that a run cannot break off later: raises
-    `InputError`, with the sentence and its place in the task's data, when one is not in the file or has another number
-    of tokens.
-    """
-
-    def __init__(self, path: Path, *, sentences: Sequence[Sentence]) -> None:
-        self._file = FeatureFile(path)
-        self.layers = self._file.layers
-        self.width = self._file.width
-        self._places: dict[tuple[str, ...], np.ndarray | int] = {}
-        """A view, or the index of a sentence that has to be read each time."""
-        distinct = {sentence.words: sentence for sentence in sentences}
-        for sentence in progress_bar(
-            iterable=distinct.values(), desc="features", unit=" sentences", leave=False, delay=2
-        ):
-            index, view = self._find(sentence)
-            self._places[sentence.words] = index if view.flags.owndata or not view.dtype.isnative else view
-
-    def lookup(self, sentences: Sequence[Sentence]) -> list[Tensor]:
-        """float32 [layers, n, width] for each sentence; where the file is of float32, parts of it."""
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-            return [self._read(self._places[sentence.words]) for sentence in sentences]
-
-    def describe(self) -> dict[str, Any]:
-        """The file and the attributes of its root: the fingerprints of the model and its word vectors."""
-        return {
-            "file": str(self._file.path),
-            **{name: _json_value(value) for name, value in self._file.attributes.items()},
-        }
-
-    def _find(self, sentence: Sentence) -> tuple[int, np.ndarray]:
-        index = self._file.find(sentence.words)
-        if index is None:
-            raise self._unusable(sentence, "is not in the file")
-        view = self._file.view(index)
-        shape = (1, *view.shape) if view.ndim == 2 else view.shape
-        if shape != (self.layers, len(sentence.words), self.width):
-            expected = f"{self.layers} × {len(sentence.words)} × {self.width} (layers × tokens × width)"
-            raise self._unusable(sentence, f"has the shape {' × '.join(map(str, shape))}, not {expected}")
-        return index, view
-
-    def _read(self, place: np.ndarray | int) -> Tensor:
-        array = self._file[place].astype(np.float32) if isinstance(place, int) else place
-        states = torch.from_numpy(array).float()
-        return states.unsqueeze(0) if states.ndim == 2 else states
-
-    def _unusable(self, sentence: Sentence, what: str) -> InputError:
-        text = " ".join(sentence.words)
-        return InputError(
-            f'{self._file.path}: the sentence "{text if len(text) <= 80 else text[:79] + "…"}" ({sentence.file}, '
-            f"line {sentence.line}) {what}: write the sentences with `python -m downstream sentences TASK FILES…` and "
-            "dump the features of that text with `elmoc dump-features`"
-        )
-
-
-def _json_value(value: Any) -> Any:
-    """An attribute of a feature file as JSON can hold it; foreign files have bytes among them."""
-    if isinstance(value, (np.generic, np.ndarray)):
-        return _json_value(value.tolist())
-    if isinstance(value, list):
-        return [_json_value(one) for one in value]
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return value if isinstance(value, (str, int, float)) else str(value)
-
-
-class WordTable:
-    """The vectors of the distinct words of a run, looked up once.
-
-    vectors  float32 [W, E]
-    padded   float32 [W + 1, E]: the same and a row of zeros, for what stands after the end of a sentence
-    missing  how many of the words have no vector (all zeros)
-    """
-
-    def __init__(self, origin: str, *, sentences: Sequence[Sentence]) -> None:
-        words = list(dict.fromkeys(word for sentence in sentences for word in sentence.words))
-        self._rows = {word: row for row, word in enumerate(words)}
-        self._sentences: dict[tuple[str, ...], np.ndarray] = {}
-        source = open_word_vectors(origin, only=words)
-        self.origin = origin
-        self.fingerprint = source.fingerprint
-        self.padded = torch.zeros(len(words) + 1, source.size)
-        self.vectors = self.padded[:-1]
-        self.vectors.copy_(torch.from_numpy(source.lookup(words)))
-        self.missing = int((~self.vectors.any(dim=1)).sum())
-
-    def distribution(self, sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor]:
-        """Mean [E], and standard deviation [] around it, of the numbers of the distinct words that have a vector."""
-        words = dict.fromkeys(word for sentence in sentences for word in sentence.words)
-        vectors = self.vectors[[self._rows[word] for word in words]]
-        vectors = vectors[vectors.any(dim=1)]
-        if len(vectors) < 2:
-            raise InputError(f"{self.origin} has vectors of fewer than two words of the training data: choose others")
-        mean = vectors.mean(dim=0)
-        return mean, (vectors - mean).std()
-
-    def rows(self, sentences: Sequence[Sentence], time: int) -> Tensor:
-        """int32 [B, time]: the row of each word in `padded`."""
-        rows = np.full((len(sentences), time), len(self._rows), dtype=np.int32)
-        for row, sentence in zip(rows, sentences, strict=True):
-            row[: len(sentence.words)] = self._rows_of(sentence.words)
-        return torch.from_numpy(rows)
-
-    def _rows_of(self, words: tuple[str, ...]) -> np.ndarray:
-        rows = self._sentences.get(words)
-        if rows is None:  # kept, for a sentence comes back in every epoch
-            rows = self._sentences[words] = np.array([self._rows[word] for word in words], dtype=np.int32)
-        return rows
-
-    def describe(self) -> dict[str, Any]:
-        """What a line of results says about the word vectors."""
-        words, size = self.vectors.shape
-        return {
-            "origin": self.origin,
-            "fingerprint": self.fingerprint,
-            "size": size,
-            "words": words,
-            "words_without_vector": self.missing,
-        }
-
-
 @dataclass(frozen=True)
 class InputSources:
     """Where the inputs of a run come from; shared by all its probes."""
@@ -172,20 +42,65 @@ class InputSources:
     words: WordTable | None
     states: LayerStates | None
 
-    def select(self, kind: str) -> "InputSources":
-        """Those sources that the `kind` of inputs has; all of them must be there."""
-        with_words, with_states = KINDS[kind]
-        assert self.words is not None or not with_words
-        assert self.states is not None or not with_states
-        return InputSources(words=self.words if with_words else None, states=self.states if with_states else None)
+    def select(self, kind: InputKind) -> "InputSources":
+        """Those sources that the `kind` of inputs reads; all of them must be there."""
+        assert self.words is not None or not kind.words
+        assert self.states is not None or not kind.states
+        return InputSources(words=self.words if kind.words else None, states=self.states if kind.states else None)
+
+    def describe(self) -> dict[str, dict[str, Any] | None]:
+        """The fields `features` and `vectors` of a line of results."""
+        return {
+            "features": None if self.states is None else self.states.describe(),
+            "vectors": None if self.words is None else self.words.describe(),
+        }
+
+
+def open_sources(
+    kinds: Collection[InputKind],
+    *,
+    sentences: Sequence[Sentence],
+    vectors: str | None,
+    features: Path | None,
+    model: Path | None,
+    model_vectors: str | None,
+    memory_limit: float,
+    device: str,
+) -> InputSources:
+    """Look up what the kinds of inputs read for all sentences of a run, and print what it is.
+
+    Args:
+        vectors: word vectors, e.g. `FILE.bin` or `random:1:300`.
+        features, model: where layer states come from: a feature file or a model directory.
+        model_vectors, memory_limit, device: how the model is read; bytes of its states that are kept.
+    """
+    words: WordTable | None = None
+    states: LayerStates | None = None
+    if any(kind.states for kind in kinds):
+        if model is not None:
+            states = ModelStates(
+                model, sentences=sentences, memory_limit=memory_limit, vectors=model_vectors, device=device
+            )
+        else:
+            assert features is not None, "the command line names a source of layer states"
+            states = FeatureStates(features, sentences=sentences)
+        print(f"states {model or features}: {states.layers} layers of {states.width}", flush=True)
+    if any(kind.words for kind in kinds):
+        assert vectors is not None, "the command line names the word vectors"
+        words = WordTable(vectors, sentences=sentences)
+        count, size = words.vectors.shape
+        print(
+            f"words  {vectors}: {size} dimensions; {words.missing:,} of {count:,} distinct words have none", flush=True
+        )
+    return InputSources(words=words, states=states)
 
 
 class ProbeInputs(torch.nn.Module):
     """The inputs of one probe: the scalar mix of the layer states and the word vectors, side by side.
 
     The mix is ELMo's (Peters et al. 2018, equation 1): softmax weights over the layers and one scale, all trained.
-    It is computed where the states are, on the CPU, so that only its result goes to another device.
-    `size` (D) is 2P + E, or the one of them that there is.
+    It is computed on the CPU, where the states are, so that only its result goes to another device.
+    `size` (D) is 2P + E, or that of the only input.
     """
 
     table: Tensor

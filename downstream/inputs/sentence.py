@@ -1,7 +1,7 @@
-"""What is a sentence of a probe, and how are its words spelled?
+"""Sentences of task data: their words in the spelling of tokenised pretraining text.
 
-Features and word vectors are looked up by what `make_sentence` makes of the words of task data: the spelling of
-brackets and quotes is brought to that of tokenised pretraining text here and nowhere else.
+Features and word vectors are looked up by the words that `make_sentence` gives. Brackets and quotes are respelled here
+and nowhere else.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ PLAIN = {
     "``": '"', "''": '"', "`": "'", "“": '"', "”": '"', "„": '"', "‟": '"', "‘": "'", "’": "'", "‛": "'",
     "\\/": "/", "\\*": "*", "/.": ".", "/?": "?",
 }  # fmt: skip
-"""Words of the Penn Treebank, of OntoNotes and of typographers → the word that the project's tokeniser makes."""
+"""Spellings of the Penn Treebank, of OntoNotes and of typographers → that of `elmoc.tokenizer`."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,15 @@ class Sentence:
 
 
 def make_sentence(words: Iterable[str], *, file: object, line: int) -> Sentence:
-    """The sentence of these words of a task's data, each of which stays one word; it begins on `line` of `file`."""
+    """The sentence of these words, each of which stays one word; it begins on `line` of `file`."""
     return Sentence(tuple(plain_word(word) for word in words), str(file), line)
 
 
 def plain_word(word: str) -> str:
     """A word as tokenised pretraining text spells it.
 
-    Features are made from text that is split on white space, so a word cannot hold any (some tweets have broken words
-    that do): each stretch of it becomes `_`, and so does an empty word.
+    Features are made from text that is split on white space. Words of some data hold white space: each stretch of it
+    becomes `_`, and so does an empty word.
     """
     word = "_".join(word.split()) or "_"
     if word in PLAIN:

@@ -1,9 +1,9 @@
-"""A bidirectional LSTM over padded sentences, without PyTorch's slow path for packed ones on a CPU.
+"""Bidirectional LSTM over padded sentences, without PyTorch's slow path for packed ones on a CPU.
 
 For packed sentences PyTorch steps through time on a CPU, a dozen small operations a step with a backward pass each. A
-whole padded batch in one direction is a single call of oneDNN. What stands after the end of a sentence cannot reach the
-words before it, so the forward direction may read the padding; the backward direction reads each sentence turned round
-in its place, the padding last there, too.
+whole padded batch in one direction is a single call of oneDNN. Padding follows the words of a sentence and cannot
+change their states in the forward direction. For the backward direction each sentence is reversed in its own row, so
+that the padding stays last.
 """
 
 import torch
@@ -42,20 +42,20 @@ class BiLstm(torch.nn.Module):
 def padded_bilstm(lstm: torch.nn.LSTM, x: Tensor, lengths: Tensor) -> Tensor:
     """What `lstm` makes of x [B, T, D], packed by lengths [B] and padded again: [B, T, 2H], zeros after each end.
 
-    lstm  bidirectional, with biases, batch first, without a projection; dropout between its layers as it has it
+    lstm  bidirectional, with biases, batch first, without a projection; its own dropout applies between layers
     """
     batch, time = x.shape[:2]
     steps = torch.arange(time, device=x.device)
     lengths = lengths.to(x.device).unsqueeze(1)
     inside = steps < lengths  # [B, T]
-    turned = torch.where(inside, lengths - 1 - steps, steps)  # [B, T]: where each place comes from, read backwards
-    turned = (turned + time * torch.arange(batch, device=x.device).unsqueeze(1)).flatten()  # [B · T]
+    source = torch.where(inside, lengths - 1 - steps, steps)  # [B, T]: the place each word of the reversed row is from
+    source = (source + time * torch.arange(batch, device=x.device).unsqueeze(1)).flatten()  # [B · T]
     for layer in range(lstm.num_layers):
         if layer:
             x = dropout(x, lstm.dropout, lstm.training)
         forward = _one_direction(lstm, x, f"_l{layer}")
-        backward = _one_direction(lstm, _rows(x, turned), f"_l{layer}_reverse")
-        x = torch.cat([forward, _rows(backward, turned)], dim=2)  # [B, T, 2H]
+        backward = _one_direction(lstm, _rows(x, source), f"_l{layer}_reverse")
+        x = torch.cat([forward, _rows(backward, source)], dim=2)  # [B, T, 2H]
     return x.masked_fill(~inside.unsqueeze(2), 0.0)
 
 

@@ -1,4 +1,4 @@
-"""What does a probe see of the spelling of a word: which character CNN, over which characters?"""
+"""Character CNN: vectors of words from their spelling."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pad_sequence
 from downstream.inputs.sentence import Sentence
 
 PADDING, BEGIN, END, UNKNOWN = range(4)
-"""Ids of what is no character; those of characters follow."""
+"""Ids of the special symbols; those of characters follow."""
 
 
 def characters_of(sentences: Iterable[Sentence]) -> list[str]:

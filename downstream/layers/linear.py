@@ -1,7 +1,6 @@
-"""How is a linear layer multiplied at the rate of the processor?
+"""Linear layer: `torch.nn.functional.linear` with the fast matrix products of `elmoc.kernels.matmul`.
 
-PyTorch's own products of float32 matrices go to MKL, which on some processors runs at half the rate of what
-`elmoc.kernels.matmul` chooses; this is `torch.nn.functional.linear` with those.
+PyTorch multiplies float32 matrices by MKL, which on some processors runs at half the rate.
 """
 
 from typing import Any

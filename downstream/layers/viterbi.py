@@ -1,6 +1,6 @@
-"""Which tag sequences score best under a linear-chain CRF, for a whole batch at once?
+"""Viterbi search: the best tag sequences under a linear-chain CRF, for a whole batch at once.
 
-The same search as `allennlp_light`'s `viterbi_tags`, which goes through one sentence after the other.
+`allennlp_light`'s `viterbi_tags` gives the same, one sentence after the other.
 """
 
 import torch

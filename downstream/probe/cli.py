@@ -1,4 +1,4 @@
-"""Which options does a probe's command have, and which of them go together?"""
+"""Command line of a probe: its options, and which of them go together."""
 
 import argparse
 import re
@@ -6,51 +6,49 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from downstream.inputs.probe_inputs import KINDS
-from downstream.probe.settings import add_settings, given_options
+from downstream.inputs.kinds import INPUT_KINDS, InputKind
+from downstream.probe.settings import add_options, chosen, given_options
 from downstream.probe.task import Task
 from elmoc.errors import InputError
 
 SEEDS, MOST_SEEDS, MEMORY_LIMIT = "3", 10_000, 4.0
-"""Which seeds and how many GB of features unless options say so; more seeds than so many are a mistake."""
+"""Default seeds; most seeds of a command, as more are a mistake; GB of features that are kept by default."""
 
 
 def parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
-    """The options of `python -m downstream TASK`, checked; `kinds` and `seed_list` are worked out."""
+    """The options of `python -m downstream TASK`, checked.
+
+    `settings`, `reader`, `kinds` (`InputKind`s) and `seed_list` are worked out; the last two are empty where saved
+    probes are scored.
+    """
+    parser = _parser(task)
+    options = parser.parse_args(arguments)
+    if options.evaluate_only:
+        if not options.test:
+            parser.error("--evaluate-only PROBE goes with --test FILES")
+        _refuse_training_options(options, task)
+    elif not options.train or not options.dev:
+        parser.error("give --train FILES and --dev FILES (or --evaluate-only PROBE and --test FILES)")
+    options.settings = chosen(options, task.small if options.small else task.published)
+    options.reader = chosen(options, task.reader)
+    options.seed_list = [] if options.evaluate_only else _seeds(SEEDS if options.seeds is None else options.seeds)
+    options.kinds = [] if options.evaluate_only else _kinds(options)
+    _check_model_options(options)
+    return options
+
+
+def _parser(task: Task[Any, Any]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=f"python -m downstream {task.name}",
         description=f"Train the {task.name} probe on frozen inputs and report its {task.metric}, mean and standard "
         "deviation over seeds.",
     )
-    data = parser.add_argument_group("data", "plain files or .gz")
-    data.add_argument("--train", nargs="+", type=Path, metavar="FILE", help="what the probe is trained on")
-    data.add_argument("--dev", nargs="+", type=Path, metavar="FILE", help="chooses the best epoch")
-    data.add_argument("--test", nargs="+", type=Path, metavar="FILE", help="is reported; without it, dev is")
-    data.add_argument("--name", help="what the data is called in results (default: the folder of the reported file)")
-    inputs = parser.add_argument_group("inputs")
-    inputs.add_argument("--vectors", metavar="V", help="word vectors: FILE.bin, FILE.vec, FILE.txt or random:SEED:SIZE")
-    states = inputs.add_mutually_exclusive_group()
-    states.add_argument("--features", type=Path, metavar="FILE.h5", help="feature file (`elmoc dump-features`)")
-    states.add_argument(
-        "--model",
-        type=Path,
-        metavar="DIR",
-        help="model or run directory: its features are computed here, without a file",
-    )
-    inputs.add_argument("--model-vectors", metavar="V", help="the model's word vectors, if they have moved")
-    inputs.add_argument(
-        "--memory-limit",
-        type=float,
-        metavar="GB",
-        help="how much of the features of --model is kept; the rest is computed again and again "
-        f"(default: {MEMORY_LIMIT:g}; inf: all)",
-    )
-    inputs.add_argument(
-        "--inputs",
-        metavar="KIND,…",
-        help=f"what the probe reads, one run each: {', '.join(KINDS)}; features are those of --features, model those "
-        "of --model, and `both` is word vectors with either (default: vectors,both where both are given)",
-    )
+    group = parser.add_argument_group("data", "plain files or .gz")
+    group.add_argument("--train", nargs="+", type=Path, metavar="FILE", help="what the probe is trained on")
+    group.add_argument("--dev", nargs="+", type=Path, metavar="FILE", help="chooses the best epoch")
+    group.add_argument("--test", nargs="+", type=Path, metavar="FILE", help="is reported; without it, dev is")
+    group.add_argument("--name", help="what the data is called in results (default: the folder of the reported file)")
+    _add_input_options(parser.add_argument_group("inputs"))
     parser.add_argument("--seeds", metavar="N|A-B", help=f"seeds 1 … N, or A … B (default: {SEEDS})")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
     parser.add_argument("--results", type=Path, metavar="FILE.jsonl", help="append a line for each kind of inputs")
@@ -68,18 +66,42 @@ def parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
         metavar="PROBE",
         help="train nothing: score saved probes (DIR/KIND.seedN) on --test",
     )
-    task.add_reader_options(parser)
-    add_settings(parser, published=task.published, small=task.small)
-    options = parser.parse_args(arguments)
-    problem = _data_problem(options)
-    if problem:
-        parser.error(problem)
-    if options.evaluate_only:
-        _refuse_training_options(options, task)
-    options.seed_list = [] if options.evaluate_only else _seeds(SEEDS if options.seeds is None else options.seeds)
-    options.kinds = [] if options.evaluate_only else _kinds(options)
-    _check_model_options(options)
-    return options
+    add_options(parser, task.reader)
+    group = parser.add_argument_group("hyper-parameters", "by default those published for ELMo")
+    changed = [
+        f"{name.replace('_', ' ')} {value}"
+        for name, value in vars(task.small).items()
+        if value != getattr(task.published, name)
+    ]
+    group.add_argument("--small", action="store_true", help=f"a preset for a CPU: {', '.join(changed)}")
+    add_options(group, task.published)
+    return parser
+
+
+def _add_input_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--vectors", metavar="V", help="word vectors: FILE.bin, FILE.vec, FILE.txt or random:SEED:SIZE")
+    states = group.add_mutually_exclusive_group()
+    states.add_argument("--features", type=Path, metavar="FILE.h5", help="feature file (`elmoc dump-features`)")
+    states.add_argument(
+        "--model",
+        type=Path,
+        metavar="DIR",
+        help="model or run directory: its features are computed here, without a file",
+    )
+    group.add_argument("--model-vectors", metavar="V", help="the model's word vectors, if they have moved")
+    group.add_argument(
+        "--memory-limit",
+        type=float,
+        metavar="GB",
+        help="how much of the features of --model is kept; the rest is computed again and again "
+        f"(default: {MEMORY_LIMIT:g}; inf: all)",
+    )
+    group.add_argument(
+        "--inputs",
+        metavar="KIND,…",
+        help=f"what the probe reads, one run each: {', '.join(INPUT_KINDS)}; features are those of --features, model "
+        "those of --model, and `both` is word vectors with either (default: vectors,both where both are given)",
+    )
 
 
 def _seeds(text: str) -> list[int]:
@@ -93,19 +115,10 @@ def _seeds(text: str) -> list[int]:
     return list(range(first, last + 1))
 
 
-def _data_problem(options: argparse.Namespace) -> str | None:
-    if options.evaluate_only:
-        if not options.test:
-            return "--evaluate-only PROBE goes with --test FILES"
-    elif not options.train or not options.dev:
-        return "give --train FILES and --dev FILES (or --evaluate-only PROBE and --test FILES)"
-    return None
-
-
 def _refuse_training_options(options: argparse.Namespace, task: Task[Any, Any]) -> None:
     names = ("train", "dev", "save", "inputs", "seeds")
     given = [f"--{name}" for name in names if getattr(options, name) is not None]
-    given += given_options(options, task.published)
+    given += ["--small"] * options.small + given_options(options, task.published)
     if given:
         raise InputError(
             f"--evaluate-only scores probes as they were trained, and does not go with {', '.join(given)}: leave "
@@ -126,43 +139,43 @@ def _check_model_options(options: argparse.Namespace) -> None:
         raise InputError(f"--memory-limit {options.memory_limit} is not possible: a number of GB from 0 is needed")
 
 
-def _kinds(options: argparse.Namespace) -> list[str]:
+def _kinds(options: argparse.Namespace) -> list[InputKind]:
     given = {"vectors": options.vectors, "features": options.features, "model": options.model}
     if options.inputs is not None:
-        kinds = options.inputs.split(",")
+        names = options.inputs.split(",")
     elif options.vectors and (options.features or options.model):
-        kinds = ["vectors", "both"]
+        names = ["vectors", "both"]
     else:
-        kinds = [kind for kind in given if given[kind]]
-    if not kinds:
+        names = [name for name in given if given[name]]
+    if not names:
         raise InputError("the probe has nothing to read: give --features FILE.h5 or --model DIR, --vectors V, or both")
-    for kind in kinds:
-        if kind not in KINDS:
-            raise InputError(f"--inputs: {kind!r} is not a kind of inputs; choose from {', '.join(KINDS)}")
-        other = {"features": "model", "model": "features"}.get(kind)
+    for name in names:
+        if name not in INPUT_KINDS:
+            raise InputError(f"--inputs: {name!r} is not a kind of inputs; choose from {', '.join(INPUT_KINDS)}")
+        other = {"features": "model", "model": "features"}.get(name)
         if other and given[other]:
-            renamed = dict.fromkeys(other if one == kind else one for one in kinds)
+            renamed = dict.fromkeys(other if one == name else one for one in names)
             raise InputError(
-                f"--inputs {kind} needs --{kind}: with --{other} that kind is called {other}, so give --inputs "
+                f"--inputs {name} needs --{name}: with --{other} that kind is called {other}, so give --inputs "
                 f"{','.join(renamed)}"
             )
-        require_sources(f"--inputs {kind}", kind, options)
+        require_sources(f"--inputs {name}", INPUT_KINDS[name], options)
+    kinds = [INPUT_KINDS[name] for name in dict.fromkeys(names)]
     for name, value in given.items():
-        if value and not any(KINDS[kind][name != "vectors"] for kind in kinds):
+        if value and not any(kind.words if name == "vectors" else kind.states for kind in kinds):
             raise InputError(
                 f"--{name} {value} is not read by --inputs {options.inputs}: leave it out, or ask for "
                 f"{name} or both, too"
             )
-    return list(dict.fromkeys(kinds))
+    return kinds
 
 
-def require_sources(what: str, kind: str, options: argparse.Namespace) -> None:
+def require_sources(what: str, kind: InputKind, options: argparse.Namespace) -> None:
     """Raise an `InputError` that begins with `what` unless the options name what the `kind` of inputs reads."""
-    with_words, with_states = KINDS[kind]
-    if with_words and not options.vectors:
+    if kind.words and not options.vectors:
         raise InputError(f"{what} needs --vectors")
-    if kind in ("features", "model"):
-        if not getattr(options, kind):
-            raise InputError(f"{what} needs --{kind}")
-    elif with_states and not (options.features or options.model):
+    if kind.states and not kind.words:
+        if not getattr(options, kind.name):
+            raise InputError(f"{what} needs --{kind.name}")
+    elif kind.states and not (options.features or options.model):
         raise InputError(f"{what} needs --features or --model")

@@ -1,161 +1,63 @@
-"""How does one command train and score a task's probe on every kind of inputs and every seed?"""
+"""Experiments: the probes of one command, trained or scored seed by seed, and the lines of results they give."""
 
 import argparse
 import json
+import os
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from downstream.inputs.probe_inputs import ProbeInputs
+from downstream.inputs.kinds import INPUT_KINDS, InputKind
+from downstream.inputs.probe_inputs import ProbeInputs, open_sources
+from downstream.inputs.sentence import Sentence
 from downstream.probe.cli import parse, require_sources
-from downstream.probe.run import (
-    Run,
-    facts_of,
-    figures_of,
-    open_sources,
-    predict,
-    prediction_path,
-    read_split,
-    refuse_predictions,
-    score,
-    write_predictions,
-)
-from downstream.probe.saved_probe import SavedProbe, read_probe, save_probe
-from downstream.probe.settings import TrainingSettings, chosen_settings
-from downstream.probe.task import Task
-from downstream.probe.training import train_probe
+from downstream.probe.saved_probe import SavedProbe, read_probe
+from downstream.probe.settings import ReaderOptions, TrainingSettings
+from downstream.probe.task import Probe, Task
+from downstream.probe.training import predict_all, train_probe
 from downstream.results.records import append_result, mean_and_deviation, open_results, summary
 from elmoc.devices import checked_device
 from elmoc.errors import InputError
+from elmoc.files import fingerprint_file, refuse_existing
+from elmoc.version import VERSION
 
 TRAINING_FIELDS = ("preset", "dev_scores", "best_epochs", "epochs", "curves", "seconds", "examples_per_second")
 """What a line of results says about the training of its probes: it stays true when they are scored on other data."""
 
 
-def print_sentences(task: Task[Any, Any], arguments: Sequence[str]) -> None:
-    """`python -m downstream sentences TASK FILES…`: each distinct sentence once, in the order of the files."""
-    parser = argparse.ArgumentParser(
-        prog=f"python -m downstream sentences {task.name}",
-        description="Print the sentences of the files as the probe reads them, each distinct one once, one a line, "
-        "words joined by a space: the text of which `elmoc dump-features` makes features, for all splits at once.",
-    )
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    task.add_reader_options(parser)
-    options = parser.parse_args(arguments)
-    printed: set[tuple[str, ...]] = set()
-    for path in options.files:
-        for example in task.read(path, options, training=True):
-            for sentence in task.sentences(example):
-                if sentence.words not in printed:
-                    printed.add(sentence.words)
-                    print(" ".join(sentence.words))
-
-
-def run_task(task: Task[Any, Any], arguments: Sequence[str]) -> None:
+def run_experiment(task: Task[Any, Any], arguments: Sequence[str]) -> None:
     """`python -m downstream TASK …`: train, score, print, and append a line of results for each kind of inputs."""
     options = parse(task, arguments)
     if options.results:
         open_results(options.results)
     for folder in (options.save, options.predictions):
         if folder:
-            folder.mkdir(parents=True, exist_ok=True)  # that it cannot be made is found out before training
-    records = _evaluate(task, options) if options.evaluate_only else _train(task, options)
+            folder.mkdir(parents=True, exist_ok=True)  # an impossible path is found before training
+    records = _score_saved(task, options) if options.evaluate_only else _train(task, options)
     print(summary(records))
 
 
 def _train(task: Task[Any, Any], options: argparse.Namespace) -> list[dict[str, Any]]:
-    settings = chosen_settings(options, published=task.published, small=task.small)
-    device = checked_device(options.device)
-    given = (("train", options.train), ("dev", options.dev), ("test", options.test))
-    splits = [read_split(task, name, files, options) for name, files in given if files]
-    for kind in options.kinds:
-        for seed in options.seed_list:
-            refuse_predictions(task, options, kind, seed, splits[-1].name)
-    run = Run(task, options, device, splits, open_sources(task, splits, options.kinds, options))
-    vocabulary = task.vocabulary(splits[0].examples)
+    """Train every kind of inputs with every seed."""
+    probes = [(kind, seed) for kind in options.kinds for seed in options.seed_list]
+    experiment = Experiment(task, options, probes)
+    vocabulary = task.vocabulary(experiment.splits["train"].examples)
     records = []
     for kind in options.kinds:
-        seeds = [_seed_record(run, kind, seed, settings, vocabulary) for seed in options.seed_list]
-        records.append(_joined(seeds))
+        records.append(_joined([experiment.train(kind, seed, vocabulary) for seed in options.seed_list]))
         if options.results:
             append_result(options.results, records[-1])
     return records
 
 
-def _seed_record(
-    run: Run, kind: str, seed: int, settings: TrainingSettings, vocabulary: dict[str, Any]
-) -> dict[str, Any]:
-    """The line of results of one seed: of a probe that is saved already, or of one that is trained now."""
-    task, options = run.task, run.options
-    sources = run.sources.select(kind)
-    facts = facts_of(run, kind, sources, settings)
-    saved = options.save / f"{kind}.seed{seed}" if options.save else None
-    if saved is not None and (saved / "probe.json").exists():
-        known = read_probe(saved)
-        record = _record_of(known, facts)
-        print(f"{task.name} {kind} seed {seed}: {record['scores'][0]:.2f}, trained before: {saved}", flush=True)
-        if options.predictions and not prediction_path(task, options, kind, seed, run.reported.name).exists():
-            probe = known.rebuild(task, sources).to(run.device)
-            write_predictions(run, kind, seed, predict(probe, run.reported, settings))
-        return record
-    train, dev = run.splits[:2]
-    torch.manual_seed(seed)
-    inputs = ProbeInputs(sources)
-    if settings.standardise:
-        inputs.standardise_words([sentence for example in train.examples for sentence in task.sentences(example)])
-    probe = task.build(vocabulary=vocabulary, inputs=inputs, settings=settings).to(run.device)
-    report = train_probe(
-        probe,
-        train=train.examples,
-        lengths=train.lengths,
-        evaluate=lambda: float(figures_of(task, dev, predict(probe, dev, settings))[task.metric]),
-        settings=settings,
-        generator=np.random.default_rng(seed),
-        title=f"{task.name} {kind} seed {seed}",
-        unit=task.unit,
-    )
-    predictions = predict(probe, run.reported, settings)
-    scored = score(run, seed, predictions)
-    print(
-        f"{task.name} {kind} seed {seed}: {run.reported.name} {scored['scores'][0]:.2f} (dev {report.dev_score:.2f} in "
-        f"epoch {report.best_epoch} of {len(report.epochs)}; {report.seconds:.0f} s, "
-        f"{report.examples_per_second:,.0f} {task.unit} a second in training)",
-        flush=True,
-    )
-    record = facts | scored
-    record |= {
-        "dev_scores": [report.dev_score],
-        "best_epochs": [report.best_epoch],
-        "epochs": [len(report.epochs)],
-        "curves": [[asdict(epoch) for epoch in report.epochs]],
-        "seconds": [report.seconds],
-        "examples_per_second": [report.examples_per_second],
-    }
-    if saved is not None:
-        save_probe(
-            saved,
-            probe,
-            task=task.name,
-            kind=kind,
-            seed=seed,
-            settings=asdict(settings),
-            vocabulary=vocabulary,
-            record=record,
-        )
-    write_predictions(run, kind, seed, predictions)
-    return record
-
-
-def _evaluate(task: Task[Any, Any], options: argparse.Namespace) -> list[dict[str, Any]]:
+def _score_saved(task: Task[Any, Any], options: argparse.Namespace) -> list[dict[str, Any]]:
     """Score saved probes on other data: a line of results for the seeds that differ in nothing else."""
-    device = checked_device(options.device)
-    all_saved = [read_probe(path) for path in options.evaluate_only]
     first: dict[tuple[str, int], SavedProbe] = {}
-    for saved in all_saved:
+    for saved in map(read_probe, options.evaluate_only):
         if saved.task != task.name:
             raise InputError(f"{saved.path} is a probe of the task {saved.task}, not {task.name}")
         known = first.setdefault((saved.kind, saved.seed), saved)
@@ -163,48 +65,219 @@ def _evaluate(task: Task[Any, Any], options: argparse.Namespace) -> list[dict[st
             raise InputError(
                 f"{known.path} and {saved.path} are both of {saved.kind}, seed {saved.seed}: score them by two commands"
             )
-        require_sources(f"{saved.path} reads {saved.kind}: it", saved.kind, options)
-    splits = [read_split(task, "test", options.test, options)]
-    for saved in all_saved:
-        refuse_predictions(task, options, saved.kind, saved.seed, "test")
-    kinds = list(dict.fromkeys(saved.kind for saved in all_saved))
-    run = Run(task, options, device, splits, open_sources(task, splits, kinds, options))
+        require_sources(f"{saved.path} reads {saved.kind}: it", INPUT_KINDS[saved.kind], options)
+    experiment = Experiment(task, options, [(INPUT_KINDS[kind], seed) for kind, seed in first])
     records: dict[str, list[dict[str, Any]]] = {}
-    for saved in all_saved:
-        sources = run.sources.select(saved.kind)
-        settings = saved.settings_of(task)
-        probe = saved.rebuild(task, sources).to(device)
-        predictions = predict(probe, run.reported, settings)
-        scored = score(run, saved.seed, predictions)
-        write_predictions(run, saved.kind, saved.seed, predictions)
-        print(f"{saved.path}: test {scored['scores'][0]:.2f}", flush=True)
-        trained = {name: saved.record[name] for name in TRAINING_FIELDS}
-        facts = facts_of(run, saved.kind, sources, settings)
-        for name in ("data", "fingerprints"):
-            facts[name] = saved.record[name] | facts[name]
-        same = json.dumps([saved.kind, saved.settings, saved.record["reader"], facts["fingerprints"]], sort_keys=True)
-        records.setdefault(same, []).append(facts | trained | scored)
+    for saved in first.values():
+        record = experiment.score_saved(saved)
+        same = json.dumps([saved.kind, saved.settings, saved.record["reader"], record["fingerprints"]], sort_keys=True)
+        records.setdefault(same, []).append(record)
     joined = [_joined(seeds) for seeds in records.values()]
     for record in joined if options.results else ():
         append_result(options.results, record)
     return joined
 
 
-def _record_of(saved: SavedProbe, facts: dict[str, Any]) -> dict[str, Any]:
-    """The results of a probe that was trained before, with the same settings, data and inputs."""
-    for name in ("task", "inputs", "split", "settings", "reader", "fingerprints"):
-        if saved.record[name] != facts[name]:
-            what = "data" if name == "fingerprints" else name
-            raise InputError(
-                f"{saved.path} was trained with other {what} ({saved.record[what]}) than this run has: choose another "
-                "directory for --save, or remove it"
-            )
-    saved.check_sources(features=facts["features"], vectors=facts["vectors"])
-    return saved.record | {"dataset": facts["dataset"]}
+@dataclass(frozen=True)
+class Split:
+    """The examples of one split.
+
+    sentences     those of all examples, in their order
+    lengths       the number of words of each example
+    files         how many sentences come from each file
+    fingerprints  the hashes of the files' contents
+    """
+
+    name: str
+    examples: list[Any]
+    sentences: list[Sentence]
+    lengths: list[int]
+    files: dict[str, int]
+    fingerprints: list[str]
+
+
+def read_split(task: Task[Any, Any], name: str, paths: Sequence[Path], options: ReaderOptions) -> Split:
+    """Read the files of a split, and print a line about it; raises `InputError` for a file that is named twice."""
+    split = Split(name, [], [], [], {}, [])
+    for path in paths:
+        if str(path) in split.files:
+            raise InputError(f"--{name} names {path} twice: name it once")
+        before = len(split.sentences)
+        for example in task.read(path, options, training=name == "train"):
+            sentences = task.sentences(example)
+            split.examples.append(example)
+            split.sentences.extend(sentences)
+            split.lengths.append(sum(len(sentence.words) for sentence in sentences))
+        split.files[str(path)] = len(split.sentences) - before
+        split.fingerprints.append(fingerprint_file(path))
+    print(f"{name:6} {task.describe(split.examples)}", flush=True)
+    return split
+
+
+class Experiment:
+    """What the probes of one command share: their task, options, splits and sources of inputs.
+
+    probes  the kind of inputs and the seed of each
+
+    The scores of the last split are reported: test, or dev without it.
+    """
+
+    def __init__(
+        self, task: Task[Any, Any], options: argparse.Namespace, probes: Sequence[tuple[InputKind, int]]
+    ) -> None:
+        self.task = task
+        self.options = options
+        self.device = checked_device(options.device)
+        given = {"train": options.train, "dev": options.dev, "test": options.test}
+        self.splits = {name: read_split(task, name, files, options.reader) for name, files in given.items() if files}
+        self.reported = list(self.splits.values())[-1]
+        for kind, seed in probes:
+            if options.predictions and not self._is_saved(kind, seed):  # else they were written with the saved probe
+                refuse_existing(self._prediction_path(kind, seed))
+        self.sources = open_sources(
+            {kind for kind, _ in probes},
+            sentences=[sentence for split in self.splits.values() for sentence in split.sentences],
+            vectors=options.vectors,
+            features=options.features,
+            model=options.model,
+            model_vectors=options.model_vectors,
+            memory_limit=options.memory_limit * 1e9,
+            device=options.device,
+        )
+
+    def train(self, kind: InputKind, seed: int, vocabulary: dict[str, Any]) -> dict[str, Any]:
+        """The line of results of one seed: of a probe that is saved already, or of one that is trained now."""
+        task, settings, train, dev = self.task, self.options.settings, self.splits["train"], self.splits["dev"]
+        title = f"{task.name} {kind.name} seed {seed}"
+        facts = self._facts(kind, settings)
+        if self._is_saved(kind, seed):
+            return self._trained_before(read_probe(self._probe_path(kind, seed)), title, facts)
+        torch.manual_seed(seed)
+        inputs = ProbeInputs(self.sources.select(kind))
+        if settings.standardise:
+            inputs.standardise_words(train.sentences)
+        probe = task.build(vocabulary=vocabulary, inputs=inputs, settings=settings).to(self.device)
+        report = train_probe(
+            probe,
+            train=train.examples,
+            lengths=train.lengths,
+            evaluate=lambda: self._metrics(self._count(dev, self._predict(probe, dev, settings)))[task.metric],
+            settings=settings,
+            generator=np.random.default_rng(seed),
+            title=title,
+            unit=task.unit,
+        )
+        predictions = self._predict(probe, self.reported, settings)
+        scored = self._scored(seed, predictions)
+        print(
+            f"{title}: {self.reported.name} {scored['scores'][0]:.2f} (dev {report.dev_score:.2f} in "
+            f"epoch {report.best_epoch} of {len(report.epochs)}; {report.seconds:.0f} s, "
+            f"{report.examples_per_second:,.0f} {task.unit} a second in training)",
+            flush=True,
+        )
+        record = facts | scored | report.as_record()
+        if self.options.save:
+            SavedProbe(
+                path=self._probe_path(kind, seed),
+                task=task.name,
+                kind=kind.name,
+                seed=seed,
+                settings=asdict(settings),
+                vocabulary=vocabulary,
+                record=record,
+            ).save(probe)
+        self._write_predictions(kind, seed, predictions)
+        return record
+
+    def score_saved(self, saved: SavedProbe) -> dict[str, Any]:
+        """The line of results of a saved probe on the reported split."""
+        kind, settings = INPUT_KINDS[saved.kind], saved.settings_of(self.task)
+        probe = saved.rebuild(self.task, self.sources.select(kind)).to(self.device)
+        predictions = self._predict(probe, self.reported, settings)
+        scored = self._scored(saved.seed, predictions)
+        self._write_predictions(kind, saved.seed, predictions)
+        print(f"{saved.path}: {self.reported.name} {scored['scores'][0]:.2f}", flush=True)
+        facts = self._facts(kind, settings)
+        for name in ("data", "fingerprints"):
+            facts[name] = saved.record[name] | facts[name]
+        return facts | {name: saved.record[name] for name in TRAINING_FIELDS} | scored
+
+    def _trained_before(self, saved: SavedProbe, title: str, facts: dict[str, Any]) -> dict[str, Any]:
+        """The line of results of a saved probe of this experiment; predictions that are missing are written."""
+        record = saved.record_of(facts)
+        print(f"{title}: {record['scores'][0]:.2f}, trained before: {saved.path}", flush=True)
+        kind = INPUT_KINDS[saved.kind]
+        if self.options.predictions and not self._prediction_path(kind, saved.seed).exists():
+            probe = saved.rebuild(self.task, self.sources.select(kind)).to(self.device)
+            predictions = self._predict(probe, self.reported, self.options.settings)
+            self._write_predictions(kind, saved.seed, predictions)
+        return record
+
+    def _predict(self, probe: Probe[Any, Any], split: Split, settings: TrainingSettings) -> list[Any]:
+        return predict_all(probe, split.examples, lengths=split.lengths, batch_size=settings.batch_size)
+
+    def _count(self, split: Split, predictions: Sequence[Any]) -> np.ndarray:
+        """float64 [N, K]: the counts of each example, which is an item of the bootstrap."""
+        return np.array([self.task.count(*pair) for pair in zip(split.examples, predictions, strict=True)])
+
+    def _metrics(self, counts: np.ndarray) -> dict[str, float]:
+        return {name: float(value) for name, value in self.task.metrics(counts.sum(axis=0)).items()}
+
+    def _scored(self, seed: int, predictions: Sequence[Any]) -> dict[str, Any]:
+        """Print details of the predictions for the reported split, and give scores, metrics and counts."""
+        counts = self._count(self.reported, predictions)
+        metrics = self._metrics(counts)
+        details = self.task.details(self.reported.examples, predictions)
+        if details:
+            print(details, flush=True)
+        return {
+            "seeds": [seed],
+            "scores": [metrics[self.task.metric]],
+            "figures": {name: [value] for name, value in metrics.items()},
+            "items": len(counts),
+            "counts": [[[int(one) if one == int(one) else round(one, 6) for one in row] for row in counts.tolist()]],
+        }
+
+    def _facts(self, kind: InputKind, settings: TrainingSettings) -> dict[str, Any]:
+        """What a line of results says about a probe before it is trained or scored."""
+        options, splits = self.options, self.splits.values()
+        folder = Path(os.path.abspath(next(iter(self.reported.files)))).parent
+        return {
+            "task": self.task.name,
+            "dataset": options.name or folder.name or "data",
+            "inputs": kind.name,
+            "metric": self.task.metric,
+            "unit": self.task.unit,
+            "item": self.task.item,
+            "split": self.reported.name,
+            "data": {split.name: split.files for split in splits},
+            "fingerprints": {split.name: split.fingerprints for split in splits},
+            "reader": asdict(options.reader),
+            "settings": asdict(settings),
+            "preset": "small" if options.small else "published",
+            "device": str(self.device),
+            "threads": torch.get_num_threads(),
+            **self.sources.select(kind).describe(),
+            "elmoc": VERSION,
+        }
+
+    def _probe_path(self, kind: InputKind, seed: int) -> Path:
+        return Path(self.options.save, f"{kind.name}.seed{seed}")
+
+    def _is_saved(self, kind: InputKind, seed: int) -> bool:
+        return bool(self.options.save) and (self._probe_path(kind, seed) / "probe.json").exists()
+
+    def _prediction_path(self, kind: InputKind, seed: int) -> Path:
+        name = f"{self.task.name}.{kind.name}.seed{seed}.{self.reported.name}{self.task.suffix}"
+        return Path(self.options.predictions, name)
+
+    def _write_predictions(self, kind: InputKind, seed: int, predictions: Sequence[Any]) -> None:
+        if self.options.predictions:
+            self.task.write_predictions(self._prediction_path(kind, seed), self.reported.examples, predictions)
 
 
 def _joined(seeds: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """One line of results of the lines of several seeds: what stands in lists, one a seed, is strung together."""
+    """One line of results of the lines of several seeds: lists, which have an element a seed, are concatenated."""
     joined = dict(seeds[0])
     for name, value in joined.items():
         if isinstance(value, list):

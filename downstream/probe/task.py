@@ -1,9 +1,8 @@
-"""What does a task have to provide, so that the shared part can train and score it?"""
+"""Tasks: the interface between a task (reader, model and metric) and what all tasks share."""
 
-import argparse
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence
-from downstream.probe.settings import TrainingSettings
+from downstream.probe.settings import ReaderOptions, TrainingSettings
 
 Example = TypeVar("Example")
 Prediction = TypeVar("Prediction")
@@ -37,37 +36,34 @@ class Probe(torch.nn.Module, ABC, Generic[Example, Prediction]):
 class Task(ABC, Generic[Example, Prediction]):
     """A task: reader, model and metric.
 
-    Scores are figures of *counts*: each example has a row of them, rows are summed over the examples, and `figures`
-    are functions of the sum. That is how the official scorers of all our tasks are defined, and what a bootstrap over
-    examples needs.
+    Metrics are functions of *counts*: each example has a row of them, and the rows are summed over the examples. The
+    official scorers of all the tasks are defined in this way, and a bootstrap over examples needs it.
     """
 
     name: str
     metric: str
-    """The name of the figure that is reported, e.g. "entity F1"; a key of what `figures` returns."""
+    """The name of the metric that is reported, e.g. "entity F1"; a key of what `metrics` returns."""
     unit: str
     """What an example is in training, in the plural: "sentences", "pairs", "phrases"."""
     item: str
     """What an example is in scoring: an item of the bootstrap."""
     suffix: str
     """How the name of a file of predictions ends, e.g. ".conll"."""
+    reader: ReaderOptions = field(default_factory=ReaderOptions)
+    """The default options of `read`."""
+    model: type[Probe[Example, Prediction]]
+    """Its arguments are `inputs`, `settings` (of the class of `published`) and what `vocabulary` returns."""
     published: TrainingSettings
     """The published hyper-parameters: the defaults of the command line."""
     small: TrainingSettings
     """The preset for a CPU (`--small`)."""
 
-    def add_reader_options(self, parser: argparse.ArgumentParser) -> None:
-        """Add the options that `read` looks at."""
-
-    def reader_options(self, options: argparse.Namespace) -> dict[str, Any]:
-        """The values of those options."""
-        parser = argparse.ArgumentParser(add_help=False)
-        self.add_reader_options(parser)
-        return {name: getattr(options, name) for name in vars(parser.parse_args([]))}
-
     @abstractmethod
-    def read(self, path: Path, options: argparse.Namespace, *, training: bool) -> list[Example]:
-        """Read one file, for training or for scoring; raises `InputError` with file and line."""
+    def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[Example]:
+        """Read one file, for training or for scoring; raises `InputError` with file and line.
+
+        options  of the class of `reader`
+        """
 
     @abstractmethod
     def sentences(self, example: Example) -> list[Sentence]:
@@ -75,28 +71,28 @@ class Task(ABC, Generic[Example, Prediction]):
 
     @abstractmethod
     def describe(self, examples: Sequence[Example]) -> str:
-        """One line about a split for people: counts, and whatever the reader had to change or leave out."""
+        """One printed line about a split: counts, and whatever the reader had to change or leave out."""
 
-    @abstractmethod
     def vocabulary(self, train: Sequence[Example]) -> dict[str, Any]:
-        """What a model has to know of its training data (label sets), as JSON can hold it."""
+        """What a model has to know of its training data (label sets), as JSON can hold it: arguments of `model`."""
+        return {}
 
-    @abstractmethod
     def build(
         self, *, vocabulary: dict[str, Any], inputs: ProbeInputs, settings: TrainingSettings
     ) -> Probe[Example, Prediction]:
         """A new model with random weights."""
+        return self.model(inputs=inputs, settings=settings, **vocabulary)
 
     @abstractmethod
     def count(self, example: Example, prediction: Prediction) -> np.ndarray:
         """float64 [K]: what the metric counts in one example."""
 
     @abstractmethod
-    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        """Figures in percent, [...] each, of summed counts [..., K]; one of them is named `metric`."""
+    def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+        """Metrics in percent, [...] each, of summed counts [..., K]; one of them is named `metric`."""
 
     def details(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> str:
-        """More lines about the reported split for people (scores of each label and the like); "" for none."""
+        """More printed lines about the reported split (scores of each label and the like); "" for none."""
         return ""
 
     @abstractmethod

@@ -1,10 +1,10 @@
-"""How is a probe trained: batches, optimiser, patience on the development set, best weights?"""
+"""Training of a probe: batches, optimiser, patience on the development set, best weights."""
 
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import asdict, dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -18,10 +18,10 @@ Example = TypeVar("Example")
 Prediction = TypeVar("Prediction")
 
 CHUNK = 20
-"""Batches are made of examples of like length within random chunks of so many batches."""
+"""Batches are made of examples of like length within random chunks of this number of batches."""
 
 DECAY_UPDATES = 100
-"""`decay` multiplies the learning rate once in so many updates (Lee et al. 2018)."""
+"""`decay` multiplies the learning rate once in this number of updates (Lee et al. 2018)."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,17 @@ class TrainingReport:
         """The best development score, in percent."""
         return self.epochs[self.best_epoch - 1].dev_score
 
+    def as_record(self) -> dict[str, list[Any]]:
+        """The fields of a line of results, each a list of one seed."""
+        return {
+            "dev_scores": [self.dev_score],
+            "best_epochs": [self.best_epoch],
+            "epochs": [len(self.epochs)],
+            "curves": [[asdict(epoch) for epoch in self.epochs]],
+            "seconds": [self.seconds],
+            "examples_per_second": [self.examples_per_second],
+        }
+
 
 def train_probe(
     probe: Probe[Example, Prediction],
@@ -65,11 +76,10 @@ def train_probe(
 
     lengths    the length of each example of `train`, for batches of examples of like length
     evaluate   gives the development score; higher is better
-    generator  orders the batches; all else that is random comes from torch's global generator
-    title      stands before the progress bar, which counts `unit`
+    generator  orders the batches; everything else is drawn from torch's global generator
+    title      text before the progress bar, which counts `unit`
     """
-    parameters = [parameter for parameter in probe.parameters() if parameter.requires_grad]
-    optimiser, decay, plateau = _optimiser(parameters, settings)
+    optimiser = _Optimiser(probe, settings)
     epochs: list[Epoch] = []
     best_epoch, best_score = 0, -math.inf
     best_weights: dict[str, torch.Tensor] = {}
@@ -80,27 +90,12 @@ def train_probe(
             probe.train()
             losses = []
             for batch in length_batches(lengths, settings.batch_size, generator):
-                optimiser.zero_grad(set_to_none=True)
-                loss = probe.loss([train[row] for row in batch]) + settings.mix_l2 * probe.inputs.mix_penalty()
-                losses.append(loss.item())
-                if not math.isfinite(losses[-1]):
-                    raise InputError(
-                        f"the loss of {title} became {losses[-1]} in epoch {epoch}: check the features and word "
-                        "vectors for values that are no numbers, or lower --learning-rate"
-                    )
-                loss.backward()
-                if settings.gradient_value:
-                    torch.nn.utils.clip_grad_value_(parameters, settings.gradient_value)
-                if settings.gradient_norm:
-                    torch.nn.utils.clip_grad_norm_(parameters, settings.gradient_norm)
-                optimiser.step()
-                decay.step()
+                losses.append(optimiser.update([train[row] for row in batch], f"epoch {epoch} of {title}"))
                 progress.update(len(batch))
             seconds = time.perf_counter() - epoch_begin
             score = evaluate()
             epochs.append(Epoch(loss=sum(losses) / len(losses), dev_score=score, seconds=seconds))
-            if settings.halve_on_plateau:
-                plateau.step(score)
+            optimiser.end_epoch(score)
             if score > best_score:
                 best_epoch, best_score = epoch, score
                 best_weights = {name: weight.clone() for name, weight in probe.state_dict().items()}
@@ -118,18 +113,43 @@ def train_probe(
     )
 
 
-def _optimiser(
-    parameters: list[torch.nn.Parameter], settings: TrainingSettings
-) -> tuple[torch.optim.Optimizer, Any, torch.optim.lr_scheduler.ReduceLROnPlateau]:
-    """The optimiser, its schedule by updates, and its schedule by epochs."""
-    optimiser: torch.optim.Optimizer
-    if settings.optimiser == "adadelta":
-        optimiser = torch.optim.Adadelta(parameters, lr=settings.learning_rate, rho=0.95)
-    else:
-        optimiser = torch.optim.Adam(parameters, lr=settings.learning_rate)
-    decay = torch.optim.lr_scheduler.StepLR(optimiser, step_size=DECAY_UPDATES, gamma=settings.decay)
-    plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, mode="max", factor=0.5, patience=0)
-    return optimiser, decay, plateau
+class _Optimiser(Generic[Example]):
+    """Updates of a probe's weights, with clipped gradients and the learning rate's schedules by updates and epochs."""
+
+    def __init__(self, probe: Probe[Example, Any], settings: TrainingSettings) -> None:
+        self._probe, self._settings = probe, settings
+        self._parameters = [parameter for parameter in probe.parameters() if parameter.requires_grad]
+        self._optimiser: torch.optim.Optimizer
+        if settings.optimiser == "adadelta":
+            self._optimiser = torch.optim.Adadelta(self._parameters, lr=settings.learning_rate, rho=0.95)
+        else:
+            self._optimiser = torch.optim.Adam(self._parameters, lr=settings.learning_rate)
+        self._decay = torch.optim.lr_scheduler.StepLR(self._optimiser, step_size=DECAY_UPDATES, gamma=settings.decay)
+        self._plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(self._optimiser, mode="max", factor=0.5, patience=0)
+
+    def update(self, examples: Sequence[Example], place: str) -> float:
+        """One update on a batch, and its loss; raises `InputError`, with the place, for one that is not finite."""
+        self._optimiser.zero_grad(set_to_none=True)
+        loss = self._probe.loss(examples) + self._settings.mix_l2 * self._probe.inputs.mix_penalty()
+        value = loss.item()
+        if not math.isfinite(value):
+            raise InputError(
+                f"the loss became {value} in {place}: check the features and word vectors for values that are not "
+                "finite numbers, or lower --learning-rate"
+            )
+        loss.backward()
+        if self._settings.gradient_value:
+            torch.nn.utils.clip_grad_value_(self._parameters, self._settings.gradient_value)
+        if self._settings.gradient_norm:
+            torch.nn.utils.clip_grad_norm_(self._parameters, self._settings.gradient_norm)
+        self._optimiser.step()
+        self._decay.step()
+        return value
+
+    def end_epoch(self, dev_score: float) -> None:
+        """Halve the learning rate after an epoch without a better score, if that is asked for."""
+        if self._settings.halve_on_plateau:
+            self._plateau.step(dev_score)
 
 
 def predict_all(

@@ -1,4 +1,4 @@
-"""How are documents in the columns of CoNLL-2012 (OntoNotes: parses, predicates, coreference) read?
+"""Documents in the columns of CoNLL-2012: OntoNotes' words, predicates, arguments and coreference.
 
     #begin document (NAME); part NNN
     one word a line, a blank line after each sentence
@@ -20,15 +20,16 @@ from elmoc.errors import InputError
 from elmoc.files import read_lines
 
 WORD, LEMMA, SENSE, SPEAKER, FIRST_ARGUMENT, COREFERENCE = 3, 6, 7, 9, 11, -1
-"""Where columns are."""
+"""Places of columns."""
 
 LEAST_COLUMNS = 12
 """The columns of a sentence without predicates."""
 
 NOTHING = "-"
-"""What stands in a column that says nothing about a word."""
+"""The cell of a column that says nothing about a word."""
 
 _BEGIN = re.compile(r"#begin document \((.*)\); part (\d+)\s*")
+_BEGIN_EXPECTED = "`#begin document (NAME); part 000`"
 _ARGUMENT_CELL = re.compile(r"((?:\([^()*\s]+)*)\*(\)*)")
 _COREFERENCE_PART = re.compile(r"(\(?)(\d+)(\)?)")
 
@@ -48,6 +49,17 @@ class DocumentSentence:
     file: str
     rows: list[list[str]]
     lines: list[int]
+
+    def add(self, line: int, columns: list[str]) -> None:
+        """Add a word; raises `InputError` unless it has as many columns as the words before it, and enough."""
+        if len(columns) < LEAST_COLUMNS or (self.rows and len(columns) != len(self.rows[0])):
+            expected = f"the sentence has {len(self.rows[0])}" if self.rows else f"at least {LEAST_COLUMNS} are needed"
+            raise InputError(
+                f"{self.file}, line {line}: {len(columns)} columns where {expected}; the line is damaged, or the file "
+                "is not in the format of CoNLL-2012"
+            )
+        self.rows.append(columns)
+        self.lines.append(line)
 
     def column(self, index: int) -> list[str]:
         """One column, from top to bottom."""
@@ -135,7 +147,7 @@ class DocumentSentence:
 
 @dataclass(frozen=True)
 class Document:
-    """A part of a document; its `#begin document` stands on `line` of the file."""
+    """A part of a document, which begins on `line` of the file."""
 
     name: str
     part: int
@@ -150,60 +162,46 @@ def read_documents(path: Path) -> Iterator[Document]:
     do not end, and sentences whose lines have different or too few columns.
     """
     document: Document | None = None
-    rows: list[list[str]] = []
-    lines: list[int] = []
+    sentence: DocumentSentence | None = None
     number = 0
     found = False
-
-    def end_sentence() -> None:
-        nonlocal rows, lines
-        if document is not None and rows:
-            document.sentences.append(DocumentSentence(str(path), rows, lines))
-            rows, lines = [], []
-
     for number, line in enumerate(read_lines(path), 1):
+        columns = split_columns(line)
         if line.startswith("#begin document"):
             if document is not None:
                 raise _endless(path, number, document)
-            match = _BEGIN.fullmatch(line)
-            if match is None:
-                raise InputError(
-                    f"{path}, line {number}: {line.strip()!r} cannot be read; `#begin document (NAME); part 000` is "
-                    "expected"
-                )
-            document = Document(match[1], int(match[2]), [], number)
+            document = _begin(path, number, line)
         elif line.startswith("#end document"):
             if document is None:
                 raise InputError(
                     f"{path}, line {number}: a document ends that did not begin; restore its #begin document"
                 )
-            end_sentence()
             if not document.sentences:
                 raise InputError(f"{path}, line {document.line}: the document {document.name} is empty; take it out")
             yield document
-            document, found = None, True
+            document, sentence, found = None, None, True
+        elif not columns:
+            sentence = None
+        elif document is None:
+            raise InputError(
+                f"{path}, line {number}: a word stands outside a document; {_BEGIN_EXPECTED} is expected before it"
+            )
         else:
-            columns = split_columns(line)
-            if not columns:
-                end_sentence()
-                continue
-            if document is None:
-                raise InputError(
-                    f"{path}, line {number}: a word stands outside a document; `#begin document (NAME); part 000` is "
-                    "expected before it"
-                )
-            if len(columns) < LEAST_COLUMNS or (rows and len(columns) != len(rows[0])):
-                expected = f"the sentence has {len(rows[0])}" if rows else f"at least {LEAST_COLUMNS} are needed"
-                raise InputError(
-                    f"{path}, line {number}: {len(columns)} columns where {expected}; the line is damaged, or the file "
-                    "is not in the format of CoNLL-2012"
-                )
-            rows.append(columns)
-            lines.append(number)
+            if sentence is None:
+                sentence = DocumentSentence(str(path), [], [])
+                document.sentences.append(sentence)
+            sentence.add(number, columns)
     if document is not None:
         raise _endless(path, number, document)
     if not found:
-        raise InputError(f"{path} holds no documents: `#begin document (NAME); part 000` is expected before the first")
+        raise InputError(f"{path} holds no documents: {_BEGIN_EXPECTED} is expected before the first")
+
+
+def _begin(path: Path, line: int, text: str) -> Document:
+    match = _BEGIN.fullmatch(text)
+    if match is None:
+        raise InputError(f"{path}, line {line}: {text.strip()!r} cannot be read; {_BEGIN_EXPECTED} is expected")
+    return Document(match[1], int(match[2]), [], line)
 
 
 def _endless(path: Path, line: int, document: Document) -> InputError:

@@ -1,7 +1,7 @@
-"""How are sentences in columns (CoNLL, one word a line) read?
+"""Sentences in CoNLL columns, one word a line.
 
-Columns are separated by tabs, or, in a line without a tab, by spaces. A line without anything but white space ends a
-sentence; `-DOCSTART-` lines are passed over. All lines of a file have the same number of columns.
+Columns are separated by tabs, or, in a line without a tab, by spaces. A line of white space ends a sentence;
+`-DOCSTART-` lines are skipped. All lines of a file have the same number of columns.
 """
 
 from collections.abc import Iterator

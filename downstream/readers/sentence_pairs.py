@@ -1,9 +1,9 @@
-"""How are labelled pairs of sentences read, from SNLI's JSON lines and from tab-separated text?
+"""Labelled pairs of sentences, from SNLI's JSON lines or from tab-separated text.
 
 JSON lines: an object a line, with `gold_label`, `sentence1` and `sentence2`. Tab-separated: the first line names the
-columns (`sentence1`, `sentence2`, and `gold_label` or `label`), or there is no such line and the three columns are
-label, premise, hypothesis. Other fields and columns are passed over. Texts go through the project's tokeniser, which
-leaves tokenised text nearly as it is.
+columns (`sentence1`, `sentence2`, and `gold_label` or `label`); without such a line, the three columns are label,
+premise, hypothesis. Other fields and columns are ignored. Texts are tokenised by `elmoc.tokenizer`, which leaves
+tokenised text nearly as it is.
 """
 
 import json
@@ -35,7 +35,7 @@ class SentencePair:
     """Two sentences and the label of the pair.
 
     texts         sentence1 and sentence2 as the file has them
-    undecided     how many pairs without a gold label were left out just before this one (behind the last: there, too)
+    undecided     how many pairs without a gold label were left out just before this one (for the last: also after it)
     shortened     how many of the two sentences were cut to `LONGEST` words
     """
 

@@ -11,6 +11,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from downstream.inputs.identity import encoder_identity, word_vectors_identity
+from downstream.inputs.kinds import INPUT_KINDS
 from elmoc.errors import InputError
 from elmoc.files import read_lines
 
@@ -80,18 +82,6 @@ class Result:
     def word_vectors(self) -> str | None:
         """The fingerprint of the word vectors; None without any."""
         return None if self.vectors is None else word_vectors_identity(self.vectors)
-
-
-def encoder_identity(features: dict[str, Any]) -> str:
-    """Equal for what lines of results say about layer states of the same model; foreign files are known by name."""
-    if "model" in features:
-        return _identity([features.get(name) for name in ("model", "word_vectors", "layers")])
-    return str(features.get("file"))
-
-
-def word_vectors_identity(vectors: dict[str, Any]) -> str:
-    """Equal for what lines of results say about the same word vectors."""
-    return str(vectors["fingerprint"])
 
 
 def read_results(paths: Iterable[Path]) -> tuple[list[Result], list[str]]:
@@ -182,9 +172,9 @@ def _parse_line(line: str, origin: str) -> Result:
 def _check_values(record: dict[str, Any], origin: str) -> np.ndarray:
     """Check what the types of the fields leave open; returns the counts, float64 [seeds, N, K]."""
     inputs, items, seeds = record["inputs"], record["items"], record["seeds"]
-    kinds = (*COLUMNS_OF_INPUTS, "model")
-    _require(inputs in kinds, origin, "inputs", f"is {inputs}, not one of {', '.join(kinds)}")
-    for name, read in (("vectors", inputs in ("vectors", "both")), ("features", inputs != "vectors")):
+    _require(inputs in INPUT_KINDS, origin, "inputs", f"is {inputs}, not one of {', '.join(INPUT_KINDS)}")
+    kind = INPUT_KINDS[inputs]
+    for name, read in (("vectors", kind.words), ("features", kind.states)):
         state = "null" if record[name] is None else "not null"
         _require((record[name] is not None) == read, origin, name, f'is {state}, but the inputs are "{inputs}"')
     vectors = record["vectors"]

@@ -118,7 +118,7 @@ def _metrics(row: Mapping[str, Result], tasks: Tasks) -> Metrics:
             f"{result.origins[0]} is of the task {result.task}, which is not one of {', '.join(tasks)}: "
             "remove that line"
         )
-    return cast(Metrics, tasks[result.task]().figures)
+    return cast(Metrics, tasks[result.task]().metrics)
 
 
 def _in_order(rows: Sequence[dict[str, Result]], tasks: list[str]) -> list[dict[str, Result]]:

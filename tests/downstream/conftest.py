@@ -1,4 +1,4 @@
-"""What tiny data do the probe tests share?"""
+"""Fixtures of the probe tests: tiny data that they share."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How is a single dropout of a model put to the test?"""
+"""Tests of single dropouts: a model with all others off."""
 
 from collections.abc import Callable
 

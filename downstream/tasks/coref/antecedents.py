@@ -1,4 +1,4 @@
-"""Which earlier span does each span refer back to?
+"""Antecedents: the earlier span that each span refers back to.
 
 Lee et al. (2018): a bilinear form picks the C likeliest antecedents of every span, a feed-forward net scores those, and
 each span's representation is moved towards that of its expected antecedent before they are scored again.
@@ -18,7 +18,7 @@ DISTANCES = 10
 """Distances in spans fall into the buckets 0, 1, 2, 3, 4, 5–7, 8–15, 16–31, 32–63, 64 and more."""
 
 CHUNK_NUMBERS = 1 << 26
-"""Products of a span and its antecedents are made for so many numbers at a time (256 MiB)."""
+"""Most numbers of products of spans and antecedents that are made at a time (256 MiB)."""
 
 SPAN, ANTECEDENT, PRODUCT, FEATURES = range(4)
 """The parts of the representation of a pair, in their order; from the last on, one for each feature."""
@@ -28,8 +28,8 @@ SPAN, ANTECEDENT, PRODUCT, FEATURES = range(4)
 class AntecedentScores:
     """The scores of the antecedents of K spans.
 
-    antecedents  int64 [K, C]: numbers of earlier spans (any number where there are fewer)
-    scores       [K, 1 + C]: 0 for "no antecedent", then one for each; −∞ where there is none
+    antecedents  int64 [K, C]: numbers of earlier spans (arbitrary where a span has fewer than C)
+    scores       [K, 1 + C]: 0 for "no antecedent", then one for each; −∞ where a span has fewer than C
     """
 
     antecedents: Tensor
@@ -39,14 +39,14 @@ class AntecedentScores:
 class AntecedentScorer(torch.nn.Module):
     """Coarse-to-fine scores of antecedents, with higher-order inference.
 
-    The bilinear form, a sum of G² terms, is divided by √G: the same model, but one update by Adam does not change its
-    scores by tens.
+    The bilinear form, a sum of G² terms, is divided by √G: the model is the same, but one update by Adam changes its
+    scores less.
 
     span_size     G, of span representations
     antecedents   C, how many antecedents of a span are scored by the feed-forward net
     depth         how often they are scored: once, and again after every refinement of the representations
-    speakers      whether there is a feature "same speaker"
-    genres        how many genres there are, 0 for no such feature
+    speakers      whether pairs have a feature "same speaker"
+    genres        the number of genres, 0 for no such feature
     feature_size  of each feature's embedding
     hidden_size, layers, dropout  of the feed-forward net; its dropout is also that of the features' embeddings (one
                   mask for all the pairs of a document) and of both sides of the bilinear form
@@ -90,7 +90,7 @@ class AntecedentScorer(torch.nn.Module):
 
         spans           [K, G]
         mention_scores  [K]
-        speakers        int64 [K]: equal numbers for the same speaker; looked at only where there is that feature
+        speakers        int64 [K]: equal numbers for the same speaker; read only for that feature
         genre           number of the document's genre, 0 for one that is not known
         """
         antecedents, coarse = self.prune(spans, mention_scores)
@@ -102,7 +102,7 @@ class AntecedentScorer(torch.nn.Module):
         return AntecedentScores(antecedents, scores)
 
     def forget_unknown_genre(self) -> None:
-        """Make the feature of an unknown genre zero: if no document in training lacks a genre, none is learned."""
+        """Make the feature of an unknown genre zero; training changes it only if its documents lack genres."""
         if self._genres:
             with torch.no_grad():
                 self.features[-1].get_parameter("weight")[0].zero_()
@@ -145,7 +145,7 @@ class AntecedentScorer(torch.nn.Module):
         return torch.cat([checkpoint(chunk, rows, use_reentrant=False) for rows in chunks])
 
     def _feature_sums(self, antecedents: Tensor, speakers: Tensor, genre: int) -> Tensor:
-        """[K, C, H]: what the first layer of the net makes of the features of pairs."""
+        """[K, C, H]: the features of pairs, projected by the first layer of the net."""
         places = torch.arange(len(antecedents), device=antecedents.device).unsqueeze(1)
         choices = [distance_bucket(places - antecedents)]
         if self._speakers:
@@ -167,7 +167,7 @@ class AntecedentScorer(torch.nn.Module):
 
 
 def distance_bucket(distances: Tensor) -> Tensor:
-    """The bucket, 0 … 9, of each distance in spans; distances under 0 are those of no pair."""
+    """The bucket, 0 … 9, of each distance in spans; negative distances belong to no pair."""
     large = distances.clamp(min=1).log2().floor().long() + 3
     return torch.where(distances <= 4, distances, large).clamp(0, DISTANCES - 1)
 
@@ -177,7 +177,7 @@ def antecedent_loss(found: AntecedentScores, clusters: Tensor) -> Tensor:
 
     clusters  int64 [K]: the gold cluster of each span, −1 for none
 
-    Spans of no cluster, and spans none of whose antecedents is of their cluster, have "no antecedent" to find.
+    "No antecedent" is right for a span of no cluster, and for one none of whose antecedents is of its cluster.
     """
     valid = found.scores[:, 1:] > -torch.inf
     right = (clusters[found.antecedents] == clusters.unsqueeze(1)) & (clusters.unsqueeze(1) >= 0) & valid  # [K, C]

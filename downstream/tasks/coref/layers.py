@@ -1,4 +1,4 @@
-"""Which layers does the coreference probe have of its own?"""
+"""Layers of the coreference probe alone."""
 
 from collections.abc import Sequence
 
@@ -47,8 +47,8 @@ class UnitLength(torch.nn.Module):
 class PartwiseFeedForward(torch.nn.Module):
     """A feed-forward net with one output over a concatenation that is never made.
 
-    The first layer is linear: what it makes of a concatenation is the sum of what its columns make of the parts. Parts
-    that many concatenations share are multiplied once: `project` each of them, add, and `finish`.
+    The first layer is linear: its output is the sum of the products of its columns with the parts. A part that many
+    concatenations share is multiplied once: `project` each part, add, and `finish`.
 
     sizes   of the parts, in the order of the concatenation
     layers  how many hidden layers of `hidden_size` relu units, each followed by dropout

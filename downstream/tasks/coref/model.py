@@ -1,4 +1,4 @@
-"""Which words of a document are mentions, and which mentions are of the same thing?
+"""Model of coreference: which words of a document are mentions, and which mentions refer to the same thing.
 
 The end-to-end model of Lee et al. (2018): sentences → LSTM → spans and their mention scores → the best spans →
 antecedents from coarse to fine, with higher-order inference → chains.
@@ -13,12 +13,14 @@ from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence
+from downstream.probe.settings import TrainingSettings, dropout_setting, size_setting
 from downstream.probe.task import Probe
 from downstream.readers.conll2012 import Document
 from downstream.tasks.coref.antecedents import AntecedentScorer, AntecedentScores, antecedent_loss
 from downstream.tasks.coref.layers import HighwayBiLstm, UnitLength
 from downstream.tasks.coref.scorer import Mention
 from downstream.tasks.coref.spans import Spans, SpanScorer, keep_best
+from elmoc.settings import setting
 
 
 @dataclass(frozen=True)
@@ -36,76 +38,76 @@ class CorefDocument:
     chains: list[list[Mention]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class CorefSettings(TrainingSettings):
+    """Hyper-parameters of the coreference probe."""
+
+    hidden_size: int = size_setting("units of the LSTM, each direction")
+    layers: int = size_setting("layers of the LSTM")
+    head_size: int = setting(
+        help="project the inputs to this size for the head attention (0: only to unit length)", least=0
+    )
+    span_width: int = size_setting("most words of a span")
+    span_ratio: float = setting(help="spans kept, a word of the document", least=0)
+    antecedents: int = size_setting("antecedents of a span that are scored in full")
+    depth: int = size_setting("how often antecedents are scored: representations are refined in between")
+    feed_forward_size: int = size_setting("units of each layer of the scorers")
+    feed_forward_layers: int = size_setting("hidden layers of the scorers")
+    feature_size: int = size_setting("size of the embeddings of width, distance, speaker and genre")
+    training_sentences: int = size_setting("train longer documents on random windows of this number of sentences")
+    lexical_dropout: float = dropout_setting("dropout on the inputs")
+    lstm_dropout: float = dropout_setting("dropout on what each layer of the LSTM gives")
+    dropout: float = dropout_setting("dropout in the scorers")
+
+
 class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
     """The coarse-to-fine model; predictions are chains of two or more mentions.
 
-    hidden_size, layers     of the LSTM, each direction
-    head_size               for the head attention, the inputs are projected to this size, after dropout; 0: they are
-                            only brought to unit length, as the published model's word vectors are, so that products
-                            of two spans are not far larger than all else at first, and then comes dropout: bringing
-                            to unit length would undo its 1 / (1 − p)
-    span_width, span_ratio  the most words of a span; how many spans a word are kept
-    antecedents, depth      of `AntecedentScorer`
-    feed_forward_size, feed_forward_layers, feature_size  of both scorers
-    training_sentences      longer documents are trained on random windows of so many sentences
-    lexical_dropout         on the inputs; lstm_dropout: on what each layer of the LSTM gives; dropout: elsewhere
-    speakers, genres        whether there is a feature "same speaker"; the genres that there is a feature of
+    speakers  whether pairs of spans have a feature "same speaker"
+    genres    those with a feature of their own
+
+    With a head size of 0, the head attention reads the inputs at unit length, as the published model reads its word
+    vectors: else products of two spans start far larger than the other parts of a pair. Dropout comes after, as
+    bringing to unit length would undo its 1 / (1 − p).
     """
 
-    def __init__(
-        self,
-        *,
-        inputs: ProbeInputs,
-        hidden_size: int,
-        layers: int,
-        head_size: int,
-        span_width: int,
-        span_ratio: float,
-        antecedents: int,
-        depth: int,
-        feed_forward_size: int,
-        feed_forward_layers: int,
-        feature_size: int,
-        training_sentences: int,
-        lexical_dropout: float,
-        lstm_dropout: float,
-        dropout: float,
-        speakers: bool,
-        genres: Sequence[str],
-    ) -> None:
+    def __init__(self, *, inputs: ProbeInputs, settings: CorefSettings, speakers: bool, genres: Sequence[str]) -> None:
         super().__init__()
         self.inputs = inputs
-        self._span_ratio = span_ratio
-        self._training_sentences = training_sentences
+        self._span_ratio = settings.span_ratio
+        self._training_sentences = settings.training_sentences
         self._genres = {genre: number for number, genre in enumerate(genres, 1)}
-        self.lexical_dropout = torch.nn.Dropout(lexical_dropout)
+        self.lexical_dropout = torch.nn.Dropout(settings.lexical_dropout)
         self.encoder = HighwayBiLstm(
-            input_size=inputs.size, hidden_size=hidden_size, layers=layers, dropout=lstm_dropout
+            input_size=inputs.size,
+            hidden_size=settings.hidden_size,
+            layers=settings.layers,
+            dropout=settings.lstm_dropout,
         )
         self.heads = (
-            torch.nn.Sequential(self.lexical_dropout, torch.nn.Linear(inputs.size, head_size))
-            if head_size
+            torch.nn.Sequential(self.lexical_dropout, torch.nn.Linear(inputs.size, settings.head_size))
+            if settings.head_size
             else torch.nn.Sequential(UnitLength(), self.lexical_dropout)
         )
         self.spans = SpanScorer(
             encoded_size=self.encoder.output_size,
-            head_size=head_size or inputs.size,
-            span_width=span_width,
-            feature_size=feature_size,
-            hidden_size=feed_forward_size,
-            layers=feed_forward_layers,
-            dropout=dropout,
+            head_size=settings.head_size or inputs.size,
+            span_width=settings.span_width,
+            feature_size=settings.feature_size,
+            hidden_size=settings.feed_forward_size,
+            layers=settings.feed_forward_layers,
+            dropout=settings.dropout,
         )
         self.antecedents = AntecedentScorer(
             span_size=self.spans.output_size,
-            antecedents=antecedents,
-            depth=depth,
+            antecedents=settings.antecedents,
+            depth=settings.depth,
             speakers=speakers,
             genres=len(genres),
-            feature_size=feature_size,
-            hidden_size=feed_forward_size,
-            layers=feed_forward_layers,
-            dropout=dropout,
+            feature_size=settings.feature_size,
+            hidden_size=settings.feed_forward_size,
+            layers=settings.feed_forward_layers,
+            dropout=settings.dropout,
         )
         for part in (self.spans, self.antecedents):
             for module in part.modules():

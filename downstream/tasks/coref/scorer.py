@@ -1,9 +1,9 @@
-"""How well do predicted coreference chains agree with the key?
+"""Scores of coreference chains: how well predictions agree with the key.
 
 MUC (Vilain et al. 1995), B³ (Bagga and Baldwin 1998) and CEAFφ4 (Luo 2005) as the official CoNLL scorer (version 8.01,
 Pradhan et al. 2014) counts them. A mention is its first and last word; a chain is a list of mentions. Every metric is a
 row of four counts: numerator and denominator of recall, numerator and denominator of precision. Rows of documents are
-summed before anything is divided.
+summed before the division.
 
 A mention that is repeated in the response is counted where it comes first. A mention that is repeated in the key stays
 in every chain, and belongs to the last one where a metric asks for its chain.
@@ -30,8 +30,8 @@ def count_chains(key: Sequence[Chain], response: Sequence[Chain]) -> np.ndarray:
     return np.array([metric(key, response) for metric in (_muc, _b_cubed, _ceaf, _mentions)])
 
 
-def precision_recall_f1(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Summed counts [..., 4] → precision, recall and F1, [...] each, in percent; 0 where nothing is there."""
+def chain_metrics(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Summed counts [..., 4] → precision, recall and F1, [...] each, in percent; 0 for an empty denominator."""
     recall = ratio(counts[..., 0], counts[..., 1])
     precision = ratio(counts[..., 2], counts[..., 3])
     return precision, recall, harmonic_mean(precision, recall)

@@ -1,4 +1,4 @@
-"""Which spans of a document are likely to be mentions, and how are spans represented?
+"""Spans of a document: their representations, and which of them are likely to be mentions.
 
 Lee et al. (2017, 2018): every span of up to W words of a sentence is a candidate; it is represented by its first and
 last encoded words, an attention over its words (its head) and its width, and scored by a feed-forward net. Only the
@@ -25,9 +25,9 @@ class SpanParts:
     encoded: Tensor
     """[N, E]: the words as the LSTM sees them."""
     heads: Tensor
-    """[N, D]: what the attention gathers."""
+    """[N, D]: the inputs that the head attention averages."""
     attention: Tensor
-    """[N]: how much each word is a head, before the softmax over a span."""
+    """[N]: scores of the head attention, before the softmax over a span."""
     widths: Tensor
     """[W, F]: features of the widths 1 … W."""
 
@@ -52,7 +52,7 @@ class SpanScorer(torch.nn.Module):
     the words, so that of all spans there are only its hidden units ([S, H], 40 MB for 70,000 spans).
 
     encoded_size   E, of the encoded words
-    head_size      D, of what the head attention gathers
+    head_size      D, of the inputs that the head attention averages
     span_width     W, the most words a span has
     feature_size   F, of the embedding of widths
     hidden_size, layers, dropout  of the feed-forward net; its dropout is also that of the width embeddings, one mask

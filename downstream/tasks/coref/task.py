@@ -1,28 +1,26 @@
-"""Coreference: which mentions of a document are of the same thing?
+"""Coreference: which mentions of a document refer to the same thing.
 
 The end-to-end model of Lee et al. (2018) on CoNLL-2012 columns. Its character CNN and its second word vectors for the
 head attention (GloVe of a window of 2 words) are left out. Hyper-parameters are those published for ELMo; the score is
 the mean F1 of MUC, B³ and CEAFφ4 as the official scorer counts them, where the key has no singletons: the model cannot
-predict any, and OntoNotes annotates none. Where a corpus does (LitBank), the same figure with the singletons in the key
+predict any, and OntoNotes annotates none. Where a corpus does (LitBank), the same mean with the singletons in the key
 is reported beside it.
 """
 
-import argparse
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence, make_sentence
-from downstream.probe.settings import TrainingSettings, dropout_field
-from downstream.probe.task import Probe, Task
+from downstream.probe.settings import ReaderOptions
+from downstream.probe.task import Task
 from downstream.readers.conll2012 import COREFERENCE, NOTHING, Document, read_documents
-from downstream.tasks.coref.model import CorefDocument, CorefProbe
-from downstream.tasks.coref.scorer import METRICS, Mention, count_chains, precision_recall_f1, without_singletons
+from downstream.tasks.coref.model import CorefDocument, CorefProbe, CorefSettings
+from downstream.tasks.coref.scorer import METRICS, Mention, chain_metrics, count_chains, without_singletons
 from elmoc.errors import InputError
 from elmoc.files import atomic_path
 
@@ -32,33 +30,11 @@ _GENRE = re.compile(r"([^/]+)/|GUM_([^_]+)_")
 _OPENING = re.compile(r"\((\d+)(\)?)")
 
 
-@dataclass(frozen=True, kw_only=True)
-class CorefSettings(TrainingSettings):
-    """Hyper-parameters of the coreference probe."""
-
-    hidden_size: int = field(metadata={"help": "units of the LSTM, each direction"})
-    layers: int = field(metadata={"help": "layers of the LSTM"})
-    head_size: int = field(
-        metadata={"help": "project the inputs to this size for the head attention (0: only to unit length)", "least": 0}
-    )
-    span_width: int = field(metadata={"help": "most words of a span"})
-    span_ratio: float = field(metadata={"help": "spans kept, a word of the document"})
-    antecedents: int = field(metadata={"help": "antecedents of a span that are scored in full"})
-    depth: int = field(metadata={"help": "how often antecedents are scored: representations are refined in between"})
-    feed_forward_size: int = field(metadata={"help": "units of each layer of the scorers"})
-    feed_forward_layers: int = field(metadata={"help": "hidden layers of the scorers"})
-    feature_size: int = field(metadata={"help": "size of the embeddings of width, distance, speaker and genre"})
-    training_sentences: int = field(metadata={"help": "train longer documents on random windows of so many sentences"})
-    lexical_dropout: float = dropout_field("dropout on the inputs")
-    lstm_dropout: float = dropout_field("dropout on what each layer of the LSTM gives")
-    dropout: float = dropout_field("dropout in the scorers")
-
-
 class CorefTask(Task[CorefDocument, list[list[Mention]]]):
     """Reader, model and metric of coreference."""
 
-    def read(self, path: Path, options: argparse.Namespace, *, training: bool) -> list[CorefDocument]:
-        """Read a file of CoNLL-2012 columns, every part of a document by itself."""
+    def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[CorefDocument]:
+        """Read a file of CoNLL-2012 columns, each part of a document an example."""
         return [_read_document(document, path) for document in read_documents(path)]
 
     def sentences(self, example: CorefDocument) -> list[Sentence]:
@@ -86,43 +62,17 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
             "speakers": any(speaker != NOTHING for example in train for speaker in example.speakers),
         }
 
-    def build(
-        self, *, vocabulary: dict[str, Any], inputs: ProbeInputs, settings: TrainingSettings
-    ) -> Probe[CorefDocument, list[list[Mention]]]:
-        """A model with features for the genres and speakers of `vocabulary`."""
-        assert isinstance(settings, CorefSettings)
-        return CorefProbe(
-            inputs=inputs,
-            hidden_size=settings.hidden_size,
-            layers=settings.layers,
-            head_size=settings.head_size,
-            span_width=settings.span_width,
-            span_ratio=settings.span_ratio,
-            antecedents=settings.antecedents,
-            depth=settings.depth,
-            feed_forward_size=settings.feed_forward_size,
-            feed_forward_layers=settings.feed_forward_layers,
-            feature_size=settings.feature_size,
-            training_sentences=settings.training_sentences,
-            lexical_dropout=settings.lexical_dropout,
-            lstm_dropout=settings.lstm_dropout,
-            dropout=settings.dropout,
-            speakers=vocabulary["speakers"],
-            genres=vocabulary["genres"],
-        )
-
     def count(self, example: CorefDocument, prediction: list[list[Mention]]) -> np.ndarray:
         """float64 [2 · 4 · 4]: key without and with singletons, the four metrics, their counts."""
         keys = (without_singletons(example.chains), example.chains)
         return np.stack([count_chains(key, prediction) for key in keys]).reshape(-1)
 
-    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+    def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         """F1 of each metric and the mean of the three, without singletons; the mean with them."""
-        _, _, f1 = precision_recall_f1(_table(counts))  # [..., 2, 4]
+        _, _, f1 = chain_metrics(_table(counts))  # [..., 2, 4]
         means = f1[..., :3].mean(axis=-1)  # [..., 2]
-        figures = {self.metric: means[..., 0]}
-        figures |= {f"{name} F1": f1[..., 0, row] for row, name in enumerate(METRICS)}
-        return figures | {"mean F1 with singletons": means[..., 1]}
+        each = {f"{name} F1": f1[..., 0, row] for row, name in enumerate(METRICS)}
+        return {self.metric: means[..., 0], **each, "mean F1 with singletons": means[..., 1]}
 
     def details(self, examples: Sequence[CorefDocument], predictions: Sequence[list[list[Mention]]]) -> str:
         """Precision, recall and F1 of each metric, without and with singletons in the key."""
@@ -130,7 +80,7 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         lines = []
         for title, table in zip(("without", "with"), _table(counts), strict=True):
             lines.append(f"{f'{title} singletons':20} precision  recall      F1")
-            for name, row in zip(METRICS, zip(*precision_recall_f1(table), strict=True), strict=True):
+            for name, row in zip(METRICS, zip(*chain_metrics(table), strict=True), strict=True):
                 lines.append(
                     f"  {name:18}"
                     + "".join(f"{number:{width}.2f}" for number, width in zip(row, (10, 8, 8), strict=True))
@@ -154,7 +104,7 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
 
 
 def coreference_cells(chains: Sequence[Sequence[Mention]], words: int) -> list[str]:
-    """The last column of a document of so many words; a chain's number is its place, from 0."""
+    """The last column of a document of `words` words; a chain's number is its place, from 0."""
     opened: list[list[tuple[int, str]]] = [[] for _ in range(words)]
     closed: list[list[tuple[int, str]]] = [[] for _ in range(words)]
     for number, chain in enumerate(chains):
@@ -167,7 +117,7 @@ def coreference_cells(chains: Sequence[Sequence[Mention]], words: int) -> list[s
 
 
 def _read_document(document: Document, path: Path) -> CorefDocument:
-    """Chains stand in the order in which they begin, as the official scorer numbers them."""
+    """The chains are in the order in which they begin, as the official scorer numbers them."""
     chains: dict[str, list[Mention]] = {}
     sentences: list[Sentence] = []
     speakers: list[str] = []
@@ -190,39 +140,40 @@ def _table(counts: np.ndarray) -> np.ndarray:
     return counts.reshape(*counts.shape[:-1], 2, len(METRICS), 4)
 
 
+PUBLISHED = CorefSettings(
+    learning_rate=1e-3,
+    decay=0.999,
+    gradient_norm=5.0,
+    batch_size=1,
+    epochs=143,  # 400,000 updates on the 2,802 training documents of OntoNotes
+    patience=143,
+    hidden_size=200,
+    layers=3,
+    head_size=0,
+    span_width=30,
+    span_ratio=0.4,
+    antecedents=50,
+    depth=2,
+    feed_forward_size=150,
+    feed_forward_layers=2,
+    feature_size=20,
+    training_sentences=50,
+    lexical_dropout=0.5,
+    lstm_dropout=0.4,
+    dropout=0.2,
+)
+
 TASK = CorefTask(
     name="coref",
     metric="mean F1",
     unit="documents",
     item="documents",
     suffix=".conll",
-    published=CorefSettings(
-        learning_rate=1e-3,
-        decay=0.999,
-        gradient_norm=5.0,
-        batch_size=1,
-        epochs=143,  # 400,000 updates on the 2,802 training documents of OntoNotes
-        patience=143,
-        hidden_size=200,
-        layers=3,
-        head_size=0,
-        span_width=30,
-        span_ratio=0.4,
-        antecedents=50,
-        depth=2,
-        feed_forward_size=150,
-        feed_forward_layers=2,
-        feature_size=20,
-        training_sentences=50,
-        lexical_dropout=0.5,
-        lstm_dropout=0.4,
-        dropout=0.2,
-    ),
-    small=CorefSettings(
-        learning_rate=1e-3,
+    model=CorefProbe,
+    published=PUBLISHED,
+    small=replace(
+        PUBLISHED,
         decay=0.87,
-        gradient_norm=5.0,
-        batch_size=1,
         epochs=20,
         patience=20,
         hidden_size=100,
@@ -233,11 +184,7 @@ TASK = CorefTask(
         antecedents=25,
         depth=1,
         feed_forward_size=100,
-        feed_forward_layers=2,
-        feature_size=20,
         training_sentences=25,
-        lexical_dropout=0.5,
         lstm_dropout=0.3,
-        dropout=0.2,
     ),
 )

@@ -1,138 +1,45 @@
-"""Named entities: which spans of a sentence are names, and of what?
+"""Named entity recognition: which spans of a sentence are names, and of what type.
 
-The biLSTM-CRF of Peters et al. (2018): inputs → dropout → biLSTM → dropout → CRF over BIOUL tags. Hyper-parameters
-are those published for ELMo on CoNLL-2003, but for the character CNN, which is off unless asked for (`--characters`):
-what is compared are inputs. The score is conlleval's entity F1.
+The tagger has the hyper-parameters published for ELMo on CoNLL-2003. Their character CNN is off unless `--characters`
+asks for it, as the inputs are what is compared. The score is conlleval's entity F1.
 """
 
-import argparse
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from allennlp_light.modules.conditional_random_field import ConditionalRandomField
-from allennlp_light.modules.conditional_random_field.conditional_random_field import allowed_transitions
 from seqeval.metrics.sequence_labeling import get_entities
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
-from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sentence import Sentence, make_sentence
-from downstream.layers.bilstm import BiLstm
-from downstream.layers.character_cnn import CharacterCnn, characters_of
-from downstream.layers.viterbi import viterbi
+from downstream.layers.character_cnn import characters_of
 from downstream.metrics import label_table, precision_recall_f1
-from downstream.probe.settings import TrainingSettings, dropout_field
-from downstream.probe.task import Probe, Task
+from downstream.probe.settings import ReaderOptions
+from downstream.probe.task import Task
 from downstream.readers.conll_columns import read_columns
+from downstream.tasks.ner.model import NerProbe, NerSettings, TaggedSentence, tag_entities
 from elmoc.errors import InputError
 from elmoc.files import atomic_path
+from elmoc.settings import setting
 
 _TAG = re.compile(r"O|[BI]-\S+")
 
 
-@dataclass(frozen=True)
-class TaggedSentence:
-    """A sentence and its BIO tags; `mended` words had white space inside (or were empty) in the data."""
-
-    sentence: Sentence
-    tags: list[str]
-    mended: int
-
-
 @dataclass(frozen=True, kw_only=True)
-class NerSettings(TrainingSettings):
-    """Hyper-parameters of the tagger."""
+class NerReaderOptions(ReaderOptions):
+    """Where the tags are."""
 
-    hidden_size: int = field(metadata={"help": "units of the LSTM, each direction"})
-    layers: int = field(metadata={"help": "layers of the LSTM"})
-    dropout: float = dropout_field("dropout before, between and after the LSTM's layers")
-    characters: bool = field(metadata={"help": "read each word's characters, too"})
-    character_size: int = field(metadata={"help": "numbers of a character's embedding"})
-    character_filters: int = field(metadata={"help": "filters of the character CNN"})
-    character_width: int = field(metadata={"help": "characters under a filter"})
-
-
-class NerProbe(Probe[TaggedSentence, list[str]]):
-    """biLSTM-CRF tagger; `types` are the entity types it can predict. Predictions are BIO tags.
-
-    characters  read beside the inputs, where there is one
-    """
-
-    barred: Tensor
-
-    def __init__(
-        self,
-        *,
-        inputs: ProbeInputs,
-        types: Sequence[str],
-        hidden_size: int,
-        layers: int,
-        dropout: float,
-        characters: CharacterCnn | None,
-    ) -> None:
-        super().__init__()
-        self.inputs = inputs
-        self.characters = characters
-        self.labels = ["O", *(f"{place}-{name}" for name in types for place in "BILU")]
-        self._ids = {label: row for row, label in enumerate(self.labels)}
-        self.dropout = torch.nn.Dropout(dropout)
-        size = inputs.size + (characters.output_size if characters else 0)
-        self.lstm = BiLstm(input_size=size, hidden_size=hidden_size, layers=layers, dropout=dropout)
-        self.output = torch.nn.Linear(self.lstm.output_size, len(self.labels))
-        pairs = allowed_transitions("BIOUL", dict(enumerate(self.labels)))
-        self.crf = ConditionalRandomField(len(self.labels), pairs, include_start_end_transitions=False)
-        barred = torch.full((len(self.labels) + 2, len(self.labels) + 2), -torch.inf)
-        barred[tuple(torch.tensor(pairs).T)] = 0.0
-        self.register_buffer("barred", barred, persistent=False)  # 0 where a transition is allowed, else −∞
-
-    def logits(self, examples: Sequence[TaggedSentence]) -> tuple[Tensor, Tensor]:
-        """float32 [B, T, K] scores of the labels, and the lengths, int64 [B] on the CPU."""
-        sentences = [example.sentence for example in examples]
-        x, lengths = self.inputs(sentences)  # [B, T, D]
-        if self.characters is not None:
-            x = torch.cat([x, self.characters(sentences)], dim=2)
-        states = self.lstm(self.dropout(x), lengths)  # [B, T, 2H]
-        return self.output(self.dropout(states)), lengths
-
-    def loss(self, examples: Sequence[TaggedSentence]) -> Tensor:
-        """Negative log-likelihood, summed over the sentences of the batch."""
-        logits, lengths = self.logits(examples)
-        labels = pad_sequence(
-            [torch.tensor([self._ids[tag] for tag in bio_to_bioul(example.tags)]) for example in examples],
-            batch_first=True,
-        ).to(logits.device)  # [B, T]
-        return -self.crf(logits, labels, valid_mask(lengths, logits.device))
-
-    def predict(self, examples: Sequence[TaggedSentence]) -> list[list[str]]:
-        """The BIO tags of each sentence's best path."""
-        logits, lengths = self.logits(examples)
-        tags = len(self.labels)
-        paths = viterbi(
-            logits,
-            lengths,
-            transitions=self.crf.transitions + self.barred[:tags, :tags],
-            start=self.barred[tags, :tags],
-            end=self.barred[:tags, tags + 1],
-        )
-        return [bioul_to_bio([self.labels[label] for label in path]) for path in paths]
+    column: int = setting(-1, help="the column of the tags, from 0; -1 is the last")
 
 
 class NerTask(Task[TaggedSentence, list[str]]):
     """Reader, model and metric of named entity recognition."""
 
-    def add_reader_options(self, parser: argparse.ArgumentParser) -> None:
-        """`--column`: where the tags are."""
-        parser.add_argument(
-            "--column", type=int, default=-1, metavar="N", help="the column of the tags, from 0 (default: the last)"
-        )
-
-    def read(self, path: Path, options: argparse.Namespace, *, training: bool) -> list[TaggedSentence]:
+    def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[TaggedSentence]:
         """Read a file of CoNLL columns, the word first; tags are BIO or IOB1 and become BIO."""
+        assert isinstance(options, NerReaderOptions)
         sentences = []
         for columns in read_columns(path):
             width = len(columns.rows[0])
@@ -177,34 +84,12 @@ class NerTask(Task[TaggedSentence, list[str]]):
             raise InputError("the training data holds no entity: name the column of the tags with --column")
         return {"types": types, "characters": characters_of(example.sentence for example in train)}
 
-    def build(
-        self, *, vocabulary: dict[str, Any], inputs: ProbeInputs, settings: TrainingSettings
-    ) -> Probe[TaggedSentence, list[str]]:
-        """A biLSTM-CRF for the entity types of the vocabulary."""
-        assert isinstance(settings, NerSettings)
-        characters = None
-        if settings.characters:
-            characters = CharacterCnn(
-                characters=vocabulary["characters"],
-                size=settings.character_size,
-                filters=settings.character_filters,
-                widths=[settings.character_width],
-            )
-        return NerProbe(
-            inputs=inputs,
-            types=vocabulary["types"],
-            hidden_size=settings.hidden_size,
-            layers=settings.layers,
-            dropout=settings.dropout,
-            characters=characters,
-        )
-
     def count(self, example: TaggedSentence, prediction: list[str]) -> np.ndarray:
         """[right, gold, predicted] entities, as conlleval counts: type and both boundaries must be right."""
         gold, predicted = set(get_entities(example.tags)), set(get_entities(prediction))
         return np.array([len(gold & predicted), len(gold), len(predicted)], dtype=np.float64)
 
-    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+    def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         """Entity precision, recall and F1 in percent."""
         return precision_recall_f1(counts, "entity")
 
@@ -234,25 +119,7 @@ def iob_to_bio(tags: list[str]) -> list[str]:
 
     An `I-X` that does not follow an entity word of type X begins an entity.
     """
-    return _tag_entities(tags, first="B", inside="I", last="I", single="B")
-
-
-def bio_to_bioul(tags: list[str]) -> list[str]:
-    """BIO → BIOUL: the last word of an entity is L, an entity of one word is U."""
-    return _tag_entities(tags, first="B", inside="I", last="L", single="U")
-
-
-def bioul_to_bio(tags: list[str]) -> list[str]:
-    """BIOUL → BIO."""
-    return [{"U": "B", "L": "I"}.get(tag[0], tag[0]) + tag[1:] for tag in tags]
-
-
-def _tag_entities(tags: list[str], *, first: str, inside: str, last: str, single: str) -> list[str]:
-    coded = ["O"] * len(tags)
-    for name, begin, end in get_entities(tags):
-        places = [single] if begin == end else [first, *[inside] * (end - begin - 1), last]
-        coded[begin : end + 1] = [f"{place}-{name}" for place in places]
-    return coded
+    return tag_entities(tags, first="B", inside="I", last="I", single="B")
 
 
 PUBLISHED = NerSettings(
@@ -277,6 +144,8 @@ TASK = NerTask(
     unit="sentences",
     item="sentences",
     suffix=".conll",
+    reader=NerReaderOptions(),
+    model=NerProbe,
     published=PUBLISHED,
     small=replace(PUBLISHED, batch_size=32, epochs=15, patience=5, hidden_size=100, layers=1, dropout=0.3),
 )

@@ -1,8 +1,11 @@
-"""How does ESIM compare two sentences?
+"""Model of natural language inference: ESIM, the enhanced sequential inference model of Chen et al. (2017).
 
-The enhanced sequential inference model of Chen et al. (2017), "Enhanced LSTM for Natural Language Inference", section
-3, sequential model only, with the dropout of the version that was published with ELMo.
+"Enhanced LSTM for Natural Language Inference", section 3, sequential model only, with the dropout of the version that
+was published with ELMo.
 """
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from allennlp_light.modules.feedforward import FeedForward
@@ -11,8 +14,56 @@ from allennlp_light.modules.matrix_attention import DotProductMatrixAttention
 from allennlp_light.nn.util import masked_max, masked_mean, masked_softmax, weighted_sum
 from torch import Tensor
 
-from downstream.inputs.probe_inputs import valid_mask
+from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.layers.bilstm import BiLstm
+from downstream.probe.settings import TrainingSettings, dropout_setting, size_setting
+from downstream.probe.task import Probe
+from downstream.readers.sentence_pairs import SentencePair
+from elmoc.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnliSettings(TrainingSettings):
+    """Hyper-parameters of the probe."""
+
+    projection_size: int = setting(
+        help="units of a linear layer between the inputs and the first LSTM (0: there is none)", least=0
+    )
+    hidden_size: int = size_setting("units of each layer; of the LSTMs, each direction")
+    dropout: float = dropout_setting("dropout on the inputs of the LSTMs and around the last hidden layer")
+
+
+class SnliProbe(Probe[SentencePair, dict[str, float]]):
+    """ESIM on the inputs. A prediction is the probability of each label."""
+
+    def __init__(self, *, inputs: ProbeInputs, settings: SnliSettings, labels: Sequence[str]) -> None:
+        super().__init__()
+        self.inputs = inputs
+        self.labels = list(labels)
+        self._ids = {label: row for row, label in enumerate(labels)}
+        self.model = Esim(
+            input_size=inputs.size,
+            projection_size=settings.projection_size,
+            hidden_size=settings.hidden_size,
+            dropout=settings.dropout,
+            labels=len(labels),
+        )
+
+    def logits(self, examples: Sequence[SentencePair]) -> Tensor:
+        """float32 [B, labels]."""
+        premises = self.inputs([example.premise for example in examples])
+        hypotheses = self.inputs([example.hypothesis for example in examples])
+        return self.model(*premises, *hypotheses)
+
+    def loss(self, examples: Sequence[SentencePair]) -> Tensor:
+        """Cross-entropy, the mean over the batch."""
+        logits = self.logits(examples)
+        labels = torch.tensor([self._ids[example.label] for example in examples], device=logits.device)  # [B]
+        return torch.nn.functional.cross_entropy(logits, labels)
+
+    def predict(self, examples: Sequence[SentencePair]) -> list[dict[str, float]]:
+        """The probability of each label."""
+        return [dict(zip(self.labels, row, strict=True)) for row in self.logits(examples).softmax(dim=1).tolist()]
 
 
 class Esim(torch.nn.Module):

@@ -1,86 +1,33 @@
-"""Natural language inference (SNLI): does a premise entail a hypothesis, contradict it, or neither?
+"""Natural language inference (SNLI): whether a premise entails a hypothesis, contradicts it, or neither.
 
 The model is ESIM with the hyper-parameters published for ELMo, the score accuracy.
 """
 
-import argparse
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence
 from downstream.metrics import ratio
-from downstream.probe.settings import TrainingSettings, dropout_field
-from downstream.probe.task import Probe, Task
+from downstream.probe.settings import ReaderOptions
+from downstream.probe.task import Task
 from downstream.readers.sentence_pairs import LONGEST, SentencePair, read_sentence_pairs
-from downstream.tasks.snli.model import Esim
+from downstream.tasks.snli.model import SnliProbe, SnliSettings
 from elmoc.errors import InputError
 from elmoc.files import atomic_path
 
 LABELS = ("entailment", "neutral", "contradiction")
 
 
-@dataclass(frozen=True, kw_only=True)
-class SnliSettings(TrainingSettings):
-    """Hyper-parameters of the probe."""
-
-    projection_size: int = field(
-        metadata={
-            "help": "units of a linear layer between the inputs and the first LSTM (0: there is none)",
-            "least": 0,
-        }
-    )
-    hidden_size: int = field(metadata={"help": "units of each layer; of the LSTMs, each direction"})
-    dropout: float = dropout_field("dropout on the inputs of the LSTMs and around the last hidden layer")
-
-
-class SnliProbe(Probe[SentencePair, dict[str, float]]):
-    """ESIM on the inputs. A prediction is the probability of each label."""
-
-    def __init__(
-        self, *, inputs: ProbeInputs, labels: Sequence[str], projection_size: int, hidden_size: int, dropout: float
-    ) -> None:
-        super().__init__()
-        self.inputs = inputs
-        self.labels = list(labels)
-        self._ids = {label: row for row, label in enumerate(labels)}
-        self.model = Esim(
-            input_size=inputs.size,
-            projection_size=projection_size,
-            hidden_size=hidden_size,
-            dropout=dropout,
-            labels=len(labels),
-        )
-
-    def logits(self, examples: Sequence[SentencePair]) -> Tensor:
-        """float32 [B, labels]."""
-        premises = self.inputs([example.premise for example in examples])
-        hypotheses = self.inputs([example.hypothesis for example in examples])
-        return self.model(*premises, *hypotheses)
-
-    def loss(self, examples: Sequence[SentencePair]) -> Tensor:
-        """Cross-entropy, the mean over the batch."""
-        logits = self.logits(examples)
-        labels = torch.tensor([self._ids[example.label] for example in examples], device=logits.device)  # [B]
-        return torch.nn.functional.cross_entropy(logits, labels)
-
-    def predict(self, examples: Sequence[SentencePair]) -> list[dict[str, float]]:
-        """The probability of each label."""
-        return [dict(zip(self.labels, row, strict=True)) for row in self.logits(examples).softmax(dim=1).tolist()]
-
-
 class SnliTask(Task[SentencePair, dict[str, float]]):
     """Reader, model and metric of natural language inference."""
 
-    def read(self, path: Path, options: argparse.Namespace, *, training: bool) -> list[SentencePair]:
+    def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[SentencePair]:
         """Read JSON lines or tab-separated text; pairs without a gold label are left out."""
         return read_sentence_pairs(path)
 
@@ -107,24 +54,11 @@ class SnliTask(Task[SentencePair, dict[str, float]]):
             raise InputError(f"all pairs of the training data have the label {found.pop()!r}: two labels are needed")
         return {"labels": sorted(found)}
 
-    def build(
-        self, *, vocabulary: dict[str, Any], inputs: ProbeInputs, settings: TrainingSettings
-    ) -> Probe[SentencePair, dict[str, float]]:
-        """ESIM for the labels of the vocabulary."""
-        assert isinstance(settings, SnliSettings)
-        return SnliProbe(
-            inputs=inputs,
-            labels=vocabulary["labels"],
-            projection_size=settings.projection_size,
-            hidden_size=settings.hidden_size,
-            dropout=settings.dropout,
-        )
-
     def count(self, example: SentencePair, prediction: dict[str, float]) -> np.ndarray:
         """[right, all] pairs."""
         return np.array([best_label(prediction) == example.label, 1], dtype=np.float64)
 
-    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+    def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         """Accuracy in percent."""
         return {"accuracy": ratio(counts[..., 0], counts[..., 1])}
 
@@ -181,6 +115,7 @@ TASK = SnliTask(
     unit="pairs",
     item="pairs",
     suffix=".jsonl",
+    model=SnliProbe,
     published=PUBLISHED,
     small=replace(
         PUBLISHED,

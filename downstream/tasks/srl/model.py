@@ -1,10 +1,9 @@
-"""Which spans of a sentence fill which roles of a given predicate?
+"""Model of semantic role labelling: the deep tagger of He et al. (2017).
 
-The deep tagger of He et al. (2017), as Peters et al. (2018) fed it with layer states: inputs and an embedding that
-tells the predicate's word from the others → highway LSTM layers of alternating direction → scores of BIO tags. A
-sentence is read once for each of its predicates. There are no weights of transitions: the best path that BIO tags allow
-is looked for (section 2.3 of the former), as in `allennlp`'s model. The embedding
-of the predicate's flag starts from PyTorch's N(0, 1), which is larger than AllenNLP's start.
+Inputs and an embedding that tells the predicate's word from the others → highway LSTM layers of alternating direction →
+scores of BIO tags. A sentence is read once for each of its predicates. There are no weights of transitions: decoding
+finds the best path that BIO tags allow (section 2.3), as in AllenNLP's model. The embedding of the predicate's flag
+starts from PyTorch's N(0, 1), which is larger than AllenNLP's start.
 """
 
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.layers.highway_lstm import AlternatingLstm
 from downstream.layers.linear import linear
 from downstream.layers.viterbi import viterbi
+from downstream.probe.settings import TrainingSettings, dropout_setting, size_setting
 from downstream.probe.task import Probe
 from downstream.readers.conll2012 import Span
 from downstream.tasks.srl.propositions import SrlSentence, bio_to_spans, spans_to_bio
@@ -26,13 +26,24 @@ Roles = list[tuple[Span, ...]]
 """A prediction: the spans of each proposition of a sentence."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class SrlSettings(TrainingSettings):
+    """Hyper-parameters of the tagger."""
+
+    flag_size: int = size_setting("numbers of the embedding that marks the predicate")
+    hidden_size: int = size_setting("units of a layer of the LSTM")
+    layers: int = size_setting("layers of the LSTM, forwards and backwards in turn")
+    dropout: float = dropout_setting("dropout on the inputs")
+    recurrent_dropout: float = dropout_setting("dropout on the states that go from word to word")
+
+
 @dataclass(frozen=True)
-class _Rows:
+class _Packing:
     """The R propositions of a batch, longest sentence first, and their N words, packed as in `highway_lstm`.
 
     row    int64 [R]: the place of each proposition among those of the batch, sentence after sentence
     words  [R]: the length of each one's sentence
-    sizes  how many of them have a word at each place
+    sizes  how many of the propositions have a word at each place
     inside bool [T, R]: which do
     word   int64 [N]: the row of each word in the inputs [B · T, …]
     flag   int64 [N]: 1 for the predicate
@@ -49,94 +60,86 @@ class _Rows:
 class SrlProbe(Probe[SrlSentence, Roles]):
     """Tagger for `labels` of spans: roles, their C- and R- forms, and V.
 
-    dropout            on the inputs, one mask for all propositions of a sentence
-    recurrent_dropout  on the states that go from word to word
+    The dropout on the inputs has one mask for all propositions of a sentence.
     """
 
-    barred: Tensor
-    opening: Tensor
+    transition_mask: Tensor
+    start_mask: Tensor
 
-    def __init__(
-        self,
-        *,
-        inputs: ProbeInputs,
-        labels: Sequence[str],
-        flag_size: int,
-        hidden_size: int,
-        layers: int,
-        dropout: float,
-        recurrent_dropout: float,
-    ) -> None:
+    def __init__(self, *, inputs: ProbeInputs, settings: SrlSettings, labels: Sequence[str]) -> None:
         super().__init__()
         self.inputs = inputs
         self.tags = ["O", *(f"{place}-{label}" for label in labels for place in "BI")]
         self._ids = {tag: row for row, tag in enumerate(self.tags)}
-        self.dropout = torch.nn.Dropout(dropout)
-        self.flag = torch.nn.Embedding(2, flag_size)
+        self.dropout = torch.nn.Dropout(settings.dropout)
+        self.flag = torch.nn.Embedding(2, settings.flag_size)
         self.lstm = AlternatingLstm(
-            input_size=inputs.size + flag_size, hidden_size=hidden_size, layers=layers, dropout=recurrent_dropout
+            input_size=inputs.size + settings.flag_size,
+            hidden_size=settings.hidden_size,
+            layers=settings.layers,
+            dropout=settings.recurrent_dropout,
         )
-        self.output = torch.nn.Linear(hidden_size, len(self.tags))
+        self.output = torch.nn.Linear(settings.hidden_size, len(self.tags))
         torch.nn.init.orthogonal_(self.output.weight)
-        barred, opening = bio_constraints(self.tags)
-        self.register_buffer("barred", barred, persistent=False)
-        self.register_buffer("opening", opening, persistent=False)
+        transition_mask, start_mask = bio_masks(self.tags)
+        self.register_buffer("transition_mask", transition_mask, persistent=False)
+        self.register_buffer("start_mask", start_mask, persistent=False)
 
     def loss(self, examples: Sequence[SrlSentence]) -> Tensor:
         """Negative log-likelihood of the tags: the mean over a sentence's words, and of that over the propositions."""
-        logits, rows = self._logits(examples)
+        logits, packing = self._logits(examples)
         tags = [
             torch.tensor([self._ids[tag] for tag in spans_to_bio(proposition.spans, len(example.sentence.words))])
             for example in examples
             for proposition in example.propositions
         ]
-        targets = pad_sequence([tags[row] for row in rows.row.tolist()])[rows.inside].to(logits.device)  # [N]
-        weights = (1 / rows.words).expand(rows.inside.shape)[rows.inside].to(logits)  # [N]
+        targets = pad_sequence([tags[row] for row in packing.row.tolist()])[packing.inside].to(logits.device)  # [N]
+        weights = (1 / packing.words).expand(packing.inside.shape)[packing.inside].to(logits)  # [N]
         losses = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
-        return (losses * weights).sum() / len(rows.words)
+        return (losses * weights).sum() / len(packing.words)
 
     def predict(self, examples: Sequence[SrlSentence]) -> list[Roles]:
         """For each sentence, the spans of each of its propositions."""
-        logits, rows = self._logits(examples)
-        steps, count = rows.inside.shape
+        logits, packing = self._logits(examples)
+        steps, count = packing.inside.shape
         padded = logits.new_zeros(steps, count, logits.shape[1])
-        padded[rows.inside] = logits
+        padded[packing.inside] = logits
         paths = viterbi(
             padded.transpose(0, 1),
-            rows.words,
-            transitions=self.barred,
-            start=self.opening,
-            end=torch.zeros_like(self.opening),
+            packing.words,
+            transitions=self.transition_mask,
+            start=self.start_mask,
+            end=torch.zeros_like(self.start_mask),
         )
-        found = dict(zip(rows.row.tolist(), paths, strict=True))
+        found = dict(zip(packing.row.tolist(), paths, strict=True))
         spans = iter(bio_to_spans([self.tags[tag] for tag in found[row]]) for row in range(count))
         return [[next(spans) for _ in example.propositions] for example in examples]
 
-    def _logits(self, examples: Sequence[SrlSentence]) -> tuple[Tensor, _Rows]:
+    def _logits(self, examples: Sequence[SrlSentence]) -> tuple[Tensor, _Packing]:
         """Scores of the tags, [N, K].
 
         The product of the first layer with its inputs is that of the words, made once a sentence, and that of the flag.
         """
         x, lengths = self.inputs([example.sentence for example in examples])  # [B, T, D]
-        rows = _rows(examples, lengths)
+        packing = _pack(examples, lengths)
         cell = self.lstm.first
         of_words, of_flags = cell.weight.split([x.shape[2], self.flag.embedding_dim], dim=1)
         words = linear(self.dropout(x).flatten(0, 1), of_words, cell.bias)  # [B · T, 6H]
         flags = self.flag.weight @ of_flags.t()  # [2, 6H]
         device = words.device
-        projected = words[rows.word.to(device)] + flags[rows.flag.to(device)]  # [N, 6H]
-        states = self.lstm(projected, rows.sizes)  # [N, H]
-        return linear(states, self.output.weight, self.output.bias), rows
+        projected = words[packing.word.to(device)] + flags[packing.flag.to(device)]  # [N, 6H]
+        states = self.lstm(projected, packing.sizes)  # [N, H]
+        return linear(states, self.output.weight, self.output.bias), packing
 
 
-def _rows(examples: Sequence[SrlSentence], lengths: Tensor) -> _Rows:
+def _pack(examples: Sequence[SrlSentence], lengths: Tensor) -> _Packing:
     sentence = torch.tensor([place for place, example in enumerate(examples) for _ in example.propositions])  # [R]
     predicate = torch.tensor([one.predicate for example in examples for one in example.propositions])  # [R]
     words, order = lengths[sentence].sort(descending=True, stable=True)
     steps = int(words[0])
     place = torch.arange(steps).unsqueeze(1)  # [T, 1]
     inside = place < words  # [T, R]
-    return _Rows(
+    return _Packing(
         row=order,
         words=words,
         sizes=inside.sum(dim=1).tolist(),
@@ -146,15 +149,15 @@ def _rows(examples: Sequence[SrlSentence], lengths: Tensor) -> _Rows:
     )
 
 
-def bio_constraints(tags: Sequence[str]) -> tuple[Tensor, Tensor]:
+def bio_masks(tags: Sequence[str]) -> tuple[Tensor, Tensor]:
     """Minus infinity where BIO tags may not follow each other [K, K], from row to column, and not begin [K]; else 0.
 
-    I-X stands after B-X or I-X only.
+    I-X follows B-X or I-X only.
     """
-    opening = torch.tensor([-torch.inf if tag.startswith("I-") else 0.0 for tag in tags])
-    barred = opening.repeat(len(tags), 1)
+    start_mask = torch.tensor([-torch.inf if tag.startswith("I-") else 0.0 for tag in tags])
+    transition_mask = start_mask.repeat(len(tags), 1)
     for row, before in enumerate(tags):
         for column, tag in enumerate(tags):
             if tag.startswith("I-") and before != "O" and before[2:] == tag[2:]:
-                barred[row, column] = 0.0
-    return barred, opening
+                transition_mask[row, column] = 0.0
+    return transition_mask, start_mask

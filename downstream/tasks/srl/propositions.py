@@ -1,4 +1,4 @@
-"""What is a sentence of semantic role labelling, and how are its propositions read, coded as tags, and written?
+"""Propositions of semantic role labelling: how they are read, coded as tags, and written.
 
 A proposition is a predicate and the spans of words that fill its roles. It is read from CoNLL-2012 documents, whose
 predicates are the words with a sense (verbs, and in PropBank's later releases nouns, adjectives and auxiliaries), and
@@ -30,11 +30,11 @@ class Proposition:
 
 @dataclass(frozen=True)
 class SrlSentence:
-    """A sentence with a proposition for each of its predicates, of which there is one at least.
+    """A sentence with a proposition for each of its predicates, one at least.
 
-    before  how many words each sentence has that stands between this one and the one before it in the file, and that
-            has no predicate: nothing is learned from it, and it is written as it was read
-    after   the same for what follows the last sentence of the file
+    before  the numbers of words of the sentences without a predicate between the previous `SrlSentence` and this one:
+            nothing is learned from them, and they are written with predictions
+    after   the same for those after the last one of the file
     """
 
     sentence: Sentence
@@ -82,7 +82,7 @@ def bio_to_spans(tags: list[str]) -> tuple[Span, ...]:
 def write_propositions(path: Path, sentences: Sequence[SrlSentence], spans: Sequence[Sequence[Sequence[Span]]]) -> None:
     """Write, in the columns of CoNLL-2005, the spans of each proposition of each sentence, which do not overlap.
 
-    The sentences without predicates stand between them as in the file that was read.
+    The sentences without predicates are written between them, as in the file that was read.
     """
     with atomic_path(path) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
         for sentence, propositions in zip(sentences, spans, strict=True):

@@ -1,9 +1,9 @@
-"""How many arguments of predicates are right, as the official script of CoNLL-2005 and CoNLL-2012 counts?
+"""Counts of arguments: how many are right, as the official script of CoNLL-2005 and CoNLL-2012 counts.
 
 `srl-eval.pl` first makes whole arguments of the spans of a proposition: a `C-X` continues the last X before it, and
-both are one argument in pieces; without an X before it, it begins one. Roles are compared as they stand otherwise:
-`R-ARG0` is a role like any other. An argument is correct when the role and all of its pieces are; V is left out of
-the totals, and with it C-V, which is a piece of it.
+both are one argument in pieces; without an X before it, it begins one. Other roles are not changed: `R-ARG0` is a role
+like any other. An argument is correct when the role and all of its pieces are. The totals leave out V, and C-V with it,
+which is a piece of it.
 
 AllenNLP's span F1 differs for arguments in pieces. Where a proposition has a `C-X`, it replaces all spans whose labels
 contain the letters X — R-X and a second, separate X among them, too — by one X from the first word of the first to the

@@ -1,4 +1,4 @@
-"""Semantic role labelling: who does what to whom, for each predicate of a sentence?
+"""Semantic role labelling: who does what to whom, for each predicate of a sentence.
 
 The deep tagger of He et al. (2017) on CoNLL-2012 documents with gold predicates; hyper-parameters are those published
 for ELMo on OntoNotes, the score is the F1 of `srl-eval.pl`. An example is a sentence with all of its predicates, for
@@ -6,40 +6,27 @@ which its inputs are looked up and projected once. The published batch of 80 pre
 sentences, which have 80 on average in PropBank's English Web Treebank.
 """
 
-import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence
 from downstream.metrics import label_table, precision_recall_f1
-from downstream.probe.settings import TrainingSettings, dropout_field
-from downstream.probe.task import Probe, Task
-from downstream.tasks.srl.model import Roles, SrlProbe
+from downstream.probe.settings import ReaderOptions
+from downstream.probe.task import Task
+from downstream.tasks.srl.model import Roles, SrlProbe, SrlSettings
 from downstream.tasks.srl.propositions import SrlSentence, read_propositions, write_propositions
 from downstream.tasks.srl.scorer import count_arguments, count_roles
-
-
-@dataclass(frozen=True, kw_only=True)
-class SrlSettings(TrainingSettings):
-    """Hyper-parameters of the tagger."""
-
-    flag_size: int = field(metadata={"help": "numbers of the embedding that marks the predicate"})
-    hidden_size: int = field(metadata={"help": "units of a layer of the LSTM"})
-    layers: int = field(metadata={"help": "layers of the LSTM, forwards and backwards in turn"})
-    dropout: float = dropout_field("dropout on the inputs")
-    recurrent_dropout: float = dropout_field("dropout on the states that go from word to word")
 
 
 class SrlTask(Task[SrlSentence, Roles]):
     """Reader, model and metric of semantic role labelling."""
 
-    def read(self, path: Path, options: argparse.Namespace, *, training: bool) -> list[SrlSentence]:
-        """Read a file of CoNLL-2012 documents: the sentences with a predicate, from which all there is to score is."""
+    def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[SrlSentence]:
+        """Read a file of CoNLL-2012 documents: the sentences with a predicate, the only ones that are scored."""
         return read_propositions(path)
 
     def sentences(self, example: SrlSentence) -> list[Sentence]:
@@ -64,26 +51,11 @@ class SrlTask(Task[SrlSentence, Roles]):
             "labels": sorted({span.label for example in train for one in example.propositions for span in one.spans})
         }
 
-    def build(
-        self, *, vocabulary: dict[str, Any], inputs: ProbeInputs, settings: TrainingSettings
-    ) -> Probe[SrlSentence, Roles]:
-        """A tagger for the labels of the vocabulary."""
-        assert isinstance(settings, SrlSettings)
-        return SrlProbe(
-            inputs=inputs,
-            labels=vocabulary["labels"],
-            flag_size=settings.flag_size,
-            hidden_size=settings.hidden_size,
-            layers=settings.layers,
-            dropout=settings.dropout,
-            recurrent_dropout=settings.recurrent_dropout,
-        )
-
     def count(self, example: SrlSentence, prediction: Roles) -> np.ndarray:
         """[right, gold, predicted] arguments."""
         return count_arguments([one.spans for one in example.propositions], prediction)
 
-    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+    def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         """Argument precision, recall and F1 in percent."""
         return precision_recall_f1(counts, "argument")
 
@@ -123,6 +95,7 @@ TASK = SrlTask(
     unit="sentences",
     item="sentences",
     suffix=".props",
+    model=SrlProbe,
     published=PUBLISHED,
     small=replace(
         PUBLISHED,

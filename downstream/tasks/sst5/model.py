@@ -1,4 +1,7 @@
-"""What is the biattentive classification network, which reads a sentence and puts it into a class?"""
+"""Model of SST-5: the biattentive classification network of McCann et al. (2017)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from allennlp_light.modules.feedforward import FeedForward
@@ -6,8 +9,72 @@ from allennlp_light.modules.maxout import Maxout
 from allennlp_light.nn.util import masked_mean, masked_softmax, weighted_sum
 from torch import Tensor
 
-from downstream.inputs.probe_inputs import valid_mask
+from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
+from downstream.inputs.sentence import Sentence
 from downstream.layers.bilstm import BiLstm
+from downstream.probe.settings import TrainingSettings, dropout_setting, size_setting
+from downstream.probe.task import Probe
+
+CLASSES = 5
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """The words under a node of a tree and the node's label; `root` where they are the whole sentence."""
+
+    sentence: Sentence
+    label: int
+    root: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sst5Settings(TrainingSettings):
+    """Hyper-parameters of the probe."""
+
+    feedforward_size: int = size_setting("units of the feed-forward layer before the LSTMs")
+    hidden_size: int = size_setting("units of each LSTM, each direction")
+    first_output_size: int = size_setting("units of the first maxout layer")
+    second_output_size: int = size_setting("units of the second maxout layer")
+    pool_size: int = size_setting("linear functions of which a maxout unit is the maximum")
+    embedding_dropout: float = dropout_setting("dropout on the inputs")
+    feedforward_dropout: float = dropout_setting("dropout after the feed-forward layer")
+    integrator_dropout: float = dropout_setting("dropout after the pooling")
+    first_output_dropout: float = dropout_setting("dropout after the first maxout layer")
+    second_output_dropout: float = dropout_setting("dropout after the second maxout layer")
+
+
+class Sst5Probe(Probe[Phrase, list[float]]):
+    """Puts a phrase into one of the five classes. A prediction is the probabilities of the classes."""
+
+    def __init__(self, *, inputs: ProbeInputs, settings: Sst5Settings) -> None:
+        super().__init__()
+        self.inputs = inputs
+        self.classifier = BiattentiveClassifier(
+            input_size=inputs.size,
+            classes=CLASSES,
+            feedforward_size=settings.feedforward_size,
+            hidden_size=settings.hidden_size,
+            output_sizes=(settings.first_output_size, settings.second_output_size),
+            pool_size=settings.pool_size,
+            embedding_dropout=settings.embedding_dropout,
+            feedforward_dropout=settings.feedforward_dropout,
+            integrator_dropout=settings.integrator_dropout,
+            output_dropouts=(settings.first_output_dropout, settings.second_output_dropout),
+        )
+
+    def logits(self, examples: Sequence[Phrase]) -> Tensor:
+        """float32 [B, 5]."""
+        return self.classifier(*self.inputs([example.sentence for example in examples]))
+
+    def loss(self, examples: Sequence[Phrase]) -> Tensor:
+        """Cross-entropy, the mean over the batch."""
+        logits = self.logits(examples)
+        labels = torch.tensor([example.label for example in examples], device=logits.device)  # [B]
+        return torch.nn.functional.cross_entropy(logits, labels)
+
+    def predict(self, examples: Sequence[Phrase]) -> list[list[float]]:
+        """The probabilities of the five classes, one list an example."""
+        return self.logits(examples).softmax(dim=1).tolist()
 
 
 class BiattentiveClassifier(torch.nn.Module):

@@ -1,13 +1,16 @@
-"""Are the states that are computed from a model those of a feature file dumped from it?"""
+"""Layer states computed from a model: those of a feature file dumped from it."""
 
 from pathlib import Path
 
 import pytest
 import torch
 
+from downstream.inputs.feature_states import FeatureStates
+from downstream.inputs.kinds import INPUT_KINDS
 from downstream.inputs.model_states import ModelStates
-from downstream.inputs.probe_inputs import FeatureStates, InputSources, ProbeInputs, WordTable
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.inputs.sentence import Sentence
+from downstream.inputs.word_table import WordTable
 from elmoc.__main__ import main
 from elmoc.errors import InputError
 from tests.downstream.conftest import words_of
@@ -44,10 +47,10 @@ def test_a_probe_reads_them_beside_word_vectors(model_path: Path, dumped: Featur
     words = WordTable("random:3:5", sentences=SENTENCES)
     states = ModelStates(model_path, sentences=SENTENCES, memory_limit=SOME)
     computed, read = (
-        ProbeInputs(InputSources(words=words, states=source).select("both")) for source in (states, dumped)
+        ProbeInputs(InputSources(words=words, states=source).select(INPUT_KINDS["both"])) for source in (states, dumped)
     )
     torch.testing.assert_close(computed(SENTENCES)[0], read(SENTENCES)[0], atol=1e-5, rtol=0)
-    alone, _ = ProbeInputs(InputSources(words=words, states=states).select("model"))(SENTENCES)
+    alone, _ = ProbeInputs(InputSources(words=words, states=states).select(INPUT_KINDS["model"]))(SENTENCES)
     torch.testing.assert_close(alone, computed(SENTENCES)[0][:, :, :10])
     computed(SENTENCES)[0].square().sum().backward()
     assert all(parameter.grad is not None for parameter in computed.parameters())

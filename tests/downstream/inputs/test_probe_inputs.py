@@ -1,55 +1,25 @@
-"""Do the inputs of a probe hold the numbers of the feature file and of the word vectors, padded and mixed?"""
+"""Inputs of a probe: the numbers of the feature file and of the word vectors, padded and mixed."""
 
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 import torch
 from allennlp_light.modules.scalar_mix import ScalarMix
 from torch.nn.utils.rnn import pad_sequence
 
-from downstream.inputs.probe_inputs import FeatureStates, InputSources, ProbeInputs, WordTable
+from downstream.inputs.feature_states import FeatureStates
+from downstream.inputs.kinds import INPUT_KINDS
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.inputs.sentence import Sentence
+from downstream.inputs.word_table import WordTable
 from elmoc.errors import InputError
-from elmoc.features.layouts.allennlp import MAP_KEY, FeatureFile, write_features
+from elmoc.features.layouts.allennlp import FeatureFile, write_features
 from elmoc.word_vectors.sources import RandomVectors
 from tests.downstream.conftest import words_of, write_random_features
 from tests.references import scalar_mix
 
 SENTENCES = [Sentence(tuple(words), "ten.conll", 3 * row) for row, words in enumerate(words_of())]
-
-
-def rewritten(path: Path, dtype: str, **options: object) -> Path:
-    """The same feature file with numbers of another type, or in chunks."""
-    other = path.with_name("rewritten.h5")
-    with h5py.File(path) as file, h5py.File(other, "w") as copy:
-        for name, dataset in file.items():
-            values = dataset[()]
-            copy.create_dataset(name, data=values if name == MAP_KEY else values.astype(dtype), **options)
-    return other
-
-
-def test_features_are_the_files(features: Path) -> None:
-    states = FeatureStates(features, sentences=SENTENCES)
-    with FeatureFile(features) as file:
-        for row, found in enumerate(states.lookup(SENTENCES)):
-            np.testing.assert_array_equal(found.numpy(), file[row])
-    assert states.describe() == {"file": str(features), "model": "m1", "vectors": "v1"}
-
-
-@pytest.mark.parametrize("dtype", ["<f4", "<f2", "<f8", ">f4"])
-@pytest.mark.parametrize("chunks", [None, True])
-def test_features_of_other_types_and_in_chunks_are_read_as_float32(
-    features: Path, dtype: str, chunks: bool | None, recwarn: pytest.WarningsRecorder
-) -> None:
-    path = rewritten(features, dtype, chunks=chunks)
-    states = FeatureStates(path, sentences=SENTENCES)
-    with FeatureFile(path) as file:
-        for row, found in enumerate(states.lookup(SENTENCES)):
-            assert found.dtype == torch.float32
-            np.testing.assert_array_equal(found.numpy(), file[row].astype(np.float32))
-    assert not recwarn.list
 
 
 def test_mix_is_that_of_the_paper_and_padding_is_zero(features: Path) -> None:
@@ -101,16 +71,16 @@ def test_both_is_states_then_vectors(features: Path) -> None:
     words = WordTable("random:3:5", sentences=SENTENCES)
     states = FeatureStates(features, sentences=SENTENCES)
     sources = InputSources(words=words, states=states)
-    both, lengths = ProbeInputs(sources.select("both"))(SENTENCES)
-    alone, _ = ProbeInputs(sources.select("features"))(SENTENCES)
-    vectors, _ = ProbeInputs(sources.select("vectors"))(SENTENCES)
+    both, lengths = ProbeInputs(sources.select(INPUT_KINDS["both"]))(SENTENCES)
+    alone, _ = ProbeInputs(sources.select(INPUT_KINDS["features"]))(SENTENCES)
+    vectors, _ = ProbeInputs(sources.select(INPUT_KINDS["vectors"]))(SENTENCES)
     assert torch.equal(both, torch.cat([alone, vectors], dim=2))
     for row, (sentence, length) in enumerate(zip(SENTENCES, lengths.tolist(), strict=True)):
         np.testing.assert_array_equal(
             vectors[row, :length].numpy(), RandomVectors(seed=3, size=5).lookup(sentence.words)
         )
         assert not vectors[row, length:].any()
-    assert ProbeInputs(sources.select("vectors")).mix_penalty() == 0
+    assert ProbeInputs(sources.select(INPUT_KINDS["vectors"])).mix_penalty() == 0
 
 
 def test_only_the_mix_is_trained(features: Path) -> None:
@@ -134,34 +104,6 @@ def test_a_file_of_one_layer(tmp_path: Path) -> None:
     states = FeatureStates(tmp_path / "top.h5", sentences=[sentence])
     x, _ = ProbeInputs(InputSources(words=None, states=states))([sentence])
     assert x.tolist() == [[[0, 1, 2, 3], [4, 5, 6, 7]]]
-
-
-def test_words_without_a_vector_are_counted(tmp_path: Path) -> None:
-    path = tmp_path / "few.vec"
-    path.write_text("London 1 2\nOakland 3 4\n")
-    words = WordTable(str(path), sentences=SENTENCES)
-    description = words.describe()
-    distinct = {word for sentence in SENTENCES for word in sentence.words}
-    assert (description["words"], description["words_without_vector"]) == (len(distinct), len(distinct) - 2)
-    x, _ = ProbeInputs(InputSources(words=words, states=None))([Sentence(("Oakland", "came", "London"), "x", 1)])
-    assert x.tolist() == [[[3, 4], [0, 0], [1, 2]]]
-
-
-def test_a_missing_sentence_is_named(features: Path) -> None:
-    unknown = Sentence(("Never", "seen", "."), "dev.conll", 12)
-    with pytest.raises(
-        InputError, match=r'"Never seen \." \(dev\.conll, line 12\) is not in the file.*downstream sentences'
-    ):
-        FeatureStates(features, sentences=[*SENTENCES, unknown])
-
-
-@pytest.mark.parametrize("shape", [(3, 1, 4), (3, 3, 4), (2, 2, 4), (3, 2, 5), (2, 4)])
-def test_a_sentence_of_another_shape_is_named(tmp_path: Path, shape: tuple[int, ...]) -> None:
-    with write_features(tmp_path / "f.h5", {}) as writer:
-        writer.add("a", np.zeros((3, 1, 4), dtype=np.float32))
-        writer.add("b c", np.zeros(shape, dtype=np.float32))
-    with pytest.raises(InputError, match=r'"b c" \(x, line 5\) has the shape .*, not 3 × 2 × 4'):
-        FeatureStates(tmp_path / "f.h5", sentences=[Sentence(("b", "c"), "x", 5)])
 
 
 def test_word_vectors_are_standardised_over_the_words_of_the_training_data(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Do the words of task data get the spelling of the pretraining text, and stay one word each?"""
+"""Words of task data: spelled as the pretraining text, and one word each."""
 
 import pytest
 

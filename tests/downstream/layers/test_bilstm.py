@@ -1,4 +1,4 @@
-"""Is the bidirectional LSTM over padded sentences the one over packed sentences, in outputs and gradients?"""
+"""The bidirectional LSTM over padded sentences: that over packed ones, in outputs and gradients."""
 
 import pytest
 import torch

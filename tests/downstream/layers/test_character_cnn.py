@@ -1,4 +1,4 @@
-"""Is the character CNN the convolution that it says, and blind to padding?"""
+"""The character CNN: the convolution of each word, blind to padding."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Is the fast stack of highway LSTMs that of allennlp_light, outputs and gradients?"""
+"""The fast stack of highway LSTMs: that of allennlp_light, in outputs and gradients."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Is the fast linear layer PyTorch's, outputs and gradients?"""
+"""The fast linear layer: PyTorch's, in outputs and gradients."""
 
 import pytest
 import torch

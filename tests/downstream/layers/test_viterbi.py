@@ -1,4 +1,4 @@
-"""Does the batched Viterbi search find the paths that the slow ones find?"""
+"""The batched Viterbi search: the paths that the slow searches find."""
 
 from itertools import product
 
@@ -21,17 +21,17 @@ def test_same_paths_as_allennlp_under_constraints(seed: int) -> None:
     tags = len(LABELS)
     pairs = allowed_transitions("BIOUL", dict(enumerate(LABELS)))
     crf = ConditionalRandomField(tags, pairs)
-    barred = torch.full((tags + 2, tags + 2), -torch.inf)
+    transition_mask = torch.full((tags + 2, tags + 2), -torch.inf)
     for before, after in pairs:
-        barred[before, after] = 0.0
+        transition_mask[before, after] = 0.0
     lengths = torch.tensor([7, 1, 4, 12, 2])
     logits = 2 * torch.randn(5, 12, tags)
     paths = viterbi(
         logits,
         lengths,
-        transitions=crf.transitions.detach() + barred[:tags, :tags],
-        start=crf.start_transitions.detach() + barred[tags, :tags],
-        end=crf.end_transitions.detach() + barred[:tags, tags + 1],
+        transitions=crf.transitions.detach() + transition_mask[:tags, :tags],
+        start=crf.start_transitions.detach() + transition_mask[tags, :tags],
+        end=crf.end_transitions.detach() + transition_mask[:tags, tags + 1],
     )
     assert paths == [path for path, _ in crf.viterbi_tags(logits, valid_mask(lengths, logits.device))]
 

@@ -1,17 +1,20 @@
-"""What does a probe's command say about options that cannot be?"""
+"""The command line of a probe: options that are impossible, and what is not given."""
 
 import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from downstream.__main__ import main
 from downstream.probe.cli import parse
-from downstream.probe.settings import chosen_settings
-from downstream.tasks.ner.task import TASK
+from downstream.probe.task import Task
+from downstream.tasks.ner.task import TASK, NerReaderOptions
+from downstream.tasks.sst5.task import TASK as SST5
+from downstream.tasks.sst5.task import Sst5ReaderOptions
 
 
 @pytest.mark.parametrize(
@@ -29,7 +32,7 @@ from downstream.tasks.ner.task import TASK
         ("--vectors random:1:4 --seeds 0", "--seeds 0 is not possible"),
         ("--vectors random:1:4 --seeds 3-2", "--seeds 3-2 is not possible: give their number, such as 3"),
         ("--vectors random:1:4 --seeds 1,2", "--seeds 1,2 is not possible"),
-        ("--vectors random:1:4 --optimiser sgd", "--optimiser 'sgd' is not possible: choose from adam, adadelta"),
+        ("--vectors random:1:4 --optimiser sgd", "--optimiser must be one of adam, adadelta, not 'sgd'"),
         ("--vectors random:1:4 --seeds 9223372036854775808", "--seeds 9223372036854775808 is not possible"),
         ("--vectors random:1:4 --seeds 9223372036854775808-9223372036854775809", "each under 2^63"),
         ("--vectors random:1:4 --seeds 18446744073709551616-18446744073709551616", "each under 2^63"),
@@ -59,10 +62,10 @@ from downstream.tasks.ner.task import TASK
         ("--vectors random:1:4 --memory-limit 1", "--memory-limit says how --model DIR is read, which is not given"),
         ("--model none --memory-limit nan", "--memory-limit nan is not possible: a number of GB from 0 is needed"),
         ("--model none --memory-limit -1", "--memory-limit -1.0 is not possible"),
-        ("--vectors random:1:4 --epochs 0", "--epochs 0 is not possible: a whole number from 1 is needed"),
-        ("--vectors random:1:4 --batch-size -3", "--batch-size -3 is not possible"),
-        ("--vectors random:1:4 --learning-rate nan", "--learning-rate nan is not possible: a number from 0"),
-        ("--vectors random:1:4 --dropout 1", "--dropout 1.0 is not possible: a number from 0 and under 1 is needed"),
+        ("--vectors random:1:4 --epochs 0", "--epochs must be at least 1, not 0"),
+        ("--vectors random:1:4 --batch-size -3", "--batch-size must be at least 1, not -3"),
+        ("--vectors random:1:4 --learning-rate nan", "--learning-rate must be at least 0, not nan"),
+        ("--vectors random:1:4 --dropout 1", "--dropout must be at least 0 and below 1, not 1.0"),
         ("--vectors random:1:4 --device gpu", "'gpu' is no device"),
         ("--vectors random:1:4 --device cuda:99", "cuda:99 is not there"),
         ("--vectors random:1:4 --results FOLDER", "s a directory"),
@@ -121,12 +124,22 @@ def test_what_is_not_given_has_a_value() -> None:
 
 def test_inputs_of_all_kinds_go_together() -> None:
     def kinds(*arguments: str) -> list[str]:
-        kinds: list[str] = parse(TASK, ["--train", "t", "--dev", "d", "--vectors", "v", *arguments]).kinds
-        return kinds
+        return [kind.name for kind in parse(TASK, ["--train", "t", "--dev", "d", "--vectors", "v", *arguments]).kinds]
 
     assert kinds("--model", "m", "--inputs", "vectors,model,both") == ["vectors", "model", "both"]
     assert kinds("--features", "f", "--inputs", "vectors,features") == ["vectors", "features"]
     assert kinds("--features", "f", "--inputs", "both") == ["both"]
+
+
+def test_options_of_a_reader_are_typed_and_checked(ten: Path, fails: Callable[..., str]) -> None:
+    def reader(task: Task[Any, Any], *arguments: str) -> object:
+        return parse(task, ["--train", "t", "--dev", "d", "--vectors", "v", *arguments]).reader
+
+    assert (reader(TASK), reader(TASK, "--column", "2")) == (NerReaderOptions(), NerReaderOptions(column=2))
+    assert reader(SST5, "--subtrees", "none") == Sst5ReaderOptions(subtrees="none")
+    message = "--subtrees must be one of all, distinct, none, not 'some'"
+    assert message in fails("sst5", "--train", ten, "--dev", ten, "--vectors", "random:1:4", "--subtrees", "some")
+    assert message in fails("sentences", "sst5", ten, "--subtrees", "some")
 
 
 def test_training_data_without_entities(tmp_path: Path, ten: Path, fails: Callable[..., str]) -> None:
@@ -156,8 +169,7 @@ def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_option_goes_before_the_preset() -> None:
     def settings(*arguments: str) -> object:
-        options = parse(TASK, ["--train", "t", "--dev", "d", "--vectors", "v", *arguments])
-        return chosen_settings(options, published=TASK.published, small=TASK.small)
+        return parse(TASK, ["--train", "t", "--dev", "d", "--vectors", "v", *arguments]).settings
 
     assert settings() == TASK.published
     assert settings("--small") == TASK.small != TASK.published

@@ -1,4 +1,4 @@
-"""Can a trained probe be kept, scored on other data, and a stopped run go on?"""
+"""Saved probes: kept, scored on other data, and a stopped run that goes on."""
 
 import json
 from collections.abc import Callable
@@ -148,9 +148,10 @@ def test_saved_probes_that_cannot_be_scored(
     assert "probe.safetensors cannot be read" in message
     content = json.loads((probe / "probe.json").read_text())
     for change, words in (
-        ({"version": 99}, "has version 99, but this elmoc reads 2"),
-        ({"format": "x"}, "does not describe a probe"),
+        ({"version": 99}, "has version 99 of the format elmoc-probe, this elmoc reads version 2: use the elmoc"),
+        ({"format": "x"}, "is not of the format elmoc-probe"),
         ({"unknown": 1}, "lacks fields or has unknown ones"),
+        ({"kind": "x"}, "lacks fields or has unknown ones"),
         ({"record": "x"}, "lacks fields or has unknown ones"),
         ({"task": "snli"}, "is a probe of the task snli, not ner"),
         ({"settings": content["settings"] | {"new": 1}}, "has other settings than this elmoc knows"),

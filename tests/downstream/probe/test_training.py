@@ -1,4 +1,4 @@
-"""Does training stop in time, keep the best weights, and see every example once an epoch?"""
+"""Training: it stops in time, keeps the best weights, and reads every example once an epoch."""
 
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -76,7 +76,7 @@ def test_patience_and_best_weights(scores: list[float], patience: int, best: int
 
 
 def test_a_loss_that_is_no_number_stops_with_advice() -> None:
-    with pytest.raises(InputError, match=r"the loss of test became nan in epoch 1: check the features"):
+    with pytest.raises(InputError, match=r"the loss became nan in epoch 1 of test: check the features"):
         train(CountingProbe(), [1, 2], patience=2, examples=[float("nan")])
 
 

@@ -1,4 +1,4 @@
-"""Are CoNLL-2012 documents read whole, and are damaged ones refused with their line?"""
+"""CoNLL-2012 documents: read whole, and refused with their line where they are damaged."""
 
 import gzip
 from pathlib import Path

@@ -1,6 +1,5 @@
-"""Are all the column formats read, and is damaged data refused with file and line?"""
+"""CoNLL columns: all their formats, and damaged data refused with file and line."""
 
-import argparse
 import gzip
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from downstream.readers.conll_columns import read_columns
-from downstream.tasks.ner.task import TASK, TaggedSentence, bio_to_bioul, bioul_to_bio, iob_to_bio
+from downstream.tasks.ner.model import TaggedSentence, bio_to_bioul, bioul_to_bio
+from downstream.tasks.ner.task import TASK, NerReaderOptions, iob_to_bio
 from elmoc.errors import InputError
 
 CONLL_2003 = """\
@@ -36,7 +36,7 @@ Spain|I-PER|B-GPE|O|O
 
 def read(path: Path, text: str | bytes, column: int = -1) -> list[TaggedSentence]:
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return TASK.read(path, argparse.Namespace(column=column), training=True)
+    return TASK.read(path, NerReaderOptions(column=column), training=True)
 
 
 def test_conll_2003(tmp_path: Path) -> None:

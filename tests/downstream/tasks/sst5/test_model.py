@@ -1,4 +1,4 @@
-"""Is the biattentive classification network what its paper says, however sentences are padded?"""
+"""The biattentive classification network: that of its paper, however sentences are padded."""
 
 import numpy as np
 import pytest

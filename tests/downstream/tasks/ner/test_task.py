@@ -1,4 +1,4 @@
-"""Does the NER probe learn, score as conlleval does, and compute a CRF?"""
+"""The NER task: its probe learns, is scored as conlleval does, and computes a CRF."""
 
 import json
 from collections.abc import Callable
@@ -12,9 +12,11 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from downstream.__main__ import main
-from downstream.inputs.probe_inputs import InputSources, ProbeInputs, WordTable
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.inputs.sentence import Sentence
-from downstream.tasks.ner.task import TASK, NerProbe, TaggedSentence, bio_to_bioul
+from downstream.inputs.word_table import WordTable
+from downstream.tasks.ner.model import NerProbe, TaggedSentence, bio_to_bioul
+from downstream.tasks.ner.task import TASK
 from tests.downstream.conftest import TEN_SENTENCES, columns, words_of, write_random_features
 from tests.downstream.dropouts import differ, leave_one_dropout, read_by
 from tests.references import conlleval_f1, crf_negative_log_likelihood
@@ -32,7 +34,7 @@ def tagged(*tags: str) -> list[TaggedSentence]:
 
 def entity_f1(examples: list[TaggedSentence], predictions: list[list[str]]) -> float:
     counts = sum(TASK.count(*pair) for pair in zip(examples, predictions, strict=True))
-    return float(TASK.figures(np.asarray(counts))["entity F1"])
+    return float(TASK.metrics(np.asarray(counts))["entity F1"])
 
 
 def ten_examples() -> list[TaggedSentence]:

@@ -1,4 +1,4 @@
-"""Are arguments counted as srl-eval.pl counts them? The expected numbers are worked out by hand from its rules."""
+"""Counts of arguments: those of srl-eval.pl, worked out by hand from its rules."""
 
 import pytest
 

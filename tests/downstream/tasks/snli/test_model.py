@@ -1,4 +1,4 @@
-"""Does ESIM compute what the paper's equations say, whatever the padding?"""
+"""ESIM: the paper's equations, whatever the padding."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Does the fast coreference model compute what the plain one does?"""
+"""The fast coreference model: the numbers of the plain one."""
 
 import copy
 from collections.abc import Iterable

@@ -1,5 +1,6 @@
-"""Does the SRL tagger compute what the plain model does, and decode within BIO?"""
+"""The SRL tagger: the numbers of the plain model, and paths within BIO."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -8,11 +9,13 @@ from allennlp_light.modules.stacked_alternating_lstm import StackedAlternatingLs
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from downstream.inputs.probe_inputs import InputSources, ProbeInputs, WordTable
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.inputs.sentence import make_sentence
+from downstream.inputs.word_table import WordTable
 from downstream.readers.conll2012 import Span
-from downstream.tasks.srl.model import SrlProbe, bio_constraints
+from downstream.tasks.srl.model import SrlProbe, bio_masks
 from downstream.tasks.srl.propositions import Proposition, SrlSentence, spans_to_bio
+from downstream.tasks.srl.task import PUBLISHED
 from tests.downstream.dropouts import differ, leave_one_dropout
 
 LABELS = ["ARG0", "ARG1", "C-ARG1", "V"]
@@ -34,15 +37,10 @@ EXAMPLES = [
 def make_probe(*, dropout: float = 0.0, recurrent_dropout: float = 0.0) -> SrlProbe:
     torch.manual_seed(2)
     words = WordTable("random:1:6", sentences=[example.sentence for example in EXAMPLES])
-    return SrlProbe(
-        inputs=ProbeInputs(InputSources(words=words, states=None)),
-        labels=LABELS,
-        flag_size=3,
-        hidden_size=5,
-        layers=3,
-        dropout=dropout,
-        recurrent_dropout=recurrent_dropout,
-    ).eval()
+    sizes = {"flag_size": 3, "hidden_size": 5, "layers": 3}
+    settings = replace(PUBLISHED, **sizes, dropout=dropout, recurrent_dropout=recurrent_dropout)
+    inputs = ProbeInputs(InputSources(words=words, states=None))
+    return SrlProbe(inputs=inputs, settings=settings, labels=LABELS).eval()
 
 
 def plain_scores(probe: SrlProbe, example: SrlSentence, predicate: int) -> Tensor:
@@ -98,13 +96,13 @@ def well_formed(tags: list[str]) -> bool:
     return all(tag[0] != "I" or (before != "O" and before[2:] == tag[2:]) for before, tag in pairwise(["O", *tags]))
 
 
-def test_bio_constraints() -> None:
+def test_bio_masks() -> None:
     tags = ["O", "B-A", "I-A", "B-C-A", "I-C-A"]
-    barred, opening = bio_constraints(tags)
-    assert [tag for tag, value in zip(tags, opening.tolist(), strict=True) if value == 0] == ["O", "B-A", "B-C-A"]
+    transition_mask, start_mask = bio_masks(tags)
+    assert [tag for tag, value in zip(tags, start_mask.tolist(), strict=True) if value == 0] == ["O", "B-A", "B-C-A"]
     followers = {
         before: [tag for tag, value in zip(tags, row, strict=True) if value == 0]
-        for before, row in zip(tags, barred.tolist(), strict=True)
+        for before, row in zip(tags, transition_mask.tolist(), strict=True)
     }
     anywhere = ["O", "B-A", "B-C-A"]
     assert followers == {
@@ -114,7 +112,7 @@ def test_bio_constraints() -> None:
         "B-C-A": ["O", "B-A", "B-C-A", "I-C-A"],
         "I-C-A": ["O", "B-A", "B-C-A", "I-C-A"],
     }
-    assert set(barred.flatten().tolist()) == {0.0, -torch.inf}
+    assert set(transition_mask.flatten().tolist()) == {0.0, -torch.inf}
 
 
 @pytest.mark.parametrize("name", ["dropout", "lstm"])

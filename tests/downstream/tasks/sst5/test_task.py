@@ -1,9 +1,7 @@
-"""Are sentiment trees read and scored as they should be, and does the SST-5 probe learn?"""
+"""The SST-5 task: trees are read, learned and scored."""
 
-import argparse
 import gzip
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +10,11 @@ import pytest
 import torch
 
 from downstream.__main__ import main
-from downstream.inputs.probe_inputs import InputSources, ProbeInputs, WordTable
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.inputs.sentence import Sentence
-from downstream.tasks.sst5.task import TASK, Phrase, Sst5Probe, Sst5Settings, parse_tree
+from downstream.inputs.word_table import WordTable
+from downstream.tasks.sst5.model import Phrase, Sst5Probe, Sst5Settings
+from downstream.tasks.sst5.task import TASK, Sst5ReaderOptions
 from tests.downstream.conftest import write_random_features
 
 TREES = """\
@@ -45,15 +45,9 @@ TINY = [
 ]
 
 
-def options(*arguments: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    TASK.add_reader_options(parser)
-    return parser.parse_args(arguments)
-
-
-def read(path: Path, text: str, *arguments: str, training: bool = True) -> list[Phrase]:
+def read(path: Path, text: str, subtrees: str = "all", training: bool = True) -> list[Phrase]:
     path.write_text(text, encoding="utf-8")
-    return TASK.read(path, options(*arguments), training=training)
+    return TASK.read(path, Sst5ReaderOptions(subtrees=subtrees), training=training)
 
 
 def texts(phrases: list[Phrase]) -> list[str]:
@@ -87,7 +81,7 @@ def test_sentences_alone_are_read_for_scoring(tmp_path: Path) -> None:
     expected = ["4 The actors are fantastic .", "0 It was terrible .", "2 Chomp chomp !"]
     for phrases in (
         read(tmp_path / "trees.txt", TREES, training=False),
-        read(tmp_path / "trees.txt", TREES, "--subtrees", "none"),
+        read(tmp_path / "trees.txt", TREES, "none"),
     ):
         assert texts(phrases) == expected
         assert all(phrase.root for phrase in phrases)
@@ -96,11 +90,11 @@ def test_sentences_alone_are_read_for_scoring(tmp_path: Path) -> None:
 
 def test_distinct_phrases_are_read_once_for_each_label(tmp_path: Path) -> None:
     trees = "(3 (2 so) (3 (2 so) (4 good)))\n(2 so)\n(3 (3 so) (4 good))\n(2 (2 so) (2 so))\n"
-    assert texts(read(tmp_path / "trees.txt", trees, "--subtrees", "distinct")) == [
+    assert texts(read(tmp_path / "trees.txt", trees, "distinct")) == [
         *("3 so so good", "2 so", "3 so good", "4 good", "3 so", "2 so so"),
     ]
-    both = read(tmp_path / "trees.txt", trees + trees, "--subtrees", "distinct")
-    assert texts(both) == texts(read(tmp_path / "trees.txt", trees, "--subtrees", "distinct"))
+    both = read(tmp_path / "trees.txt", trees + trees, "distinct")
+    assert texts(both) == texts(read(tmp_path / "trees.txt", trees, "distinct"))
     assert max(phrase.sentence.line for phrase in both) == 4, "the first of equal phrases stays"
 
 
@@ -111,44 +105,8 @@ def test_spelling_is_that_of_the_pretraining_text_and_words_stay_whole(tmp_path:
     assert (root.sentence.file, root.sentence.line) == (str(tmp_path / "trees.txt"), 2)
     with gzip.open(tmp_path / "trees.txt.gz", "wt", encoding="utf-8") as file:
         file.write(tree)
-    (same,) = TASK.read(tmp_path / "trees.txt.gz", options(), training=False)
+    (same,) = TASK.read(tmp_path / "trees.txt.gz", TASK.reader, training=False)
     assert same.sentence.words == root.sentence.words
-
-
-def test_nodes_come_before_those_under_them() -> None:
-    assert parse_tree("(3 (2 a) (4 (1 b) (0 c)))") == (
-        ["a", "b", "c"],
-        [(0, 3, 3), (0, 1, 2), (1, 3, 4), (1, 2, 1), (2, 3, 0)],
-    )
-
-
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ("(3 (2 This) (3 works)", "1 bracket is not closed"),
-        ("(3 (2 This (3 works", "3 brackets are not closed"),
-        ("(3 (2 This) (3 works)))", "')' stands behind the end of the tree"),
-        ("(2 one) (2 two)", "'(2' stands behind the end of the tree"),
-        ("(5 works)", "the label '5' is not one of 0, 1, 2, 3, 4"),
-        ("(NN works)", "the label 'NN' is not one of"),
-        ("((2 works))", "the label '' is not one of"),
-        ("(3 (2 ) (3 works))", "a node with the label 2 holds no word"),
-        ("3\tThis works .", "the line begins with '3' and not with a bracket"),
-        (") (2 works)", "the line begins with ')' and not with a bracket"),
-    ],
-)
-def test_a_line_that_is_no_tree(tmp_path: Path, fails: Callable[..., str], line: str, problem: str) -> None:
-    path = tmp_path / "trees.txt"
-    path.write_text(f"(2 fine)\n\n{line}\n", encoding="utf-8")
-    message = fails("sentences", "sst5", path)
-    assert f"{path}, line 3: {problem}" in message
-    assert "a label from 0 to 4 at every node is expected" in message
-
-
-def test_a_file_without_trees(tmp_path: Path, fails: Callable[..., str]) -> None:
-    (tmp_path / "trees.txt").write_text("\n \n")
-    assert "trees.txt holds no trees" in fails("sentences", "sst5", tmp_path / "trees.txt")
-    assert "missing.txt does not exist" in fails("sentences", "sst5", tmp_path / "missing.txt")
 
 
 def test_accuracy_worked_by_hand() -> None:
@@ -162,9 +120,9 @@ def test_accuracy_worked_by_hand() -> None:
     ]
     counts = np.array([TASK.count(*pair) for pair in zip(gold, predictions, strict=True)])
     assert counts.tolist() == [[1, 1], [0, 1], [1, 1], [0, 1], [0, 1]]
-    assert TASK.figures(counts.sum(0))["accuracy"] == pytest.approx(40)
+    assert TASK.metrics(counts.sum(0))["accuracy"] == pytest.approx(40)
     resampled = np.stack([counts.sum(0), 2 * counts[0], counts[1] + counts[2]])
-    np.testing.assert_allclose(TASK.figures(resampled)[TASK.metric], [40, 100, 50])
+    np.testing.assert_allclose(TASK.metrics(resampled)[TASK.metric], [40, 100, 50])
     assert TASK.details(gold, predictions).splitlines() == [
         "gold \\ predicted      0      1      2      3      4",
         "               0      1      0      0      0      0",
@@ -178,7 +136,7 @@ def test_accuracy_worked_by_hand() -> None:
 
 
 def test_probabilities_do_not_depend_on_the_batch(ten_trees: Path) -> None:
-    phrases = TASK.read(ten_trees, options(), training=True)
+    phrases = TASK.read(ten_trees, TASK.reader, training=True)
     words = WordTable("random:1:8", sentences=[phrase.sentence for phrase in phrases])
     inputs = ProbeInputs(InputSources(words=words, states=None))
     torch.manual_seed(2)

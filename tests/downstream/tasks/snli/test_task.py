@@ -1,8 +1,7 @@
-"""Are sentence pairs read whole, does the SNLI probe learn, and is it scored by accuracy?"""
+"""The SNLI task: pairs are read whole, learned, and scored by accuracy."""
 
 import gzip
 import json
-from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,9 +10,11 @@ import pytest
 import torch
 
 from downstream.__main__ import main
-from downstream.inputs.probe_inputs import InputSources, ProbeInputs, WordTable
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs
+from downstream.inputs.word_table import WordTable
 from downstream.readers.sentence_pairs import LONGEST, SentencePair
-from downstream.tasks.snli.task import PUBLISHED, TASK, SnliProbe
+from downstream.tasks.snli.model import SnliProbe
+from downstream.tasks.snli.task import PUBLISHED, TASK
 from elmoc.errors import InputError
 from tests.downstream.conftest import write_random_features
 
@@ -42,7 +43,7 @@ def json_lines(pairs: list[tuple[str, str, str]]) -> str:
 
 
 def read(path: Path) -> list[SentencePair]:
-    return TASK.read(path, Namespace(), training=True)
+    return TASK.read(path, TASK.reader, training=True)
 
 
 def summary(path: Path) -> list[tuple[str, str, str]]:
@@ -160,8 +161,8 @@ def test_accuracy_worked_by_hand(tmp_path: Path, pairs: Path) -> None:
     ]
     counts = [TASK.count(*both) for both in zip(examples, predictions, strict=True)]
     assert [row.tolist() for row in counts] == [[1, 1], [0, 1], [1, 1], [1, 1], [0, 1]], "of equals, the first"
-    assert TASK.figures(sum(counts))["accuracy"] == pytest.approx(60)
-    many = TASK.figures(np.array([[[3.0, 5.0], [1.0, 4.0]]]))["accuracy"]
+    assert TASK.metrics(sum(counts))["accuracy"] == pytest.approx(60)
+    many = TASK.metrics(np.array([[[3.0, 5.0], [1.0, 4.0]]]))["accuracy"]
     assert many.tolist() == [[60.0, 25.0]], "any leading axes"
     assert TASK.details(examples, predictions).splitlines() == [
         "  gold           accuracy  entailment  neutral  contradiction  (predicted)",
@@ -238,4 +239,4 @@ def test_half_a_character_is_refused(tmp_path: Path) -> None:
     line = '{"gold_label": "neutral", "sentence1": "a \\ud83d b", "sentence2": "c"}'
     path = written(tmp_path / "cut.jsonl", line + "\n")
     with pytest.raises(InputError, match=r'cut\.jsonl, line 1: "sentence1" holds half a character'):
-        TASK.read(path, Namespace(), training=True)
+        TASK.read(path, TASK.reader, training=True)

@@ -1,6 +1,5 @@
-"""Are the sentences of semantic role labelling read and written well, and does the probe learn?"""
+"""The SRL task: sentences are read, learned and written."""
 
-import argparse
 import json
 import re
 from collections.abc import Callable
@@ -88,7 +87,7 @@ def ten(tmp_path: Path) -> Path:
 
 
 def read(path: Path) -> list[SrlSentence]:
-    return TASK.read(path, argparse.Namespace(), training=False)
+    return TASK.read(path, TASK.reader, training=False)
 
 
 def test_reading(ten: Path) -> None:
@@ -164,8 +163,8 @@ def test_counts_and_details(ten: Path) -> None:
     predicted[1][0] = tuple(span for span in gold[1][0] if span.label != "C-ARG1")
     counts = np.stack([TASK.count(*pair) for pair in zip(sentences, predicted, strict=True)])
     assert counts[:4].tolist() == [[0, 6, 0], [3, 4, 4], [1, 1, 1], [2, 2, 2]]
-    figures = TASK.figures(counts.sum(axis=0))
-    assert {name: float(value) for name, value in figures.items()} == pytest.approx(
+    metrics = TASK.metrics(counts.sum(axis=0))
+    assert {name: float(value) for name, value in metrics.items()} == pytest.approx(
         {"argument F1": 100 * 26 / 34, "argument precision": 100 * 13 / 14, "argument recall": 65.0}
     )
     assert [line.split() for line in TASK.details(sentences, predicted).splitlines()][1:3] == [

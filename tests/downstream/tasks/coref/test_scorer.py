@@ -1,4 +1,4 @@
-"""Do MUC, B³ and CEAFφ4 count what the official scorer counts?"""
+"""MUC, B³ and CEAFφ4: the counts of the official scorer."""
 
 from itertools import permutations
 
@@ -9,8 +9,8 @@ from downstream.tasks.coref.scorer import (
     METRICS,
     Chain,
     Mention,
+    chain_metrics,
     count_chains,
-    precision_recall_f1,
     unrepeated,
     without_singletons,
 )
@@ -25,7 +25,7 @@ def chains(text: str) -> list[list[Mention]]:
 
 def scores(key: list[Chain], response: list[Chain]) -> dict[str, tuple[float, ...]]:
     """Metric → precision, recall, F1, none of them in percent."""
-    parts = precision_recall_f1(count_chains(key, response))
+    parts = chain_metrics(count_chains(key, response))
     return {name: tuple(part[row] / 100 for part in parts) for row, name in enumerate(METRICS)}
 
 
@@ -113,12 +113,12 @@ def test_ceaf_of_the_official_test_cases() -> None:
 
 def test_documents_are_summed_before_dividing() -> None:
     first, second = count_chains(chains("ab"), chains("ab")), count_chains(chains("abcd"), chains("ab"))
-    precision, recall, f1 = precision_recall_f1(np.stack([first + second, first]))
+    precision, recall, f1 = chain_metrics(np.stack([first + second, first]))
     assert precision.shape == recall.shape == f1.shape == (2, 4)
     assert (precision[0, 0], recall[0, 0]) == (100, pytest.approx(50)), "MUC: 2 of 2 and 2 of 4 links"
     assert f1[0, 0] == pytest.approx(200 / 3)
     assert f1[1].tolist() == [100] * 4
-    assert precision_recall_f1(np.zeros(4)) == (0, 0, 0)
+    assert chain_metrics(np.zeros(4)) == (0, 0, 0)
 
 
 def test_singletons_and_repetitions() -> None:

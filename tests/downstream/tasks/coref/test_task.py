@@ -1,6 +1,5 @@
-"""Does the coreference probe read chains, learn them, and write what it reads?"""
+"""The coreference task: chains are read, learned, and written as they are read."""
 
-import argparse
 import gzip
 import json
 from collections.abc import Callable
@@ -13,10 +12,11 @@ import torch
 from torch import Tensor
 
 from downstream.__main__ import main
-from downstream.inputs.probe_inputs import InputSources, ProbeInputs, WordTable
-from downstream.tasks.coref.model import CorefProbe
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs
+from downstream.inputs.word_table import WordTable
+from downstream.tasks.coref.model import CorefDocument, CorefProbe, CorefSettings
 from downstream.tasks.coref.spans import SpanParts
-from downstream.tasks.coref.task import TASK, CorefDocument, CorefSettings, coreference_cells
+from downstream.tasks.coref.task import TASK, coreference_cells
 from tests.downstream.conftest import write_random_features
 from tests.downstream.dropouts import read_by
 
@@ -57,7 +57,7 @@ def ten_documents() -> str:
 
 
 def read(path: Path) -> list[CorefDocument]:
-    return TASK.read(path, argparse.Namespace(), training=False)
+    return TASK.read(path, TASK.reader, training=False)
 
 
 @pytest.fixture
@@ -126,8 +126,8 @@ def test_counts_with_and_without_singletons(tmp_path: Path) -> None:
     path = tmp_path / "f.conll"
     path.write_text(conll("d", "a/(1) b/(2) c/(1) d/(3) e/(1)"))
     (document,) = read(path)
-    figures = TASK.figures(TASK.count(document, [[(0, 0), (2, 2)]]))
-    assert {name: round(float(value), 3) for name, value in figures.items()} == {
+    metrics = TASK.metrics(TASK.count(document, [[(0, 0), (2, 2)]]))
+    assert {name: round(float(value), 3) for name, value in metrics.items()} == {
         "mean F1": round((200 / 3 + 100 * 2 * 1 * (4 / 9) / (1 + 4 / 9) + 80) / 3, 3),
         "MUC F1": 66.667,
         "B³ F1": round(100 * 2 * (4 / 9) / (1 + 4 / 9), 3),
@@ -136,9 +136,9 @@ def test_counts_with_and_without_singletons(tmp_path: Path) -> None:
         "mean F1 with singletons": round((200 / 3 + 100 * 2 * (4 / 15) / (1 + 4 / 15) + 40) / 3, 3),
     }
     many = np.stack([TASK.count(document, [[(0, 0), (2, 2)]]), TASK.count(document, document.chains)])
-    assert TASK.figures(many)["mean F1 with singletons"][1] == 100
-    assert TASK.figures(np.stack([many, many])).keys() == figures.keys()
-    assert TASK.figures(np.stack([many, many]))["mean F1"].shape == (2, 2)
+    assert TASK.metrics(many)["mean F1 with singletons"][1] == 100
+    assert TASK.metrics(np.stack([many, many])).keys() == metrics.keys()
+    assert TASK.metrics(np.stack([many, many]))["mean F1"].shape == (2, 2)
     lines = TASK.details([document], [[[(0, 0), (2, 2)]]]).splitlines()
     assert lines[0].split() == ["without", "singletons", "precision", "recall", "F1"]
     assert lines[1].split() == ["MUC", "100.00", "50.00", "66.67"]

@@ -1,0 +1,67 @@
+"""Word vectors of a run: one table of the distinct words of its sentences."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from downstream.inputs.sentence import Sentence
+from elmoc.errors import InputError
+from elmoc.word_vectors.sources import open_word_vectors
+
+
+class WordTable:
+    """The vectors of the distinct words of a run, looked up once.
+
+    vectors  float32 [W, E]
+    padded   float32 [W + 1, E]: the same and a row of zeros for the padding after a sentence
+    missing  how many of the words have no vector (all zeros)
+    """
+
+    def __init__(self, origin: str, *, sentences: Sequence[Sentence]) -> None:
+        words = list(dict.fromkeys(word for sentence in sentences for word in sentence.words))
+        self._rows = {word: row for row, word in enumerate(words)}
+        self._sentences: dict[tuple[str, ...], np.ndarray] = {}
+        source = open_word_vectors(origin, only=words)
+        self.origin = origin
+        self.fingerprint = source.fingerprint
+        self.padded = torch.zeros(len(words) + 1, source.size)
+        self.vectors = self.padded[:-1]
+        self.vectors.copy_(torch.from_numpy(source.lookup(words)))
+        self.missing = int((~self.vectors.any(dim=1)).sum())
+
+    def distribution(self, sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor]:
+        """Mean [E], and standard deviation [] around it, of the numbers of the distinct words that have a vector."""
+        words = dict.fromkeys(word for sentence in sentences for word in sentence.words)
+        vectors = self.vectors[[self._rows[word] for word in words]]
+        vectors = vectors[vectors.any(dim=1)]
+        if len(vectors) < 2:
+            raise InputError(f"{self.origin} has vectors of fewer than two words of the training data: choose others")
+        mean = vectors.mean(dim=0)
+        return mean, (vectors - mean).std()
+
+    def rows(self, sentences: Sequence[Sentence], time: int) -> Tensor:
+        """int32 [B, time]: the row of each word in `padded`."""
+        rows = np.full((len(sentences), time), len(self._rows), dtype=np.int32)
+        for row, sentence in zip(rows, sentences, strict=True):
+            row[: len(sentence.words)] = self._rows_of(sentence.words)
+        return torch.from_numpy(rows)
+
+    def _rows_of(self, words: tuple[str, ...]) -> np.ndarray:
+        rows = self._sentences.get(words)
+        if rows is None:  # kept: every epoch reads the sentence again
+            rows = self._sentences[words] = np.array([self._rows[word] for word in words], dtype=np.int32)
+        return rows
+
+    def describe(self) -> dict[str, Any]:
+        """What a line of results says about the word vectors."""
+        words, size = self.vectors.shape
+        return {
+            "origin": self.origin,
+            "fingerprint": self.fingerprint,
+            "size": size,
+            "words": words,
+            "words_without_vector": self.missing,
+        }
