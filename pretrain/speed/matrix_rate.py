@@ -5,7 +5,7 @@ from functools import partial
 
 import torch
 
-from elmoc.kernels.matmul import product_with
+from elmoc.kernels.matmul import prepare_linear
 from elmoc.progress import progress_bar
 from pretrain.execution.direction_threads import DirectionThreads
 from pretrain.speed.timing import seconds_each
@@ -23,7 +23,7 @@ def matrix_rate(device: torch.device, dtype: torch.dtype, directions: tuple[str,
     best = 0.0
     for size in progress_bar(iterable=SIZES[device.type], desc=f"matrix rate {dtype}", leave=False):
         left, right = torch.randn(2, size, size, device=device).to(dtype).unbind()
-        prepared = product_with(right)
+        prepared = prepare_linear(right)
         for places in {directions[:1], directions}:
             for calls in (
                 {place: partial(torch.mm, left, right) for place in places},

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from elmoc.kernels.matmul import product_with, product_with_transpose, transposed_product
+from elmoc.kernels.matmul import prepare_input_gradient, prepare_linear, weight_gradient_matmul
 from pretrain.execution.direction_threads import DirectionThreads
 from pretrain.speed.timing import seconds_each
 
@@ -69,18 +69,18 @@ def fused_linear(name: str, streams: int, window: int, inputs: int, outputs: int
     """The three products of a weight of `FusedRecurrence`: two in every step, and one over all steps of the window."""
 
     def forward(random: Random) -> Call:
-        product = product_with(random(outputs, inputs))
+        product = prepare_linear(random(outputs, inputs))
         read, out = random(streams, inputs), random(streams, outputs)
         return lambda: product(read, out)
 
     def input_gradient(random: Random) -> Call:
-        product = product_with_transpose(random(outputs, inputs))
+        product = prepare_input_gradient(random(outputs, inputs))
         gradient, out = random(streams, outputs), random(streams, inputs)
         return lambda: product(gradient, out)
 
     def weight_gradient(random: Random) -> Call:
         gradient, read = random(window * streams, outputs), random(window * streams, inputs)
-        return lambda: transposed_product(gradient, read)
+        return lambda: weight_gradient_matmul(gradient, read)
 
     steps = layers * window
     return [

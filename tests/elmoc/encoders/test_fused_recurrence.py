@@ -1,4 +1,4 @@
-"""Is the fused recurrence the plain one: outputs, final states and every gradient, whatever runs its kernels?"""
+"""The fused recurrence: its outputs, final states and every gradient are the plain one's, whatever runs its kernels."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from elmoc.encoders.lstm import DirectionalEncoder, EncoderConfig
 from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceWeights, plain, plain_recurrence
 from elmoc.kernels.choose import choose_kernels
 from elmoc.kernels.cpu import CompiledKernels, KernelBuildError, load
-from elmoc.kernels.lstm_step import LayerConstants, StepKernels
+from elmoc.kernels.lstm_step import GatesBackward, GatesForward, LayerConstants, StepKernels
 from elmoc.kernels.reference import ReferenceKernels
 
 INPUT, PROJECTION, CELL = 20, 18, 37
@@ -148,16 +148,16 @@ def test_fast_kernels_are_the_pytorch_ones(kind: str, dtype: torch.dtype, thread
             projection_clip=0.0,
             norm_epsilon=0.0,
         )
-        raw = (30 * torch.randn(batch, 4 * cell)).to(dtype)
+        gates = (30 * torch.randn(batch, 4 * cell)).to(dtype)
         before, after = 2 * torch.randn(batch, cell), torch.empty(batch, cell)
-        memory, grad_memory = torch.empty(batch, cell, dtype=dtype), torch.randn(batch, cell).to(dtype)
+        gated, grad_gated = torch.empty(batch, cell, dtype=dtype), torch.randn(batch, cell).to(dtype)
         grad_cell, grad_bias = torch.randn(batch, cell), torch.zeros(kernels.parts(batch)[1], 4 * cell)
-        gates = raw.clone()
-        kernels.gates_forward(layer, 1, gates, before, gates, after, memory)  # in place
-        forward = [gates.clone(), after, memory]
-        again = torch.empty_like(memory)
-        kernels.gates_backward(layer, 1, grad_memory, after, before, gates, again, grad_cell, grad_bias)
-        torch.testing.assert_close(again, memory, atol=1e-6 if dtype == torch.float32 else 2e-2, rtol=1e-2)
+        kernels.gates_forward(layer, 1, GatesForward(gates, before, gates, after, gated))  # in place
+        forward = [gates.clone(), after, gated]
+        again = torch.empty_like(gated)
+        backward = GatesBackward(grad_gated, after, before, gates, again, grad_cell, grad_bias)
+        kernels.gates_backward(layer, 1, backward)
+        torch.testing.assert_close(again, gated, atol=1e-6 if dtype == torch.float32 else 2e-2, rtol=1e-2)
         results[name] = [*forward, gates, grad_cell, grad_bias.sum(0)]
     for ours, expected in zip(results[kind], results["PyTorch"], strict=True):
         tolerance = 1e-5 if dtype == torch.float32 else 4e-2
