@@ -19,7 +19,7 @@ from torch.nn.functional import embedding
 
 from downstream.inputs.sentence import Sentence
 from elmoc.errors import InputError
-from elmoc.features.layouts.allennlp import FeatureFile
+from elmoc.features.reader import FeatureFile
 from elmoc.progress import progress_bar
 from elmoc.word_vectors.sources import open_word_vectors
 

@@ -12,7 +12,9 @@ from torch.nn.utils.rnn import pad_sequence
 from downstream.inputs.probe_inputs import FeatureStates, InputSources, ProbeInputs, WordTable
 from downstream.inputs.sentence import Sentence
 from elmoc.errors import InputError
-from elmoc.features.layouts.allennlp import MAP_KEY, FeatureFile, write_features
+from elmoc.features.layouts.allennlp import MAP_KEY
+from elmoc.features.reader import FeatureFile
+from elmoc.features.writer import write_features
 from elmoc.word_vectors.sources import RandomVectors
 from tests.downstream.conftest import words_of, write_random_features
 from tests.references import scalar_mix
