@@ -1,4 +1,4 @@
-"""How are fastText word vectors trained on the training shards of a corpus?
+"""Training of fastText word vectors on the training shards of a corpus.
 
 Skip-gram with subwords of 3 to 6 characters. Buckets (rows for the hashed subwords) and epochs follow the size of the
 corpus: two million buckets make a file of 2.4 GB whatever the text.
@@ -96,12 +96,12 @@ def command(arguments: argparse.Namespace) -> None:
 
 
 def epochs_for(words: int) -> int:
-    """Passes over a corpus of so many words: 5 up to 1M words, 3 at 5M, 1 from 25M on."""
+    """Passes over a corpus of this size: 5 up to 1M words, 3 at 5M, 1 from 25M on."""
     return min(5, max(1, math.ceil(math.sqrt(25e6 / max(1, words)))))
 
 
 def buckets_for(words: int) -> int:
-    """Subword rows for a corpus of so many words: 50,000 to two million, 100,000 at 1M words and 500,000 at 25M."""
+    """Subword rows for a corpus of this size: 50,000 to two million, 100,000 at 1M words and 500,000 at 25M."""
     return min(2_000_000, max(50_000, round(100 * math.sqrt(words / 1e6)) * 1000))
 
 
@@ -114,7 +114,7 @@ def train_fasttext(corpus: Corpus, output: Path, settings: FastTextSettings) -> 
     """Train on the training shards of `corpus` and write the model to `output`.
 
     The text is written beside the output for fastText to read, and removed afterwards. Raises `InputError` when the
-    output exists or is no `.bin`, the disk is too small, or the vectors are not finite.
+    output exists or is not a `.bin`, the disk is too small, or the vectors are not finite.
     """
     if output.suffix != ".bin":
         raise InputError(f"{output}: the name of a fastText model ends in .bin")
@@ -164,7 +164,7 @@ def write_text(corpus: Corpus, path: Path) -> None:
 
 
 def _train_in_child(text: Path, model: Path, settings: FastTextSettings) -> None:
-    """Train in a process of its own: it can be interrupted, and a crash inside the library is only its own."""
+    """Train in another process, which can be interrupted, and in which the library can crash alone."""
     context = get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=_train, args=(text, model, settings, sender), daemon=True)
@@ -215,7 +215,7 @@ def _train(text: Path, model: Path, settings: FastTextSettings, sender) -> None:
 
 
 def zero_fresh_memory() -> None:
-    """Have the C library fill all memory that this process allocates with zeros (glibc only; elsewhere nothing)."""
+    """Have the C library fill all memory that this process allocates with zeros (no effect without glibc)."""
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).mallopt(_M_PERTURB, 0xFF)  # glibc fills with the complement
 

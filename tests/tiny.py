@@ -1,4 +1,4 @@
-"""What tiny corpora, vector tables and models do the tests build?"""
+"""Tiny corpora, vector tables and models that the tests build."""
 
 import random
 from collections import Counter
@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from elmoc.corpus import BEGIN, END, ID_DTYPE, Corpus, Shard, finish_corpus, save_array
+from elmoc.corpus import BEGIN, END, ID_DTYPE, Corpus, Shard, finish_corpus
 from elmoc.encoders.lstm import DIRECTIONS, BidirectionalEncoder, EncoderConfig
+from elmoc.files import save_array
 from elmoc.heads import ContinuousHeads
 from elmoc.model_directory import ModelDirectory, VectorSource
 from elmoc.word_vectors.sources import RandomVectors, WordVectors

@@ -1,8 +1,6 @@
-"""What turns any string into a fixed word vector?
+"""Sources of word vectors: the `WordVectors` protocol, fastText `.bin` files, text files, and random vectors.
 
-Anything with `size`, `fingerprint`, `origin` and `lookup(words)` is word vectors (the `WordVectors` protocol). Here are
-fastText `.bin` files (open vocabulary), text `.vec` files, and random vectors. `open_word_vectors` opens any of them
-from the one string that commands take and model directories record.
+`open_word_vectors` opens any of them from the one string that commands take and model directories record.
 """
 
 import hashlib
@@ -27,7 +25,7 @@ class WordVectors(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Names the function: equal fingerprints, equal vectors."""
+        """A name of the function: equal fingerprints, equal vectors."""
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]; a word that has no vector gets zeros."""
@@ -68,7 +66,7 @@ class TextVectors:
     A first line with two numbers (fastText's and word2vec's header) says how many vectors there are and how wide.
     Only the words of the file have vectors; any other gets zeros. `only` keeps memory small: other words of the file
     are passed over.
-    Raises `InputError` with the line number for a line of another width or with something that is no number.
+    Raises `InputError` with the line number for a line of another width or with something that is not a number.
     """
 
     def __init__(self, path: Path | str, only: Collection[str] | None = None) -> None:
@@ -129,7 +127,7 @@ class RandomVectors:
 
     @property
     def fingerprint(self) -> str:
-        """Seed and size: they are all there is to know."""
+        """Seed and size, which determine every vector."""
         return self.origin
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from elmoc.corpus import Corpus, load_array, save_array
+from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.files import atomic_path, check_version, read_json, write_json
+from elmoc.files import atomic_path, check_version, load_array, read_json, save_array, write_json
 from elmoc.word_vectors.sources import WordVectors
 from elmoc.word_vectors.transform import VectorTransform
 

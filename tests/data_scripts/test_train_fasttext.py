@@ -1,4 +1,4 @@
-"""Does train_fasttext train on the training shards alone, say what is wrong, and leave nothing behind?"""
+"""`train_fasttext`: trains on the training shards alone, says what is wrong, and leaves nothing behind."""
 
 from pathlib import Path
 

@@ -63,7 +63,7 @@ from downstream.tasks.ner.task import TASK
         ("--vectors random:1:4 --batch-size -3", "--batch-size -3 is not possible"),
         ("--vectors random:1:4 --learning-rate nan", "--learning-rate nan is not possible: a number from 0"),
         ("--vectors random:1:4 --dropout 1", "--dropout 1.0 is not possible: a number from 0 and under 1 is needed"),
-        ("--vectors random:1:4 --device gpu", "'gpu' is no device"),
+        ("--vectors random:1:4 --device gpu", "'gpu' is not a device"),
         ("--vectors random:1:4 --device cuda:99", "cuda:99 is not there"),
         ("--vectors random:1:4 --results FOLDER", "s a directory"),
         (

@@ -170,7 +170,7 @@ def test_input_that_cannot_be_read(
         (["--layers", "0,"], "--layers takes indices from 0 to 2"),
         (["--layers", ""], "--layers takes indices from 0 to 2"),
         (["--layers=-1"], "--layers takes indices from 0 to 2"),
-        (["--device", "gpu"], "'gpu' is no device"),
+        (["--device", "gpu"], "'gpu' is not a device"),
         (["--device", "cuda:77"], "cuda:77 is not there"),
         (["--cuda-device", "77"], "cuda:77 is not there"),
         (["--batch-size", "0"], "--batch-size must be at least 1"),
