@@ -3,8 +3,8 @@
 The text has one sentence a line, words split on white space, and blank lines between documents; every file starts a
 document of its own. The text is read once: workers number the words of their piece in order of occurrence
 (`local_shards.py`), then the pieces' lexicons are merged and the ids mapped (`merge_lexicons.py`). Finished pieces stay
-in `CORPUS/.work` until the corpus is finished, so that an interrupted build goes on where it was; the result is the same, byte for byte,
-whatever the number of workers or interruptions.
+in `CORPUS/.work` until the corpus is finished, so that an interrupted build goes on where it was; the result is the
+same, byte for byte, whatever the number of workers or interruptions.
 """
 
 import argparse

@@ -111,39 +111,25 @@ class LayerRun:
 class Activations(NamedTuple):
     """What the forward pass leaves to the backward pass; of one step alone where there will be none."""
 
-    joined: Tensor
-    """S [T + 1, B, I + P]: [a_t; h_{t-1}]"""
-    gates: Tensor
-    """S [T, B, 4C]: after σ and tanh"""
-    cells: Tensor
-    """A [T + 1, B, C]: c_{t-1}"""
-    projected: Tensor
-    """S [T, B, P]: before the clip"""
-    moments: Tensor
-    """A [T, B, 2]: mean and 1/deviation of the layer normalisation"""
+    joined: Tensor  # S [T + 1, B, I + P]: [a_t; h_{t-1}]
+    gates: Tensor  # S [T, B, 4C]: after σ and tanh
+    cells: Tensor  # A [T + 1, B, C]: c_{t-1}
+    projected: Tensor  # S [T, B, P]: before the clip
+    moments: Tensor  # A [T, B, 2]: mean and 1/deviation of the layer normalisation
 
 
 class Gradients(NamedTuple):
     """What the backward pass reads and updates from the last step to the first."""
 
-    outputs: Tensor
-    """A [T, B, P]"""
-    hidden: Tensor
-    """A [B, P]: what reaches h_t from the steps after it"""
-    cell: Tensor
-    """A [B, C]: what reaches c_t from the steps after it"""
-    norm: Tensor
-    """A [parts, 2, P]: of weight and bias of the layer normalisation"""
-    bias: Tensor
-    """A [parts, 4C]"""
-    joined: Tensor
-    """S [T, B, I + P]"""
-    projected: Tensor
-    """S [T, B, P]"""
-    gated_cell: Tensor
-    """S [B, C]: of one step alone"""
-    gated_cells: Tensor
-    """S [T, B, C]: not a gradient, but σ(o)·tanh(c_t) made again, for the gradient of W_p"""
+    outputs: Tensor  # A [T, B, P]
+    hidden: Tensor  # A [B, P]: what reaches h_t from the steps after it
+    cell: Tensor  # A [B, C]: what reaches c_t from the steps after it
+    norm: Tensor  # A [parts, 2, P]: of weight and bias of the layer normalisation
+    bias: Tensor  # A [parts, 4C]
+    joined: Tensor  # S [T, B, I + P]
+    projected: Tensor  # S [T, B, P]
+    gated_cell: Tensor  # S [B, C]: of one step alone
+    gated_cells: Tensor  # S [T, B, C]: not a gradient, but σ(o)·tanh(c_t) made again, for the gradient of W_p
 
 
 class FusedRecurrence:
@@ -296,71 +282,53 @@ def start_forward(run: LayerRun, inputs: Tensor, hidden: Tensor, cell: Tensor) -
     return acts
 
 
-def start_backward(
-    run: LayerRun,
-    acts: Activations,
-    grad_outputs: Tensor | None,
-    grad_hidden: Tensor | None,
-    grad_cell: Tensor | None,
-) -> Gradients:
-    """The gradients before the last step is run backward: those of `forward`'s results, zeros, and memory."""
-    (time, batch, size), projection = acts.gates.shape, acts.projected.shape[2]
-    accumulated, device, cell_shape = run.layer.bias.dtype, acts.joined.device, acts.cells.shape[1:]
+def start_backward(run: LayerRun, acts: Activations, *given: Tensor | None) -> Gradients:
+    """The gradients before the last step is run backward; `given` are those of what `forward` returned."""
+    (time, batch, width), projection, accumulated = acts.gates.shape, acts.projected.shape[2], run.layer.bias.dtype
+    cell_shape, device = acts.cells.shape[1:], acts.joined.device
     norm_parts, bias_parts = run.kernels.parts(batch)
+    outputs, hidden, cell = given
 
     def zeros(*shape: int) -> Tensor:
         return torch.zeros(shape, dtype=accumulated, device=device)
 
-    def own(given: Tensor | None, *shape: int) -> Tensor:
-        if given is None:
-            return zeros(*shape)
-        return given.to(accumulated, copy=True, memory_format=torch.contiguous_format)
+    def own(tensor: Tensor) -> Tensor:
+        return tensor.to(accumulated, copy=True, memory_format=torch.contiguous_format)
 
     return Gradients(
-        outputs=zeros(time, batch, projection)
-        if grad_outputs is None
-        else grad_outputs.transpose(0, 1).to(accumulated).contiguous(),
-        hidden=own(grad_hidden, batch, projection),
-        cell=own(grad_cell, *cell_shape),
-        norm=zeros(norm_parts, 2, projection),
-        bias=zeros(bias_parts, size),
-        joined=torch.empty_like(acts.joined[:time]),
-        projected=torch.empty_like(acts.projected),
-        gated_cell=torch.empty(cell_shape, dtype=acts.joined.dtype, device=device),
-        gated_cells=run.workspace.take("gated_cells", (time, *cell_shape), acts.joined.dtype, device),
+        zeros(time, batch, projection) if outputs is None else outputs.transpose(0, 1).to(accumulated).contiguous(),
+        zeros(batch, projection) if hidden is None else own(hidden),
+        zeros(*cell_shape) if cell is None else own(cell),
+        zeros(norm_parts, 2, projection),
+        zeros(bias_parts, width),
+        torch.empty_like(acts.joined[:time]),
+        torch.empty_like(acts.projected),
+        torch.empty(cell_shape, dtype=acts.joined.dtype, device=device),
+        run.workspace.take("gated_cells", (time, *cell_shape), acts.joined.dtype, device),
     )
 
 
 def step_backward(run: LayerRun, step: int, acts: Activations, grads: Gradients) -> None:
     """One step of the backward pass; the gradients of the gates take the place of `acts.gates[step]`."""
-    time, projection = len(acts.gates), acts.projected.shape[2]
-    run.kernels.output_backward(
-        run.layer,
-        step,
-        OutputBackward(
-            grad_outputs=grads.outputs[step],
-            grad_hidden=grads.hidden,
-            grad_next=grads.joined[step + 1, :, -projection:] if step + 1 < time else None,
-            projected=acts.projected[step],
-            moments=acts.moments[step],
-            grad_projected=grads.projected[step],
-            grad_norm=grads.norm,
-        ),
+    projected, cells, gates = acts.projected[step], acts.cells, acts.gates[step]
+    last = step + 1 == len(acts.gates)
+    output = OutputBackward(
+        grads.outputs[step],
+        grads.hidden,
+        None if last else grads.joined[step + 1, :, -projected.shape[1] :],
+        projected,
+        acts.moments[step],
+        grads.projected[step],
+        grads.norm,
     )
+    run.kernels.output_backward(run.layer, step, output)
+    grad = run.prepared.projection_backward(grads.projected[step], grads.gated_cell)
     run.kernels.gates_backward(
         run.layer,
         step,
-        GatesBackward(
-            grad_gated_cell=run.prepared.projection_backward(grads.projected[step], grads.gated_cell),
-            cell=acts.cells[step + 1],
-            cell_before=acts.cells[step],
-            gates=acts.gates[step],
-            gated_cell=grads.gated_cells[step],
-            grad_cell=grads.cell,
-            grad_bias=grads.bias,
-        ),
+        GatesBackward(grad, cells[step + 1], cells[step], gates, grads.gated_cells[step], grads.cell, grads.bias),
     )
-    matmul_into(grads.joined[step], run.prepared.step_backward, acts.gates[step])
+    matmul_into(grads.joined[step], run.prepared.step_backward, gates)
 
 
 def matmul_into(out: Tensor, matmul: Matmul, x: Tensor) -> None:

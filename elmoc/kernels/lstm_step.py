@@ -20,89 +20,58 @@ from torch import Tensor
 class LayerConstants(NamedTuple):
     """What stays the same for all steps of a window."""
 
-    bias: Tensor
-    """A [4C]"""
-    norm_weight: Tensor | None
-    """A [P]; None switches layer normalisation off"""
-    norm_bias: Tensor | None
-    """A [P]"""
-    mask: Tensor | None
-    """A [B, P]: dropout"""
-    lengths: Tensor | None
-    """int64 [B]: a stream whose length is no more than `step` stands still (see `plain_recurrence`)"""
-    cell_clip: float
-    """0 switches a clip off"""
+    bias: Tensor  # A [4C]
+    norm_weight: Tensor | None  # A [P]; None switches layer normalisation off
+    norm_bias: Tensor | None  # A [P]
+    mask: Tensor | None  # A [B, P]: dropout
+    lengths: Tensor | None  # int64 [B]: at the steps from its length on a stream stands still (see `plain_recurrence`)
+    cell_clip: float  # 0 switches a clip off
     projection_clip: float
-    norm_epsilon: float
-    """What `torch.nn.LayerNorm` adds to the variance, so that a constant projection is not divided by zero"""
+    norm_epsilon: float  # added to the variance, as by `torch.nn.LayerNorm`: a constant projection is not divided by 0
 
 
 class GatesForward(NamedTuple):
     """i, f, g, o, c_t and σ(o)·tanh(c_t) from the recurrent product."""
 
-    preactivation: Tensor
-    """S [B, 4C]: W_x a_t + W_h h_{t-1}, without the bias; may be `gates` itself"""
-    cell_before: Tensor
-    """A [B, C]: c_{t-1}"""
-    gates: Tensor
-    """S [B, 4C], written: after σ and tanh"""
-    cell: Tensor
-    """A [B, C], written: c_t"""
-    gated_cell: Tensor
-    """S [B, C], written: σ(o)·tanh(c_t)"""
+    preactivation: Tensor  # S [B, 4C]: W_x a_t + W_h h_{t-1}, without the bias; may be `gates` itself
+    cell_before: Tensor  # A [B, C]: c_{t-1}
+    gates: Tensor  # S [B, 4C], written: after σ and tanh
+    cell: Tensor  # A [B, C], written: c_t
+    gated_cell: Tensor  # S [B, C], written: σ(o)·tanh(c_t)
 
 
 class OutputForward(NamedTuple):
     """h_t from the projection."""
 
-    projected: Tensor
-    """S [B, P]: W_p (σ(o)·tanh(c_t)), before the clip"""
-    hidden_before: Tensor
-    """S [B, P], rows may lie apart: h_{t-1}"""
-    hidden: Tensor
-    """S [B, P], rows as far apart, written: h_t, or h_{t-1} where a stream has ended"""
-    moments: Tensor
-    """A [B, 2], written: mean and 1/deviation of the clipped projection"""
-    outputs: Tensor
-    """A [B, P], written: h_t, or zero where a stream has ended"""
+    projected: Tensor  # S [B, P]: W_p (σ(o)·tanh(c_t)), before the clip
+    hidden_before: Tensor  # S [B, P], rows may lie apart: h_{t-1}
+    hidden: Tensor  # S [B, P], rows as far apart, written: h_t, or h_{t-1} where a stream has ended
+    moments: Tensor  # A [B, 2], written: mean and 1/deviation of the clipped projection
+    outputs: Tensor  # A [B, P], written: h_t, or zero where a stream has ended
 
 
 class OutputBackward(NamedTuple):
     """The mirror of `OutputForward`."""
 
-    grad_outputs: Tensor
-    """A [B, P]"""
-    grad_hidden: Tensor
-    """A [B, P], updated: what reaches h_t from the steps after it"""
-    grad_next: Tensor | None
-    """S [B, P], rows may lie apart: what the next step's product adds to that; None at the last step"""
-    projected: Tensor
-    """S [B, P]"""
-    moments: Tensor
-    """A [B, 2]"""
-    grad_projected: Tensor
-    """S [B, P], written"""
-    grad_norm: Tensor
-    """A [parts of the norm, 2, P], added to"""
+    grad_outputs: Tensor  # A [B, P]
+    grad_hidden: Tensor  # A [B, P], updated: what reaches h_t from the steps after it
+    grad_next: Tensor | None  # S [B, P], rows may lie apart: what the next step adds to that; None at the last step
+    projected: Tensor  # S [B, P]
+    moments: Tensor  # A [B, 2]
+    grad_projected: Tensor  # S [B, P], written
+    grad_norm: Tensor  # A [parts of the norm, 2, P], added to
 
 
 class GatesBackward(NamedTuple):
     """The mirror of `GatesForward`."""
 
-    grad_gated_cell: Tensor
-    """S [B, C]"""
-    cell: Tensor
-    """A [B, C]: c_t"""
-    cell_before: Tensor
-    """A [B, C]: c_{t-1}"""
-    gates: Tensor
-    """S [B, 4C], read as after σ and tanh, written: the gradient of the pre-activation"""
-    gated_cell: Tensor
-    """S [B, C], written again, so that it need not be kept"""
-    grad_cell: Tensor
-    """A [B, C], updated: what reaches c_t, then what reaches c_{t-1}"""
-    grad_bias: Tensor
-    """A [parts of the bias, 4C], added to"""
+    grad_gated_cell: Tensor  # S [B, C]
+    cell: Tensor  # A [B, C]: c_t
+    cell_before: Tensor  # A [B, C]: c_{t-1}
+    gates: Tensor  # S [B, 4C], read as after σ and tanh, written: the gradient of the pre-activation
+    gated_cell: Tensor  # S [B, C], written again, so that it need not be kept
+    grad_cell: Tensor  # A [B, C], updated: what reaches c_t, then what reaches c_{t-1}
+    grad_bias: Tensor  # A [parts of the bias, 4C], added to
 
 
 class StepKernels(Protocol):
@@ -117,16 +86,12 @@ class StepKernels(Protocol):
 
     def gates_forward(self, layer: LayerConstants, step: int, tensors: GatesForward) -> None:
         """See `GatesForward`."""
-        ...
 
     def output_forward(self, layer: LayerConstants, step: int, tensors: OutputForward) -> None:
         """See `OutputForward`."""
-        ...
 
     def output_backward(self, layer: LayerConstants, step: int, tensors: OutputBackward) -> None:
         """See `OutputBackward`."""
-        ...
 
     def gates_backward(self, layer: LayerConstants, step: int, tensors: GatesBackward) -> None:
         """See `GatesBackward`."""
-        ...
