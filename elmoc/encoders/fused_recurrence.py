@@ -199,8 +199,8 @@ class _FusedLayer(torch.autograd.Function):
         """inputs [B, T, I], state [B, P] and [B, C], `RecurrenceWeights` → outputs [B, T, P], hidden, cell."""
         layer, kernels, prepared = run.layer, run.kernels, run.prepared
         time, width = inputs.shape[1:]
-        acts = start_forward(run, inputs, hidden, cell)
-        joined, gates, cells, projected, moments = acts
+        activations = start_forward(run, inputs, hidden, cell)
+        joined, gates, cells, projected, moments = activations
         gated_cell = run.workspace.take("gated_cell", cell.shape, prepared.dtype, inputs.device)
         outputs = torch.empty(time, *hidden.shape, dtype=layer.bias.dtype, device=inputs.device)
         for step in range(time):
@@ -219,11 +219,11 @@ class _FusedLayer(torch.autograd.Function):
         last = final_outputs(outputs, hidden, layer.lengths), cells[time % len(cells)].clone()
         if run.keep:
             # the weights are saved so that changing one before the backward pass is an error
-            ctx.save_for_backward(*acts, *weights)
+            ctx.save_for_backward(*activations, *weights)
             ctx.run, ctx.types = run, (inputs.dtype, hidden.dtype, cell.dtype)
             ctx.set_materialize_grads(False)
         else:
-            run.workspace.give(**acts._asdict())
+            run.workspace.give(**activations._asdict())
         return outputs.transpose(0, 1), *last
 
     @staticmethod
@@ -232,22 +232,24 @@ class _FusedLayer(torch.autograd.Function):
         ctx: Any, grad_outputs: Tensor | None, grad_hidden: Tensor | None, grad_cell: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         """Gradients of everything `forward` was given."""
-        run, acts = ctx.run, Activations(*ctx.saved_tensors[: len(Activations._fields)])
+        run, activations = ctx.run, Activations(*ctx.saved_tensors[: len(Activations._fields)])
         layer, accumulated = run.layer, run.layer.bias.dtype
-        time, width = len(acts.gates), acts.joined.shape[2] - acts.projected.shape[2]
-        grads = start_backward(run, acts, grad_outputs, grad_hidden, grad_cell)
+        time, width = len(activations.gates), activations.joined.shape[2] - activations.projected.shape[2]
+        grads = start_backward(run, activations, grad_outputs, grad_hidden, grad_cell)
         for step in reversed(range(time)):
-            step_backward(run, step, acts, grads)
+            step_backward(run, step, activations, grads)
         before = grads.joined[0, :, width:].to(accumulated)
         if layer.lengths is not None:
             before = torch.where((layer.lengths > 0).unsqueeze(1), before, grads.hidden)
         # the gradients of the gates have taken the gates' place
-        of_step = weight_gradient_matmul(acts.gates.flatten(0, 1), acts.joined[:time].flatten(0, 1))  # [4C, I + P]
+        of_step = weight_gradient_matmul(
+            activations.gates.flatten(0, 1), activations.joined[:time].flatten(0, 1)
+        )  # [4C, I + P]
         of_projection = weight_gradient_matmul(grads.projected.flatten(0, 1), grads.gated_cells.flatten(0, 1))  # [P, C]
         of_inputs = grads.joined[:, :, :width].to(ctx.types[0]).transpose(0, 1)
-        for tensor in acts:
+        for tensor in activations:
             increment_version(tensor)  # a second backward pass would find other values in these
-        run.workspace.give(**acts._asdict(), gated_cells=grads.gated_cells)
+        run.workspace.give(**activations._asdict(), gated_cells=grads.gated_cells)
         return (
             None,
             of_inputs,
@@ -269,23 +271,27 @@ def start_forward(run: LayerRun, inputs: Tensor, hidden: Tensor, cell: Tensor) -
     def take(name: str, dtype: torch.dtype, *shape: int) -> Tensor:
         return run.workspace.take(name, shape, dtype, inputs.device)
 
-    acts = Activations(
+    activations = Activations(
         joined=take("joined", stored, time + 1, batch, width + projection),
         gates=take("gates", stored, steps, batch, 4 * size),
         cells=take("cells", accumulated, steps + 1, batch, size),
         projected=take("projected", stored, steps, batch, projection),
         moments=take("moments", accumulated, steps, batch, 2),
     )
-    acts.joined[:time, :, :width].copy_(inputs.transpose(0, 1))
-    acts.joined[0, :, width:].copy_(hidden)
-    acts.cells[0].copy_(cell)
-    return acts
+    activations.joined[:time, :, :width].copy_(inputs.transpose(0, 1))
+    activations.joined[0, :, width:].copy_(hidden)
+    activations.cells[0].copy_(cell)
+    return activations
 
 
-def start_backward(run: LayerRun, acts: Activations, *given: Tensor | None) -> Gradients:
+def start_backward(run: LayerRun, activations: Activations, *given: Tensor | None) -> Gradients:
     """The gradients before the last step is run backward; `given` are those of what `forward` returned."""
-    (time, batch, width), projection, accumulated = acts.gates.shape, acts.projected.shape[2], run.layer.bias.dtype
-    cell_shape, device = acts.cells.shape[1:], acts.joined.device
+    (time, batch, width), projection, accumulated = (
+        activations.gates.shape,
+        activations.projected.shape[2],
+        run.layer.bias.dtype,
+    )
+    cell_shape, device = activations.cells.shape[1:], activations.joined.device
     norm_parts, bias_parts = run.kernels.parts(batch)
     outputs, hidden, cell = given
 
@@ -301,23 +307,23 @@ def start_backward(run: LayerRun, acts: Activations, *given: Tensor | None) -> G
         zeros(*cell_shape) if cell is None else own(cell),
         zeros(norm_parts, 2, projection),
         zeros(bias_parts, width),
-        torch.empty_like(acts.joined[:time]),
-        torch.empty_like(acts.projected),
-        torch.empty(cell_shape, dtype=acts.joined.dtype, device=device),
-        run.workspace.take("gated_cells", (time, *cell_shape), acts.joined.dtype, device),
+        torch.empty_like(activations.joined[:time]),
+        torch.empty_like(activations.projected),
+        torch.empty(cell_shape, dtype=activations.joined.dtype, device=device),
+        run.workspace.take("gated_cells", (time, *cell_shape), activations.joined.dtype, device),
     )
 
 
-def step_backward(run: LayerRun, step: int, acts: Activations, grads: Gradients) -> None:
-    """One step of the backward pass; the gradients of the gates take the place of `acts.gates[step]`."""
-    projected, cells, gates = acts.projected[step], acts.cells, acts.gates[step]
-    last = step + 1 == len(acts.gates)
+def step_backward(run: LayerRun, step: int, activations: Activations, grads: Gradients) -> None:
+    """One step of the backward pass; the gradients of the gates take the place of `activations.gates[step]`."""
+    projected, cells, gates = activations.projected[step], activations.cells, activations.gates[step]
+    last = step + 1 == len(activations.gates)
     output = OutputBackward(
         grads.outputs[step],
         grads.hidden,
         None if last else grads.joined[step + 1, :, -projected.shape[1] :],
         projected,
-        acts.moments[step],
+        activations.moments[step],
         grads.projected[step],
         grads.norm,
     )

@@ -58,7 +58,7 @@ inline float exponential(float x) {
 
 inline float sigmoid(float x) { return 1.0f / (1.0f + exponential(-x)); }
 
-// It cancels near zero: the absolute error stays below 1.8e-7 (three roundings of a float near 1) everywhere, the relative
+// It cancels near zero: the absolute error stays below 2e-7 (three roundings of a float near 1) everywhere, the relative
 // one is about 1e-7 / |x|: 1e-5 at 0.01, a tenth at 1e-6. Only the absolute error counts: g is added to the cell (up to 3,
 // itself rounded to 1.2e-7), the gated cell is one of C terms of a sum, and the gradients read 1 - t^2, 1 - g^2 and t itself.
 inline float tanh_(float x) { return 1.0f - 2.0f / (1.0f + exponential(2.0f * x)); }
