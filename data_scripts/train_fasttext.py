@@ -23,6 +23,7 @@ from data_scripts.parts.workers import default_workers
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files import atomic_path, human_bytes, refuse_existing, require_space
+from elmoc.settings import check_settings, setting
 
 _BLOCK_TOKENS = 1 << 20
 _M_PERTURB = -6  # of glibc's malloc.h
@@ -33,13 +34,16 @@ _SHORTEST_SUBWORD, _LONGEST_SUBWORD = 3, 6
 class FastTextSettings:
     """What fastText is trained with; `workers` threads."""
 
-    dim: int
-    epochs: int
-    buckets: int
-    min_count: int
-    workers: int
     seed: int
-    learning_rate: float = 0.05
+    dim: int = setting(above=0)
+    epochs: int = setting(above=0)
+    buckets: int = setting(above=0)
+    min_count: int = setting(above=0)
+    workers: int = setting(above=0)
+    learning_rate: float = setting(0.05, above=0)
+
+    def __post_init__(self) -> None:
+        check_settings(self, lambda name: f"--{name.replace('_', '-')}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -77,17 +81,13 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def command(arguments: argparse.Namespace) -> None:
     """Train as the parsed command line says."""
-    for name in ("dim", "epochs", "buckets", "min_count", "workers", "learning_rate"):
-        value = getattr(arguments, name)
-        if value is not None and value <= 0:
-            raise InputError(f"--{name.replace('_', '-')} {value}: it must be above 0")
     corpus = Corpus(arguments.corpus)
     words = sum(shard.tokens - 2 * shard.sentences for shard in corpus.train)
     settings = FastTextSettings(
         dim=arguments.dim,
-        epochs=arguments.epochs or epochs_for(words),
-        buckets=arguments.buckets or buckets_for(words),
-        min_count=arguments.min_count or min_count_for(words),
+        epochs=epochs_for(words) if arguments.epochs is None else arguments.epochs,
+        buckets=buckets_for(words) if arguments.buckets is None else arguments.buckets,
+        min_count=min_count_for(words) if arguments.min_count is None else arguments.min_count,
         workers=arguments.workers,
         seed=arguments.seed,
         learning_rate=arguments.learning_rate,

@@ -74,26 +74,13 @@ class PreparedWeights:
             self._step[:, :width].copy_(weights.input)
             self._step[:, width:].copy_(weights.hidden)
             self._projection = weights.projection.detach().to(dtype)
+        self.step = prepare_linear(self._step)  # [B, I + P] → [B, 4C]
+        self.projection = prepare_linear(self._projection)  # [B, C] → [B, P]
 
     @cached_property
-    def step(self) -> Matmul:
-        """[B, I + P] → [B, 4C]"""
-        return prepare_linear(self._step)
-
-    @cached_property
-    def projection(self) -> Matmul:
-        """[B, C] → [B, P]"""
-        return prepare_linear(self._projection)
-
-    @cached_property
-    def step_backward(self) -> Matmul:
-        """[B, 4C] → [B, I + P]"""
-        return prepare_input_gradient(self._step)
-
-    @cached_property
-    def projection_backward(self) -> Matmul:
-        """[B, P] → [B, C]"""
-        return prepare_input_gradient(self._projection)
+    def backward(self) -> tuple[Matmul, Matmul]:
+        """For the gradients of step and projection: [B, 4C] → [B, I + P], and [B, P] → [B, C]."""
+        return prepare_input_gradient(self._step), prepare_input_gradient(self._projection)
 
 
 @dataclass
@@ -328,13 +315,14 @@ def step_backward(run: LayerRun, step: int, activations: Activations, grads: Gra
         grads.norm,
     )
     run.kernels.output_backward(run.layer, step, output)
-    grad = run.prepared.projection_backward(grads.projected[step], grads.gated_cell)
+    step_matmul, projection_matmul = run.prepared.backward
+    grad = projection_matmul(grads.projected[step], grads.gated_cell)
     run.kernels.gates_backward(
         run.layer,
         step,
         GatesBackward(grad, cells[step + 1], cells[step], gates, grads.gated_cells[step], grads.cell, grads.bias),
     )
-    matmul_into(grads.joined[step], run.prepared.step_backward, gates)
+    matmul_into(grads.joined[step], step_matmul, gates)
 
 
 def matmul_into(out: Tensor, matmul: Matmul, x: Tensor) -> None:

@@ -4,7 +4,7 @@
 """
 
 import hashlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -153,15 +153,10 @@ def open_word_vectors(origin: str, only: Collection[str] | None = None) -> WordV
         except ValueError:
             raise InputError(f"{origin!r} is not of the form random:SEED:SIZE, for instance random:1:300") from None
         return RandomVectors(seed=seed, size=size)
-    endings: dict[str, Callable[[], WordVectors]] = {
-        ".bin": lambda: FastTextVectors(origin),
-        ".vec": lambda: TextVectors(origin, only),
-        ".txt": lambda: TextVectors(origin, only),
-    }
-    name = origin.removesuffix(".gz") if not origin.endswith(".bin.gz") else origin
-    for ending, open_vectors in endings.items():
-        if name.endswith(ending):
-            return open_vectors()
+    if origin.endswith(".bin"):
+        return FastTextVectors(origin)
+    if origin.removesuffix(".gz").endswith((".vec", ".txt")):
+        return TextVectors(origin, only)
     raise InputError(
         f"{origin}: word vectors are a fastText .bin file, a text .vec or .txt file (also .gz), or random:SEED:SIZE"
     )
