@@ -1,1 +1,1 @@
-"""From raw text to a corpus directory: which script makes what?"""
+"""Data scripts: raw text to a corpus directory with its vector tables, one command a module."""

@@ -1,10 +1,10 @@
-"""How does tokenised text become a corpus directory (lexicon, token shards, counts)?
+"""Building a corpus: tokenised text becomes a corpus directory (lexicon, token shards, counts).
 
 The text has one sentence a line, words split on white space, and blank lines between documents; every file starts a
-document of its own. The text is read once: workers number the words of their piece as they come (`local_shards.py`),
-then the pieces' lexicons are merged and the ids mapped (`merge_lexicons.py`). Finished pieces stay in `CORPUS/.work`
-until the corpus is finished, so that an interrupted build goes on where it was; the result is the same, byte for byte,
-whatever the number of workers or interruptions.
+document of its own. The text is read once: workers number the words of their piece in order of occurrence
+(`local_shards.py`), then the pieces' lexicons are merged and the ids mapped (`merge_lexicons.py`). Finished pieces stay
+in `CORPUS/.work` until the corpus is finished, so that an interrupted build goes on where it was; the result is the
+same, byte for byte, whatever the number of workers or interruptions.
 """
 
 import argparse
@@ -150,7 +150,7 @@ def work_folder(corpus: Path) -> Iterator[Path]:
         raise InputError(f"{corpus} is a finished corpus already: remove it or choose another output path")
     work = corpus / ".work"
     if corpus.exists() and not work.exists() and (not corpus.is_dir() or any(corpus.iterdir())):
-        raise InputError(f"{corpus} exists and is no unfinished corpus: remove it or choose another output path")
+        raise InputError(f"{corpus} exists and is not an unfinished corpus: remove it or choose another output path")
     work.mkdir(parents=True, exist_ok=True)
     with open(work / "lock", "w") as lock:
         try:
@@ -223,7 +223,7 @@ def clean(corpus: Path, work: Path, keep: set[str]) -> None:
 
 
 def describe(shards: Sequence[Shard]) -> str:
-    """Words, sentences, documents and shards, for people."""
+    """Words, sentences, documents and shards in one line."""
     tokens = sum(shard.tokens for shard in shards)
     sentences = sum(shard.sentences for shard in shards)
     documents = sum(shard.documents for shard in shards)

@@ -1,8 +1,8 @@
-"""How is the vector table of a corpus made from word vectors?
+"""Building vector tables: word vectors are looked up for the lexicon of a corpus, transformed, and written.
 
-The raw vectors of the lexicon are looked up block by block into a temporary file, the post-processing is fitted to
-them (each word weighted by its training count; `<s>` and `</s>` do not take part, being no words and as frequent as
-sentences), and the processed rows are written as a table.
+The raw vectors of the lexicon are looked up block by block into a temporary file, the transform is fitted to them (each
+word weighted by its training count; `<s>` and `</s>` are left out, which are not words and as frequent as sentences),
+and the transformed rows are written as a table.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from elmoc.files import human_bytes, require_space
 from elmoc.progress import progress_bar
 from elmoc.word_vectors.sources import WordVectors, open_word_vectors
 from elmoc.word_vectors.table import DTYPES, write_vector_table
-from elmoc.word_vectors.transform import POST_PROCESSINGS, VectorTransform, boundary_vectors, fit_post_processing
+from elmoc.word_vectors.transform import TRANSFORMS, TransformKind, VectorTransform, boundary_vectors
 
 _BLOCK_ROWS = 4096
 _MANY_ZERO_TOKENS = 0.02  # share of the training tokens from which a warning is due
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             arguments.vectors,
             name=arguments.name,
             dtype=arguments.dtype,
-            post_processing=arguments.post_process,
+            transform=arguments.post_process,
             workers=arguments.workers,
             replace=arguments.replace,
             like=arguments.like,
@@ -59,9 +59,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--name", required=True, metavar="NAME", help="name of the table")
     parser.add_argument("--dtype", choices=DTYPES, default="float16", help="of the numbers on disk (%(default)s)")
-    parser.add_argument(
-        "--post-process", default="none", metavar="WHAT", help=f"{POST_PROCESSINGS} (default: %(default)s)"
-    )
+    parser.add_argument("--post-process", default="none", metavar="WHAT", help=f"{TRANSFORMS} (default: %(default)s)")
     parser.add_argument(
         "--like",
         metavar="MODEL",
@@ -79,7 +77,7 @@ def build_vectors(
     *,
     name: str,
     dtype: str = "float16",
-    post_processing: str = "none",
+    transform: str = "none",
     workers: int = 1,
     replace: bool = False,
     like: str | None = None,
@@ -90,8 +88,9 @@ def build_vectors(
     Raises `InputError` for a table that exists (unless `replace`), vectors that cannot be used, and values that are
     not finite in `dtype`.
     """
-    check_arguments(corpus, name, post_processing, replace)
-    if like is not None and post_processing != "none":
+    check_name(corpus, name, replace)
+    kind = TransformKind.parse(transform)
+    if like is not None and kind.name != "none":
         raise InputError("--like and --post-process both say how the vectors are processed: give one of them")
     if not origin.startswith("random:"):
         origin = str(Path(origin).absolute())  # it is recorded, and opened again from anywhere
@@ -108,26 +107,20 @@ def build_vectors(
         job = _Job(corpus.lexicon, vectors, raw, rows)
         job.run(_look_up, "looking up", workers)
         if like is None:
-            job.transform = fit_transform(corpus, vectors, raw, post_processing)
+            word_counts = corpus.counts.copy()
+            word_counts[[corpus.begin_id, corpus.end_id]] = 0
+            job.transform = kind.fit(raw, word_counts, boundary_vectors(vectors, mean_norm(raw)))
         else:
-            job.transform, post_processing = transform_of(like, vectors)
-        job.run(_process, "writing", workers)
+            job.transform, transform = transform_of(like, vectors)
+        job.run(_transform, "writing", workers)
         info = write_vector_table(
-            corpus, name, rows=rows, vectors=vectors, transform=job.transform, post_processing=post_processing
+            corpus, name, rows=rows, vectors=vectors, transform=job.transform, post_processing=transform
         )
         report(corpus, name, rows, info["zero_rows"])
 
 
-def fit_transform(corpus: Corpus, vectors: WordVectors, raw: np.ndarray, post_processing: str) -> VectorTransform:
-    """Boundary vectors and post-processing for the raw vectors [V, E] of a corpus's types."""
-    word_counts = corpus.counts.copy()
-    word_counts[[corpus.begin_id, corpus.end_id]] = 0
-    mean, matrix = fit_post_processing(post_processing, raw, word_counts)
-    return VectorTransform(boundary=boundary_vectors(vectors, mean_norm(raw)), mean=mean, matrix=matrix)
-
-
 def transform_of(path: str, vectors: WordVectors) -> tuple[VectorTransform, str]:
-    """The transform of a model directory that reads these `vectors`, and the name of its post-processing."""
+    """The transform of a model directory that reads these `vectors`, and the name of its kind."""
     from elmoc.model import check_vectors  # PyTorch is only needed here
     from elmoc.model_directory import read_model_directory
 
@@ -136,12 +129,10 @@ def transform_of(path: str, vectors: WordVectors) -> tuple[VectorTransform, str]
     return model.transform, model.word_vectors.post_processing
 
 
-def check_arguments(corpus: Corpus, name: str, post_processing: str, replace: bool) -> None:
-    """Raise an `InputError` for an unusable name or post-processing, or a table that exists."""
+def check_name(corpus: Corpus, name: str, replace: bool) -> None:
+    """Raise an `InputError` for an unusable name, or a table that exists."""
     if not re.fullmatch(r"\w[\w.=-]*", name):
         raise InputError(f"--name {name}: use letters, digits, and . = - _ only")
-    if not re.fullmatch(r"none|centre|whiten|remove-top=[1-9]\d*", post_processing):
-        raise InputError(f"unknown post-processing {post_processing!r}: choose from {POST_PROCESSINGS}")
     table = corpus.path / "vectors" / f"{name}.json"
     if table.exists() and not replace:
         raise InputError(f"{table.with_suffix('.npy')} exists already: choose another --name or give --replace")
@@ -198,13 +189,13 @@ def _look_up(job: _Job, start: int, end: int) -> None:
     job.raw[start:end] = raw
 
 
-def _process(job: _Job, start: int, end: int) -> None:
+def _transform(job: _Job, start: int, end: int) -> None:
     assert job.transform is not None
-    processed = job.transform.apply(job.words[start:end], job.raw[start:end])
+    transformed = job.transform.apply(job.words[start:end], job.raw[start:end])
     with np.errstate(over="ignore"):
-        job.rows[start:end] = processed
+        job.rows[start:end] = transformed
     if not np.isfinite(job.rows[start:end]).all():
-        largest = np.abs(processed).max(axis=1)
+        largest = np.abs(transformed).max(axis=1)
         raise InputError(
             f"the vector of {job.words[start + int(largest.argmax())]!r} has a value of {largest.max():,.0f}, "
             f"too large for {job.rows.dtype}: use --dtype float32"

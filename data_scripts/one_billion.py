@@ -1,4 +1,4 @@
-"""How does the archive of the One Billion Word benchmark become a corpus directory, split as in the ELMo-C paper?
+"""One Billion Word: the benchmark's archive becomes a corpus directory, split as in the ELMo-C paper.
 
 Of the 99 training chunks (`training-monolingual.tokenized.shuffled/news.en-00001-of-00100` to `…-00099-…`) the last,
 00099, is held out, and the other 98 are trained on; the archive's own held-out set is not used. The chunks are unpacked
@@ -120,7 +120,7 @@ def _unpack_chunks(archive: Path, folder: Path) -> None:
                     os.utime(target, (member.mtime, member.mtime))
                 bar.update(raw.tell() - bar.n)
     except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise InputError(f"{archive} is truncated or no tar archive ({error}): download it again") from None
+        raise InputError(f"{archive} is truncated or not a tar archive ({error}): download it again") from None
 
 
 if __name__ == "__main__":

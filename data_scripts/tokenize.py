@@ -1,4 +1,4 @@
-"""How does raw text become one tokenised sentence a line, with blank lines between documents?
+"""Tokenising: raw text becomes one tokenised sentence a line, with blank lines between documents.
 
 Raw text: blank lines separate documents (or paragraphs) and stay document boundaries. Lines wrapped to a width are
 joined first (decided once a file, see `looks_wrapped`), any other line is split into sentences on its own. Text that is

@@ -1,4 +1,4 @@
-"""How are fastText word vectors trained on the training shards of a corpus?
+"""Training of fastText word vectors on the training shards of a corpus.
 
 Skip-gram with subwords of 3 to 6 characters. Buckets (rows for the hashed subwords) and epochs follow the size of the
 corpus: two million buckets make a file of 2.4 GB whatever the text.
@@ -23,6 +23,7 @@ from data_scripts.parts.workers import default_workers
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files import atomic_path, human_bytes, refuse_existing, require_space
+from elmoc.settings import check_settings, setting
 
 _BLOCK_TOKENS = 1 << 20
 _M_PERTURB = -6  # of glibc's malloc.h
@@ -33,13 +34,16 @@ _SHORTEST_SUBWORD, _LONGEST_SUBWORD = 3, 6
 class FastTextSettings:
     """What fastText is trained with; `workers` threads."""
 
-    dim: int
-    epochs: int
-    buckets: int
-    min_count: int
-    workers: int
     seed: int
-    learning_rate: float = 0.05
+    dim: int = setting(above=0)
+    epochs: int = setting(above=0)
+    buckets: int = setting(above=0)
+    min_count: int = setting(above=0)
+    workers: int = setting(above=0)
+    learning_rate: float = setting(0.05, above=0)
+
+    def __post_init__(self) -> None:
+        check_settings(self, lambda name: f"--{name.replace('_', '-')}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -77,17 +81,13 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def command(arguments: argparse.Namespace) -> None:
     """Train as the parsed command line says."""
-    for name in ("dim", "epochs", "buckets", "min_count", "workers", "learning_rate"):
-        value = getattr(arguments, name)
-        if value is not None and value <= 0:
-            raise InputError(f"--{name.replace('_', '-')} {value}: it must be above 0")
     corpus = Corpus(arguments.corpus)
     words = sum(shard.tokens - 2 * shard.sentences for shard in corpus.train)
     settings = FastTextSettings(
         dim=arguments.dim,
-        epochs=arguments.epochs or epochs_for(words),
-        buckets=arguments.buckets or buckets_for(words),
-        min_count=arguments.min_count or min_count_for(words),
+        epochs=epochs_for(words) if arguments.epochs is None else arguments.epochs,
+        buckets=buckets_for(words) if arguments.buckets is None else arguments.buckets,
+        min_count=min_count_for(words) if arguments.min_count is None else arguments.min_count,
         workers=arguments.workers,
         seed=arguments.seed,
         learning_rate=arguments.learning_rate,
@@ -96,12 +96,12 @@ def command(arguments: argparse.Namespace) -> None:
 
 
 def epochs_for(words: int) -> int:
-    """Passes over a corpus of so many words: 5 up to 1M words, 3 at 5M, 1 from 25M on."""
+    """Passes over a corpus of this size: 5 up to 1M words, 3 at 5M, 1 from 25M on."""
     return min(5, max(1, math.ceil(math.sqrt(25e6 / max(1, words)))))
 
 
 def buckets_for(words: int) -> int:
-    """Subword rows for a corpus of so many words: 50,000 to two million, 100,000 at 1M words and 500,000 at 25M."""
+    """Subword rows for a corpus of this size: 50,000 to two million, 100,000 at 1M words and 500,000 at 25M."""
     return min(2_000_000, max(50_000, round(100 * math.sqrt(words / 1e6)) * 1000))
 
 
@@ -114,7 +114,7 @@ def train_fasttext(corpus: Corpus, output: Path, settings: FastTextSettings) -> 
     """Train on the training shards of `corpus` and write the model to `output`.
 
     The text is written beside the output for fastText to read, and removed afterwards. Raises `InputError` when the
-    output exists or is no `.bin`, the disk is too small, or the vectors are not finite.
+    output exists or is not a `.bin`, the disk is too small, or the vectors are not finite.
     """
     if output.suffix != ".bin":
         raise InputError(f"{output}: the name of a fastText model ends in .bin")
@@ -164,7 +164,7 @@ def write_text(corpus: Corpus, path: Path) -> None:
 
 
 def _train_in_child(text: Path, model: Path, settings: FastTextSettings) -> None:
-    """Train in a process of its own: it can be interrupted, and a crash inside the library is only its own."""
+    """Train in another process, which can be interrupted, and in which the library can crash alone."""
     context = get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=_train, args=(text, model, settings, sender), daemon=True)
@@ -215,7 +215,7 @@ def _train(text: Path, model: Path, settings: FastTextSettings, sender) -> None:
 
 
 def zero_fresh_memory() -> None:
-    """Have the C library fill all memory that this process allocates with zeros (glibc only; elsewhere nothing)."""
+    """Have the C library fill all memory that this process allocates with zeros (no effect without glibc)."""
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).mallopt(_M_PERTURB, 0xFF)  # glibc fills with the complement
 

@@ -1,4 +1,4 @@
-"""elmoc: use contextual word representations pretrained with continuous outputs (ELMo-C).
+"""Contextual word representations pretrained with continuous outputs (ELMo-C): load a model and use it.
 
 from elmoc import load_model
 model = load_model("runs/quickstart/run")
@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 from elmoc.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from elmoc.features.layouts.allennlp import FeatureFile
+    from elmoc.features.reader import FeatureFile
     from elmoc.model import SentenceEncoder, load_model
     from elmoc.word_vectors.sources import open_word_vectors
 
 __all__ = ["FeatureFile", "SentenceEncoder", "__version__", "load_model", "open_word_vectors"]
 
-_HOMES = {
+_MODULES = {
     "SentenceEncoder": "elmoc.model",
-    "FeatureFile": "elmoc.features.layouts.allennlp",
+    "FeatureFile": "elmoc.features.reader",
     "load_model": "elmoc.model",
     "open_word_vectors": "elmoc.word_vectors.sources",
 }
@@ -26,8 +26,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Import a public name's module when the name is first used, so that `import elmoc` stays light."""
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'elmoc' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)

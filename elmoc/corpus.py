@@ -1,7 +1,7 @@
-"""What is a corpus directory, and how is one read and finished?
+"""Corpus directory: its format, how it is read, and how it is finished.
 
 corpus.json       version, counts, the shards of both splits, sources; written last, so that a directory without
-                  it is no corpus yet
+                  it is not a corpus yet
 lexicon.txt       one word type a line, most frequent first; id = row
 counts.npy        int64 [V], occurrences in the training shards
 shards/NAME.bin   little-endian uint32 ids, `<s> … </s>` around every sentence
@@ -18,7 +18,16 @@ from typing import Any
 import numpy as np
 
 from elmoc.errors import InputError
-from elmoc.files import atomic_path, check_version, fingerprint, read_json, read_lines, write_json
+from elmoc.files import (
+    atomic_path,
+    check_version,
+    fingerprint,
+    load_array,
+    read_json,
+    read_lines,
+    save_array,
+    write_json,
+)
 
 FORMAT = "elmoc-corpus"
 VERSION = 1
@@ -160,19 +169,3 @@ def finish_corpus(
 def lexicon_fingerprint(words: Sequence[str]) -> str:
     """The content hash by which vector tables name the lexicon they belong to."""
     return fingerprint("\n".join(words).encode("utf-8"))
-
-
-def save_array(path: Path | str, array: np.ndarray) -> None:
-    """Write a `.npy` file atomically."""
-    with atomic_path(path) as partial, open(partial, "wb") as file:
-        np.save(file, array)
-
-
-def load_array(path: Path | str, mmap: bool = False) -> np.ndarray:
-    """Read a `.npy` file (memory-mapped read-only with `mmap`); a missing or truncated one is an `InputError`."""
-    try:
-        return np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist") from None
-    except (ValueError, EOFError, OSError) as error:
-        raise InputError(f"{path} is truncated or not a .npy file ({error}): make it again") from None

@@ -1,4 +1,4 @@
-"""Which device does this name mean, and is it there?"""
+"""Devices: from the name that a user gives to a device of PyTorch that is there."""
 
 from contextlib import suppress
 
@@ -10,10 +10,10 @@ from elmoc.errors import InputError
 def checked_device(device: str) -> torch.device:
     """The torch device of that name; an unknown or absent one is an `InputError`."""
     checked = None
-    with suppress(RuntimeError):  # the name is none that PyTorch knows
+    with suppress(RuntimeError):  # PyTorch does not know the name
         checked = torch.device(device)
     if checked is None or checked.type not in ("cpu", "cuda"):
-        raise InputError(f"{device!r} is no device: use cpu, cuda or cuda:N")
+        raise InputError(f"{device!r} is not a device: use cpu, cuda or cuda:N")
     if checked.type == "cuda" and (checked.index or 0) >= torch.cuda.device_count():
         raise InputError(f"{device} is not there: PyTorch sees {torch.cuda.device_count()} CUDA devices")
     return checked

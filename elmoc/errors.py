@@ -1,4 +1,4 @@
-"""How does a command tell its user, in one sentence, what is wrong and what to do?"""
+"""Errors: how a command tells its user, in one sentence, what is wrong and what to do."""
 
 import errno
 import sys

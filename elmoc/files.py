@@ -1,4 +1,8 @@
-"""How are files read with good error messages and written so that nothing is ever half-written?"""
+"""Files: how text, JSON and arrays are opened and checked, and written whole or not at all.
+
+A file is opened here unless its format has a module of its own, so that one that is missing, truncated, damaged or of
+another version is an `InputError` that names it and says what to do.
+"""
 
 import errno
 import gzip
@@ -11,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+
+import numpy as np
 
 from elmoc.errors import InputError
 
@@ -86,6 +92,22 @@ def check_version(
         )
 
 
+def save_array(path: Path | str, array: np.ndarray) -> None:
+    """Write a `.npy` file atomically."""
+    with atomic_path(path) as partial, open(partial, "wb") as file:
+        np.save(file, array)
+
+
+def load_array(path: Path | str, mmap: bool = False) -> np.ndarray:
+    """Read a `.npy` file (memory-mapped read-only with `mmap`); a missing or truncated one is an `InputError`."""
+    try:
+        return np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist") from None
+    except (ValueError, EOFError, OSError) as error:
+        raise InputError(f"{path} is truncated or not a .npy file ({error}): make it again") from None
+
+
 def refuse_existing(path: Path | str) -> None:
     """Raise an `InputError` when the output `path` exists: nothing is overwritten."""
     if Path(path).exists():
@@ -106,7 +128,7 @@ def require_space(path: Path | str, needed_bytes: int) -> None:
 
 
 def human_bytes(size: float) -> str:
-    """`size` in bytes as people write it, e.g. `1.5 GB`."""
+    """A number of bytes with its unit, e.g. `1.5 GB`."""
     for unit in ("B", "KB", "MB", "GB"):
         if size < 1000:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
@@ -120,7 +142,7 @@ def open_binary(path: Path | str) -> IO[bytes]:
     if path.is_dir():
         raise InputError(f"{path} is a directory, but a file is needed")
     if path.exists() and not path.is_file():
-        raise InputError(f"{path} is no ordinary file: write the text to one first, it is read more than once")
+        raise InputError(f"{path} is not an ordinary file: write the text to one first, it is read more than once")
     try:
         return gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")  # type: ignore[return-value]
     except FileNotFoundError:

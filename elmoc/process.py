@@ -1,15 +1,15 @@
-"""Process-wide settings: how threads wait for each other, and how freed memory is kept."""
+"""Process-wide settings: how threads wait for each other, and what becomes of freed memory."""
 
 import ctypes
 import os
 import platform
 
 M_TRIM_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX = -1, -4, -8
-"""Names of mallopt(3)."""
+"""Parameters of mallopt(3), as glibc's malloc.h numbers them."""
 
 
 def wait_without_spinning() -> None:
-    """Have OpenMP's threads sleep while they wait, unless the user says otherwise; to be called before PyTorch loads.
+    """Let OpenMP's threads sleep while they wait, unless OMP_WAIT_POLICY is set; to be called before PyTorch loads.
 
     By default they spin, which on a busy machine takes the core that the awaited thread needs: a feature dump beside
     one other process took over six times as long.
@@ -18,10 +18,10 @@ def wait_without_spinning() -> None:
 
 
 def keep_freed_memory() -> None:
-    """Let freed memory be used again instead of going back to the system (glibc only; elsewhere nothing happens).
+    """Keep freed memory for the next allocation instead of returning it to the system (no effect without glibc).
 
-    A training step allocates and frees hundreds of megabytes. The system hands every page out anew, zeroed, and that
-    takes as long as a matrix product over it. To be called before there are other threads.
+    A training step allocates and frees hundreds of megabytes. The system zeroes every page that it hands out, which
+    takes as long as a matrix multiplication over it. To be called before other threads are started.
     """
     if platform.libc_ver()[0] == "glibc":
         mallopt = ctypes.CDLL(None).mallopt

@@ -1,4 +1,4 @@
-"""How is progress shown: on a terminal, and in a log file?"""
+"""Progress bars: how often they are redrawn on a terminal, and in a log file."""
 
 import sys
 from typing import Any

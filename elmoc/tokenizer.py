@@ -1,4 +1,4 @@
-"""How does raw text become sentences of words, in any language that separates words by spaces, without downloads?
+"""Tokenizer: raw text to sentences of words, in any language that separates words by spaces, without downloads.
 
 Words: NLTK's Penn-like tokeniser (contractions are split: `do n't`, `can not`), with two changes: quotes are straight
 (“ ” „ become `"`, ‘ ’ become `'`, and there are none of Penn's `` and ''), URLs and e-mail addresses stay whole.

@@ -1,3 +1,3 @@
-"""Which version of elmoc is this?"""
+"""Version of elmoc, which the build reads from here."""
 
 VERSION = "0.1.0"

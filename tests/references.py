@@ -1,4 +1,4 @@
-"""What would the slow, obvious program give?"""
+"""References: the slow, obvious programs that tests compare with."""
 
 import gzip
 import math

@@ -1,4 +1,4 @@
-"""What tiny corpora, vector tables and models do the tests build?"""
+"""Tiny corpora, vector tables and models that the tests build."""
 
 import random
 from collections import Counter
@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from elmoc.corpus import BEGIN, END, ID_DTYPE, Corpus, Shard, finish_corpus, save_array
+from elmoc.corpus import BEGIN, END, ID_DTYPE, Corpus, Shard, finish_corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, direction_name
 from elmoc.encoders.lstm import LstmSizes
+from elmoc.files import save_array
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, VectorSource
 from elmoc.word_vectors.sources import RandomVectors, WordVectors
 from elmoc.word_vectors.table import write_vector_table

@@ -1,4 +1,4 @@
-"""How is a large file downloaded, so that an interrupted download goes on where it was?"""
+"""Download of a large file: an interrupted one goes on where it was."""
 
 import http.client
 import os

@@ -1,6 +1,7 @@
-"""How does a piece of text become token shards, before the lexicon of the whole corpus is known?
+"""Local shards: the token shards of a piece of text, from before the lexicon of the whole corpus is known.
 
-Each piece numbers its word types as they come (one dictionary look-up a word) and is kept in a folder of its own:
+A piece numbers its word types in the order in which they first occur (one look-up a word), and is kept in a folder of
+its own:
 
 NNNNN.ids             little-endian uint32 ids of this piece, `<s> … </s>` around every sentence
 NNNNN.documents.npy   int64, position of the first `<s>` of every document of the shard
@@ -21,9 +22,9 @@ from pathlib import Path
 import numpy as np
 
 from data_scripts.parts.text_pieces import Piece, Segment, line_number, read_blocks
-from elmoc.corpus import BEGIN, END, ID_DTYPE, load_array
+from elmoc.corpus import BEGIN, END, ID_DTYPE
 from elmoc.errors import InputError
-from elmoc.files import fingerprint, read_json, write_json
+from elmoc.files import fingerprint, load_array, read_json, write_json
 
 _LAYOUT = 1
 _BEGIN_ID, _END_ID = 0, 1
@@ -39,7 +40,7 @@ class LocalShard:
 
 
 def piece_key(piece: Piece, shard_tokens: int) -> str:
-    """Names the piece's content: path, size and time of change of its files, its byte ranges, and the shard size."""
+    """A hash of the piece: path, size and time of change of its files, its byte ranges, and the shard size."""
     files = [(str(Path(segment.path).resolve()), os.stat(segment.path)) for segment in piece.segments]
     described = [
         (path, stat.st_size, stat.st_mtime_ns, segment.start, segment.end)

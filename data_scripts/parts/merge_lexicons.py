@@ -1,4 +1,4 @@
-"""How do the lexicons of many pieces become the one lexicon of a corpus, and local ids the ids of that lexicon?"""
+"""Merging of lexicons: those of many pieces become the one of a corpus, and local ids the ids of that one."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from data_scripts.parts.local_shards import local_counts, local_lexicon
-from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN, load_array, save_array
-from elmoc.files import atomic_path
+from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN
+from elmoc.files import atomic_path, load_array, save_array
 
 _GATHER_TOKENS = 1 << 22
 
@@ -34,7 +34,7 @@ class Lexicon:
 
 
 def merge_lexicons(sources: Sequence[LocalShardSource], work: Path, min_count: int) -> Lexicon:
-    """Merge the lexicons of all pieces; leaves in `work` and the piece folders what `write_shard` needs.
+    """Merge the lexicons of all pieces; leaves in `work` and the folders of the pieces what `write_shard` needs.
 
     Words are ordered by their count in the training shards, equal ones by code point. With `min_count` above 1 the
     words that are rarer become `<unk>`, but never `<s>` and `</s>`.

@@ -1,4 +1,4 @@
-"""How are text files found, cut into pieces of bounded size, and read block by block?
+"""Pieces of text: how files are found, cut into pieces of bounded size, and read block by block.
 
 A piece is what one worker reads: a byte range of a large plain file, one whole `.gz` file (gzip cannot be entered in
 the middle), or several small files. The cut depends on the files and the wanted size alone, never on the workers.

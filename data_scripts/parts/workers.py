@@ -1,4 +1,4 @@
-"""How is a function applied to many items by several processes, in order and without hanging when one dies?"""
+"""Worker processes: a function applied to many items in order, without hanging when a process dies."""
 
 import os
 import signal

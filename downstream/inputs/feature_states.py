@@ -11,7 +11,7 @@ from torch import Tensor
 
 from downstream.inputs.sentence import Sentence
 from elmoc.errors import InputError
-from elmoc.features.layouts.allennlp import FeatureFile
+from elmoc.features.reader import FeatureFile
 from elmoc.progress import progress_bar
 
 

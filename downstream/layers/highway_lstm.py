@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from downstream.layers.linear import linear
-from elmoc.kernels.matmul import product_with, product_with_transpose, transposed_product
+from elmoc.kernels.matmul import prepare_input_gradient, prepare_linear, weight_gradient_matmul
 
 _sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 _tanh_backward = torch.ops.aten.tanh_backward.grad_input
@@ -85,7 +85,7 @@ class _HighwayLayer(torch.autograd.Function):
         steps = _steps(sizes, backwards)
         gates = projected.clone()  # [N, 6H]
         gates[:, : 5 * size] += bias
-        product = product_with(weight)
+        product = prepare_linear(weight)
         scratch = projected.new_empty(max(sizes), 5 * size)
         states = projected.new_zeros(count, size)  # masked states of the steps before
         cells, cell_tanh, output = (projected.new_empty(count, size) for _ in range(3))
@@ -115,7 +115,7 @@ class _HighwayLayer(torch.autograd.Function):
         gates, states, cells, cell_tanh, weight, mask = ctx.saved_tensors
         size = weight.shape[1]
         result = torch.empty_like(gates)  # [N, 6H]: the gradients of the pre-activations and of u
-        product = product_with_transpose(weight)
+        product = prepare_input_gradient(weight)
         carried_state = carried_cell = gradient.new_empty(0, size)  # from the step that was read after this one
         for first, end, before, carried in reversed(ctx.steps):
             i, f, g, o, r, u = gates[first:end].split(size, dim=1)
@@ -141,7 +141,7 @@ class _HighwayLayer(torch.autograd.Function):
             if mask is not None:
                 carried_state *= mask[:carried]
         # u, which the states do not enter, is multiplied too and dropped: oneDNN is slow for a part of each row
-        of_weight = transposed_product(result, states)[: 5 * size]
+        of_weight = weight_gradient_matmul(result, states)[: 5 * size]
         return result, of_weight, result.sum(dim=0)[: 5 * size], None, None, None
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from elmoc.kernels.matmul import product_with, product_with_transpose, transposed_product
+from elmoc.kernels.matmul import prepare_input_gradient, prepare_linear, weight_gradient_matmul
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -22,12 +22,12 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return product_with(weight)(x, x.new_empty(len(x), len(weight))).add_(bias)
+        return prepare_linear(weight)(x, x.new_empty(len(x), len(weight))).add_(bias)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
         x, weight = ctx.saved_tensors
         gradient = gradient.contiguous()
-        of_x = product_with_transpose(weight)(gradient, torch.empty_like(x)) if ctx.needs_input_grad[0] else None
-        return of_x, transposed_product(gradient, x), gradient.sum(dim=0)
+        of_x = prepare_input_gradient(weight)(gradient, torch.empty_like(x)) if ctx.needs_input_grad[0] else None
+        return of_x, weight_gradient_matmul(gradient, x), gradient.sum(dim=0)

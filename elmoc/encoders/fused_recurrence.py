@@ -1,11 +1,12 @@
-"""How does a layer step through time as fast as its matrix products allow?
+"""The fused recurrence: `plain_recurrence` differentiated by hand, as fast as its matrix multiplications allow.
 
-The same function as `plain_recurrence`, differentiated by hand. Forward, each step is one product [a_t; h_{t-1}] by
-[W_x W_h], one pass over the gates, one product by W_p and one pass over h. Backward mirrors it; the gradients of the
-gates take the gates' place, and those of all weights are single products over all steps at once.
+Forward, each step is one multiplication of [a_t; h_{t-1}] by [W_x W_h], one pass over the gates, one multiplication by
+W_p and one pass over h. Backward mirrors it; the gradients of the gates take the gates' place, and those of all weights
+are single multiplications over all steps at once.
 
-Letters as in the project, and I: the width of a layer's input. Under autocast activations and products are in its type
-(bfloat16), the cell state, layer normalisation and the gradients of weights in float32.
+Letters: B streams or batch, T time, P projection, C cell, I the width of a layer's input. Under autocast activations
+and multiplications are in its type S (bfloat16), the cell state, layer normalisation and the gradients of weights in A
+(float32); without it both are the type of the weights.
 """
 
 import math
@@ -13,7 +14,7 @@ from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,12 +23,19 @@ from torch.autograd.graph import increment_version
 
 from elmoc.encoders.recurrence import LSTMState, RecurrenceWeights
 from elmoc.kernels.choose import choose_kernels
-from elmoc.kernels.lstm_step import LayerConstants, StepKernels
-from elmoc.kernels.matmul import Product, product_with, product_with_transpose, transposed_product
+from elmoc.kernels.lstm_step import (
+    GatesBackward,
+    GatesForward,
+    LayerConstants,
+    OutputBackward,
+    OutputForward,
+    StepKernels,
+)
+from elmoc.kernels.matmul import Matmul, prepare_input_gradient, prepare_linear, weight_gradient_matmul
 
 
 class Workspace:
-    """Memory for activations that is used again in the next window: on the CPU fresh memory costs as much as a product.
+    """Memory for activations, used again in the next window: on the CPU fresh memory costs as much as a multiplication.
 
     Several layers may share one, in several threads. On a GPU PyTorch's own allocator does this.
     """
@@ -46,16 +54,16 @@ class Workspace:
         return torch.empty(shape, dtype=dtype, device=device)
 
     def give(self, **tensors: Tensor) -> None:
-        """Give back what was taken, under the same names; nothing may read it any more."""
+        """Give back what was taken, under the same names; it must not be read any more."""
         for name, tensor in tensors.items():
             if tensor.device.type == "cpu":
                 self._free[name].append(tensor.untyped_storage())
 
 
 class PreparedWeights:
-    """A layer's weights in the type of the activations and in the order that the products like best.
+    """A layer's weights in the type of the activations and in the order in which they are multiplied fastest.
 
-    Made anew for every window: a fused optimiser changes weights without a trace (`Tensor._version` stays as it was).
+    Made anew for every window: a fused optimiser changes weights without raising `Tensor._version`.
     """
 
     def __init__(self, weights: RecurrenceWeights, dtype: torch.dtype) -> None:
@@ -66,31 +74,18 @@ class PreparedWeights:
             self._step[:, :width].copy_(weights.input)
             self._step[:, width:].copy_(weights.hidden)
             self._projection = weights.projection.detach().to(dtype)
+        self.step = prepare_linear(self._step)  # [B, I + P] → [B, 4C]
+        self.projection = prepare_linear(self._projection)  # [B, C] → [B, P]
 
     @cached_property
-    def step(self) -> Product:
-        """[B, I + P] → [B, 4C]"""
-        return product_with(self._step)
-
-    @cached_property
-    def projection(self) -> Product:
-        """[B, C] → [B, P]"""
-        return product_with(self._projection)
-
-    @cached_property
-    def step_backward(self) -> Product:
-        """[B, 4C] → [B, I + P]"""
-        return product_with_transpose(self._step)
-
-    @cached_property
-    def projection_backward(self) -> Product:
-        """[B, P] → [B, C]"""
-        return product_with_transpose(self._projection)
+    def backward(self) -> tuple[Matmul, Matmul]:
+        """For the gradients of step and projection: [B, 4C] → [B, I + P], and [B, P] → [B, C]."""
+        return prepare_input_gradient(self._step), prepare_input_gradient(self._projection)
 
 
 @dataclass
-class Window:
-    """What a window is run with, besides its tensors."""
+class LayerRun:
+    """What a layer is run over a window with, besides its tensors."""
 
     layer: LayerConstants
     kernels: StepKernels
@@ -100,17 +95,42 @@ class Window:
     """Whether activations are kept for the backward pass."""
 
 
+class Activations(NamedTuple):
+    """What the forward pass leaves to the backward pass; of one step alone where there will be none."""
+
+    joined: Tensor  # S [T + 1, B, I + P]: [a_t; h_{t-1}]
+    gates: Tensor  # S [T, B, 4C]: after σ and tanh
+    cells: Tensor  # A [T + 1, B, C]: c_{t-1}
+    projected: Tensor  # S [T, B, P]: before the clip
+    moments: Tensor  # A [T, B, 2]: mean and 1/deviation of the layer normalisation
+
+
+class Gradients(NamedTuple):
+    """What the backward pass reads and updates from the last step to the first."""
+
+    outputs: Tensor  # A [T, B, P]
+    hidden: Tensor  # A [B, P]: what reaches h_t from the steps after it
+    cell: Tensor  # A [B, C]: what reaches c_t from the steps after it
+    norm: Tensor  # A [parts, 2, P]: of weight and bias of the layer normalisation
+    bias: Tensor  # A [parts, 4C]
+    joined: Tensor  # S [T, B, I + P]
+    projected: Tensor  # S [T, B, P]
+    gated_cell: Tensor  # S [B, C]: of one step alone
+    gated_cells: Tensor  # S [T, B, C]: not a gradient, but σ(o)·tanh(c_t) made again, for the gradient of W_p
+
+
 class FusedRecurrence:
     """A `Recurrence`, equal to `plain_recurrence` up to rounding.
 
     Args:
         workspace: shared by the layers that take turns, where memory counts; else each layer has its own.
-        kernels: the pointwise kernels; by default the fastest there are for device and type.
+        kernels: the pointwise kernels; by default the fastest there are for device and types.
     """
 
     def __init__(self, workspace: Workspace | None = None, kernels: StepKernels | None = None) -> None:
         self._workspace = workspace or Workspace()
-        self._kernels = kernels
+        self._given = kernels
+        self._chosen: dict[tuple[torch.device, torch.dtype, torch.dtype], StepKernels] = {}
 
     def __call__(
         self,
@@ -127,7 +147,7 @@ class FusedRecurrence:
         """See `plain_recurrence`."""
         device = inputs.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weights.hidden.dtype
-        window = Window(
+        run = LayerRun(
             layer=LayerConstants(
                 bias=weights.bias.detach(),
                 norm_weight=None if weights.norm_weight is None else weights.norm_weight.detach(),
@@ -138,60 +158,59 @@ class FusedRecurrence:
                 projection_clip=projection_clip,
                 norm_epsilon=norm_epsilon,
             ),
-            kernels=self._kernels or choose_kernels(device, dtype, weights.bias.dtype),
+            kernels=self._given or self._kernels(inputs.device, dtype, weights.bias.dtype),
             prepared=PreparedWeights(weights, dtype),
             workspace=self._workspace,
             keep=torch.is_grad_enabled()
             and any(tensor is not None and tensor.requires_grad for tensor in (inputs, *state, *weights)),
         )
         with torch.autocast(device, enabled=False):
-            outputs, hidden, cell = _FusedWindow.apply(window, inputs, *state, *weights)
+            outputs, hidden, cell = _FusedLayer.apply(run, inputs, *state, *weights)
         return outputs, LSTMState(hidden, cell)
 
+    def _kernels(self, device: torch.device, stored: torch.dtype, accumulated: torch.dtype) -> StepKernels:
+        """The kernels for a device and types, chosen when these are first met."""
+        key = (device, stored, accumulated)
+        if key not in self._chosen:
+            self._chosen[key] = choose_kernels(device.type, stored, accumulated)
+        return self._chosen[key]
 
-class _FusedWindow(torch.autograd.Function):
+
+class _FusedLayer(torch.autograd.Function):
     """One layer over one window."""
 
     @staticmethod
     def forward(
-        ctx: Any, window: Window, inputs: Tensor, hidden: Tensor, cell: Tensor, *weights: Tensor | None
+        ctx: Any, run: LayerRun, inputs: Tensor, hidden: Tensor, cell: Tensor, *weights: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """inputs [B, T, I], state [B, P] and [B, C], `RecurrenceWeights` → outputs [B, T, P], hidden, cell."""
-        layer, kernels, prepared = window.layer, window.kernels, window.prepared
-        (batch, time, width), size = inputs.shape, cell.shape[1]
-        accumulated, stored, projection = layer.bias.dtype, prepared.dtype, hidden.shape[1]
-        steps = time if window.keep else 1
-
-        def take(name: str, *shape: int, dtype: torch.dtype = stored) -> Tensor:
-            return window.workspace.take(name, shape, dtype, inputs.device)
-
-        joined = take("joined", time + 1, batch, width + projection)  # [a_t; h_{t-1}]
-        gates = take("gates", steps, batch, 4 * size)
-        cells = take("cells", steps + 1, batch, size, dtype=accumulated)  # c_{t-1}
-        memory = take("memory", batch, size)  # σ(o)·tanh(c_t), which the backward pass makes again
-        projected = take("projected", steps, batch, projection)  # before the clip
-        moments = take("moments", steps, batch, 2, dtype=accumulated)
-        outputs = torch.empty(time, batch, projection, dtype=accumulated, device=inputs.device)
-        joined[:time, :, :width].copy_(inputs.transpose(0, 1))
-        joined[0, :, width:].copy_(hidden)
-        cells[0].copy_(cell)
+        layer, kernels, prepared = run.layer, run.kernels, run.prepared
+        time, width = inputs.shape[1:]
+        activations = start_forward(run, inputs, hidden, cell)
+        joined, gates, cells, projected, moments = activations
+        gated_cell = run.workspace.take("gated_cell", cell.shape, prepared.dtype, inputs.device)
+        outputs = torch.empty(time, *hidden.shape, dtype=layer.bias.dtype, device=inputs.device)
         for step in range(time):
-            kept = step % steps
+            kept = step % len(gates)
             now, after = step % len(cells), (step + 1) % len(cells)
-            raw = prepared.step(joined[step], gates[kept])
-            kernels.gates_forward(layer, step, raw, cells[now], gates[kept], cells[after], memory)
-            multiply_into(projected[kept], prepared.projection, memory)
+            preactivation = prepared.step(joined[step], gates[kept])
+            kernels.gates_forward(
+                layer, step, GatesForward(preactivation, cells[now], gates[kept], cells[after], gated_cell)
+            )
+            matmul_into(projected[kept], prepared.projection, gated_cell)
             before, hidden_after = joined[step, :, width:], joined[step + 1, :, width:]
-            kernels.output_forward(layer, step, projected[kept], before, hidden_after, moments[kept], outputs[step])
-        window.workspace.give(memory=memory)
+            kernels.output_forward(
+                layer, step, OutputForward(projected[kept], before, hidden_after, moments[kept], outputs[step])
+            )
+        run.workspace.give(gated_cell=gated_cell)
         last = final_outputs(outputs, hidden, layer.lengths), cells[time % len(cells)].clone()
-        if window.keep:
+        if run.keep:
             # the weights are saved so that changing one before the backward pass is an error
-            ctx.save_for_backward(joined, gates, cells, projected, moments, *weights)
-            ctx.window, ctx.width, ctx.types = window, width, (inputs.dtype, hidden.dtype, cell.dtype)
+            ctx.save_for_backward(*activations, *weights)
+            ctx.run, ctx.types = run, (inputs.dtype, hidden.dtype, cell.dtype)
             ctx.set_materialize_grads(False)
         else:
-            window.workspace.give(joined=joined, gates=gates, cells=cells, projected=projected, moments=moments)
+            run.workspace.give(**activations._asdict())
         return outputs.transpose(0, 1), *last
 
     @staticmethod
@@ -200,91 +219,121 @@ class _FusedWindow(torch.autograd.Function):
         ctx: Any, grad_outputs: Tensor | None, grad_hidden: Tensor | None, grad_cell: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         """Gradients of everything `forward` was given."""
-        joined, gates, cells, projected, moments, *_ = ctx.saved_tensors
-        window, width = ctx.window, ctx.width
-        layer, kernels, prepared = window.layer, window.kernels, window.prepared
-        time, batch, projection = projected.shape
-        accumulated, device = layer.bias.dtype, joined.device
-        norm_parts, bias_parts = kernels.parts(batch)
-
-        def gradient(given: Tensor | None, *shape: int) -> Tensor:
-            if given is None:
-                return torch.zeros(shape, dtype=accumulated, device=device)
-            return given.to(accumulated, copy=True, memory_format=torch.contiguous_format)
-
-        grad_cell = gradient(grad_cell, *cells.shape[1:])
-        grad_hidden = gradient(grad_hidden, batch, projection)
-        if grad_outputs is None:
-            grad_outputs = torch.zeros(time, batch, projection, dtype=accumulated, device=device)
-        else:
-            grad_outputs = grad_outputs.transpose(0, 1).to(accumulated).contiguous()
-        grad_norm = torch.zeros(norm_parts, 2, projection, dtype=accumulated, device=device)
-        grad_bias = torch.zeros(bias_parts, gates.shape[2], dtype=accumulated, device=device)
-        grad_joined = torch.empty_like(joined[:time])
-        grad_projected = torch.empty_like(projected)
-        size = cells.shape[2]
-        memory = window.workspace.take("all memory", (time, batch, size), joined.dtype, device)  # σ(o)·tanh(c_t)
-        grad_memory = torch.empty_like(memory[0])
+        run, activations = ctx.run, Activations(*ctx.saved_tensors[: len(Activations._fields)])
+        layer, accumulated = run.layer, run.layer.bias.dtype
+        time, width = len(activations.gates), activations.joined.shape[2] - activations.projected.shape[2]
+        grads = start_backward(run, activations, grad_outputs, grad_hidden, grad_cell)
         for step in reversed(range(time)):
-            grad_next = grad_joined[step + 1, :, width:] if step + 1 < time else None
-            kernels.output_backward(
-                layer,
-                step,
-                grad_outputs[step],
-                grad_hidden,
-                grad_next,
-                projected[step],
-                moments[step],
-                grad_projected[step],
-                grad_norm,
-            )
-            grad_raw = prepared.projection_backward(grad_projected[step], grad_memory)
-            kernels.gates_backward(
-                layer,
-                step,
-                grad_raw,
-                cells[step + 1],
-                cells[step],
-                gates[step],
-                memory[step],
-                grad_cell,
-                grad_bias,
-            )
-            multiply_into(grad_joined[step], prepared.step_backward, gates[step])
-        before = grad_joined[0, :, width:].to(accumulated)
+            step_backward(run, step, activations, grads)
+        before = grads.joined[0, :, width:].to(accumulated)
         if layer.lengths is not None:
-            before = torch.where((layer.lengths > 0).unsqueeze(1), before, grad_hidden)
-        grad_weights = transposed_product(gates.flatten(0, 1), joined[:time].flatten(0, 1))  # [4C, I + P]
-        grad_projection = transposed_product(grad_projected.flatten(0, 1), memory.flatten(0, 1))  # [P, C]
-        grad_inputs = grad_joined[:, :, :width].to(ctx.types[0]).transpose(0, 1)
-        # a second backward pass would find other values in these
-        used = {"joined": joined, "gates": gates, "cells": cells, "projected": projected, "moments": moments}
-        for tensor in used.values():
-            increment_version(tensor)
-        window.workspace.give(**used, **{"all memory": memory})
-        norm = (None, None) if layer.norm_weight is None else grad_norm.sum(0).unbind()
+            before = torch.where((layer.lengths > 0).unsqueeze(1), before, grads.hidden)
+        # the gradients of the gates have taken the gates' place
+        of_step = weight_gradient_matmul(
+            activations.gates.flatten(0, 1), activations.joined[:time].flatten(0, 1)
+        )  # [4C, I + P]
+        of_projection = weight_gradient_matmul(grads.projected.flatten(0, 1), grads.gated_cells.flatten(0, 1))  # [P, C]
+        of_inputs = grads.joined[:, :, :width].to(ctx.types[0]).transpose(0, 1)
+        for tensor in activations:
+            increment_version(tensor)  # a second backward pass would find other values in these
+        run.workspace.give(**activations._asdict(), gated_cells=grads.gated_cells)
         return (
             None,
-            grad_inputs,
+            of_inputs,
             before.to(ctx.types[1]),
-            grad_cell.to(ctx.types[2]),
-            copied(grad_weights[:, :width], accumulated),
-            copied(grad_weights[:, width:], accumulated),
-            grad_bias.sum(0),
-            copied(grad_projection, accumulated),
-            *norm,
+            grads.cell.to(ctx.types[2]),
+            contiguous_copy(of_step[:, :width], accumulated),
+            contiguous_copy(of_step[:, width:], accumulated),
+            grads.bias.sum(0),
+            contiguous_copy(of_projection, accumulated),
+            *((None, None) if layer.norm_weight is None else grads.norm.sum(0).unbind()),
         )
 
 
-def multiply_into(place: Tensor, product: Product, x: Tensor) -> None:
-    """Put a product where it is wanted, whether or not the library can write there."""
-    result = product(x, place)
-    if result is not place:
-        place.copy_(result)
+def start_forward(run: LayerRun, inputs: Tensor, hidden: Tensor, cell: Tensor) -> Activations:
+    """Memory for the activations of a window, with what is known before its first step."""
+    (batch, time, width), (projection, size) = inputs.shape, (hidden.shape[1], cell.shape[1])
+    accumulated, stored, steps = run.layer.bias.dtype, run.prepared.dtype, time if run.keep else 1
+
+    def take(name: str, dtype: torch.dtype, *shape: int) -> Tensor:
+        return run.workspace.take(name, shape, dtype, inputs.device)
+
+    activations = Activations(
+        joined=take("joined", stored, time + 1, batch, width + projection),
+        gates=take("gates", stored, steps, batch, 4 * size),
+        cells=take("cells", accumulated, steps + 1, batch, size),
+        projected=take("projected", stored, steps, batch, projection),
+        moments=take("moments", accumulated, steps, batch, 2),
+    )
+    activations.joined[:time, :, :width].copy_(inputs.transpose(0, 1))
+    activations.joined[0, :, width:].copy_(hidden)
+    activations.cells[0].copy_(cell)
+    return activations
 
 
-def copied(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """The same in rows after each other: `Tensor.to` takes three times as long for a part of each row."""
+def start_backward(run: LayerRun, activations: Activations, *given: Tensor | None) -> Gradients:
+    """The gradients before the last step is run backward; `given` are those of what `forward` returned."""
+    (time, batch, width), projection, accumulated = (
+        activations.gates.shape,
+        activations.projected.shape[2],
+        run.layer.bias.dtype,
+    )
+    cell_shape, device = activations.cells.shape[1:], activations.joined.device
+    norm_parts, bias_parts = run.kernels.parts(batch)
+    outputs, hidden, cell = given
+
+    def zeros(*shape: int) -> Tensor:
+        return torch.zeros(shape, dtype=accumulated, device=device)
+
+    def own(tensor: Tensor) -> Tensor:
+        return tensor.to(accumulated, copy=True, memory_format=torch.contiguous_format)
+
+    return Gradients(
+        zeros(time, batch, projection) if outputs is None else outputs.transpose(0, 1).to(accumulated).contiguous(),
+        zeros(batch, projection) if hidden is None else own(hidden),
+        zeros(*cell_shape) if cell is None else own(cell),
+        zeros(norm_parts, 2, projection),
+        zeros(bias_parts, width),
+        torch.empty_like(activations.joined[:time]),
+        torch.empty_like(activations.projected),
+        torch.empty(cell_shape, dtype=activations.joined.dtype, device=device),
+        run.workspace.take("gated_cells", (time, *cell_shape), activations.joined.dtype, device),
+    )
+
+
+def step_backward(run: LayerRun, step: int, activations: Activations, grads: Gradients) -> None:
+    """One step of the backward pass; the gradients of the gates take the place of `activations.gates[step]`."""
+    projected, cells, gates = activations.projected[step], activations.cells, activations.gates[step]
+    last = step + 1 == len(activations.gates)
+    output = OutputBackward(
+        grads.outputs[step],
+        grads.hidden,
+        None if last else grads.joined[step + 1, :, -projected.shape[1] :],
+        projected,
+        activations.moments[step],
+        grads.projected[step],
+        grads.norm,
+    )
+    run.kernels.output_backward(run.layer, step, output)
+    step_matmul, projection_matmul = run.prepared.backward
+    grad = projection_matmul(grads.projected[step], grads.gated_cell)
+    run.kernels.gates_backward(
+        run.layer,
+        step,
+        GatesBackward(grad, cells[step + 1], cells[step], gates, grads.gated_cells[step], grads.cell, grads.bias),
+    )
+    matmul_into(grads.joined[step], step_matmul, gates)
+
+
+def matmul_into(out: Tensor, matmul: Matmul, x: Tensor) -> None:
+    """Put the result in `out`, whether or not the library can write there."""
+    result = matmul(x, out)
+    if result is not out:
+        out.copy_(result)
+
+
+def contiguous_copy(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """The tensor row by row in memory of its own: `Tensor.to` takes three times as long for a part of each row."""
     return torch.empty(tensor.shape, dtype=dtype, device=tensor.device).copy_(tensor)
 
 

@@ -1,4 +1,4 @@
-"""How does one LSTM layer with projection and layer normalisation step through time?
+"""Recurrence: how one LSTM layer with projection and layer normalisation steps through time.
 
 This is the reference: plain PyTorch, differentiated by autograd. A faster recurrence is any function with the
 signature `Recurrence`; a layer takes the one it is given.
@@ -21,7 +21,7 @@ class LSTMState(NamedTuple):
 
 
 class RecurrenceWeights(NamedTuple):
-    """What a layer brings to the recurrence (design letters: C cell, P projection; I the width of what it reads)."""
+    """What a layer brings to the recurrence: C cell, P projection, I the width of what it reads."""
 
     input: Tensor
     """W_x [4C, I], gates in the order i, f, g, o"""
@@ -117,5 +117,5 @@ def plain_recurrence(
 
 
 def plain() -> Recurrence:
-    """The reference, for whoever asks for a layer's recurrence."""
+    """`plain_recurrence`, got by a call without arguments as a `FusedRecurrence` is."""
     return plain_recurrence

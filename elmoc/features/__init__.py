@@ -1,1 +1,1 @@
-"""Feature files: dumping layer states to HDF5, and reading them."""
+"""Feature files: layer states dumped to HDF5, and read back."""

@@ -1,74 +1,18 @@
-"""`elmoc dump-features`: how does a file of sentences become a feature file?"""
+"""Dumping features: how a file of sentences becomes a feature file of their layer states."""
 
-import argparse
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from elmoc.errors import InputError
-from elmoc.features.layouts.allennlp import write_features
-from elmoc.files import human_bytes, read_lines, refuse_existing, require_space
-from elmoc.model import SentenceEncoder, load_model
+from elmoc.features.writer import write_features
+from elmoc.files import human_bytes, read_lines, require_space
+from elmoc.model import SentenceEncoder
 from elmoc.progress import progress_bar
 
-DTYPES = ("float32", "float16")
-
 BUFFER_WORDS = 50_000
-"""Sentences are sorted into length buckets within so many words, which bounds the memory of a dump."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command line of `elmoc dump-features`."""
-    parser.add_argument("model", help="model directory, or run directory")
-    parser.add_argument("sentences", help="one tokenised sentence a line, words split on white space (.txt or .gz)")
-    parser.add_argument("output", help="the feature file to write (.h5)")
-    layers = parser.add_mutually_exclusive_group()
-    layers.add_argument("--all", action="store_true", help="all L + 1 layers (the default)")
-    layers.add_argument("--top", action="store_true", help="only the top layer")
-    layers.add_argument("--average", action="store_true", help="the average of the layers")
-    layers.add_argument("--layers", metavar="I,J", help="only these layers, in this order (0 is context-independent)")
-    parser.add_argument(
-        "--dtype",
-        choices=DTYPES,
-        default="float32",
-        help="of the numbers in the file (default: float32); float16 makes it half as large",
-    )
-    parser.add_argument("--vectors", help="where the model's word vectors are, if they have moved")
-    parser.add_argument("--batch-size", type=int, default=256, help="sentences a batch at most (default: 256)")
-    parser.add_argument("--batch-words", type=int, default=4096, help="padded words a batch at most (default: 4096)")
-    device = parser.add_mutually_exclusive_group()
-    device.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
-    device.add_argument("--cuda-device", type=int, metavar="N", help="the same as --device cuda:N; -1 is the CPU")
-    parser.add_argument("--forget-sentences", action="store_true", help="leave the sentence_to_index map out")
-    parser.add_argument("--allow-empty", action="store_true", help="write an array of no words for an empty line")
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Dump features as the parsed command line says."""
-    device = arguments.device
-    if arguments.cuda_device is not None:
-        device = "cpu" if arguments.cuda_device < 0 else f"cuda:{arguments.cuda_device}"
-    for option in ("batch_size", "batch_words"):
-        if getattr(arguments, option) < 1:
-            raise InputError(f"--{option.replace('_', '-')} must be at least 1")
-    refuse_existing(arguments.output)
-    model = load_model(arguments.model, vectors=arguments.vectors, device=device)
-    chosen = "all" if arguments.layers is None else arguments.layers
-    kind = "top" if arguments.top else "average" if arguments.average else chosen
-    dump_features(
-        model,
-        arguments.sentences,
-        arguments.output,
-        layers=kind,
-        dtype=arguments.dtype,
-        batch_size=arguments.batch_size,
-        batch_words=arguments.batch_words,
-        sentence_map=not arguments.forget_sentences,
-        allow_empty=arguments.allow_empty,
-        command_line=" ".join(["elmoc", *sys.argv[1:]]),
-    )
+"""Words that are read before their sentences are sorted by length into batches; this bounds the memory of a dump."""
 
 
 def dump_features(
@@ -120,7 +64,7 @@ def dump_features(
 
 
 def converted(states: np.ndarray, dtype: str, line: str) -> np.ndarray:
-    """The states of a line in the type of the file; numbers that are too large for it are an `InputError`."""
+    """The layer states of a line in the type of the file; numbers too large for it are an `InputError`."""
     try:
         with np.errstate(over="raise"):
             return states.astype(dtype, copy=False)
@@ -134,7 +78,7 @@ def converted(states: np.ndarray, dtype: str, line: str) -> np.ndarray:
 
 
 def layer_selection(layers: str, count: int) -> tuple[Callable[[np.ndarray], np.ndarray], list[str]]:
-    """What to do with [L + 1, n, 2P] for a choice of layers, and the names of the layers that come out."""
+    """A function that takes the chosen layers from [L + 1, n, 2P], and the names of the layers that it gives."""
     if layers == "all":
         return (lambda states: states), [str(layer) for layer in range(count)]
     if layers == "top":
@@ -171,14 +115,14 @@ def count_sentences(path: Path | str, allow_empty: bool) -> tuple[int, int]:
 
 
 def buffers(path: Path | str, words: int) -> Iterator[Sequence[str]]:
-    """The lines of a file in runs of about `words` words."""
-    run: list[str] = []
-    in_run = 0
+    """The lines of a file, in lists of about `words` words."""
+    buffer: list[str] = []
+    in_buffer = 0
     for line in read_lines(path):
-        run.append(line)
-        in_run += len(line.split())
-        if in_run >= words:
-            yield run
-            run, in_run = [], 0
-    if run:
-        yield run
+        buffer.append(line)
+        in_buffer += len(line.split())
+        if in_buffer >= words:
+            yield buffer
+            buffer, in_buffer = [], 0
+    if buffer:
+        yield buffer

@@ -1,1 +1,1 @@
-"""Kernels of the fused recurrence: matrix products, and what is computed between them."""
+"""Kernels of the fused recurrence: matrix multiplication, and what an LSTM step computes between them."""

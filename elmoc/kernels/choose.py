@@ -1,4 +1,4 @@
-"""The fastest kernels of an LSTM step for a device and types: compiled ones where there are any, else the reference."""
+"""Choice of the kernels of an LSTM step: compiled ones where a device and types have them, else the reference."""
 
 import importlib.util
 from functools import lru_cache

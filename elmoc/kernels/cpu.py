@@ -1,7 +1,7 @@
-"""How do the kernels of `cpu_kernels.cpp` get compiled on this machine, and called?
+"""CPU kernels of an LSTM step: how `cpu.cpp` is compiled on this machine, and called.
 
-They are compiled once for a processor and kept in the user's cache directory. ctypes calls them, which leaves the
-interpreter free for the other direction meanwhile.
+It is compiled once for a processor, and the library is kept in the user's cache directory. ctypes calls it, which
+releases the interpreter's lock, so that the other direction's thread can run.
 """
 
 import ctypes
@@ -14,11 +14,12 @@ import subprocess
 import tempfile
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from elmoc.kernels.lstm_step import LayerConstants
+from elmoc.kernels.lstm_step import GatesBackward, GatesForward, LayerConstants, OutputBackward, OutputForward
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 FLAGS = (
@@ -33,12 +34,13 @@ FLAGS = (
 COMMON_FLAGS = ("-O3", "-std=c++17", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
 
 POINTER, LONG, FLOAT, INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_int
-SIGNATURES = {
-    "gates_forward": [POINTER] * 4 + [LONG] * 3 + [FLOAT] + [POINTER] * 3 + [INT],
-    "gates_backward": [POINTER] * 4 + [LONG] * 3 + [FLOAT] + [POINTER] * 4 + [INT],
-    "output_forward": [POINTER] * 5 + [LONG] * 3 + [FLOAT] * 2 + [POINTER] * 2 + [LONG] + [POINTER] * 2 + [INT],
-    "output_backward": [POINTER] * 3 + [LONG] + [POINTER] * 5 + [LONG] * 3 + [FLOAT] + [POINTER] * 2 + [INT],
+SIGNATURES: dict[str, list[Any]] = {
+    "gates_forward": [POINTER] * 7 + [LONG] * 3 + [FLOAT, INT],
+    "gates_backward": [POINTER] * 8 + [LONG] * 3 + [FLOAT, INT],
+    "output_forward": [POINTER] * 9 + [LONG] * 4 + [FLOAT, FLOAT, INT],
+    "output_backward": [POINTER] * 10 + [LONG] * 4 + [FLOAT, INT],
 }
+"""Of each kernel: the tensors of its named tuple, tensors of the layer, then step, sizes and clips, and threads."""
 
 
 class KernelBuildError(Exception):
@@ -54,139 +56,58 @@ class CompiledKernels:
     def __init__(self, dtype: torch.dtype) -> None:
         loaded, self.description = load(os.environ.get("CXX") or "c++")
         name = {torch.float32: "float32", torch.bfloat16: "bfloat16"}[dtype]
-        self._functions = {}
-        for kernel, arguments in SIGNATURES.items():
-            function = getattr(loaded, f"{kernel}_{name}")
-            function.argtypes, function.restype = arguments, None
-            self._functions[kernel] = function
+        self._gates_forward, self._gates_backward, self._output_forward, self._output_backward = (
+            ctypes.CFUNCTYPE(None, *arguments).in_dll(loaded, f"{kernel}_{name}")
+            for kernel, arguments in SIGNATURES.items()
+        )
 
     def parts(self, streams: int) -> tuple[int, int]:
         """One for each thread."""
         return torch.get_num_threads(), torch.get_num_threads()
 
-    def gates_forward(
-        self,
-        layer: LayerConstants,
-        step: int,
-        raw: Tensor,
-        cell_before: Tensor,
-        gates: Tensor,
-        cell: Tensor,
-        memory: Tensor,
-    ) -> None:
-        """See `StepKernels`."""
-        self._functions["gates_forward"](
-            raw.data_ptr(),
-            layer.bias.data_ptr(),
-            cell_before.data_ptr(),
-            _pointer(layer.lengths),
-            step,
-            *cell.shape,
-            layer.cell_clip,
-            gates.data_ptr(),
-            cell.data_ptr(),
-            memory.data_ptr(),
-            torch.get_num_threads(),
-        )
+    def gates_forward(self, layer: LayerConstants, step: int, tensors: GatesForward) -> None:
+        """See `GatesForward`."""
+        addresses = _addresses(*tensors, layer.bias, layer.lengths)
+        self._gates_forward(*addresses, step, *tensors.cell.shape, layer.cell_clip, torch.get_num_threads())
 
-    def output_forward(
-        self,
-        layer: LayerConstants,
-        step: int,
-        raw: Tensor,
-        hidden_before: Tensor,
-        hidden: Tensor,
-        moments: Tensor,
-        outputs: Tensor,
-    ) -> None:
-        """See `StepKernels`."""
-        self._functions["output_forward"](
-            raw.data_ptr(),
-            _pointer(layer.norm_weight),
-            _pointer(layer.norm_bias),
-            _pointer(layer.mask),
-            _pointer(layer.lengths),
+    def output_forward(self, layer: LayerConstants, step: int, tensors: OutputForward) -> None:
+        """See `OutputForward`."""
+        self._output_forward(
+            *_addresses(*tensors, layer.norm_weight, layer.norm_bias, layer.mask, layer.lengths),
             step,
-            *raw.shape,
+            *tensors.projected.shape,
+            tensors.hidden.stride(0),
             layer.projection_clip,
             layer.norm_epsilon,
-            hidden_before.data_ptr(),
-            hidden.data_ptr(),
-            hidden.stride(0),
-            moments.data_ptr(),
-            outputs.data_ptr(),
             torch.get_num_threads(),
         )
 
-    def output_backward(
-        self,
-        layer: LayerConstants,
-        step: int,
-        grad_outputs: Tensor,
-        grad_hidden: Tensor,
-        grad_next: Tensor | None,
-        raw: Tensor,
-        moments: Tensor,
-        grad_raw: Tensor,
-        grad_norm: Tensor,
-    ) -> None:
-        """See `StepKernels`."""
-        self._functions["output_backward"](
-            grad_outputs.data_ptr(),
-            grad_hidden.data_ptr(),
-            _pointer(grad_next),
-            0 if grad_next is None else grad_next.stride(0),
-            raw.data_ptr(),
-            moments.data_ptr(),
-            _pointer(layer.norm_weight),
-            _pointer(layer.mask),
-            _pointer(layer.lengths),
+    def output_backward(self, layer: LayerConstants, step: int, tensors: OutputBackward) -> None:
+        """See `OutputBackward`."""
+        self._output_backward(
+            *_addresses(*tensors, layer.norm_weight, layer.mask, layer.lengths),
             step,
-            *raw.shape,
+            *tensors.projected.shape,
+            0 if tensors.grad_next is None else tensors.grad_next.stride(0),
             layer.projection_clip,
-            grad_raw.data_ptr(),
-            grad_norm.data_ptr(),
             torch.get_num_threads(),
         )
 
-    def gates_backward(
-        self,
-        layer: LayerConstants,
-        step: int,
-        grad_memory: Tensor,
-        cell: Tensor,
-        cell_before: Tensor,
-        gates: Tensor,
-        memory: Tensor,
-        grad_cell: Tensor,
-        grad_bias: Tensor,
-    ) -> None:
-        """See `StepKernels`."""
-        self._functions["gates_backward"](
-            grad_memory.data_ptr(),
-            cell.data_ptr(),
-            cell_before.data_ptr(),
-            _pointer(layer.lengths),
-            step,
-            *cell.shape,
-            layer.cell_clip,
-            gates.data_ptr(),
-            memory.data_ptr(),
-            grad_cell.data_ptr(),
-            grad_bias.data_ptr(),
-            torch.get_num_threads(),
-        )
+    def gates_backward(self, layer: LayerConstants, step: int, tensors: GatesBackward) -> None:
+        """See `GatesBackward`."""
+        addresses = _addresses(*tensors, layer.lengths)
+        self._gates_backward(*addresses, step, *tensors.cell.shape, layer.cell_clip, torch.get_num_threads())
 
 
-def _pointer(tensor: Tensor | None) -> int | None:
-    return None if tensor is None else tensor.data_ptr()
+def _addresses(*tensors: Tensor | None) -> list[int | None]:
+    return [None if tensor is None else tensor.data_ptr() for tensor in tensors]
 
 
 @lru_cache
 def load(compiler: str) -> tuple[ctypes.CDLL, str]:
-    """The kernels, compiled for this processor unless that was done before, and what they are, for people.
+    """The kernels, compiled for this processor unless that was done before, and their description.
 
-    Raises `KernelBuildError` when anything stands in the way.
+    Raises `KernelBuildError` when they cannot be compiled, kept or loaded.
     """
     try:
         command = shlex.split(compiler)
@@ -223,7 +144,7 @@ def build(command: list[str], library: Path) -> None:
 
 
 def processor() -> str:
-    """What names the instructions that this processor has: a library compiled for others may not run on it."""
+    """The instruction sets of this processor: a library compiled for another may not run on it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -1,23 +1,29 @@
-"""What are the kernels of `elmoc.kernels.lstm_step` on an NVIDIA GPU?
+"""GPU kernels of an LSTM step: those of `cpu.cpp`, in Triton.
 
-The same as in `cpu_kernels.cpp`, in Triton. Sums over streams (gradients of biases and norms) are partial sums of
-groups of streams, each added to by one program alone: no atomics, so that a run can be repeated bit for bit.
+The tensors come first, in the order of the named tuples of `lstm_step`. Sums over streams (gradients of biases and
+norms) are partial sums of groups of streams, each added to by one program alone: no atomics, so that a run can be
+repeated bit for bit.
 """
 
 import triton
 import triton.language as tl
-from torch import Tensor
 
-from elmoc.kernels.lstm_step import LayerConstants
+from elmoc.kernels.lstm_step import GatesBackward, GatesForward, LayerConstants, OutputBackward, OutputForward
 
 COLUMNS = 256
 """Cells that one program handles at a time."""
 NORM_PARTS, BIAS_PARTS = 256, 32
-"""At most so many groups of streams for the gradients of the norm and of the bias."""
+"""The most groups of streams, for the gradients of the norm and of the bias."""
+
+
+@triton.jit
+def _load(place, inside):
+    return tl.load(place, inside, 0.0).to(tl.float32)
 
 
 @triton.jit
 def _tanh(x):
+    # cancels near zero as that of cpu.cpp does, which says why the absolute error is all that counts
     return 2.0 * tl.sigmoid(2.0 * x) - 1.0
 
 
@@ -29,16 +35,16 @@ def _clipped(x, limit):
 
 @triton.jit(do_not_specialize=["step"])
 def _gates_forward(
-    raw,
-    bias,
+    preactivation,
     cell_before,
+    gates,
+    cell,
+    gated_cell,
+    bias,
     lengths,
     step,
     size,
     limit,
-    gates,
-    cell,
-    memory,
     PADDED: tl.constexpr,
     CLIP: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -47,12 +53,10 @@ def _gates_forward(
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = column < size
     at = row * 4 * size + column
-    i = tl.sigmoid(tl.load(raw + at, inside, 0.0).to(tl.float32) + tl.load(bias + column, inside, 0.0))
-    f = tl.sigmoid(tl.load(raw + at + size, inside, 0.0).to(tl.float32) + tl.load(bias + column + size, inside, 0.0))
-    g = _tanh(tl.load(raw + at + 2 * size, inside, 0.0).to(tl.float32) + tl.load(bias + column + 2 * size, inside, 0.0))
-    o = tl.sigmoid(
-        tl.load(raw + at + 3 * size, inside, 0.0).to(tl.float32) + tl.load(bias + column + 3 * size, inside, 0.0)
-    )
+    i = tl.sigmoid(_load(preactivation + at, inside) + _load(bias + column, inside))
+    f = tl.sigmoid(_load(preactivation + at + size, inside) + _load(bias + column + size, inside))
+    g = _tanh(_load(preactivation + at + 2 * size, inside) + _load(bias + column + 2 * size, inside))
+    o = tl.sigmoid(_load(preactivation + at + 3 * size, inside) + _load(bias + column + 3 * size, inside))
     before = tl.load(cell_before + row * size + column, inside, 0.0)
     c = i * g + f * before
     if CLIP:
@@ -65,7 +69,7 @@ def _gates_forward(
         i, f = tl.where(active, i, 0.0), tl.where(active, f, 0.0)
         g, o = tl.where(active, g, 0.0), tl.where(active, o, 0.0)
     tl.store(cell + row * size + column, c, inside)
-    tl.store(memory + row * size + column, m, inside)
+    tl.store(gated_cell + row * size + column, m, inside)
     tl.store(gates + at, i, inside)
     tl.store(gates + at + size, f, inside)
     tl.store(gates + at + 2 * size, g, inside)
@@ -74,18 +78,18 @@ def _gates_forward(
 
 @triton.jit(do_not_specialize=["step"])
 def _gates_backward(
-    grad_memory,
+    grad_gated_cell,
     cell,
     cell_before,
+    gates,
+    gated_cell,
+    grad_cell,
+    grad_bias,
     lengths,
     step,
     rows,
     size,
     limit,
-    gates,
-    memory,
-    grad_cell,
-    grad_bias,
     PADDED: tl.constexpr,
     CLIP: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -100,13 +104,13 @@ def _gates_backward(
     for number in range(part, rows, parts):
         row = tl.cast(number, tl.int64)
         at = row * 4 * size + column
-        i = tl.load(gates + at, inside, 0.0).to(tl.float32)
-        f = tl.load(gates + at + size, inside, 0.0).to(tl.float32)
-        g = tl.load(gates + at + 2 * size, inside, 0.0).to(tl.float32)
-        o = tl.load(gates + at + 3 * size, inside, 0.0).to(tl.float32)
+        i = _load(gates + at, inside)
+        f = _load(gates + at + size, inside)
+        g = _load(gates + at + 2 * size, inside)
+        o = _load(gates + at + 3 * size, inside)
         c = tl.load(cell + row * size + column, inside, 0.0)
         before = tl.load(cell_before + row * size + column, inside, 0.0)
-        dm = tl.load(grad_memory + row * size + column, inside, 0.0).to(tl.float32)
+        dm = _load(grad_gated_cell + row * size + column, inside)
         carried = tl.load(grad_cell + row * size + column, inside, 0.0)
         t = _tanh(c)
         dc = carried + dm * o * (1.0 - t * t)
@@ -125,7 +129,7 @@ def _gates_backward(
             di, df = tl.where(active, di, 0.0), tl.where(active, df, 0.0)
             dg, do = tl.where(active, dg, 0.0), tl.where(active, do, 0.0)
         tl.store(grad_cell + row * size + column, dc, inside)
-        tl.store(memory + row * size + column, m, inside)
+        tl.store(gated_cell + row * size + column, m, inside)
         tl.store(gates + at, di, inside)
         tl.store(gates + at + size, df, inside)
         tl.store(gates + at + 2 * size, dg, inside)
@@ -143,20 +147,20 @@ def _gates_backward(
 
 @triton.jit(do_not_specialize=["step"])
 def _output_forward(
-    raw,
+    projected,
+    hidden_before,
+    hidden,
+    moments,
+    outputs,
     norm_weight,
     norm_bias,
     mask,
     lengths,
     step,
     size,
+    stride,
     limit,
     epsilon,
-    hidden_before,
-    hidden,
-    stride,
-    moments,
-    outputs,
     PADDED: tl.constexpr,
     CLIP: tl.constexpr,
     NORM: tl.constexpr,
@@ -166,7 +170,7 @@ def _output_forward(
     row = tl.program_id(0).to(tl.int64)
     column = tl.arange(0, BLOCK)
     inside = column < size
-    value = tl.load(raw + row * size + column, inside, 0.0).to(tl.float32)
+    value = _load(projected + row * size + column, inside)
     if CLIP:
         value = _clipped(value, limit)
     if NORM:
@@ -181,7 +185,7 @@ def _output_forward(
     out = value
     if PADDED:
         active = step < tl.load(lengths + row)
-        before = tl.load(hidden_before + row * stride + column, inside, 0.0).to(tl.float32)
+        before = _load(hidden_before + row * stride + column, inside)
         out = tl.where(active, value, 0.0)
         value = tl.where(active, value, before)
     tl.store(hidden + row * stride + column, value, inside)
@@ -193,18 +197,18 @@ def _output_backward(
     grad_outputs,
     grad_hidden,
     grad_next,
-    stride,
-    raw,
+    projected,
     moments,
+    grad_projected,
+    grad_norm,
     norm_weight,
     mask,
     lengths,
     step,
     rows,
     size,
+    stride,
     limit,
-    grad_raw,
-    grad_norm,
     PADDED: tl.constexpr,
     CLIP: tl.constexpr,
     NORM: tl.constexpr,
@@ -221,7 +225,7 @@ def _output_backward(
         row = tl.cast(number, tl.int64)
         carried = tl.load(grad_hidden + row * size + column, inside, 0.0)
         if NEXT:
-            following = tl.load(grad_next + row * stride + column, inside, 0.0).to(tl.float32)
+            following = _load(grad_next + row * stride + column, inside)
             if PADDED:
                 following = tl.where(step + 1 < tl.load(lengths + row), following, carried)
             carried = following
@@ -231,7 +235,7 @@ def _output_backward(
             grad = tl.where(step < tl.load(lengths + row), grad, 0.0)
         if MASK:
             grad = grad * tl.load(mask + row * size + column, inside, 0.0)
-        value = tl.load(raw + row * size + column, inside, 0.0).to(tl.float32)
+        value = _load(projected + row * size + column, inside)
         if NORM:
             mean = tl.load(moments + 2 * row)
             scale = tl.load(moments + 2 * row + 1)
@@ -245,7 +249,7 @@ def _output_backward(
             grad = scale * (grad - of_mean - normal * of_scale)
         if CLIP:
             grad = tl.where((value > limit) | (value < -limit), 0.0, grad)
-        tl.store(grad_raw + row * size + column, grad, inside)
+        tl.store(grad_projected + row * size + column, grad, inside)
     if NORM:
         to = grad_norm + part * 2 * size + column
         tl.store(to, tl.load(to, inside, 0.0) + sum_weight, inside)
@@ -261,61 +265,35 @@ class TritonKernels:
         """See `StepKernels`."""
         return min(streams, NORM_PARTS), min(streams, BIAS_PARTS)
 
-    def gates_forward(
-        self,
-        layer: LayerConstants,
-        step: int,
-        raw: Tensor,
-        cell_before: Tensor,
-        gates: Tensor,
-        cell: Tensor,
-        memory: Tensor,
-    ) -> None:
-        """See `StepKernels`."""
-        rows, size = cell.shape
+    def gates_forward(self, layer: LayerConstants, step: int, tensors: GatesForward) -> None:
+        """See `GatesForward`."""
+        rows, size = tensors.cell.shape
         _gates_forward[rows, triton.cdiv(size, COLUMNS)](
-            raw,
+            *tensors,
             layer.bias,
-            cell_before,
             layer.lengths,
             step,
             size,
             layer.cell_clip,
-            gates,
-            cell,
-            memory,
             PADDED=layer.lengths is not None,
             CLIP=layer.cell_clip > 0,
             BLOCK=COLUMNS,
         )
 
-    def output_forward(
-        self,
-        layer: LayerConstants,
-        step: int,
-        raw: Tensor,
-        hidden_before: Tensor,
-        hidden: Tensor,
-        moments: Tensor,
-        outputs: Tensor,
-    ) -> None:
-        """See `StepKernels`."""
-        rows, size = raw.shape
+    def output_forward(self, layer: LayerConstants, step: int, tensors: OutputForward) -> None:
+        """See `OutputForward`."""
+        rows, size = tensors.projected.shape
         _output_forward[(rows,)](
-            raw,
+            *tensors,
             layer.norm_weight,
             layer.norm_bias,
             layer.mask,
             layer.lengths,
             step,
             size,
+            tensors.hidden.stride(0),
             layer.projection_clip,
             layer.norm_epsilon,
-            hidden_before,
-            hidden,
-            hidden.stride(0),
-            moments,
-            outputs,
             PADDED=layer.lengths is not None,
             CLIP=layer.projection_clip > 0,
             NORM=layer.norm_weight is not None,
@@ -323,71 +301,37 @@ class TritonKernels:
             BLOCK=triton.next_power_of_2(size),
         )
 
-    def output_backward(
-        self,
-        layer: LayerConstants,
-        step: int,
-        grad_outputs: Tensor,
-        grad_hidden: Tensor,
-        grad_next: Tensor | None,
-        raw: Tensor,
-        moments: Tensor,
-        grad_raw: Tensor,
-        grad_norm: Tensor,
-    ) -> None:
-        """See `StepKernels`."""
-        rows, size = raw.shape
-        _output_backward[(len(grad_norm),)](
-            grad_outputs,
-            grad_hidden,
-            grad_next,
-            0 if grad_next is None else grad_next.stride(0),
-            raw,
-            moments,
+    def output_backward(self, layer: LayerConstants, step: int, tensors: OutputBackward) -> None:
+        """See `OutputBackward`."""
+        rows, size = tensors.projected.shape
+        _output_backward[(len(tensors.grad_norm),)](
+            *tensors,
             layer.norm_weight,
             layer.mask,
             layer.lengths,
             step,
             rows,
             size,
+            0 if tensors.grad_next is None else tensors.grad_next.stride(0),
             layer.projection_clip,
-            grad_raw,
-            grad_norm,
             PADDED=layer.lengths is not None,
             CLIP=layer.projection_clip > 0,
             NORM=layer.norm_weight is not None,
             MASK=layer.mask is not None,
-            NEXT=grad_next is not None,
+            NEXT=tensors.grad_next is not None,
             BLOCK=triton.next_power_of_2(size),
         )
 
-    def gates_backward(
-        self,
-        layer: LayerConstants,
-        step: int,
-        grad_memory: Tensor,
-        cell: Tensor,
-        cell_before: Tensor,
-        gates: Tensor,
-        memory: Tensor,
-        grad_cell: Tensor,
-        grad_bias: Tensor,
-    ) -> None:
-        """See `StepKernels`."""
-        rows, size = cell.shape
-        _gates_backward[len(grad_bias), triton.cdiv(size, COLUMNS)](
-            grad_memory,
-            cell,
-            cell_before,
+    def gates_backward(self, layer: LayerConstants, step: int, tensors: GatesBackward) -> None:
+        """See `GatesBackward`."""
+        rows, size = tensors.cell.shape
+        _gates_backward[len(tensors.grad_bias), triton.cdiv(size, COLUMNS)](
+            *tensors,
             layer.lengths,
             step,
             rows,
             size,
             layer.cell_clip,
-            gates,
-            memory,
-            grad_cell,
-            grad_bias,
             PADDED=layer.lengths is not None,
             CLIP=layer.cell_clip > 0,
             BLOCK=COLUMNS,

@@ -1,10 +1,15 @@
 """The pointwise half of an LSTM step: the interface of its four kernels, which run between the matrix products.
 
-`reference` has them in PyTorch; `cpu` and `gpu` compiled ones with the same methods; `choose` gives the
-fastest there are.
-Every kernel handles one step of all streams and writes into tensors that it is given.
+`reference` has them in PyTorch, `cpu` and `gpu` have compiled ones, and `choose` gives the fastest there are.
+Every kernel handles one step of all streams; its tensors stand in the named tuple of its own name, which says which of
+them it writes.
 Letters: B streams, P projection, C cell. S is the type that activations are stored in (bfloat16, float32, float64), A
 that of weights, cell state and layer normalisation (float32, float64).
+
+The gradient of a clip is that of `torch.clamp`, which lets gradients through at the limit itself. The projection is
+kept as it was before its clip, so its gradient passes where |u| <= limit. Of the cell only the clipped value is kept,
+and one at the limit is taken to have been clipped (it all but never was there before), so its gradient passes where
+|c| < limit.
 """
 
 from typing import NamedTuple, Protocol
@@ -15,111 +20,78 @@ from torch import Tensor
 class LayerConstants(NamedTuple):
     """What stays the same for all steps of a window."""
 
-    bias: Tensor
-    """A [4C]"""
-    norm_weight: Tensor | None
-    """A [P]; None switches layer normalisation off"""
-    norm_bias: Tensor | None
-    """A [P]"""
-    mask: Tensor | None
-    """A [B, P]: dropout"""
-    lengths: Tensor | None
-    """int64 [B]: a stream whose length is no more than `step` stands still (see `plain_recurrence`)"""
-    cell_clip: float
+    bias: Tensor  # A [4C]
+    norm_weight: Tensor | None  # A [P]; None switches layer normalisation off
+    norm_bias: Tensor | None  # A [P]
+    mask: Tensor | None  # A [B, P]: dropout
+    lengths: Tensor | None  # int64 [B]: at the steps from its length on a stream stands still (see `plain_recurrence`)
+    cell_clip: float  # 0 switches a clip off
     projection_clip: float
-    norm_epsilon: float
+    norm_epsilon: float  # added to the variance, as by `torch.nn.LayerNorm`: a constant projection is not divided by 0
+
+
+class GatesForward(NamedTuple):
+    """i, f, g, o, c_t and σ(o)·tanh(c_t) from the recurrent product."""
+
+    preactivation: Tensor  # S [B, 4C]: W_x a_t + W_h h_{t-1}, without the bias; may be `gates` itself
+    cell_before: Tensor  # A [B, C]: c_{t-1}
+    gates: Tensor  # S [B, 4C], written: after σ and tanh
+    cell: Tensor  # A [B, C], written: c_t
+    gated_cell: Tensor  # S [B, C], written: σ(o)·tanh(c_t)
+
+
+class OutputForward(NamedTuple):
+    """h_t from the projection."""
+
+    projected: Tensor  # S [B, P]: W_p (σ(o)·tanh(c_t)), before the clip
+    hidden_before: Tensor  # S [B, P], rows may lie apart: h_{t-1}
+    hidden: Tensor  # S [B, P], rows as far apart, written: h_t, or h_{t-1} where a stream has ended
+    moments: Tensor  # A [B, 2], written: mean and 1/deviation of the clipped projection
+    outputs: Tensor  # A [B, P], written: h_t, or zero where a stream has ended
+
+
+class OutputBackward(NamedTuple):
+    """The mirror of `OutputForward`."""
+
+    grad_outputs: Tensor  # A [B, P]
+    grad_hidden: Tensor  # A [B, P], updated: what reaches h_t from the steps after it
+    grad_next: Tensor | None  # S [B, P], rows may lie apart: what the next step adds to that; None at the last step
+    projected: Tensor  # S [B, P]
+    moments: Tensor  # A [B, 2]
+    grad_projected: Tensor  # S [B, P], written
+    grad_norm: Tensor  # A [parts of the norm, 2, P], added to
+
+
+class GatesBackward(NamedTuple):
+    """The mirror of `GatesForward`."""
+
+    grad_gated_cell: Tensor  # S [B, C]
+    cell: Tensor  # A [B, C]: c_t
+    cell_before: Tensor  # A [B, C]: c_{t-1}
+    gates: Tensor  # S [B, 4C], read as after σ and tanh, written: the gradient of the pre-activation
+    gated_cell: Tensor  # S [B, C], written again, so that it need not be kept
+    grad_cell: Tensor  # A [B, C], updated: what reaches c_t, then what reaches c_{t-1}
+    grad_bias: Tensor  # A [parts of the bias, 4C], added to
 
 
 class StepKernels(Protocol):
     """The four kernels of a step."""
 
     description: str
-    """What runs, for people."""
+    """What runs, as a run's description prints it."""
 
     def parts(self, streams: int) -> tuple[int, int]:
         """How many partial sums of the gradients of the norm and of the bias are kept."""
         ...
 
-    def gates_forward(
-        self,
-        layer: LayerConstants,
-        step: int,
-        raw: Tensor,
-        cell_before: Tensor,
-        gates: Tensor,
-        cell: Tensor,
-        memory: Tensor,
-    ) -> None:
-        """i, f, g, o, c_t and σ(o)·tanh(c_t) from the recurrent product.
+    def gates_forward(self, layer: LayerConstants, step: int, tensors: GatesForward) -> None:
+        """See `GatesForward`."""
 
-        raw          S [B, 4C]: W_x a_t + W_h h_{t-1}; may be `gates` itself
-        cell_before  A [B, C]
-        gates        S [B, 4C], written: after σ and tanh
-        cell         A [B, C], written
-        memory       S [B, C], written: σ(o)·tanh(c_t)
-        """
-        ...
+    def output_forward(self, layer: LayerConstants, step: int, tensors: OutputForward) -> None:
+        """See `OutputForward`."""
 
-    def output_forward(
-        self,
-        layer: LayerConstants,
-        step: int,
-        raw: Tensor,
-        hidden_before: Tensor,
-        hidden: Tensor,
-        moments: Tensor,
-        outputs: Tensor,
-    ) -> None:
-        """h_t from the projection.
+    def output_backward(self, layer: LayerConstants, step: int, tensors: OutputBackward) -> None:
+        """See `OutputBackward`."""
 
-        raw            S [B, P]: W_p (σ(o)·tanh(c_t))
-        hidden_before  S [B, P], rows may lie apart
-        hidden         S [B, P], rows as far apart, written
-        moments        A [B, 2], written: mean and 1/deviation of the clipped projection
-        outputs        A [B, P], written: h_t, zero where a stream has ended
-        """
-        ...
-
-    def output_backward(
-        self,
-        layer: LayerConstants,
-        step: int,
-        grad_outputs: Tensor,
-        grad_hidden: Tensor,
-        grad_next: Tensor | None,
-        raw: Tensor,
-        moments: Tensor,
-        grad_raw: Tensor,
-        grad_norm: Tensor,
-    ) -> None:
-        """The mirror of `output_forward`.
-
-        grad_outputs  A [B, P]
-        grad_hidden   A [B, P], updated: what reaches h_t from the steps after it
-        grad_next     S [B, P], rows may lie apart: what the next step's product adds to that; None at the last step
-        grad_raw      S [B, P], written
-        grad_norm     A [parts of the norm, 2, P], added to
-        """
-        ...
-
-    def gates_backward(
-        self,
-        layer: LayerConstants,
-        step: int,
-        grad_memory: Tensor,
-        cell: Tensor,
-        cell_before: Tensor,
-        gates: Tensor,
-        memory: Tensor,
-        grad_cell: Tensor,
-        grad_bias: Tensor,
-    ) -> None:
-        """The mirror of `gates_forward`.
-
-        grad_memory  S [B, C]
-        gates        S [B, 4C], read as after σ and tanh, written: the gradient before them
-        memory       S [B, C], written again, so that nobody has to keep it
-        grad_cell    A [B, C], updated: what reaches c_t, then what reaches c_{t-1}
-        grad_bias    A [parts of the bias, 4C], added to
-        """
-        ...
+    def gates_backward(self, layer: LayerConstants, step: int, tensors: GatesBackward) -> None:
+        """See `GatesBackward`."""

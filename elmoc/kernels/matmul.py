@@ -1,7 +1,7 @@
-"""Which library call multiplies two matrices fastest here?
+"""Matrix multiplication: the fastest library call for each of the three of a linear layer y = x Wᵀ.
 
 On an x86 CPU a weight that is multiplied by in every step is worth putting into oneDNN's own blocked order. In float32
-that matters most: PyTorch's own products go to MKL, which on some processors (AMD's) runs at a third of oneDNN's rate.
+that matters most: PyTorch's own `mm` goes to MKL, which on some processors (AMD's) runs at a third of oneDNN's rate.
 Those two oneDNN operators are not public: where a release lacks them, and for every other device and type, it is
 `torch.mm`.
 """
@@ -14,47 +14,47 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-Product = Callable[[Tensor, Tensor], Tensor]
-"""(x [n, K], out [n, N]) → x Wᵀ, in `out` where the library can write there, else in a tensor of its own."""
+Matmul = Callable[[Tensor, Tensor], Tensor]
+"""(x, out) → x times a prepared matrix, in `out` where the library can write there, else in a new tensor."""
 
 
-def product_with(weight: Tensor) -> Product:
-    """The product with a weight W [N, K], of which the caller lets the contents stand while it is in use."""
-    if onednn_multiplies(weight):
+def prepare_linear(weight: Tensor) -> Matmul:
+    """x [n, K] → x Wᵀ [n, N] for a weight W [N, K], whose contents must not change while it is in use."""
+    if uses_onednn(weight):
         packed = torch.ops.mkldnn._reorder_linear_weight(weight)
         return lambda x, out: _linear(x, packed)
     transposed = weight.t()
     return lambda x, out: torch.mm(x, transposed, out=out)
 
 
-def product_with_transpose(weight: Tensor) -> Product:
-    """The product with Wᵀ, for a weight W [K, N]: x [n, K] → x W [n, N]."""
+def prepare_input_gradient(weight: Tensor) -> Matmul:
+    """The gradient of a linear layer's input: g [n, N] → g W [n, K] for a weight W [N, K], which must not change."""
     if weight.device.type != "cpu":
         return lambda x, out: torch.mm(x, weight, out=out)
     copied = weight.t().contiguous()  # the faster order; oneDNN takes twice as long to reorder a view
     if weight.dtype == torch.float32:
-        return product_with(copied)
+        return prepare_linear(copied)
     return lambda x, out: torch.mm(x, copied.t(), out=out)  # packing this one, too, takes what it saves
 
 
-def transposed_product(left: Tensor, right: Tensor) -> Tensor:
-    """leftᵀ right, [M, N] from [n, M] and [n, N]: the gradient of a weight over all rows at once.
+def weight_gradient_matmul(grad: Tensor, inputs: Tensor) -> Tensor:
+    """The gradient of a linear layer's weight: gᵀ x [N, K] from g [n, N] and x [n, K], all rows at once.
 
     Its memory may be in either order.
     """
-    if left.dtype == torch.float32 and onednn_multiplies(left):
-        return _linear(right.t().contiguous(), left.t()).t()  # the one order of the two that oneDNN is fast in
-    return torch.mm(left.t(), right)
+    if grad.dtype == torch.float32 and uses_onednn(grad):
+        return _linear(inputs.t().contiguous(), grad.t()).t()  # the one order of the two that oneDNN is fast in
+    return torch.mm(grad.t(), inputs)
 
 
-def onednn_multiplies(weight: Tensor) -> bool:
-    """Whether products with this matrix go to oneDNN's own operators."""
-    return weight.device.type == "cpu" and weight.dtype in _onednn_types()
+def uses_onednn(matrix: Tensor) -> bool:
+    """Whether multiplications by this matrix go to oneDNN's own operators."""
+    return matrix.device.type == "cpu" and matrix.dtype in _onednn_types()
 
 
 def _linear(x: Tensor, weight: Tensor) -> Tensor:
-    product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, None, "none", [], "")
-    return product
+    result: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, None, "none", [], "")
+    return result
 
 
 @lru_cache(maxsize=1)

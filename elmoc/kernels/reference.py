@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from elmoc.kernels.lstm_step import LayerConstants
+from elmoc.kernels.lstm_step import GatesBackward, GatesForward, LayerConstants, OutputBackward, OutputForward
 
 
 class ReferenceKernels:
@@ -13,21 +13,13 @@ class ReferenceKernels:
         self.description = f"PyTorch, because {reason}" if reason else "PyTorch"
 
     def parts(self, streams: int) -> tuple[int, int]:
-        """One: nothing here runs beside itself."""
+        """One: each sum over streams is taken whole."""
         return 1, 1
 
-    def gates_forward(
-        self,
-        layer: LayerConstants,
-        step: int,
-        raw: Tensor,
-        cell_before: Tensor,
-        gates: Tensor,
-        cell: Tensor,
-        memory: Tensor,
-    ) -> None:
-        """See `StepKernels`."""
-        i, f, g, o = (raw.to(layer.bias.dtype) + layer.bias).chunk(4, dim=1)
+    def gates_forward(self, layer: LayerConstants, step: int, tensors: GatesForward) -> None:
+        """See `GatesForward`."""
+        preactivation, cell_before, gates, cell, gated_cell = tensors
+        i, f, g, o = (preactivation.to(layer.bias.dtype) + layer.bias).chunk(4, dim=1)
         i, f, g, o = torch.sigmoid(i), torch.sigmoid(f), torch.tanh(g), torch.sigmoid(o)
         new = i * g + f * cell_before
         if layer.cell_clip:
@@ -35,20 +27,12 @@ class ReferenceKernels:
         cell.copy_(_where_active(layer.lengths, step, new, cell_before))
         for place, gate in zip(gates.chunk(4, dim=1), (i, f, g, o), strict=True):
             place.copy_(_where_active(layer.lengths, step, gate, 0.0))
-        memory.copy_(_where_active(layer.lengths, step, o * torch.tanh(new), 0.0))
+        gated_cell.copy_(_where_active(layer.lengths, step, o * torch.tanh(new), 0.0))
 
-    def output_forward(
-        self,
-        layer: LayerConstants,
-        step: int,
-        raw: Tensor,
-        hidden_before: Tensor,
-        hidden: Tensor,
-        moments: Tensor,
-        outputs: Tensor,
-    ) -> None:
-        """See `StepKernels`."""
-        value = _clipped(raw, outputs.dtype, layer.projection_clip)
+    def output_forward(self, layer: LayerConstants, step: int, tensors: OutputForward) -> None:
+        """See `OutputForward`."""
+        projected, hidden_before, hidden, moments, outputs = tensors
+        value = _clipped(projected, outputs.dtype, layer.projection_clip)
         if layer.norm_weight is not None and layer.norm_bias is not None:
             variance, mean = torch.var_mean(value, dim=1, correction=0, keepdim=True)
             scale = (variance + layer.norm_epsilon).rsqrt()
@@ -59,19 +43,9 @@ class ReferenceKernels:
         hidden.copy_(_where_active(layer.lengths, step, value, hidden_before.to(value.dtype)))
         outputs.copy_(_where_active(layer.lengths, step, value, 0.0))
 
-    def output_backward(
-        self,
-        layer: LayerConstants,
-        step: int,
-        grad_outputs: Tensor,
-        grad_hidden: Tensor,
-        grad_next: Tensor | None,
-        raw: Tensor,
-        moments: Tensor,
-        grad_raw: Tensor,
-        grad_norm: Tensor,
-    ) -> None:
-        """See `StepKernels`."""
+    def output_backward(self, layer: LayerConstants, step: int, tensors: OutputBackward) -> None:
+        """See `OutputBackward`."""
+        grad_outputs, grad_hidden, grad_next, projected, moments, grad_projected, grad_norm = tensors
         if grad_next is not None:
             grad_hidden.copy_(_where_active(layer.lengths, step + 1, grad_next.to(grad_hidden.dtype), grad_hidden))
         grad = _where_active(layer.lengths, step, grad_outputs + grad_hidden, 0.0)
@@ -79,52 +53,42 @@ class ReferenceKernels:
             grad = grad * layer.mask
         if layer.norm_weight is not None:
             mean, scale = moments.split(1, dim=1)
-            normal = (_clipped(raw, grad.dtype, layer.projection_clip) - mean) * scale
+            normal = (_clipped(projected, grad.dtype, layer.projection_clip) - mean) * scale
             grad_norm[0, 0] += (grad * normal).sum(0)
             grad_norm[0, 1] += grad.sum(0)
             grad = grad * layer.norm_weight
             grad = scale * (grad - grad.mean(1, keepdim=True) - normal * (grad * normal).mean(1, keepdim=True))
         if layer.projection_clip:
-            grad = grad * (raw.abs() <= layer.projection_clip)
-        grad_raw.copy_(grad)
+            grad = grad * (projected.abs() <= layer.projection_clip)
+        grad_projected.copy_(grad)
 
-    def gates_backward(
-        self,
-        layer: LayerConstants,
-        step: int,
-        grad_memory: Tensor,
-        cell: Tensor,
-        cell_before: Tensor,
-        gates: Tensor,
-        memory: Tensor,
-        grad_cell: Tensor,
-        grad_bias: Tensor,
-    ) -> None:
-        """See `StepKernels`."""
+    def gates_backward(self, layer: LayerConstants, step: int, tensors: GatesBackward) -> None:
+        """See `GatesBackward`."""
+        grad_gated_cell, cell, cell_before, gates, gated_cell, grad_cell, grad_bias = tensors
         i, f, g, o = gates.to(cell.dtype).chunk(4, dim=1)
-        grad_memory = grad_memory.to(cell.dtype)
-        squashed = torch.tanh(cell)
-        grad = grad_cell + grad_memory * o * (1 - squashed * squashed)
+        grad_gated_cell = grad_gated_cell.to(cell.dtype)
+        tanh_cell = torch.tanh(cell)
+        grad = grad_cell + grad_gated_cell * o * (1 - tanh_cell * tanh_cell)
         if layer.cell_clip:
             grad = grad * (cell.abs() < layer.cell_clip)
-        before = torch.cat(
+        grad_preactivation = torch.cat(
             (
                 grad * g * i * (1 - i),
                 grad * cell_before * f * (1 - f),
                 grad * i * (1 - g * g),
-                grad_memory * squashed * o * (1 - o),
+                grad_gated_cell * tanh_cell * o * (1 - o),
             ),
             dim=1,
         )
-        before = _where_active(layer.lengths, step, before, 0.0)
+        grad_preactivation = _where_active(layer.lengths, step, grad_preactivation, 0.0)
         grad_cell.copy_(_where_active(layer.lengths, step, grad * f, grad_cell))
-        grad_bias[0] += before.sum(0)
-        memory.copy_(_where_active(layer.lengths, step, o * squashed, 0.0))
-        gates.copy_(before)  # last: i, f, g and o may be views of it
+        grad_bias[0] += grad_preactivation.sum(0)
+        gated_cell.copy_(_where_active(layer.lengths, step, o * tanh_cell, 0.0))
+        gates.copy_(grad_preactivation)  # last: i, f, g and o may be views of it
 
 
-def _clipped(raw: Tensor, dtype: torch.dtype, limit: float) -> Tensor:
-    value = raw.to(dtype)
+def _clipped(projected: Tensor, dtype: torch.dtype, limit: float) -> Tensor:
+    value = projected.to(dtype)
     return value.clamp(-limit, limit) if limit else value
 
 

@@ -1,7 +1,7 @@
-"""Is this fastText `.bin` file whole, and how wide are its vectors?
+"""FastText `.bin` files: their header, and whether the file is as long as it says.
 
-The library itself reads a truncated file without complaint (and then answers with garbage), so the size that the
-file's own header and dictionary imply is checked before it is loaded.
+The library reads a truncated file without complaint and then gives wrong vectors, so the size that the file's own
+header and dictionary imply is checked before it is loaded.
 """
 
 import os
@@ -21,7 +21,7 @@ _MATRIX = struct.Struct("<2q")  # rows, columns
 
 @dataclass(frozen=True)
 class FastTextHeader:
-    """What the head of a `.bin` file says: vector width, dictionary words, n-gram buckets."""
+    """The header of a `.bin` file: vector width, dictionary words, n-gram buckets."""
 
     size: int
     words: int
@@ -61,7 +61,7 @@ def _read_header(path: Path, file: BinaryIO) -> FastTextHeader:
 
 
 class _Reader:
-    """Walks the dictionary in large blocks and keeps count of where it is."""
+    """Reads a file in large blocks, and keeps the position that has been reached."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file

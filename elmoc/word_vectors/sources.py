@@ -1,12 +1,10 @@
-"""What turns any string into a fixed word vector?
+"""Sources of word vectors: the `WordVectors` protocol, fastText `.bin` files, text files, and random vectors.
 
-Anything with `size`, `fingerprint`, `origin` and `lookup(words)` is word vectors (the `WordVectors` protocol). Here are
-fastText `.bin` files (open vocabulary), text `.vec` files, and random vectors. `open_word_vectors` opens any of them
-from the one string that commands take and model directories record.
+`open_word_vectors` opens any of them from the one string that commands take and model directories record.
 """
 
 import hashlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -27,7 +25,7 @@ class WordVectors(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Names the function: equal fingerprints, equal vectors."""
+        """A name of the function: equal fingerprints, equal vectors."""
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]; a word that has no vector gets zeros."""
@@ -68,7 +66,7 @@ class TextVectors:
     A first line with two numbers (fastText's and word2vec's header) says how many vectors there are and how wide.
     Only the words of the file have vectors; any other gets zeros. `only` keeps memory small: other words of the file
     are passed over.
-    Raises `InputError` with the line number for a line of another width or with something that is no number.
+    Raises `InputError` with the line number for a line of another width or with something that is not a number.
     """
 
     def __init__(self, path: Path | str, only: Collection[str] | None = None) -> None:
@@ -129,7 +127,7 @@ class RandomVectors:
 
     @property
     def fingerprint(self) -> str:
-        """Seed and size: they are all there is to know."""
+        """Seed and size, which determine every vector."""
         return self.origin
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
@@ -155,15 +153,10 @@ def open_word_vectors(origin: str, only: Collection[str] | None = None) -> WordV
         except ValueError:
             raise InputError(f"{origin!r} is not of the form random:SEED:SIZE, for instance random:1:300") from None
         return RandomVectors(seed=seed, size=size)
-    endings: dict[str, Callable[[], WordVectors]] = {
-        ".bin": lambda: FastTextVectors(origin),
-        ".vec": lambda: TextVectors(origin, only),
-        ".txt": lambda: TextVectors(origin, only),
-    }
-    name = origin.removesuffix(".gz") if not origin.endswith(".bin.gz") else origin
-    for ending, open_vectors in endings.items():
-        if name.endswith(ending):
-            return open_vectors()
+    if origin.endswith(".bin"):
+        return FastTextVectors(origin)
+    if origin.removesuffix(".gz").endswith((".vec", ".txt")):
+        return TextVectors(origin, only)
     raise InputError(
         f"{origin}: word vectors are a fastText .bin file, a text .vec or .txt file (also .gz), or random:SEED:SIZE"
     )

@@ -1,9 +1,9 @@
-"""What is the vector table of a lexicon on disk, and how is one written and opened?
+"""Vector tables: the transformed word vectors of a lexicon on disk, how they are written and opened.
 
-vectors/NAME.npy     [V, E] float16 or float32, rows in the order of the lexicon, post-processed
-vectors/NAME.json    version, word vectors (origin, fingerprint), lexicon fingerprint, dtype, post-processing,
-                     zero rows, raw boundary vectors; written last
-vectors/NAME.post.npz   mean and matrix of the post-processing, where it has any
+vectors/NAME.npy     [V, E] float16 or float32, rows in the order of the lexicon, transformed
+vectors/NAME.json    version, word vectors (origin, fingerprint), lexicon fingerprint, dtype, zero rows, the kind of the
+                     transform (`post_processing`) and its raw boundary vectors; written last
+vectors/NAME.post.npz   mean and matrix of the transform, where it has any
 """
 
 import zipfile
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from elmoc.corpus import Corpus, load_array, save_array
+from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.files import atomic_path, check_version, read_json, write_json
+from elmoc.files import atomic_path, check_version, load_array, read_json, save_array, write_json
 from elmoc.word_vectors.sources import WordVectors
 from elmoc.word_vectors.transform import VectorTransform
 
@@ -55,11 +55,11 @@ class VectorTable:
 
     @property
     def transform(self) -> VectorTransform:
-        """Boundary vectors and post-processing, for words outside the table."""
+        """What the table's vectors have been through, for words outside the table."""
         boundary = np.array(self.info["boundary_vectors"], dtype=np.float32)
         if self.post_processing == "none":
             return VectorTransform(boundary=boundary)
-        path = post_path(self.path)
+        path = transform_path(self.path)
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 return VectorTransform(boundary=boundary, mean=arrays["mean"], matrix=arrays.get("matrix"))
@@ -76,7 +76,10 @@ def write_vector_table(
     transform: VectorTransform,
     post_processing: str,
 ) -> dict[str, Any]:
-    """Write `rows` [V, E] (processed, float16 or float32) and their description; returns the description."""
+    """Write `rows` [V, E] (transformed, float16 or float32) and their description; returns the description.
+
+    `post_processing` is the name of the transform's kind.
+    """
     path = corpus.path / "vectors" / f"{name}.npy"
     info = {
         "format": FORMAT,
@@ -93,13 +96,13 @@ def write_vector_table(
     path.with_suffix(".json").unlink(missing_ok=True)  # no description, no table: never a new one with old rows
     if transform.mean is not None:
         arrays = {"mean": transform.mean} | ({} if transform.matrix is None else {"matrix": transform.matrix})
-        with atomic_path(post_path(path)) as partial, open(partial, "wb") as file:
+        with atomic_path(transform_path(path)) as partial, open(partial, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
     save_array(path, rows)
     write_json(path.with_suffix(".json"), info)
     return info
 
 
-def post_path(path: Path) -> Path:
+def transform_path(path: Path) -> Path:
     """Where the mean and matrix of the table at `path` are kept."""
     return path.with_suffix(".post.npz")

@@ -1,9 +1,10 @@
-"""How do raw word vectors become the vectors that an encoder reads or is trained against?
+"""Transforms: how raw word vectors become the vectors that an encoder reads or is trained against.
 
 A transform holds what has to be the same for every word, in the table of a corpus and later when dumping: the vectors
-of `<s>` and `</s>`, and the affine post-processing.
+of `<s>` and `</s>`, and an affine map.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,11 @@ from elmoc.corpus import BEGIN, END
 from elmoc.errors import InputError
 from elmoc.word_vectors.sources import WordVectors
 
-POST_PROCESSINGS = "none, centre, remove-top=K (centre and remove the K top principal components), whiten"
+TRANSFORMS = "none, centre, remove-top=K (centre and remove the K top principal components), whiten"
+WHITENING_FLOOR = 1e-5
+"""The least variance, relative to the largest, that whitening takes a direction to have. A deviation under 0.3 % of the
+largest may come from the few digits that files give their numbers, and is zero (its computed variance even negative)
+where the words are fewer than the dimensions: divided by itself, it would count as much as that of any direction."""
 _BLOCK_ROWS = 1 << 16
 
 
@@ -31,7 +36,7 @@ class VectorTransform:
     matrix: np.ndarray | None = None
 
     def same_as(self, other: "VectorTransform") -> bool:
-        """Whether both make the same vectors of the same raw ones."""
+        """Whether both give the same vectors for the same raw ones."""
         pairs = ((getattr(self, name), getattr(other, name)) for name in ("boundary", "mean", "matrix"))
         return all(
             (mine is None) == (theirs is None) and (mine is None or np.array_equal(mine, theirs))
@@ -39,7 +44,7 @@ class VectorTransform:
         )
 
     def lookup(self, words: Sequence[str], vectors: WordVectors) -> np.ndarray:
-        """float32 [len(words), E]: the processed vectors of `words`."""
+        """float32 [len(words), E]: the transformed vectors of `words`."""
         return self.apply(words, vectors.lookup(words))
 
     def apply(self, words: Sequence[str], raw: np.ndarray) -> np.ndarray:
@@ -47,11 +52,11 @@ class VectorTransform:
         raw = self.with_boundaries(words, raw)
         if self.mean is None:
             return raw
-        processed = raw - self.mean
+        transformed = raw - self.mean
         if self.matrix is not None:
-            processed = processed @ self.matrix
-        processed[~raw.any(axis=1)] = 0.0
-        return processed
+            transformed = transformed @ self.matrix
+        transformed[~raw.any(axis=1)] = 0.0
+        return transformed
 
     def with_boundaries(self, words: Sequence[str], raw: np.ndarray) -> np.ndarray:
         """A float32 copy of `raw` in which `<s>` and `</s>` have their recorded vectors."""
@@ -79,38 +84,54 @@ def boundary_vectors(vectors: WordVectors, mean_norm: float, seed: int = 0) -> n
     return boundary
 
 
-def fit_post_processing(name: str, raw: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Fit one of `POST_PROCESSINGS` to the rows of `raw` [V, E], each weighted by its count.
+@dataclass(frozen=True)
+class TransformKind:
+    """What a transform does besides the boundary vectors: one of `TRANSFORMS`, read from text by `parse`."""
 
-    Returns (mean [E], matrix [E, E]) as float32, either of them None where it is not needed. Zero rows do not count.
-    """
-    if name == "none":
-        return None, None
-    kind, _, argument = name.partition("=")
-    removes = kind == "remove-top" and argument.isdigit() and 0 < int(argument) < raw.shape[1]
-    if name not in ("centre", "whiten") and not removes:
-        raise InputError(f"unknown post-processing {name!r}: choose from {POST_PROCESSINGS}")
-    total, mean = 0.0, np.zeros(raw.shape[1])
-    for weights, rows in _weighted_blocks(raw, counts):
-        total += weights.sum()
-        mean += weights @ rows
-    if total == 0:
-        raise InputError("post-processing needs word vectors, but every word of the lexicon has the zero vector")
-    mean /= total
-    if name == "centre":
-        return mean.astype(np.float32), None
-    covariance = np.zeros((raw.shape[1], raw.shape[1]))
-    for weights, rows in _weighted_blocks(raw, counts):
-        centred = rows - mean
-        covariance += (centred * weights[:, None]).T @ centred
-    values, components = np.linalg.eigh(covariance / total)  # ascending
-    if removes:
-        top = components[:, -int(argument) :]
-        matrix = np.eye(raw.shape[1]) - top @ top.T
-    else:
-        floor = 1e-5 * values[-1]
-        matrix = components @ np.diag(1 / np.sqrt(np.maximum(values, floor))) @ components.T
-    return mean.astype(np.float32), matrix.astype(np.float32)
+    name: str
+    """The text itself, by which tables and model directories record it."""
+    removed: int = 0
+    """K of `remove-top=K`."""
+
+    @classmethod
+    def parse(cls, text: str) -> "TransformKind":
+        """Raises `InputError` for a text that is none of `TRANSFORMS`."""
+        match = re.fullmatch(r"none|centre|whiten|remove-top=([1-9][0-9]*)", text)
+        if match is None:
+            raise InputError(f"unknown transform {text!r}: choose from {TRANSFORMS}")
+        return cls(text, int(match[1] or 0))
+
+    def fit(self, raw: np.ndarray, counts: np.ndarray, boundary: np.ndarray) -> VectorTransform:
+        """The transform with these boundary vectors, fitted to the rows of `raw` [V, E], each weighted by its count.
+
+        Zero rows do not count. Raises `InputError` where all rows are zero, or no component would be left.
+        """
+        if self.name == "none":
+            return VectorTransform(boundary)
+        size = raw.shape[1]
+        if self.removed >= size:
+            raise InputError(f"{self.name} leaves nothing of vectors of width {size}: remove fewer components")
+        total, mean = 0.0, np.zeros(size)
+        for weights, rows in _weighted_blocks(raw, counts):
+            total += weights.sum()
+            mean += weights @ rows
+        if total == 0:
+            raise InputError(f"{self.name} needs word vectors, but every word of the lexicon has the zero vector")
+        mean /= total
+        if self.name == "centre":
+            return VectorTransform(boundary, mean.astype(np.float32))
+        covariance = np.zeros((size, size))
+        for weights, rows in _weighted_blocks(raw, counts):
+            centred = rows - mean
+            covariance += (centred * weights[:, None]).T @ centred
+        values, components = np.linalg.eigh(covariance / total)  # ascending
+        if self.removed:
+            top = components[:, -self.removed :]
+            matrix = np.eye(size) - top @ top.T
+        else:
+            variances = np.maximum(values, WHITENING_FLOOR * values[-1])
+            matrix = components @ np.diag(1 / np.sqrt(variances)) @ components.T
+        return VectorTransform(boundary, mean.astype(np.float32), matrix.astype(np.float32))
 
 
 def _weighted_blocks(raw: np.ndarray, counts: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

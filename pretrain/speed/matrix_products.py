@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from elmoc.encoders.bidirectional import EncoderConfig
 from elmoc.encoders.lstm import LstmSizes
-from elmoc.kernels.matmul import product_with, product_with_transpose, transposed_product
+from elmoc.kernels.matmul import prepare_input_gradient, prepare_linear, weight_gradient_matmul
 from elmoc.progress import progress_bar
 from pretrain.speed.timing import seconds_each
 from pretrain.step import DirectionThreads
@@ -34,9 +34,9 @@ AUTOGRAD: tuple[Prepare, ...] = (
 )
 """The products of a linear layer under autograd."""
 FUSED: tuple[Prepare, ...] = (
-    lambda x, w, y: partial(product_with(w), x, y),
-    lambda x, w, y: partial(product_with_transpose(w), y, x),
-    lambda x, w, y: partial(transposed_product, y, x),
+    lambda x, w, y: partial(prepare_linear(w), x, y),
+    lambda x, w, y: partial(prepare_input_gradient(w), y, x),
+    lambda x, w, y: partial(weight_gradient_matmul, y, x),
 )
 """Those of a weight of `FusedRecurrence`."""
 

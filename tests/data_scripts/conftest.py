@@ -1,4 +1,4 @@
-"""What small corpora do several tests of the data scripts read?"""
+"""Small corpora that several tests of the data scripts read."""
 
 import random
 from pathlib import Path

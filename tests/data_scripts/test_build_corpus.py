@@ -1,4 +1,4 @@
-"""Does build_corpus make the corpus that a plain program makes, whatever the pieces, workers and interruptions?"""
+"""`build_corpus`: makes the corpus that a plain program makes, whatever the pieces, workers and interruptions."""
 
 import gzip
 import os
@@ -206,8 +206,8 @@ def test_line_numbers_hold_in_later_pieces_of_a_file(tmp_path: Path, capfd) -> N
         (["a.txt", "c", "--min-count", "0"], "--min-count 0"),
         (["a.txt", "c", "--shard-tokens", "0"], "--shard-tokens 0"),
         (["a.txt", "c", "--workers", "0"], "--workers 0"),
-        (["a.txt", "other"], "is no unfinished corpus"),
-        (["a.txt", "a.txt"], "is no unfinished corpus"),
+        (["a.txt", "other"], "is not an unfinished corpus"),
+        (["a.txt", "a.txt"], "is not an unfinished corpus"),
     ],
 )
 def test_bad_arguments(tmp_path: Path, monkeypatch, capfd, arguments: list[str], message: str) -> None:

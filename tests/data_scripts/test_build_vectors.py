@@ -1,4 +1,4 @@
-"""Does build_vectors write the vectors of the lexicon, post-processed, and refuse what cannot be a table?"""
+"""`build_vectors`: writes the transformed vectors of the lexicon, and refuses what cannot be a table."""
 
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def test_words_without_a_vector(small_corpus: Corpus, tmp_path: Path, capfd) -> 
 
 
 @pytest.mark.parametrize("what", ["centre", "remove-top=2", "whiten"])
-def test_post_processing_is_fitted_to_the_words_by_count(small_corpus: Corpus, tmp_path: Path, what: str) -> None:
+def test_the_transform_is_fitted_to_the_words_by_count(small_corpus: Corpus, tmp_path: Path, what: str) -> None:
     words = words_of(small_corpus)
     raw = write_vectors(tmp_path / "v.txt", words).astype(np.float64)
     command = [str(small_corpus.path), str(tmp_path / "v.txt"), "--name", "t", "--dtype", "float32"]
@@ -115,8 +115,8 @@ def test_too_large_for_float16(small_corpus: Corpus, tmp_path: Path, capfd, work
         ("nothing.bin", [], "does not exist"),
         ("nothing.txt", [], "does not exist"),
         ("random:1:4", ["--name", "a/b"], "--name a/b"),
-        ("random:1:4", ["--post-process", "remove-top=0"], "unknown post-processing"),
-        ("random:1:4", ["--post-process", "remove-top=4"], "unknown post-processing"),
+        ("random:1:4", ["--post-process", "remove-top=0"], "unknown transform 'remove-top=0'"),
+        ("random:1:4", ["--post-process", "remove-top=4"], "remove-top=4 leaves nothing of vectors of width 4"),
         ("nan.txt", [], "not finite"),
         ("foreign.txt", ["--post-process", "centre"], "zero vector"),
     ],

@@ -1,4 +1,4 @@
-"""Does `build_vectors --like MODEL` process a new corpus's vectors as the model's were?"""
+"""`build_vectors --like MODEL`: a new corpus's vectors are transformed as the model's were."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def model_with_transform(path: Path) -> VectorTransform:
     return model.transform
 
 
-def test_the_models_recipe_is_used(small_corpus: Corpus, tmp_path: Path) -> None:
+def test_the_models_transform_is_used(small_corpus: Corpus, tmp_path: Path) -> None:
     transform = model_with_transform(tmp_path / "model")
     command = [str(small_corpus.path), "random:3:6", "--name", "input", "--dtype", "float32"]
     assert main([*command, "--like", str(tmp_path / "model")]) == 0
@@ -38,7 +38,7 @@ def test_the_models_recipe_is_used(small_corpus: Corpus, tmp_path: Path) -> None
     np.testing.assert_allclose(table.rows, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_other_vectors_or_two_processings_are_refused(small_corpus: Corpus, tmp_path: Path, error_line) -> None:
+def test_other_vectors_or_two_transforms_are_refused(small_corpus: Corpus, tmp_path: Path, error_line) -> None:
     model_with_transform(tmp_path / "model")
     like = ["--name", "input", "--like", str(tmp_path / "model")]
     assert "are not the word vectors of this model" in error_line(main([str(small_corpus.path), "random:4:6", *like]))

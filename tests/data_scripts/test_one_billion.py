@@ -1,4 +1,4 @@
-"""Does one_billion split a (tiny) archive of the benchmark's layout as the paper does?"""
+"""`one_billion`: a (tiny) archive of the benchmark's layout is split as in the paper."""
 
 import io
 import tarfile
@@ -87,7 +87,7 @@ def test_bad_archives(tmp_path: Path, capfd, what: str) -> None:
         "truncated": "truncated",
         "other": "99 of the chunks",
         "incomplete": "(00099)",
-        "text": "no tar archive",
+        "text": "not a tar archive",
     }
     assert main([str(path), str(tmp_path / "corpus"), "--workers", "1"]) == 1
     assert expected[what] in capfd.readouterr().err.splitlines()[-1]

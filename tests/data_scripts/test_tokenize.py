@@ -1,4 +1,4 @@
-"""Does tokenize give one sentence a line, leave tokenised text alone, and change nothing the second time?"""
+"""`tokenize`: gives one sentence a line, leaves tokenised text alone, and changes nothing the second time."""
 
 import gzip
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Does train_fasttext train on the training shards alone, say what is wrong, and leave nothing behind?"""
+"""`train_fasttext`: trains on the training shards alone, says what is wrong, and leaves nothing behind."""
 
 from pathlib import Path
 
@@ -45,8 +45,8 @@ def test_one_worker_repeats_itself_and_the_seed_matters(small_corpus: Corpus, tm
     ("options", "message"),
     [
         (["--learning-rate", "1000"], "diverged"),
-        (["--buckets", "0"], "--buckets 0"),
-        (["--dim", "-1"], "--dim -1"),
+        (["--buckets", "0"], "--buckets must be above 0, not 0"),
+        (["--dim", "-1"], "--dim must be above 0, not -1"),
         (["--min-count", "100000"], "smaller --min-count"),
     ],
 )

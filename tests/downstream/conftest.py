@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from downstream.__main__ import main
-from elmoc.features.layouts.allennlp import write_features
+from elmoc.features.writer import write_features
 
 # ten sentences; the same words have other tags in other places, so that a word alone does not give its tag away
 TEN_SENTENCES = """\

@@ -1,4 +1,4 @@
-"""Are `import elmoc` and `elmoc --help` light, and does the command end as commands should?"""
+"""The `elmoc` command: it and `import elmoc` are light, and it ends as commands should."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import elmoc
-from elmoc.__main__ import main
+from elmoc.__main__ import COMMANDS, main
 
 HEAVY = ("torch", "numpy", "h5py", "fasttext", "tqdm", "safetensors")
 
@@ -22,11 +22,29 @@ def test_importing_elmoc_loads_nothing_heavy() -> None:
     assert loaded_after("import elmoc; elmoc.__version__")[0] == []
 
 
-def test_help_loads_nothing_heavy_and_succeeds() -> None:
-    code = "from elmoc.__main__ import main\ntry: main(['--help'])\nexcept SystemExit as end: assert end.code == 0"
+@pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in COMMANDS)], ids=" ".join)
+def test_help_loads_nothing_heavy_and_succeeds(arguments: list[str]) -> None:
+    code = f"from elmoc.__main__ import main\ntry: main({arguments})\nexcept SystemExit as end: assert end.code == 0"
     loaded, printed = loaded_after(code)
     assert loaded == []
-    assert "dump-features" in printed
+    assert " ".join(["usage: elmoc", *arguments[:-1]]) in printed
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    printed = " ".join(capsys.readouterr().out.split())
+    for name, command in COMMANDS.items():
+        assert f" {name} {command.SUMMARY} " in printed
+
+
+def test_threads_wait_without_spinning_from_before_pytorch_loads() -> None:
+    code = (
+        "import os\nos.environ.pop('OMP_WAIT_POLICY', None)\nfrom elmoc import __main__ as command\n"
+        "def run(arguments): print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)\n"
+        "command.dump_features.run = run\nassert command.main(['dump-features', 'a', 'b', 'c']) == 0"
+    )
+    assert loaded_after(code) == ([], "passive False\n")
 
 
 def test_public_names_are_there_and_others_are_not() -> None:

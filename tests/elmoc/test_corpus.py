@@ -1,13 +1,13 @@
-"""Is a corpus directory read back as it was written, and is a damaged one refused in words?"""
+"""Corpus directory: read back as it was written, and a damaged one refused in words."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from elmoc.corpus import ID_DTYPE, Corpus, Shard, finish_corpus, save_array
+from elmoc.corpus import ID_DTYPE, Corpus, Shard, finish_corpus
 from elmoc.errors import InputError
-from elmoc.files import read_json, write_json
+from elmoc.files import read_json, save_array, write_json
 
 LEXICON = ["</s>", "<s>", "the", "déjà", "日本", "only-held-out"]
 TRAIN = [[1, 2, 3, 0, 1, 4, 0], [1, 2, 0]]

@@ -1,4 +1,4 @@
-"""Are files read with errors that name the place, and written whole or not at all?"""
+"""Files: read with errors that name the place, and written whole or not at all."""
 
 import errno
 import gzip

@@ -1,4 +1,4 @@
-"""Does raw text become Penn-like words and sentences?"""
+"""Tokenizer: raw text becomes Penn-like words and sentences."""
 
 import random
 import sys

@@ -10,7 +10,9 @@ import torch
 from downstream.inputs.feature_states import FeatureStates
 from downstream.inputs.sentence import Sentence
 from elmoc.errors import InputError
-from elmoc.features.layouts.allennlp import MAP_KEY, FeatureFile, write_features
+from elmoc.features.layouts.allennlp import MAP_KEY
+from elmoc.features.reader import FeatureFile
+from elmoc.features.writer import write_features
 from tests.downstream.conftest import words_of
 
 SENTENCES = [Sentence(tuple(words), "ten.conll", 3 * row) for row, words in enumerate(words_of())]

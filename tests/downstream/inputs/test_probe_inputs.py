@@ -14,7 +14,8 @@ from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.inputs.sentence import Sentence
 from downstream.inputs.word_table import WordTable
 from elmoc.errors import InputError
-from elmoc.features.layouts.allennlp import FeatureFile, write_features
+from elmoc.features.reader import FeatureFile
+from elmoc.features.writer import write_features
 from elmoc.word_vectors.sources import RandomVectors
 from tests.downstream.conftest import words_of, write_random_features
 from tests.references import scalar_mix

@@ -1,9 +1,6 @@
-"""Is the fused recurrence the plain one: outputs, final states and every gradient, whatever runs its kernels?"""
+"""The fused recurrence: its outputs, final states and every gradient are the plain one's, whatever runs its kernels."""
 
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -13,30 +10,10 @@ from elmoc.encoders.bidirectional import DirectionEncoder, EncoderConfig
 from elmoc.encoders.fused_recurrence import FusedRecurrence, Workspace
 from elmoc.encoders.lstm import LstmSizes, LstmStack
 from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceWeights, plain, plain_recurrence
-from elmoc.kernels.choose import choose_kernels
-from elmoc.kernels.cpu import CompiledKernels, KernelBuildError, load
-from elmoc.kernels.lstm_step import LayerConstants, StepKernels
-from elmoc.kernels.reference import ReferenceKernels
+from tests.elmoc.kernels.kinds import KERNELS
 
 INPUT, PROJECTION, CELL = 20, 18, 37
 """Not multiples of what fits into a register."""
-
-
-def triton_kernels(dtype: torch.dtype) -> StepKernels:
-    """The GPU's kernels, run by Triton's interpreter on the CPU (which `tests/conftest.py` asks for)."""
-    pytest.importorskip("triton", reason="Triton is not installed")
-    if torch.cuda.is_available():
-        pytest.skip("Triton compiles for the GPU that is here; tests/pretrain/test_gpu.py runs its kernels there")
-    from elmoc.kernels.gpu import TritonKernels
-
-    return TritonKernels()
-
-
-KERNELS: dict[str, Callable[[torch.dtype], StepKernels]] = {
-    "PyTorch": lambda dtype: ReferenceKernels(),
-    "compiled": CompiledKernels,
-    "Triton": triton_kernels,
-}
 CASES = {
     "paper": {},
     "clips that bite": {"cell_clip": 0.4, "projection_clip": 0.3},
@@ -126,43 +103,6 @@ def test_in_bf16_it_is_no_further_from_float32_than_the_plain_one_under_autocast
         error, allowed = ((each[name].float() - expected).norm() / expected.norm() for each in (fused, plain))
         more = 3 if kernels == "Triton" else 1.5  # its interpreter cuts to bf16 instead of rounding
         assert error < max(more * allowed, 0.004), f"{name}: {error:.4f}, plain {allowed:.4f}"
-
-
-@pytest.mark.parametrize(("kind", "threads"), [("compiled", 1), ("compiled", 2), ("Triton", 1)])
-@pytest.mark.usefixtures("restore_threads")
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # NumPy's, in Triton's interpreter
-def test_fast_kernels_are_the_pytorch_ones(kind: str, dtype: torch.dtype, threads: int) -> None:
-    """Wide enough for every path through a vector, with values up to where sigmoids saturate."""
-    torch.set_num_threads(threads)
-    results = {}
-    for name in (kind, "PyTorch"):
-        torch.manual_seed(0)
-        kernels, batch, cell = KERNELS[name](dtype), 5, 1100
-        layer = LayerConstants(
-            bias=torch.randn(4 * cell),
-            norm_weight=None,
-            norm_bias=None,
-            mask=None,
-            lengths=torch.tensor([3, 1, 2, 9, 0]),
-            cell_clip=1.5,
-            projection_clip=0.0,
-            norm_epsilon=0.0,
-        )
-        raw = (30 * torch.randn(batch, 4 * cell)).to(dtype)
-        before, after = 2 * torch.randn(batch, cell), torch.empty(batch, cell)
-        memory, grad_memory = torch.empty(batch, cell, dtype=dtype), torch.randn(batch, cell).to(dtype)
-        grad_cell, grad_bias = torch.randn(batch, cell), torch.zeros(kernels.parts(batch)[1], 4 * cell)
-        gates = raw.clone()
-        kernels.gates_forward(layer, 1, gates, before, gates, after, memory)  # in place
-        forward = [gates.clone(), after, memory]
-        again = torch.empty_like(memory)
-        kernels.gates_backward(layer, 1, grad_memory, after, before, gates, again, grad_cell, grad_bias)
-        torch.testing.assert_close(again, memory, atol=1e-6 if dtype == torch.float32 else 2e-2, rtol=1e-2)
-        results[name] = [*forward, gates, grad_cell, grad_bias.sum(0)]
-    for ours, expected in zip(results[kind], results["PyTorch"], strict=True):
-        tolerance = 1e-5 if dtype == torch.float32 else 4e-2
-        torch.testing.assert_close(ours, expected, atol=tolerance, rtol=tolerance)
 
 
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # NumPy's, in Triton's interpreter
@@ -257,24 +197,6 @@ def test_memory_is_taken_again() -> None:
     assert workspace.take("gates", (4, 5), torch.float32, torch.device("cpu")).data_ptr() != address
 
 
-def test_without_a_compiler_pytorch_runs_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CXX", "no-such-compiler")
-    choose_kernels.cache_clear()
-    try:
-        kernels = choose_kernels("cpu", torch.float32, torch.float32)
-    finally:
-        choose_kernels.cache_clear()
-    assert isinstance(kernels, ReferenceKernels)
-    assert kernels.description == "PyTorch, because there is no C++ compiler (no-such-compiler)"
-
-
-def test_kernels_say_what_they_are() -> None:
-    assert choose_kernels("cpu", torch.bfloat16, torch.float32).description.startswith("C++ compiled by ")
-    assert choose_kernels("cpu", torch.float64, torch.float64).description == (
-        "PyTorch, because weights are in torch.float64"
-    )
-
-
 @pytest.mark.parametrize(("weights", "autocast"), [(torch.bfloat16, False), (torch.float64, True)])
 def test_compiled_kernels_are_for_weights_in_float32_alone(weights: torch.dtype, autocast: bool) -> None:
     results = run(FusedRecurrence(), dtype=weights, autocast=autocast)
@@ -282,45 +204,3 @@ def test_compiled_kernels_are_for_weights_in_float32_alone(weights: torch.dtype,
     for name, expected in exact.items():
         assert results[name].dtype == weights
         assert (results[name].double() - expected).norm() < 0.1 * expected.norm(), name
-
-
-@pytest.fixture
-def fresh_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """An empty cache directory for compiled kernels."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    load.cache_clear()
-    yield tmp_path / "elmoc"
-    load.cache_clear()
-
-
-def test_kernels_are_compiled_once_and_again_when_the_library_is_damaged(fresh_cache: Path) -> None:
-    def load_elsewhere() -> int:
-        """In another process, since one that has loaded a library does not look at the file again."""
-        script = "from elmoc.kernels.cpu import load; load('c++ -O1')"
-        subprocess.run([sys.executable, "-c", script], check=True)
-        (library,) = fresh_cache.glob("*.so")
-        return library.stat().st_mtime_ns
-
-    compiled = load_elsewhere()
-    assert load_elsewhere() == compiled
-    (library,) = fresh_cache.iterdir()
-    library.write_bytes(b"damaged")
-    load("c++ -O1")
-    assert library.stat().st_size > 1000
-    assert list(fresh_cache.iterdir()) == [library], "nothing is left beside it"
-
-
-def test_whatever_keeps_kernels_from_being_compiled_is_said(fresh_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(KernelBuildError, match=r"false does not compile .*: status 1"):
-        load("false")
-    with pytest.raises(KernelBuildError, match=r"does not compile .*\.cpp: [^\n]+$"):
-        load("c++ --no-such-option --nor-this-one")
-    assert not list(fresh_cache.glob("*.so"))
-    text = fresh_cache.parent / "text"
-    text.write_text("no program")
-    text.chmod(0o755)
-    with pytest.raises(KernelBuildError, match=r"cannot be kept or loaded \(.*Exec format error"):
-        load(str(text))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(text))
-    with pytest.raises(KernelBuildError, match="cannot be kept or loaded"):
-        load("c++")

@@ -1,4 +1,4 @@
-"""Is one layer the LSTM that it says it is: equal to AllenNLP's without layer norm, and differentiated correctly?"""
+"""Recurrence of one layer: equal to AllenNLP's LSTM without layer norm, and differentiated correctly."""
 
 import pytest
 import torch

@@ -316,7 +316,7 @@ def test_one_direction_without_the_baseline(config: str, tiny_corpus: Corpus, ca
         (["--contestants", "plain", "cudnn"], "'cudnn' is no contestant: choose from allennlp"),
         (["--config", "missing.toml"], "missing.toml does not exist"),
         (["--corpus", "missing"], "missing is not a finished corpus directory"),
-        (["--device", "abacus"], "'abacus' is no device"),
+        (["--device", "abacus"], "'abacus' is not a device"),
         (["--streams", "1000000"], "use fewer streams"),
         (["--json", "README.md"], "README.md exists already"),
     ],

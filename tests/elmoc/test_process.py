@@ -1,10 +1,13 @@
-"""Is freed memory kept?"""
+"""Process-wide settings: threads sleep while they wait unless the user says otherwise, and freed memory is kept."""
 
+import os
 import platform
 import subprocess
 import sys
 
 import pytest
+
+from elmoc.process import wait_without_spinning
 
 SCRIPT = """
 import resource
@@ -29,3 +32,12 @@ def test_freed_memory_is_used_again_without_page_faults() -> None:
     )
     assert kept < 100
     assert given_back > 8 * 100, "256 MB each time, in pages or huge pages"
+
+
+def test_the_users_choice_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    wait_without_spinning()
+    assert os.environ["OMP_WAIT_POLICY"] == "passive"
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    wait_without_spinning()
+    assert os.environ["OMP_WAIT_POLICY"] == "active"

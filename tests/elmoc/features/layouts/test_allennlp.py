@@ -1,0 +1,87 @@
+"""The allennlp layout: its datasets and its map of sentences, and maps that are damaged or foreign."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from elmoc.errors import InputError
+from elmoc.features.layouts.allennlp import MAP_KEY
+from elmoc.features.reader import FeatureFile
+from elmoc.features.writer import write_features
+from tests.elmoc.features.sentences import LINES, states_of
+
+
+def test_layout_is_that_of_the_allennlp_elmo_command(path: Path) -> None:
+    with h5py.File(path) as file:
+        assert set(file) == {*map(str, range(len(LINES))), MAP_KEY}
+        assert file[MAP_KEY].shape == (1,)
+        sentences = json.loads(file[MAP_KEY][0])
+        assert sentences == {LINES[0]: "3", "a / b/c": "1", LINES[2]: "2", "//": "4"}
+        assert all(file[key].chunks is None for key in file), "contiguous"
+
+
+def test_sentences_are_found_by_their_words(path: Path) -> None:
+    with FeatureFile(path) as file:
+        assert file.find(["a", "/", "b/c"]) == 1
+        assert file.find(["Zürich", "—", "naïve", "😀"]) == 2
+        assert file.find(["//"]) == 4
+        assert file.find(["The", "cat", "sat", "."]) == 3, "of duplicates the last"
+        assert file.find(["The", "cat", "sat"]) is None
+
+
+def test_without_the_map_sentences_have_numbers_only(tmp_path: Path) -> None:
+    with write_features(tmp_path / "f.h5", {}, sentence_map=False) as writer:
+        writer.add("a b", states_of(0, 2))
+    with FeatureFile(tmp_path / "f.h5") as file:
+        assert len(file) == 1
+        assert file[0].shape == (3, 2, 4)
+        with pytest.raises(InputError, match=f"no {MAP_KEY} map.*--forget-sentences"):
+            file.find(["a", "b"])
+
+
+def test_a_broken_map_is_an_input_error(path: Path) -> None:
+    with h5py.File(path, "a") as file:
+        file[MAP_KEY][0] = '{"The cat'
+    with FeatureFile(path) as features, pytest.raises(InputError, match=MAP_KEY):
+        features.find(["The", "cat"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('["The cat"]', "is not a JSON object of sentences"),
+        ("null", "is not a JSON object of sentences"),
+        ('{"The cat": "5"}', r'the sentence "The cat" the index "5", but the file has 0 to 4'),
+        ('{"The cat": "-1"}', 'the index "-1"'),
+        ('{"The cat": "x"}', 'the index "x"'),
+        ('{"The cat": null}', "the index null"),
+        ('{"The cat": true}', "the index true"),
+        ('{"The cat": 1.5}', "the index 1.5"),
+        ('{"The cat": ["1"]}', r'the index \["1"\]'),
+        (None, "is damaged"),
+        (np.zeros(1), "is damaged"),
+        (np.zeros(0), "is damaged"),
+    ],
+)
+def test_a_foreign_map_is_an_input_error(path: Path, content: Any, message: str) -> None:
+    with h5py.File(path, "a") as file:
+        del file[MAP_KEY]
+        if content is None:
+            file.create_group(MAP_KEY)
+        else:
+            file[MAP_KEY] = [content] if isinstance(content, str) else content
+    with FeatureFile(path) as features, pytest.raises(InputError, match=message) as caught:
+        features.find(["The", "cat"])
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_foreign_map_may_have_numbers(path: Path) -> None:
+    with h5py.File(path, "a") as file:
+        file[MAP_KEY][0] = '{"The cat": 4}'
+    with FeatureFile(path) as features:
+        assert features.find(["The", "cat"]) == 4

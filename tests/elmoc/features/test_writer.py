@@ -1,0 +1,50 @@
+"""Feature writer: a feature file appears whole or not at all."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from elmoc.errors import InputError
+from elmoc.features.writer import write_features
+from tests.elmoc.features.sentences import states_of
+
+
+def test_nothing_appears_when_writing_fails(tmp_path: Path) -> None:
+    def interrupted() -> None:
+        with write_features(tmp_path / "features.h5", {}) as writer:
+            writer.add("a", states_of(0, 1))
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        interrupted()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_file_is_not_overwritten(path: Path) -> None:
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="exists already"), write_features(path, {}):
+        pass
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("limit", [20_000, 900_000])
+def test_a_file_that_may_not_grow_is_an_error_not_a_crash(tmp_path: Path, limit: int) -> None:
+    code = f"""
+import resource, sys
+import numpy as np
+from elmoc.errors import run_command
+from elmoc.features.writer import write_features
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+def command():
+    with write_features(sys.argv[1], {{}}) as writer:
+        for index in range(4000):
+            writer.add(str(index), np.zeros((3, 4, 10), dtype=np.float32))
+            print(index)
+sys.exit(run_command(command))
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "f.h5")], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "error: File too large\n")
+    assert int(done.stdout.split()[-1]) < 2000, "it ends when it fails, not after all the sentences"
+    assert list(tmp_path.iterdir()) == []

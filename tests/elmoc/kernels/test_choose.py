@@ -1,0 +1,25 @@
+"""Choice of kernels: the compiled ones where they can be had, and why not where the reference runs."""
+
+import pytest
+import torch
+
+from elmoc.kernels.choose import choose_kernels
+from elmoc.kernels.reference import ReferenceKernels
+
+
+def test_without_a_compiler_pytorch_runs_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    choose_kernels.cache_clear()
+    try:
+        kernels = choose_kernels("cpu", torch.float32, torch.float32)
+    finally:
+        choose_kernels.cache_clear()
+    assert isinstance(kernels, ReferenceKernels)
+    assert kernels.description == "PyTorch, because there is no C++ compiler (no-such-compiler)"
+
+
+def test_kernels_say_what_they_are() -> None:
+    assert choose_kernels("cpu", torch.bfloat16, torch.float32).description.startswith("C++ compiled by ")
+    assert choose_kernels("cpu", torch.float64, torch.float64).description == (
+        "PyTorch, because weights are in torch.float64"
+    )

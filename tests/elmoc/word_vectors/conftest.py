@@ -1,0 +1,17 @@
+"""A fastText file for the tests of its header and of its vectors."""
+
+from pathlib import Path
+
+import pytest
+
+from data_scripts.train_fasttext import FastTextSettings, train_fasttext
+from tests.elmoc.test_corpus import write_corpus
+
+
+@pytest.fixture(scope="session")
+def fasttext_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny trained fastText model: three words and the end of the sentence."""
+    folder = tmp_path_factory.mktemp("fasttext")
+    settings = FastTextSettings(dim=4, epochs=1, buckets=20, min_count=1, workers=1, seed=0)
+    train_fasttext(write_corpus(folder / "corpus"), folder / "v.bin", settings)
+    return folder / "v.bin"

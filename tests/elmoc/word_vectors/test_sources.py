@@ -1,0 +1,70 @@
+"""Sources of word vectors: each gives the vectors of its file or seed, and damaged files are refused in words."""
+
+import gzip
+from pathlib import Path
+
+import fasttext
+import numpy as np
+import pytest
+
+from elmoc.errors import InputError
+from elmoc.word_vectors.sources import FastTextVectors, RandomVectors, TextVectors, open_word_vectors
+
+
+def test_fasttext_vectors(fasttext_file: Path) -> None:
+    vectors = FastTextVectors(fasttext_file)
+    rows = vectors.lookup(["the", "theatre", "the"])
+    assert rows.shape == (3, 4)
+    assert rows.dtype == np.float32
+    model = fasttext.load_model(str(fasttext_file))
+    assert np.array_equal(rows, [model.get_word_vector(word) for word in ("the", "theatre", "the")])
+    assert rows[0].any()
+    assert vectors.fingerprint == FastTextVectors(fasttext_file).fingerprint
+
+
+@pytest.mark.parametrize("name", ["v.vec", "v.txt", "v.vec.gz", "v.txt.gz"])
+@pytest.mark.parametrize("header", ["", "3 2\n"])
+def test_text_vectors(tmp_path: Path, name: str, header: str) -> None:
+    text = f"{header}the 1 2 \n日本 -0.5 1e-3\na b 3 4\nthe 9 9\n"
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    vectors = open_word_vectors(str(path))
+    assert vectors.size == 2
+    if header:  # without one, the first line says how many numbers there are: a word with a space has to come later
+        assert vectors.lookup(["a b"]).tolist() == [[3, 4]]
+    assert np.allclose(vectors.lookup(["日本", "nowhere", "the"]), [[-0.5, 1e-3], [0, 0], [1, 2]])
+    assert open_word_vectors(str(path), only={"the"}).lookup(["the", "日本"]).tolist() == [[1, 2], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("the 1 2\ncat 1\n", "line 2: 1 numbers where 2"),
+        ("the 1 2\ncat 1 x\n", "line 2: could not convert"),
+        ("", "holds no vectors"),
+        ("2 2\n", "has 0 vectors where its first line says 2"),
+        ("3 2\nthe 1 2\ncat 1 2\n", "has 2 vectors where its first line says 3"),
+    ],
+)
+def test_bad_text_vectors(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "v.vec").write_text(text)
+    with pytest.raises(InputError, match=message):
+        TextVectors(tmp_path / "v.vec")
+
+
+def test_random_vectors() -> None:
+    vectors = open_word_vectors("random:5:50")
+    rows = vectors.lookup(["a", "b", "a", "\ud800"])
+    assert np.array_equal(rows[0], rows[2])
+    assert abs(float(rows[0] @ rows[1]) / 50) < 0.6
+    assert np.array_equal(rows, RandomVectors(seed=5, size=50).lookup(["a", "b", "a", "\ud800"]))
+    assert not np.array_equal(rows, RandomVectors(seed=6, size=50).lookup(["a", "b", "a", "\ud800"]))
+    many = RandomVectors(seed=1, size=300).lookup([str(number) for number in range(300)])
+    assert abs(many.mean()) < 0.02
+    assert abs(many.std() - 1) < 0.02
+
+
+@pytest.mark.parametrize("origin", ["random:1", "random:a:b", "v.pt", "v.bin.gz", "v"])
+def test_unknown_origins(origin: str) -> None:
+    with pytest.raises(InputError):
+        open_word_vectors(origin)

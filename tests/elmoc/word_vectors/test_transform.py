@@ -1,0 +1,56 @@
+"""Transforms: centring, removal of components, whitening and boundary vectors, beside plain computations."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from elmoc.errors import InputError
+from elmoc.word_vectors.sources import TextVectors
+from elmoc.word_vectors.transform import TransformKind, VectorTransform, boundary_vectors
+
+
+def test_transforms_in_plain_words() -> None:
+    generator = np.random.default_rng(0)
+    raw = (generator.standard_normal((200, 5)) * [1, 2, 3, 4, 5] + 1).astype(np.float32)
+    raw[7] = 0
+    counts = generator.integers(0, 9, 200)
+    repeated = np.repeat(raw, counts * raw.any(axis=1), axis=0).astype(np.float64)  # each word as often as it occurs
+    words = [f"w{row}" for row in range(200)]
+    boundary = np.ones((2, 5), dtype=np.float32)
+
+    def fit(text: str) -> VectorTransform:
+        return TransformKind.parse(text).fit(raw, counts, boundary)
+
+    transform = fit("remove-top=2")
+    assert transform.boundary is boundary
+    assert transform.mean == pytest.approx(repeated.mean(axis=0), abs=1e-5)
+    top = np.linalg.svd(repeated - repeated.mean(axis=0), full_matrices=False)[2][:2]
+    transformed = transform.apply(words, raw)
+    assert np.abs(transformed @ top.T).max() < 1e-4
+    assert not transformed[7].any()
+    whitened = (repeated - repeated.mean(axis=0)) @ fit("whiten").matrix
+    assert whitened.T @ whitened / len(whitened) == pytest.approx(np.eye(5), abs=1e-4)
+    assert (fit("none").mean, fit("none").matrix) == (None, None)
+    assert fit("centre").mean is not None
+    assert fit("centre").matrix is None
+    for text in ("remove-top=0", "remove-top=x", "remove-top=", "whitening", "Centre", ""):
+        with pytest.raises(InputError, match=f"unknown transform '{text}': choose from none, centre, remove-top=K"):
+            TransformKind.parse(text)
+    with pytest.raises(InputError, match="remove-top=5 leaves nothing of vectors of width 5"):
+        fit("remove-top=5")
+    with pytest.raises(
+        InputError, match="centre needs word vectors, but every word of the lexicon has the zero vector"
+    ):
+        TransformKind.parse("centre").fit(0 * raw, counts, boundary)
+
+
+def test_boundary_vectors(tmp_path: Path) -> None:
+    (tmp_path / "v.vec").write_text("</s> 3 4 0 0\nthe 1 2 3 4\n")
+    vectors = TextVectors(tmp_path / "v.vec")
+    begin, end = boundary_vectors(vectors, mean_norm=7.0)
+    assert end.tolist() == [3, 4, 0, 0]
+    assert np.linalg.norm(begin) == pytest.approx(7.0)
+    assert np.array_equal(boundary_vectors(vectors, mean_norm=7.0)[0], begin)
+    transform = VectorTransform(boundary=np.stack([begin, end]))
+    assert np.array_equal(transform.lookup(["<s>", "the", "</s>"], vectors), [begin, [1, 2, 3, 4], end])
