@@ -60,11 +60,11 @@ def check_block(block: Block, folder: Path) -> None:
         run(block, [sys.executable, "-c", block.text], folder, "(Python)")
     elif block.language == "sh":
         for place in commands(block):
-            command = shortened(place.text)
-            if is_run(command):
+            if is_run(place.text):
+                command = shortened(place.text)
                 run(place, ["bash", "-c", command], folder, command)
             else:
-                print(f"  not run  line {place.line}: {command}")
+                print(f"  not run  line {place.line}: {place.text}")
 
 
 def main() -> None:

@@ -1,11 +1,12 @@
 """Tables: what `make docs-check` shortens in the documentation's commands, and what it does not run, and why."""
 
-TINY_ENCODER = "--set encoder.projection_size=16 --set encoder.cell_size=32 --set train.streams=4 --set evaluation.words=500 --set train.epochs=0.1"
+TINY = "--set encoder.projection_size=16 --set encoder.cell_size=32 --set train.streams=4"
+SHORT = "--set train.epochs=0.1 --set evaluation.words=500"
 
 SHORTENED = {
     r"quickstart/data/novels\.txt\.gz > raw": "quickstart/data/novels.txt.gz | head -n 200 > raw",
     r"(-m data_scripts\.train_fasttext .*)": r"\1 --dim 16 --buckets 1000 --epochs 1",
-    r"(-m pretrain pretrain/configs/\S+ \S+)": rf"\1 {TINY_ENCODER}",
+    r"(-m pretrain pretrain/configs/\S+ \S+)": rf"\1 {TINY} {SHORT}",
     r"train\.epochs=4": "train.epochs=0.1",
     r"--max-time \d+[mh]": "--max-time 4s",
     r"--nproc-per-node 8": "--nproc-per-node 2",
