@@ -29,13 +29,14 @@ from tests.docs.pages import (
     inline_commands,
     links,
     page_commands,
+    python_code,
 )
 from tests.docs.tables import FROM_THE_START, NOT_RUN, SHORTENED
 
 PAGES = all_pages()
 COMMANDS = [command for page in indexed_pages() for command in page_commands(page)]
 INLINE = [command for page in PAGES for command in inline_commands(page)]
-PYTHON_PAGES = [page for page in PAGES if any(block.language == "python" for block in blocks(page))]
+PYTHON_PAGES = [page for page in PAGES if python_code(page)]
 WITH_SUBCOMMANDS = ("elmoc", "downstream")
 PATH = re.compile(rf"(?<![\w./-])(?:{'|'.join(ROOMS)})/[\w./*-]*|\b[A-Z]{{4,}}\.md\b")
 
@@ -211,7 +212,4 @@ def test_python_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.Mon
     """The blocks of a page, one after the other, in a folder with two tiny models and a feature file."""
     write_python_inputs(tmp_path)
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {"__name__": "__main__"}
-    for block in blocks(page):
-        if block.language == "python":
-            exec(compile("\n" * (block.line - 1) + block.text, page, "exec"), names)
+    exec(compile(python_code(page), page, "exec"), {"__name__": "__main__"})

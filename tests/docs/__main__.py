@@ -2,8 +2,8 @@
 
 make docs-check        (python -m tests.docs [PAGE…]: those pages alone, and the README before them)
 
-A page's commands are run one after the other in a temporary copy of the checkout. Settings that take hours are
-shortened, and a few commands are left out, as `tests/docs/tables.py` says.
+A page's commands are run one after the other in a temporary copy of the checkout, and then its Python. Settings that
+take hours are shortened, and a few commands are left out, as `tests/docs/tables.py` says.
 """
 
 import re
@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from tests.docs.inputs import copy_checkout, environment, write_command_inputs
-from tests.docs.pages import README, ROOT, Block, Place, blocks, commands, indexed_pages
+from tests.docs.pages import README, ROOT, Place, indexed_pages, page_commands, python_code
 from tests.docs.tables import FROM_THE_START, NOT_RUN, SHORTENED
 
 TIME_LIMIT = 300  # seconds for one command
@@ -54,17 +54,17 @@ def run(place: Place, command: list[str], folder: Path, shown: str) -> None:
         sys.exit(f"{output}\n{place}\nended with status {status}")
 
 
-def check_block(block: Block, folder: Path) -> None:
-    """Run what a block holds."""
-    if block.language == "python":
-        run(block, [sys.executable, "-c", block.text], folder, "(Python)")
-    elif block.language == "sh":
-        for place in commands(block):
-            if is_run(place.text):
-                command = shortened(place.text)
-                run(place, ["bash", "-c", command], folder, command)
-            else:
-                print(f"  not run  line {place.line}: {place.text}")
+def check_page(page: Path, folder: Path) -> None:
+    """Run the commands of a page, and then its Python blocks as one program."""
+    for place in page_commands(page):
+        if is_run(place.text):
+            command = shortened(place.text)
+            run(place, ["bash", "-c", command], folder, command)
+        else:
+            print(f"  not run  line {place.line}: {place.text}")
+    code = python_code(page)
+    if code:
+        run(Place(page, 1, "its Python blocks"), [sys.executable, "-c", code], folder, "(Python)")
 
 
 def main() -> None:
@@ -80,8 +80,7 @@ def main() -> None:
             print(name, flush=True)
             if page != README:
                 shutil.copytree(fresh if name in FROM_THE_START else after_readme, folder)
-            for block in blocks(page):
-                check_block(block, after_readme if page == README else folder)
+            check_page(page, after_readme if page == README else folder)
             shutil.rmtree(folder, ignore_errors=True)
     print("every command ran")
 

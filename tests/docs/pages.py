@@ -23,7 +23,8 @@ class Place:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.page.relative_to(ROOT)}, line {self.line}: {self.text}"
+        first = self.text.partition("\n")[0]
+        return f"{self.page.relative_to(ROOT)}, line {self.line}: {first}"
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,15 @@ def commands(block: Block) -> list[Place]:
 def page_commands(page: Path) -> list[Place]:
     """The commands of all `sh` blocks of a page."""
     return [command for block in blocks(page) if block.language == "sh" for command in commands(block)]
+
+
+def python_code(page: Path) -> str:
+    """The `python` blocks of a page as one program, its lines numbered as the page's."""
+    code = ""
+    for block in blocks(page):
+        if block.language == "python":
+            code += "\n" * (block.line - 1 - code.count("\n")) + block.text + "\n"
+    return code
 
 
 def _prose(page: Path) -> Iterator[tuple[int, str]]:

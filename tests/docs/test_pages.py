@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs import pages
-from tests.docs.__main__ import check_block, is_run, shortened
+from tests.docs.__main__ import check_page, is_run, shortened
 from tests.docs.pages import blocks, inline_commands, links, page_commands
 from tests.test_docs import command_line_problem
 
@@ -59,9 +59,17 @@ def test_long_settings_are_shortened() -> None:
 
 def test_a_command_that_fails_is_named_with_its_line(page: Path, tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as end:
-        check_block(blocks(page)[2], tmp_path)
-    assert "page.md, line 16: raise SystemExit(3)" in str(end.value)
-    assert str(end.value).endswith("ended with status 3")
+        check_page(page, tmp_path)
+    assert "page.md, line 6: one --a b" in str(end.value)
+    assert str(end.value).endswith("ended with status 127")
+
+
+def test_python_that_fails_is_named_with_its_line(page: Path, tmp_path: Path) -> None:
+    page.write_text(PAGE.replace("one --a b", "true").replace("two", "true").replace("SystemExit(3)", "ValueError"))
+    with pytest.raises(SystemExit) as end:
+        check_page(page, tmp_path)
+    assert "line 16, in <module>" in str(end.value)
+    assert "page.md, line 1: its Python blocks\nended with status 1" in str(end.value)
 
 
 @pytest.mark.parametrize(
