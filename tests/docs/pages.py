@@ -29,7 +29,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Block(Place):
-    """A fenced block; `line` is its first line behind the fence."""
+    """A fenced block; `line` is its first line after the fence."""
 
     language: str
 
