@@ -1,9 +1,9 @@
-# quickstart, test and check each make .venv when it is missing or older than what it is made from.
+# quickstart, test, check and docs-check each make .venv when it is missing or older than what it is made from.
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: quickstart test test-all check machine
+.PHONY: quickstart test test-all check docs-check machine
 
 quickstart: $(VENV)/installed
 	$(RUN) -m quickstart
@@ -18,6 +18,9 @@ check: $(VENV)/installed
 	$(RUN) -m ruff format --check .
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
+
+docs-check: $(VENV)/installed
+	$(RUN) -m tests.docs
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	@$(MAKE) --no-print-directory machine
