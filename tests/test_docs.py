@@ -8,11 +8,13 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_type_hints
+from unittest import mock
 
 import pytest
 
 from downstream.__main__ import TASKS
 from downstream.probe.task import Task
+from elmoc.features.layouts import LAYOUTS
 from pretrain.config import RunConfig
 from tests.docs.__main__ import is_run, shortened
 from tests.docs.inputs import write_python_inputs
@@ -212,4 +214,5 @@ def test_python_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.Mon
     """The blocks of a page, one after the other, in a folder with two tiny models and a feature file."""
     write_python_inputs(tmp_path)
     monkeypatch.chdir(tmp_path)
-    exec(compile(python_code(page), page, "exec"), {"__name__": "__main__"})
+    with mock.patch.dict(LAYOUTS):  # one page adds a layout
+        exec(compile(python_code(page), page, "exec"), {"__name__": "__main__"})
