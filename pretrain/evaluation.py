@@ -73,8 +73,8 @@ def evaluation_line(state: TrainState, settings: OutputLayerSettings, values: di
         constant = f"constant_{metric}"
         return f"{values[metric]:.4f}" + (f" ({values[constant]:.4f})" if constant in values else "")
 
-    metrics = ", ".join(f"{label} {shown(metric)}" for label, metric in settings.shown)
-    return (
-        f"update {state.update:,}, {state.words / 1e6:.2f}M words, held out (best constant): {metrics}, "
-        f"targets outside the candidates {values['outside']:.1%}"
-    )
+    metrics = [f"{label} {shown(metric)}" for label, metric in settings.shown]
+    if "outside" in values:
+        metrics.append(f"targets outside the candidates {values['outside']:.1%}")
+    place = f"update {state.update:,}, {state.words / 1e6:.2f}M words"
+    return f"{place}, held out (best constant): {', '.join(metrics)}"

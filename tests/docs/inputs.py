@@ -11,8 +11,9 @@ from pathlib import Path
 from elmoc.features.dump import dump_features
 from elmoc.model import load_model
 from elmoc.model_directory import write_model_directory
+from elmoc.word_vectors.sources import RandomVectors
 from tests.docs.pages import ROOT
-from tests.tiny import tiny_model
+from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
 
 ARCHIVE = "1-billion-word-language-modeling-benchmark-r13output"
 
@@ -40,10 +41,17 @@ def write_models(folder: Path, *names: str) -> None:
 
 
 def write_python_inputs(folder: Path) -> None:
-    """What the Python examples read: two runs, and features of two sentences."""
+    """What the Python examples read: two runs, features of two sentences, a corpus and the configs."""
     write_models(folder, "runs/quickstart/run", "runs/mine")
     (folder / "sentences.txt").write_text("The cat sat .\nIt rained all day .\n")
     dump_features(load_model(folder / "runs/mine"), folder / "sentences.txt", folder / "features.h5")
+    corpus = write_corpus(
+        folder / "corpora/mine", [learnable_sentences(500, seed=1)], [learnable_sentences(50, seed=2)]
+    )
+    for name in ("input", "target"):
+        add_table(corpus, name, RandomVectors(seed=3, size=6))
+    (folder / "pretrain").mkdir()
+    (folder / "pretrain/configs").symlink_to(ROOT / "pretrain/configs")
 
 
 def write_command_inputs(folder: Path) -> None:
