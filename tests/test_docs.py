@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 from unittest import mock
 
 import pytest
@@ -15,7 +15,7 @@ import pytest
 from downstream.__main__ import TASKS
 from downstream.probe.task import Task
 from elmoc.features.layouts import LAYOUTS
-from pretrain.config import RunConfig, config_to_dict
+from pretrain.config import RunConfig
 from tests.docs.__main__ import is_run, shortened
 from tests.docs.inputs import write_python_inputs
 from tests.docs.pages import (
@@ -129,7 +129,7 @@ def exists(path: str) -> bool:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_modules_and_settings_exist(page: Path) -> None:
-    sections = config_to_dict(RunConfig())
+    sections = {name: get_type_hints(section) for name, section in get_type_hints(RunConfig).items()}
     problems = []
     for place in code_spans(page) + page_commands(page):
         names = re.findall(r"--set '?(\w+\.\w+)=", place.text)
