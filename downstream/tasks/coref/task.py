@@ -22,7 +22,6 @@ from downstream.readers.conll2012 import COREFERENCE, NOTHING, Document, read_do
 from downstream.tasks.coref.model import CorefDocument, CorefProbe, CorefSettings
 from downstream.tasks.coref.scorer import METRICS, Mention, chain_metrics, count_chains, without_singletons
 from elmoc.errors import InputError
-from elmoc.files import atomic_path
 
 _GENRE = re.compile(r"([^/]+)/|GUM_([^_]+)_")
 """How the name of a document begins that tells its genre: `bn/cnn/00/cnn_0000` (OntoNotes), `GUM_academic_art`."""
@@ -38,7 +37,7 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         return [_read_document(document, path) for document in read_documents(path)]
 
     def sentences(self, example: CorefDocument) -> list[Sentence]:
-        """Those of the document."""
+        """See Task."""
         return example.sentences
 
     def describe(self, examples: Sequence[CorefDocument]) -> str:
@@ -87,20 +86,14 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
                 )
         return "\n".join(lines)
 
-    def write_predictions(
-        self, path: Path, examples: Sequence[CorefDocument], predictions: Sequence[list[list[Mention]]]
-    ) -> None:
-        """The documents with the predicted chains in the last column: what the official scorer reads."""
-        with atomic_path(path) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
-            for example, chains in zip(examples, predictions, strict=True):
-                document = example.document
-                cells = iter(coreference_cells(chains, len(example.speakers)))
-                file.write(f"#begin document ({document.name}); part {document.part:03}\n")
-                for sentence in document.sentences:
-                    for row in sentence.rows:
-                        file.write("\t".join([*row[:COREFERENCE], next(cells)]) + "\n")
-                    file.write("\n")
-                file.write("#end document\n")
+    def format_prediction(self, example: CorefDocument, prediction: list[list[Mention]]) -> str:
+        """The document with the predicted chains in the last column: what the official scorer reads."""
+        cells = iter(coreference_cells(prediction, len(example.speakers)))
+        lines = [f"#begin document ({example.document.name}); part {example.document.part:03}"]
+        for sentence in example.document.sentences:
+            lines += ["\t".join([*row[:COREFERENCE], next(cells)]) for row in sentence.rows]
+            lines.append("")
+        return "\n".join([*lines, "#end document", ""])
 
 
 def coreference_cells(chains: Sequence[Sequence[Mention]], words: int) -> list[str]:

@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from downstream.inputs.sentence import Sentence
 from downstream.metrics import label_table, precision_recall_f1
 from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
 from downstream.tasks.srl.model import Roles, SrlProbe, SrlSettings
-from downstream.tasks.srl.propositions import SrlSentence, read_propositions, write_propositions
+from downstream.tasks.srl.propositions import SrlSentence, format_propositions, read_propositions
 from downstream.tasks.srl.scorer import count_arguments, count_roles
 
 
@@ -28,10 +27,6 @@ class SrlTask(Task[SrlSentence, Roles]):
     def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[SrlSentence]:
         """Read a file of CoNLL-2012 documents: the sentences with a predicate, the only ones that are scored."""
         return read_propositions(path)
-
-    def sentences(self, example: SrlSentence) -> list[Sentence]:
-        """One sentence an example."""
-        return [example.sentence]
 
     def describe(self, examples: Sequence[SrlSentence]) -> str:
         """Counts of sentences, tokens, predicates and arguments, and of the sentences without predicates."""
@@ -70,8 +65,12 @@ class SrlTask(Task[SrlSentence, Roles]):
         Every sentence of the data is there, with or without predicates.
         """
         gold = [[one.spans for one in example.propositions] for example in examples]
-        write_propositions(path.with_suffix(f".gold{path.suffix}"), examples, gold)
-        write_propositions(path, examples, predictions)
+        super().write_predictions(path.with_suffix(f".gold{path.suffix}"), examples, gold)
+        super().write_predictions(path, examples, predictions)
+
+    def format_prediction(self, example: SrlSentence, prediction: Roles) -> str:
+        """See Task."""
+        return format_propositions(example, prediction)
 
 
 PUBLISHED = SrlSettings(
