@@ -53,7 +53,7 @@ def _dispatch(arguments: list[str]) -> None:
         _import("results.table").print_table(arguments[1:], {name: partial(_task, name) for name in TASKS})
     else:
         keep_freed_memory()
-        _import("probe.experiment").run_experiment(_task(command), arguments[1:])
+        _import("probe.cli").run_probes(_task(command), arguments[1:])
 
 
 def _task(name: str) -> Any:

@@ -7,12 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from downstream.inputs.kinds import INPUT_KINDS, InputKind
+from downstream.probe.experiment import run_experiment
 from downstream.probe.settings import add_options, chosen, given_options
 from downstream.probe.task import Task
 from elmoc.errors import InputError
 
 SEEDS, MOST_SEEDS, MEMORY_LIMIT = "3", 10_000, 4.0
 """Default seeds; most seeds of a command, as more are a mistake; GB of features that are kept by default."""
+
+
+def run_probes(task: Task[Any, Any], arguments: Sequence[str]) -> None:
+    """`python -m downstream TASK …`: train or score probes of the task."""
+    run_experiment(task, parse(task, arguments))
 
 
 def parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
@@ -159,7 +165,7 @@ def _kinds(options: argparse.Namespace) -> list[InputKind]:
                 f"--inputs {name} needs --{name}: with --{other} that kind is called {other}, so give --inputs "
                 f"{','.join(renamed)}"
             )
-        require_sources(f"--inputs {name}", INPUT_KINDS[name], options)
+        INPUT_KINDS[name].require_sources(f"--inputs {name}", options)
     kinds = [INPUT_KINDS[name] for name in dict.fromkeys(names)]
     for name, value in given.items():
         if value and not any(kind.words if name == "vectors" else kind.states for kind in kinds):
@@ -168,14 +174,3 @@ def _kinds(options: argparse.Namespace) -> list[InputKind]:
                 f"{name} or both, too"
             )
     return kinds
-
-
-def require_sources(what: str, kind: InputKind, options: argparse.Namespace) -> None:
-    """Raise an `InputError` that begins with `what` unless the options name what the `kind` of inputs reads."""
-    if kind.words and not options.vectors:
-        raise InputError(f"{what} needs --vectors")
-    if kind.states and not kind.words:
-        if not getattr(options, kind.name):
-            raise InputError(f"{what} needs --{kind.name}")
-    elif kind.states and not (options.features or options.model):
-        raise InputError(f"{what} needs --features or --model")

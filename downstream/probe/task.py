@@ -19,6 +19,24 @@ Example = TypeVar("Example")
 Prediction = TypeVar("Prediction")
 
 
+@dataclass(frozen=True)
+class Split:
+    """The examples of one split.
+
+    sentences     those of all examples, in their order
+    lengths       the number of words of each example
+    files         how many sentences come from each file
+    fingerprints  the hashes of the files' contents
+    """
+
+    name: str
+    examples: list[Any]
+    sentences: list[Sentence]
+    lengths: list[int]
+    files: dict[str, int]
+    fingerprints: list[str]
+
+
 class Probe(torch.nn.Module, ABC, Generic[Example, Prediction]):
     """A task model on top of frozen inputs."""
 
