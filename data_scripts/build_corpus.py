@@ -32,21 +32,6 @@ SHARDS_AT_LEAST = 20
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
-    arguments = parse_arguments(argv)
-    return run_command(
-        lambda: build_corpus(
-            find_files(arguments.input),
-            arguments.corpus,
-            held_out=find_files(arguments.held_out) if arguments.held_out else [],
-            min_count=arguments.min_count,
-            workers=arguments.workers,
-            shard_tokens=arguments.shard_tokens,
-        )
-    )
-
-
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line of `python -m data_scripts.build_corpus`."""
     parser = argparse.ArgumentParser(
         prog="python -m data_scripts.build_corpus",
         description="Make a corpus directory from tokenised text: one sentence a line, words split on white space, "
@@ -56,6 +41,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("corpus", type=Path, metavar="CORPUS", help="the corpus directory to make")
     parser.add_argument(
         "--held-out",
+        default=[],
         nargs="+",
         metavar="FILE",
         help="files (folders, globs) held out of training for evaluation; those that IN names too are left out of "
@@ -76,7 +62,9 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help=f"tokens in a shard, roughly; default {LARGEST_SHARD:,}, or for a small text what gives {SHARDS_AT_LEAST} "
         "shards, so that the last shard (held out by default) is a twentieth of it",
     )
-    return parser.parse_args(argv)
+    options = vars(parser.parse_args(argv))
+    files, held_out = options.pop("input"), options.pop("held_out")
+    return run_command(lambda: build_corpus(find_files(files), held_out=find_files(held_out), **options))
 
 
 def build_corpus(

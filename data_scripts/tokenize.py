@@ -30,27 +30,13 @@ _ANSWERS = {"auto": None, "yes": True, "no": False}
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
-    arguments = parse_arguments(argv)
-    return run_command(
-        lambda: tokenise_file(
-            arguments.input,
-            arguments.output,
-            tokenised=_ANSWERS[arguments.tokenised],
-            wrapped=_ANSWERS[arguments.wrapped],
-            workers=arguments.workers,
-        )
-    )
-
-
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line of `python -m data_scripts.tokenize`."""
     parser = argparse.ArgumentParser(
         prog="python -m data_scripts.tokenize",
         description="Raw text to one tokenised sentence a line; blank lines separate documents before and after. Text "
         "that is tokenised already passes through unchanged. Learns the language's abbreviations from the text.",
     )
-    parser.add_argument("input", type=Path, metavar="IN", help="UTF-8 text, also .gz")
-    parser.add_argument("output", type=Path, metavar="OUT", help="file to make, also .gz")
+    parser.add_argument("source", type=Path, metavar="IN", help="UTF-8 text, also .gz")
+    parser.add_argument("target", type=Path, metavar="OUT", help="file to make, also .gz")
     parser.add_argument(
         "--tokenised",
         choices=_ANSWERS,
@@ -66,7 +52,10 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "like width and most end in the middle of a sentence)",
     )
     parser.add_argument("--workers", type=int, default=default_workers(), metavar="N", help="processes (%(default)s)")
-    return parser.parse_args(argv)
+    options = vars(parser.parse_args(argv))
+    for name in ("tokenised", "wrapped"):
+        options[name] = _ANSWERS[options[name]]
+    return run_command(lambda: tokenise_file(**options))
 
 
 def tokenise_file(
