@@ -12,11 +12,11 @@ from typing import Any
 import safetensors.torch
 from safetensors import SafetensorError
 
-from downstream.inputs.identity import encoder_identity, word_vectors_identity
 from downstream.inputs.kinds import INPUT_KINDS
 from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.probe.settings import TrainingSettings
 from downstream.probe.task import Probe, Task
+from downstream.results.records import encoder_identity, word_vectors_identity
 from elmoc.errors import InputError
 from elmoc.files import atomic_path, check_version, read_json, write_json
 

@@ -11,8 +11,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from downstream.inputs.identity import encoder_identity, word_vectors_identity
 from downstream.inputs.kinds import INPUT_KINDS
+from downstream.results.records import encoder_identity, word_vectors_identity
 from elmoc.errors import InputError
 from elmoc.files import read_lines
 
@@ -62,6 +62,11 @@ class Result:
     examples_per_second: list[float]
     origins: list[str]
     """The file and the line of each seed."""
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Task, data set and split."""
+        return self.task, self.dataset, self.split
 
     @property
     def comparable(self) -> str:

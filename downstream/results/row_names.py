@@ -54,12 +54,15 @@ def _encoder_names(results: Sequence[Result], given: Mapping[str, str]) -> dict[
                 f"--encoder {beginning}=…: no encoder here has a fingerprint that begins so; there are "
                 f"{', '.join(sorted(fingerprints)) or 'none at all'}"
             )
-    short = {encoder: _encoder_name(of_encoder, given) for encoder, of_encoder in origins.items()}
-    names = list(short.values())
-    return {
-        encoder: name if names.count(name) == 1 else f"{name} {_describe(origins[encoder][0])}"
-        for encoder, name in short.items()
-    }
+    names = {encoder: _encoder_name(of_encoder, given) for encoder, of_encoder in origins.items()}
+    taken = list(names.values())
+    for encoder, name in names.items():
+        if taken.count(name) > 1:
+            layers = ",".join(map(str, origins[encoder][0].get("layers") or []))
+            names[encoder] = f"{name} {_short_fingerprint(origins[encoder][0])}" + (
+                f" layers {layers}" if layers else ""
+            )
+    return names
 
 
 def _encoder_name(origins: Sequence[dict[str, Any]], given: Mapping[str, str]) -> str:
@@ -82,18 +85,13 @@ def _short_fingerprint(features: dict[str, Any]) -> str:
     return _fingerprint(features)[: 8 if "model" in features else None]
 
 
-def _describe(features: dict[str, Any]) -> str:
-    layers = ",".join(map(str, features.get("layers") or []))
-    return _short_fingerprint(features) + (f" layers {layers}" if layers else "")
-
-
 def _vectors_name(result: Result) -> str:
     return Path(str((result.vectors or {}).get("origin", result.word_vectors))).name
 
 
 def _differences(row: Row, rows: Sequence[Row]) -> list[str]:
     """In what a row differs from others of the same task, data set and split: its data, vectors, preset or settings."""
-    own, alike = row.first, [other for other in rows if _place(other) == _place(row)]
+    own, alike = row.first, [other for other in rows if other.first.place == row.first.place]
     firsts = [other.first for other in alike]
     parts = []
     for split in own.data:
@@ -112,10 +110,6 @@ def _differences(row: Row, rows: Sequence[Row]) -> list[str]:
     return parts + [
         f"{name} {value}" for name, value in own.settings.items() if _differ(each.get(name) for each in of_preset)
     ]
-
-
-def _place(row: Row) -> tuple[str, str, str]:
-    return row.first.task, row.first.dataset, row.first.split
 
 
 def _files(result: Result, split: str) -> str:
