@@ -19,8 +19,9 @@ from downstream.inputs.sentence import Sentence, make_sentence
 from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
 from downstream.readers.conll2012 import COREFERENCE, NOTHING, Document, read_documents
-from downstream.tasks.coref.model import CorefDocument, CorefProbe, CorefSettings
+from downstream.tasks.coref.model import CorefDocument, CorefProbe
 from downstream.tasks.coref.scorer import METRICS, Mention, chain_metrics, count_chains, without_singletons
+from downstream.tasks.coref.settings import CorefSettings
 from elmoc.errors import InputError
 
 _GENRE = re.compile(r"([^/]+)/|GUM_([^_]+)_")
