@@ -212,10 +212,9 @@ def clean(corpus: Path, work: Path, keep: set[str]) -> None:
 
 def describe(shards: Sequence[Shard]) -> str:
     """Words, sentences, documents and shards in one line."""
-    tokens = sum(shard.tokens for shard in shards)
-    sentences = sum(shard.sentences for shard in shards)
-    documents = sum(shard.documents for shard in shards)
-    return f"{tokens - 2 * sentences:,} words in {sentences:,} sentences, {documents:,} documents, {len(shards)} shards"
+    sentences, documents = sum(shard.sentences for shard in shards), sum(shard.documents for shard in shards)
+    words = sum(shard.tokens for shard in shards) - 2 * sentences
+    return f"{words:,} words in {sentences:,} sentences, {documents:,} documents, {len(shards)} shards"
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from data_scripts.parts.workers import default_workers, parallel_map
 from elmoc.errors import InputError, run_command
@@ -183,17 +183,11 @@ def single_blank_lines(blocks: Iterable[list[str]]) -> Iterator[list[str]]:
 @contextmanager
 def open_text(target: Path) -> Iterator[IO[str]]:
     """A text file to write (compressed when `target` ends in `.gz`), in place once the block ends well."""
-    with atomic_path(target) as partial:
-        if target.suffix == ".gz":
-            with (
-                open(partial, "wb") as raw,
-                gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed,
-                io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as file,
-            ):
-                yield file
-        else:
-            with open(partial, "w", encoding="utf-8", newline="\n") as file:
-                yield file
+    with atomic_path(target) as partial, open(partial, "wb") as raw:
+        gz = target.suffix == ".gz"
+        output: Any = gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) if gz else raw
+        with io.TextIOWrapper(output, encoding="utf-8", newline="\n") as file:
+            yield file
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Command line of a probe: its options, and which of them go together."""
+"""Command lines of a task: the options of its probes, which of them go together, and the printing of its sentences."""
 
 import argparse
 import re
@@ -174,3 +174,23 @@ def _kinds(options: argparse.Namespace) -> list[InputKind]:
                 f"{name} or both, too"
             )
     return kinds
+
+
+def print_sentences(task: Task[Any, Any], arguments: Sequence[str]) -> None:
+    """`python -m downstream sentences TASK FILES…`: each distinct sentence once, in the order of the files."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m downstream sentences {task.name}",
+        description="Print the sentences of the files as the probe reads them, each distinct one once, one a line, "
+        "words joined by a space: the text of which `elmoc dump-features` makes features, for all splits at once.",
+    )
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    add_options(parser, task.reader)
+    parsed = parser.parse_args(arguments)
+    options = chosen(parsed, task.reader)
+    printed: set[tuple[str, ...]] = set()
+    for path in parsed.files:
+        for example in task.read(path, options, training=True):
+            for sentence in task.sentences(example):
+                if sentence.words not in printed:
+                    printed.add(sentence.words)
+                    print(" ".join(sentence.words))

@@ -115,17 +115,12 @@ class Experiment:
         self.sources = open_sources(
             {kind for kind, _ in probes},
             sentences=[sentence for split in self.splits.values() for sentence in split.sentences],
-            vectors=options.vectors,
-            features=options.features,
-            model=options.model,
-            model_vectors=options.model_vectors,
-            memory_limit=options.memory_limit * 1e9,
-            device=options.device,
+            options=options,
         )
 
     def train(self, kind: InputKind, seed: int, vocabulary: dict[str, Any]) -> dict[str, Any]:
         """The line of results of one seed: of a probe that is saved already, or of one that is trained now."""
-        task, settings, train, dev = self.task, self.options.settings, self.splits["train"], self.splits["dev"]
+        task, settings, train = self.task, self.options.settings, self.splits["train"]
         title = f"{task.name} {kind.name} seed {seed}"
         facts = self._facts(kind, settings)
         if self._is_saved(kind, seed):
@@ -135,14 +130,9 @@ class Experiment:
         if settings.standardise:
             inputs.standardise_words(train.sentences)
         probe = task.build(vocabulary=vocabulary, inputs=inputs, settings=settings).to(self.device)
+        generator = np.random.default_rng(seed)
         report = train_probe(
-            task,
-            probe,
-            train=train,
-            dev=dev,
-            settings=settings,
-            generator=np.random.default_rng(seed),
-            title=title,
+            task, probe, train=train, dev=self.splits["dev"], settings=settings, generator=generator, title=title
         )
         scored, predictions = self._score(probe, seed, settings)
         print(

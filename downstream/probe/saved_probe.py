@@ -94,6 +94,8 @@ class SavedProbe:
 def read_probe(path: Path) -> SavedProbe:
     """Read a probe directory; raises `InputError` when it is missing, incomplete or foreign."""
     content = read_json(path / "probe.json")
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(f"{path / 'probe.json'} is not of the format {FORMAT}: give a directory that --save wrote")
     check_version(path / "probe.json", content, FORMAT, VERSION)
     try:
         saved = SavedProbe(path=path, **{name: content[name] for name in content.keys() - {"format", "version"}})

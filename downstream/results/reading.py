@@ -161,11 +161,7 @@ def _parse_line(line: str, origin: str) -> Result:
     known = {"figures" if name == "metrics" else name: kind for name, kind in get_type_hints(Result).items()}
     del known["origins"]
     for name, kind in known.items():
-        if name not in record:
-            raise InputError(
-                f'{origin} has no field "{name}", as if another program or version had written it: run the probe '
-                "again, or remove that line"
-            )
+        _require(name in record, origin, name, "is missing, as if another program or version had written the line")
         expected = "a name" if kind is str else kind.__name__ if kind is int else str(kind).replace("typing.", "")
         _require(_has_type(record[name], kind), origin, name, f"is {reprlib.repr(record[name])}, not {expected}")
     fields = {name: record[name] for name in known if name != "figures"} | {"metrics": record["figures"]}

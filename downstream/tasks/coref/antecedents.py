@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding
+from torch.nn.functional import embedding, pad
 from torch.utils.checkpoint import checkpoint
 
 from downstream.tasks.coref.layers import PartwiseFeedForward
@@ -84,10 +84,10 @@ class AntecedentScorer(torch.nn.Module):
         """
         antecedents, coarse = self.prune(spans, mention_scores)
         features = self._feature_sums(antecedents, speakers, genre)
-        scores = self._with_none(coarse + self._fine(spans, antecedents, features))
+        scores = pad(coarse + self._fine(spans, antecedents, features), (1, 0))  # "no antecedent" scores 0
         for _ in range(self._depth - 1):
             spans = self.refine(spans, antecedents, scores)
-            scores = self._with_none(coarse + self._fine(spans, antecedents, features))
+            scores = pad(coarse + self._fine(spans, antecedents, features), (1, 0))
         return AntecedentScores(antecedents, scores)
 
     def forget_unknown_genre(self) -> None:
@@ -148,11 +148,6 @@ class AntecedentScorer(torch.nn.Module):
         for choice, table in zip(choices[1:], tables[1:], strict=True):
             total = total + embedding(choice, table)
         return total
-
-    @staticmethod
-    def _with_none(scores: Tensor) -> Tensor:
-        """[K, C] → [K, 1 + C]: "no antecedent" scores 0."""
-        return torch.nn.functional.pad(scores, (1, 0))
 
 
 def distance_bucket(distances: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ import numpy as np
 from downstream.inputs.sentence import Sentence, make_sentence
 from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
-from downstream.readers.conll2012 import COREFERENCE, NOTHING, Document, read_documents
+from downstream.readers.conll2012 import COREFERENCE, NOTHING, SPEAKER, WORD, Document, read_documents
 from downstream.tasks.coref.model import CorefDocument, CorefProbe
 from downstream.tasks.coref.scorer import METRICS, Mention, chain_metrics, count_chains, without_singletons
 from downstream.tasks.coref.settings import CorefSettings
@@ -122,8 +122,8 @@ def _read_document(document: Document, path: Path) -> CorefDocument:
                 chains.setdefault(label, [])
         for mention in sentence.mentions():
             chains[mention.label].append((len(speakers) + mention.first, len(speakers) + mention.last))
-        sentences.append(make_sentence(sentence.words, file=path, line=sentence.lines[0]))
-        speakers += sentence.speakers
+        sentences.append(make_sentence(sentence.column(WORD), file=path, line=sentence.lines[0]))
+        speakers += sentence.column(SPEAKER)
     match = _GENRE.match(document.name)
     genre = "" if match is None else match[1] or match[2]
     return CorefDocument(document, sentences, speakers, genre, list(chains.values()))

@@ -14,7 +14,7 @@ from pathlib import Path
 from seqeval.metrics.sequence_labeling import get_entities
 
 from downstream.inputs.sentence import Sentence, make_sentence
-from downstream.readers.conll2012 import LEMMA, NOTHING, DocumentSentence, Span, read_documents
+from downstream.readers.conll2012 import LEMMA, NOTHING, WORD, DocumentSentence, Span, read_documents
 from elmoc.errors import InputError
 
 
@@ -55,7 +55,7 @@ def read_propositions(path: Path) -> list[SrlSentence]:
         for rows in document.sentences:
             propositions = _propositions(rows)
             if propositions:
-                sentence = make_sentence(rows.words, file=path, line=rows.lines[0])
+                sentence = make_sentence(rows.column(WORD), file=path, line=rows.lines[0])
                 sentences.append(SrlSentence(sentence, propositions, before=tuple(without)))
                 without = []
             else:
