@@ -58,10 +58,9 @@ def _encoder_names(results: Sequence[Result], given: Mapping[str, str]) -> dict[
     taken = list(names.values())
     for encoder, name in names.items():
         if taken.count(name) > 1:
-            layers = ",".join(map(str, origins[encoder][0].get("layers") or []))
-            names[encoder] = f"{name} {_short_fingerprint(origins[encoder][0])}" + (
-                f" layers {layers}" if layers else ""
-            )
+            first = origins[encoder][0]
+            layers = f" layers {','.join(map(str, first['layers']))}" if first.get("layers") else ""
+            names[encoder] = f"{name} {_short_fingerprint(first)}{layers}"
     return names
 
 
@@ -99,23 +98,22 @@ def _differences(row: Row, rows: Sequence[Row]) -> list[str]:
             parts.append(f"{split} {_files(own, split)}")
         elif _differ(other.fingerprints.get(split) for other in firsts):
             parts.append(f"{split} {' + '.join(own.fingerprints[split])}")
-    parts += [
-        f"{name} {value}" for name, value in own.reader.items() if _differ(each.reader.get(name) for each in firsts)
-    ]
+    parts += _changed(own.reader, [other.reader for other in firsts])
     if row.with_vectors and _differ(other.with_vectors.word_vectors for other in alike if other.with_vectors):
         parts.append(_vectors_name(row.with_vectors))
     if _differ(other.preset for other in firsts):
         parts.append(own.preset)
-    of_preset = [other.settings for other in firsts if other.preset == own.preset]
-    return parts + [
-        f"{name} {value}" for name, value in own.settings.items() if _differ(each.get(name) for each in of_preset)
-    ]
+    return parts + _changed(own.settings, [other.settings for other in firsts if other.preset == own.preset])
 
 
 def _files(result: Result, split: str) -> str:
     """`train.conll (3,394)`: the files of a split and their sentences."""
     files = result.data.get(split, {}).items()
     return " + ".join(f"{Path(file).name} ({sentences:,})" for file, sentences in files)
+
+
+def _changed(own: Mapping[str, Any], all_options: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [f"{name} {value}" for name, value in own.items() if _differ(each.get(name) for each in all_options)]
 
 
 def _differ(values: Iterable[Any]) -> bool:

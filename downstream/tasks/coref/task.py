@@ -80,11 +80,8 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         lines = []
         for title, table in zip(("without", "with"), _table(counts), strict=True):
             lines.append(f"{f'{title} singletons':20} precision  recall      F1")
-            for name, row in zip(METRICS, zip(*chain_metrics(table), strict=True), strict=True):
-                lines.append(
-                    f"  {name:18}"
-                    + "".join(f"{number:{width}.2f}" for number, width in zip(row, (10, 8, 8), strict=True))
-                )
+            for name, (precision, recall, f1) in zip(METRICS, zip(*chain_metrics(table), strict=True), strict=True):
+                lines.append(f"  {name:18}{precision:10.2f}{recall:8.2f}{f1:8.2f}")
         return "\n".join(lines)
 
     def format_prediction(self, example: CorefDocument, prediction: list[list[Mention]]) -> str:
