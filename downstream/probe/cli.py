@@ -3,17 +3,20 @@
 import argparse
 import re
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from downstream.inputs.kinds import INPUT_KINDS, InputKind
 from downstream.probe.experiment import run_experiment
-from downstream.probe.settings import add_options, chosen, given_options
+from downstream.probe.settings import CommandSettings, option_name
 from downstream.probe.task import Task
 from elmoc.errors import InputError
 
 SEEDS, MOST_SEEDS, MEMORY_LIMIT = "3", 10_000, 4.0
 """Default seeds; most seeds of a command, as more are a mistake; GB of features that are kept by default."""
+
+Settings = TypeVar("Settings", bound=CommandSettings)
 
 
 def run_probes(task: Task[Any, Any], arguments: Sequence[str]) -> None:
@@ -35,8 +38,8 @@ def parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
         _refuse_training_options(options, task)
     elif not options.train or not options.dev:
         parser.error("give --train FILES and --dev FILES (or --evaluate-only PROBE and --test FILES)")
-    options.settings = chosen(options, task.small if options.small else task.published)
-    options.reader = chosen(options, task.reader)
+    options.settings = _chosen(options, task.small if options.small else task.published)
+    options.reader = _chosen(options, task.reader)
     options.seed_list = [] if options.evaluate_only else _seeds(SEEDS if options.seeds is None else options.seeds)
     options.kinds = [] if options.evaluate_only else _kinds(options)
     _check_model_options(options)
@@ -72,7 +75,7 @@ def _parser(task: Task[Any, Any]) -> argparse.ArgumentParser:
         metavar="PROBE",
         help="train nothing: score saved probes (DIR/KIND.seedN) on --test",
     )
-    add_options(parser, task.reader)
+    _add_options(parser, task.reader)
     group = parser.add_argument_group("hyper-parameters", "by default those published for ELMo")
     changed = [
         f"{name.replace('_', ' ')} {value}"
@@ -80,7 +83,7 @@ def _parser(task: Task[Any, Any]) -> argparse.ArgumentParser:
         if value != getattr(task.published, name)
     ]
     group.add_argument("--small", action="store_true", help=f"a preset for a CPU: {', '.join(changed)}")
-    add_options(group, task.published)
+    _add_options(group, task.published)
     return parser
 
 
@@ -124,7 +127,7 @@ def _seeds(text: str) -> list[int]:
 def _refuse_training_options(options: argparse.Namespace, task: Task[Any, Any]) -> None:
     names = ("train", "dev", "save", "inputs", "seeds")
     given = [f"--{name}" for name in names if getattr(options, name) is not None]
-    given += ["--small"] * options.small + given_options(options, task.published)
+    given += ["--small"] * options.small + _given_options(options, task.published)
     if given:
         raise InputError(
             f"--evaluate-only scores probes as they were trained, and does not go with {', '.join(given)}: leave "
@@ -135,7 +138,7 @@ def _refuse_training_options(options: argparse.Namespace, task: Task[Any, Any]) 
 def _check_model_options(options: argparse.Namespace) -> None:
     for name in ("model_vectors", "memory_limit"):
         if getattr(options, name) is not None and not options.model:
-            option = f"--{name.replace('_', '-')}"
+            option = option_name(name)
             raise InputError(
                 f"{option} says how --model DIR is read, which is not given: give it, or leave {option} out"
             )
@@ -184,9 +187,9 @@ def print_sentences(task: Task[Any, Any], arguments: Sequence[str]) -> None:
         "words joined by a space: the text of which `elmoc dump-features` makes features, for all splits at once.",
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    add_options(parser, task.reader)
+    _add_options(parser, task.reader)
     parsed = parser.parse_args(arguments)
-    options = chosen(parsed, task.reader)
+    options = _chosen(parsed, task.reader)
     printed: set[tuple[str, ...]] = set()
     for path in parsed.files:
         for example in task.read(path, options, training=True):
@@ -194,3 +197,30 @@ def print_sentences(task: Task[Any, Any], arguments: Sequence[str]) -> None:
                 if sentence.words not in printed:
                     printed.add(sentence.words)
                     print(" ".join(sentence.words))
+
+
+def _add_options(group: argparse._ActionsContainer, defaults: CommandSettings) -> None:
+    """Add an option for each field; its value is None where the command line does not give it."""
+    for each in fields(defaults):
+        default, choices = getattr(defaults, each.name), each.metadata["choices"]
+        text = f"{each.metadata['help']} (default: {default})".replace("%", "%%")
+        if isinstance(default, bool):
+            group.add_argument(option_name(each.name), action=argparse.BooleanOptionalAction, default=None, help=text)
+        else:
+            metavar = "|".join(choices) if choices else "N"
+            group.add_argument(option_name(each.name), type=type(default), metavar=metavar, help=text)
+
+
+def _chosen(options: argparse.Namespace, defaults: Settings) -> Settings:
+    """`defaults` with what the command line gives instead; raises `InputError` for impossible values."""
+    return replace(defaults, **_given(options, defaults))
+
+
+def _given_options(options: argparse.Namespace, settings: CommandSettings) -> list[str]:
+    """The options of these settings that the command line gives, as they are written there."""
+    return [option_name(f"no-{name}" if value is False else name) for name, value in _given(options, settings).items()]
+
+
+def _given(options: argparse.Namespace, settings: CommandSettings) -> dict[str, Any]:
+    values = {each.name: getattr(options, each.name) for each in fields(settings)}
+    return {name: value for name, value in values.items() if value is not None}

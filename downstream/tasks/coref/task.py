@@ -31,18 +31,14 @@ _OPENING = re.compile(r"\((\d+)(\)?)")
 
 
 class CorefTask(Task[CorefDocument, list[list[Mention]]]):
-    """Reader, model and metric of coreference."""
-
     def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[CorefDocument]:
         """Read a file of CoNLL-2012 columns, each part of a document an example."""
         return [_read_document(document, path) for document in read_documents(path)]
 
     def sentences(self, example: CorefDocument) -> list[Sentence]:
-        """See Task."""
         return example.sentences
 
     def describe(self, examples: Sequence[CorefDocument]) -> str:
-        """Counts of documents, sentences, tokens, mentions and chains."""
         sentences = sum(len(example.sentences) for example in examples)
         tokens = sum(len(example.speakers) for example in examples)
         chains = [chain for example in examples for chain in example.chains]

@@ -34,8 +34,6 @@ class NerReaderOptions(ReaderOptions):
 
 
 class NerTask(Task[TaggedSentence, list[str]]):
-    """Reader, model and metric of named entity recognition."""
-
     def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[TaggedSentence]:
         """Read a file of CoNLL columns, the word first; tags are BIO or IOB1 and become BIO."""
         assert isinstance(options, NerReaderOptions)
@@ -65,7 +63,6 @@ class NerTask(Task[TaggedSentence, list[str]]):
         return sentences
 
     def describe(self, examples: Sequence[TaggedSentence]) -> str:
-        """Counts of sentences, tokens and entities."""
         tokens = sum(len(example.tags) for example in examples)
         entities = sum(tag.startswith("B-") for example in examples for tag in example.tags)
         mended = sum(example.mended for example in examples)
@@ -84,7 +81,6 @@ class NerTask(Task[TaggedSentence, list[str]]):
         return sum(count_labels(get_entities(example.tags), get_entities(prediction)).values(), np.zeros(3))
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        """Entity precision, recall and F1 in percent."""
         return precision_recall_f1(counts, "entity")
 
     def details(self, examples: Sequence[TaggedSentence], predictions: Sequence[list[str]]) -> str:

@@ -24,14 +24,11 @@ LABELS = ("entailment", "neutral", "contradiction")
 
 
 class SnliTask(Task[SentencePair, dict[str, float]]):
-    """Reader, model and metric of natural language inference."""
-
     def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[SentencePair]:
         """Read JSON lines or tab-separated text; pairs without a gold label are left out."""
         return read_sentence_pairs(path)
 
     def sentences(self, example: SentencePair) -> list[Sentence]:
-        """Premise and hypothesis."""
         return [example.premise, example.hypothesis]
 
     def describe(self, examples: Sequence[SentencePair]) -> str:
@@ -58,7 +55,6 @@ class SnliTask(Task[SentencePair, dict[str, float]]):
         return np.array([best_label(prediction) == example.label, 1], dtype=np.float64)
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        """Accuracy in percent."""
         return {"accuracy": ratio(counts[..., 0], counts[..., 1])}
 
     def details(self, examples: Sequence[SentencePair], predictions: Sequence[dict[str, float]]) -> str:

@@ -22,8 +22,6 @@ from downstream.tasks.srl.scorer import count_arguments, count_roles
 
 
 class SrlTask(Task[SrlSentence, Roles]):
-    """Reader, model and metric of semantic role labelling."""
-
     def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[SrlSentence]:
         """Read a file of CoNLL-2012 documents: the sentences with a predicate, the only ones that are scored."""
         return read_propositions(path)
@@ -41,7 +39,6 @@ class SrlTask(Task[SrlSentence, Roles]):
         return text + (f" (and {without:,} sentences without a predicate)" if without else "")
 
     def vocabulary(self, train: Sequence[SrlSentence]) -> dict[str, Any]:
-        """The labels of spans in `train`."""
         return {
             "labels": sorted({span.label for example in train for one in example.propositions for span in one.spans})
         }
@@ -51,7 +48,6 @@ class SrlTask(Task[SrlSentence, Roles]):
         return count_arguments([one.spans for one in example.propositions], prediction)
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        """Argument precision, recall and F1 in percent."""
         return precision_recall_f1(counts, "argument")
 
     def details(self, examples: Sequence[SrlSentence], predictions: Sequence[Roles]) -> str:
@@ -69,7 +65,6 @@ class SrlTask(Task[SrlSentence, Roles]):
         super().write_predictions(path, examples, predictions)
 
     def format_prediction(self, example: SrlSentence, prediction: Roles) -> str:
-        """See Task."""
         return format_propositions(example, prediction)
 
 

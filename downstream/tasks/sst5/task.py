@@ -36,8 +36,6 @@ class Sst5ReaderOptions(ReaderOptions):
 
 
 class Sst5Task(Task[Phrase, list[float]]):
-    """Reader, model and metric of SST-5."""
-
     def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[Phrase]:
         """Read trees: whole sentences, each before its phrases, which training reads too."""
         assert isinstance(options, Sst5ReaderOptions)
@@ -53,7 +51,6 @@ class Sst5Task(Task[Phrase, list[float]]):
         return distinct_phrases(phrases) if training and options.subtrees == "distinct" else phrases
 
     def describe(self, examples: Sequence[Phrase]) -> str:
-        """Counts of sentences and of their labels, and of all the phrases."""
         roots = [example for example in examples if example.root]
         labels = np.bincount([root.label for root in roots], minlength=CLASSES)
         tokens = [sum(len(phrase.sentence.words) for phrase in phrases) for phrases in (roots, examples)]
@@ -67,7 +64,6 @@ class Sst5Task(Task[Phrase, list[float]]):
         return np.array([predicted_class(prediction) == example.label, 1], dtype=np.float64)
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        """The share of examples that are right."""
         return {self.metric: 100 * counts[..., 0] / np.maximum(counts[..., 1], 1)}
 
     def details(self, examples: Sequence[Phrase], predictions: Sequence[list[float]]) -> str:
