@@ -1,4 +1,4 @@
-"""Merging of lexicons: those of many pieces become the one of a corpus, and local ids the ids of that one."""
+"""Merging of lexicons: the word types of all pieces become the lexicon of a corpus, and their ids are mapped to it."""
 
 from collections import defaultdict
 from collections.abc import Sequence

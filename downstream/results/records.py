@@ -1,4 +1,4 @@
-"""Records of runs: lines of results, which are summed up, printed and appended to a file, and what they identify."""
+"""Records of runs: lines of results, their means, the file they are appended to, and identities of their inputs."""
 
 import fcntl
 import json

@@ -1,4 +1,4 @@
-"""Names of the table's rows, by which they are told apart: of the data, the encoder and the word vectors."""
+"""Names of the rows of the table: what tells their data, their encoder and their word vectors apart."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -22,7 +22,7 @@ FEW_ITEMS = 30
 """An interval from fewer items than this is rough."""
 
 Tasks = Mapping[str, Callable[[], Any]]
-"""Name → what loads the task, of which the table needs the metrics."""
+"""Name → the function that loads the task, whose metrics the table needs."""
 
 
 def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
