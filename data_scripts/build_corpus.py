@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -32,21 +33,6 @@ SHARDS_AT_LEAST = 20
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
-    arguments = parse_arguments(argv)
-    return run_command(
-        lambda: build_corpus(
-            find_files(arguments.input),
-            arguments.corpus,
-            held_out=find_files(arguments.held_out) if arguments.held_out else [],
-            min_count=arguments.min_count,
-            workers=arguments.workers,
-            shard_tokens=arguments.shard_tokens,
-        )
-    )
-
-
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line of `python -m data_scripts.build_corpus`."""
     parser = argparse.ArgumentParser(
         prog="python -m data_scripts.build_corpus",
         description="Make a corpus directory from tokenised text: one sentence a line, words split on white space, "
@@ -56,6 +42,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("corpus", type=Path, metavar="CORPUS", help="the corpus directory to make")
     parser.add_argument(
         "--held-out",
+        default=[],
         nargs="+",
         metavar="FILE",
         help="files (folders, globs) held out of training for evaluation; those that IN names too are left out of "
@@ -76,7 +63,9 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help=f"tokens in a shard, roughly; default {LARGEST_SHARD:,}, or for a small text what gives {SHARDS_AT_LEAST} "
         "shards, so that the last shard (held out by default) is a twentieth of it",
     )
-    return parser.parse_args(argv)
+    options = vars(parser.parse_args(argv))
+    files, held_out = options.pop("input"), options.pop("held_out")
+    return run_command(lambda: build_corpus(find_files(files), held_out=find_files(held_out), **options))
 
 
 def build_corpus(
@@ -105,15 +94,15 @@ def build_corpus(
         require_space(corpus, 2 * ID_DTYPE.itemsize * text_bytes // BYTES_PER_TOKEN)
         piece_bytes = shard_tokens * BYTES_PER_TOKEN
         pieces = cut_pieces(files, piece_bytes, False) + cut_pieces(held_out, piece_bytes, True)
-        sources, shards = read_pieces(pieces, corpus, work, workers=workers, shard_tokens=shard_tokens)
+        sources = read_pieces(pieces, corpus, work, workers=workers, shard_tokens=shard_tokens)
         started = time.perf_counter()
         lexicon = merge_lexicons(sources, work, min_count)
-        writing = parallel_map(write_shard, sources, workers)
+        writing = parallel_map(partial(write_shard, corpus=corpus), sources, workers)
         for _ in progress_bar(iterable=writing, desc="writing", total=len(sources), unit="shard"):
             pass
         print(f"lexicon merged and shards written in {time.perf_counter() - started:.1f} s")
-        train = [shard for shard, source in zip(shards, sources, strict=True) if not source.held_out]
-        evaluation = [shard for shard, source in zip(shards, sources, strict=True) if source.held_out]
+        train = [source.shard for source in sources if not source.held_out]
+        evaluation = [source.shard for source in sources if source.held_out]
         finish_corpus(
             corpus,
             lexicon=lexicon.words,
@@ -163,8 +152,8 @@ def work_folder(corpus: Path) -> Iterator[Path]:
 
 def read_pieces(
     pieces: Sequence[Piece], corpus: Path, work: Path, *, workers: int, shard_tokens: int
-) -> tuple[list[LocalShardSource], list[Shard]]:
-    """Number the words of all pieces; returns where each shard of the corpus comes from, and the shards."""
+) -> list[LocalShardSource]:
+    """Number the words of all pieces; returns the shards of the corpus, and where each comes from."""
     started = time.perf_counter()
     folders = [work / piece_key(piece, shard_tokens) for piece in pieces]
     clean(corpus, work, keep={folder.name for folder in folders})
@@ -184,18 +173,17 @@ def read_pieces(
     words = sum(shard.tokens - 2 * shard.sentences for *_, shard in local)
     seconds = time.perf_counter() - started
     print(f"{words:,} words read in {seconds:.1f} s ({words / seconds:,.0f} words/s, {workers} workers)")
-    sources, shards = [], []
+    sources = []
     by_split = {"train": 0, "held-out": 0}
     hold_out_last = not any(piece.held_out for piece in pieces)
     for index, (folder, number, held_out, shard) in enumerate(local):
         held_out = held_out or (hold_out_last and index == len(local) - 1)
         split = "held-out" if held_out else "train"
-        target = corpus / "shards" / f"{split}-{by_split[split]:05}.bin"
+        file = f"shards/{split}-{by_split[split]:05}.bin"
         by_split[split] += 1
-        sources.append(LocalShardSource(folder, number, held_out, target))
-        shards.append(Shard(str(target.relative_to(corpus)), shard.tokens, shard.sentences, shard.documents))
+        sources.append(LocalShardSource(folder, number, held_out, Shard(file, **asdict(shard))))
     check_splits(by_split, local_words=words, hold_out_last=hold_out_last)
-    return sources, shards
+    return sources
 
 
 def check_splits(by_split: dict[str, int], *, local_words: int, hold_out_last: bool) -> None:
@@ -224,10 +212,9 @@ def clean(corpus: Path, work: Path, keep: set[str]) -> None:
 
 def describe(shards: Sequence[Shard]) -> str:
     """Words, sentences, documents and shards in one line."""
-    tokens = sum(shard.tokens for shard in shards)
-    sentences = sum(shard.sentences for shard in shards)
-    documents = sum(shard.documents for shard in shards)
-    return f"{tokens - 2 * sentences:,} words in {sentences:,} sentences, {documents:,} documents, {len(shards)} shards"
+    sentences, documents = sum(shard.sentences for shard in shards), sum(shard.documents for shard in shards)
+    words = sum(shard.tokens for shard in shards) - 2 * sentences
+    return f"{words:,} words in {sentences:,} sentences, {documents:,} documents, {len(shards)} shards"
 
 
 if __name__ == "__main__":

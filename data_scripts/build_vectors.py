@@ -32,34 +32,18 @@ _MANY_ZERO_TOKENS = 0.02  # share of the training tokens from which a warning is
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
-    arguments = parse_arguments(argv)
-    return run_command(
-        lambda: build_vectors(
-            Corpus(arguments.corpus),
-            arguments.vectors,
-            name=arguments.name,
-            dtype=arguments.dtype,
-            transform=arguments.post_process,
-            workers=arguments.workers,
-            replace=arguments.replace,
-            like=arguments.like,
-        )
-    )
-
-
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line of `python -m data_scripts.build_vectors`."""
     parser = argparse.ArgumentParser(
         prog="python -m data_scripts.build_vectors",
         description="Make CORPUS/vectors/NAME.npy: the word vectors of every word type of the corpus.",
     )
     parser.add_argument("corpus", type=Path, metavar="CORPUS", help="corpus directory")
     parser.add_argument(
-        "vectors", metavar="VECTORS", help="fastText .bin, text .vec or .txt (also .gz), or random:SEED:SIZE"
+        "origin", metavar="VECTORS", help="fastText .bin, text .vec or .txt (also .gz), or random:SEED:SIZE"
     )
     parser.add_argument("--name", required=True, metavar="NAME", help="name of the table")
     parser.add_argument("--dtype", choices=DTYPES, default="float16", help="of the numbers on disk (%(default)s)")
-    parser.add_argument("--post-process", default="none", metavar="WHAT", help=f"{TRANSFORMS} (default: %(default)s)")
+    processing = f"{TRANSFORMS} (default: %(default)s)"
+    parser.add_argument("--post-process", dest="transform", default="none", metavar="WHAT", help=processing)
     parser.add_argument(
         "--like",
         metavar="MODEL",
@@ -68,7 +52,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--workers", type=int, default=default_workers(), metavar="N", help="processes (%(default)s)")
     parser.add_argument("--replace", action="store_true", help="replace a table of this name")
-    return parser.parse_args(argv)
+    options = vars(parser.parse_args(argv))
+    return run_command(lambda: build_vectors(Corpus(options.pop("corpus")), **options))
 
 
 def build_vectors(

@@ -29,12 +29,6 @@ _UNPACKED_RATIO = 2.4  # size of the unpacked chunks by that of the archive
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
-    arguments = parse_arguments(argv)
-    return run_command(lambda: one_billion(arguments.archive, arguments.corpus, workers=arguments.workers))
-
-
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line of `python -m data_scripts.one_billion`."""
     parser = argparse.ArgumentParser(
         prog="python -m data_scripts.one_billion",
         description="Make a corpus directory from the One Billion Word benchmark's archive "
@@ -46,7 +40,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("corpus", type=Path, metavar="CORPUS", help="the corpus directory to make")
     parser.add_argument("--workers", type=int, default=default_workers(), metavar="N", help="processes (%(default)s)")
-    return parser.parse_args(argv)
+    options = vars(parser.parse_args(argv))
+    return run_command(lambda: one_billion(**options))
 
 
 def one_billion(archive: str, corpus: Path, *, workers: int = 1) -> None:

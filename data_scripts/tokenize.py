@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from data_scripts.parts.workers import default_workers, parallel_map
 from elmoc.errors import InputError, run_command
@@ -30,27 +30,13 @@ _ANSWERS = {"auto": None, "yes": True, "no": False}
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
-    arguments = parse_arguments(argv)
-    return run_command(
-        lambda: tokenise_file(
-            arguments.input,
-            arguments.output,
-            tokenised=_ANSWERS[arguments.tokenised],
-            wrapped=_ANSWERS[arguments.wrapped],
-            workers=arguments.workers,
-        )
-    )
-
-
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line of `python -m data_scripts.tokenize`."""
     parser = argparse.ArgumentParser(
         prog="python -m data_scripts.tokenize",
         description="Raw text to one tokenised sentence a line; blank lines separate documents before and after. Text "
         "that is tokenised already passes through unchanged. Learns the language's abbreviations from the text.",
     )
-    parser.add_argument("input", type=Path, metavar="IN", help="UTF-8 text, also .gz")
-    parser.add_argument("output", type=Path, metavar="OUT", help="file to make, also .gz")
+    parser.add_argument("source", type=Path, metavar="IN", help="UTF-8 text, also .gz")
+    parser.add_argument("target", type=Path, metavar="OUT", help="file to make, also .gz")
     parser.add_argument(
         "--tokenised",
         choices=_ANSWERS,
@@ -66,7 +52,10 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "like width and most end in the middle of a sentence)",
     )
     parser.add_argument("--workers", type=int, default=default_workers(), metavar="N", help="processes (%(default)s)")
-    return parser.parse_args(argv)
+    options = vars(parser.parse_args(argv))
+    for name in ("tokenised", "wrapped"):
+        options[name] = _ANSWERS[options[name]]
+    return run_command(lambda: tokenise_file(**options))
 
 
 def tokenise_file(
@@ -194,17 +183,11 @@ def single_blank_lines(blocks: Iterable[list[str]]) -> Iterator[list[str]]:
 @contextmanager
 def open_text(target: Path) -> Iterator[IO[str]]:
     """A text file to write (compressed when `target` ends in `.gz`), in place once the block ends well."""
-    with atomic_path(target) as partial:
-        if target.suffix == ".gz":
-            with (
-                open(partial, "wb") as raw,
-                gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed,
-                io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as file,
-            ):
-                yield file
-        else:
-            with open(partial, "w", encoding="utf-8", newline="\n") as file:
-                yield file
+    with atomic_path(target) as partial, open(partial, "wb") as raw:
+        gz = target.suffix == ".gz"
+        output: Any = gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) if gz else raw
+        with io.TextIOWrapper(output, encoding="utf-8", newline="\n") as file:
+            yield file
 
 
 if __name__ == "__main__":

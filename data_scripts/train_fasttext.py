@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from data_scripts.parts.workers import default_workers
 from elmoc.corpus import Corpus
@@ -48,12 +49,6 @@ class FastTextSettings:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
-    arguments = parse_arguments(argv)
-    return run_command(lambda: command(arguments))
-
-
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line of `python -m data_scripts.train_fasttext`."""
     parser = argparse.ArgumentParser(
         prog="python -m data_scripts.train_fasttext",
         description="Train fastText skip-gram vectors with subwords on the training shards of a corpus. With several "
@@ -76,23 +71,21 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=default_workers(), metavar="N", help="threads (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random start (%(default)s)")
     parser.add_argument("--learning-rate", type=float, default=0.05, metavar="X", help="(%(default)s)")
-    return parser.parse_args(argv)
+    options = vars(parser.parse_args(argv))
+    return run_command(lambda: _train_with(Corpus(options.pop("corpus")), options.pop("output"), options))
 
 
-def command(arguments: argparse.Namespace) -> None:
-    """Train as the parsed command line says."""
-    corpus = Corpus(arguments.corpus)
-    words = sum(shard.tokens - 2 * shard.sentences for shard in corpus.train)
-    settings = FastTextSettings(
-        dim=arguments.dim,
-        epochs=epochs_for(words) if arguments.epochs is None else arguments.epochs,
-        buckets=buckets_for(words) if arguments.buckets is None else arguments.buckets,
-        min_count=min_count_for(words) if arguments.min_count is None else arguments.min_count,
-        workers=arguments.workers,
-        seed=arguments.seed,
-        learning_rate=arguments.learning_rate,
-    )
-    train_fasttext(corpus, arguments.output, settings)
+def _train_with(corpus: Corpus, output: Path, options: dict[str, Any]) -> None:
+    """Train as the command line says; what it leaves out (None) follows from the size of the corpus."""
+    words = count_words(corpus)
+    of_size = {"epochs": epochs_for(words), "buckets": buckets_for(words), "min_count": min_count_for(words)}
+    given = {name: value for name, value in options.items() if value is not None}
+    train_fasttext(corpus, output, FastTextSettings(**of_size | given))
+
+
+def count_words(corpus: Corpus) -> int:
+    """The words of the training shards, without sentence boundaries."""
+    return sum(shard.tokens - 2 * shard.sentences for shard in corpus.train)
 
 
 def epochs_for(words: int) -> int:
@@ -129,7 +122,7 @@ def train_fasttext(corpus: Corpus, output: Path, settings: FastTextSettings) -> 
         (len(word.encode()) + 1) * int(times) for word, times in zip(corpus.lexicon, corpus.counts, strict=True)
     )
     require_space(output, model_bytes + text_bytes)
-    words = sum(shard.tokens - 2 * shard.sentences for shard in corpus.train)
+    words = count_words(corpus)
     print(
         f"{words:,} words, {known:,} of {corpus.types:,} types occur at least {settings.min_count} times; dimensions "
         f"{settings.dim}, epochs {settings.epochs}, buckets {settings.buckets:,}, threads {settings.workers}; the file "

@@ -48,12 +48,12 @@ def _dispatch(arguments: list[str]) -> None:
         )
         parser.add_argument("task", choices=TASKS)
         name = parser.parse_args(arguments[1:2]).task
-        _import("probe.sentences").print_sentences(_task(name), arguments[2:])
+        _import("probe.cli").print_sentences(_task(name), arguments[2:])
     elif command == "table":
         _import("results.table").print_table(arguments[1:], {name: partial(_task, name) for name in TASKS})
     else:
         keep_freed_memory()
-        _import("probe.experiment").run_experiment(_task(command), arguments[1:])
+        _import("probe.cli").run_probes(_task(command), arguments[1:])
 
 
 def _task(name: str) -> Any:

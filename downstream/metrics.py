@@ -1,6 +1,8 @@
-"""Precision, recall, F1 and accuracy of counts, and a table of them for all labels."""
+"""Metrics: counts of labelled items, their precision, recall and F1, and a table of these for all labels."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +16,16 @@ def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
 def harmonic_mean(precision: np.ndarray, recall: np.ndarray) -> np.ndarray:
     """F1 of precision and recall in percent, 0 where both are."""
     return ratio(2 * precision * recall, precision + recall) / 100
+
+
+def count_labels(gold: Iterable[tuple[Any, ...]], predicted: Iterable[tuple[Any, ...]]) -> dict[str, np.ndarray]:
+    """Label → float64 [3]: the number of right, of gold and of predicted items, which begin with their label."""
+    expected, found = Counter(gold), Counter(predicted)
+    counts: dict[str, np.ndarray] = {}
+    for place, items in enumerate((expected & found, expected, found)):
+        for (label, *_), times in items.items():
+            counts.setdefault(label, np.zeros(3))[place] += times
+    return counts
 
 
 def precision_recall_f1(counts: np.ndarray, what: str) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Merging of lexicons: those of many pieces become the one of a corpus, and local ids the ids of that one."""
+"""Merging of lexicons: the word types of all pieces become the lexicon of a corpus, and their ids are mapped to it."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from data_scripts.parts.local_shards import local_counts, local_lexicon
-from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN
+from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN, Shard
 from elmoc.files import atomic_path, load_array, save_array
 
 _GATHER_TOKENS = 1 << 22
@@ -17,12 +17,12 @@ _GATHER_TOKENS = 1 << 22
 
 @dataclass(frozen=True)
 class LocalShardSource:
-    """One shard to be written: shard `number` of the piece in `folder`, to `target` (`….bin`)."""
+    """Where a `shard` of the corpus comes from: it is shard `number` of the piece in `folder`."""
 
     folder: Path
     number: int
     held_out: bool
-    target: Path
+    shard: Shard
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,14 @@ def merge_lexicons(sources: Sequence[LocalShardSource], work: Path, min_count: i
     return Lexicon([words[row] for row in order.tolist()], counts[order])
 
 
-def write_shard(source: LocalShardSource) -> None:
+def write_shard(source: LocalShardSource, corpus: Path) -> None:
     """Write one shard of the corpus: its ids through the merged lexicon, and its document positions."""
+    target = corpus / source.shard.file
     final_ids = load_array(source.folder.parent / "final_ids.npy", mmap=True)
     table = final_ids[load_array(source.folder / "rows.npy")]
     ids = np.memmap(source.folder / f"{source.number:05}.ids", dtype=ID_DTYPE, mode="r")
-    with atomic_path(source.target) as partial, open(partial, "wb") as file:
+    with atomic_path(target) as partial, open(partial, "wb") as file:
         for start in range(0, len(ids), _GATHER_TOKENS):
             table[ids[start : start + _GATHER_TOKENS]].tofile(file)
     documents = load_array(source.folder / f"{source.number:05}.documents.npy")
-    save_array(source.target.with_suffix(".documents.npy"), documents)
+    save_array(target.with_suffix(".documents.npy"), documents)

@@ -51,19 +51,14 @@ def find_files(arguments: Sequence[str]) -> list[Path]:
     for argument in arguments:
         path = Path(argument)
         if path.is_dir():
-            found = sorted(
-                file
-                for file in path.rglob("*")
-                if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
-            )
-            if not found:
-                raise InputError(f"{argument} is a folder without files")
+            inside = [file for file in path.rglob("*") if "/." not in f"/{file.relative_to(path)}"]
+            found = sorted(file for file in inside if file.is_file())
         elif path.exists():
             found = [path]
         else:
             found = sorted(Path(name) for name in glob.glob(argument, recursive=True) if Path(name).is_file())
-            if not found:
-                raise InputError(f"{argument} does not exist")
+        if not found:
+            raise InputError(f"{argument} {'is a folder without files' if path.is_dir() else 'does not exist'}")
         files += found
     seen: set[Path] = set()
     for file in files:
@@ -93,14 +88,14 @@ def cut_pieces(files: Sequence[Path], piece_bytes: int, held_out: bool) -> list[
 
     for file in files:
         size = estimate_text_bytes(file)
-        if file.suffix != ".gz" and size > 1.5 * piece_bytes:
+        large = file.suffix != ".gz" and size > 1.5 * piece_bytes
+        if large or sum(sizes) + size > 1.25 * piece_bytes:
             close_group()
+        if large:
             pieces += _cut_file(file, size, piece_bytes, held_out)
-            continue
-        if sum(sizes) + size > 1.25 * piece_bytes:
-            close_group()
-        group.append(file)
-        sizes.append(size)
+        else:
+            group.append(file)
+            sizes.append(size)
     close_group()
     return pieces
 

@@ -33,7 +33,14 @@ class FeatureStates:
         for sentence in progress_bar(
             iterable=distinct.values(), desc="features", unit=" sentences", leave=False, delay=2
         ):
-            index, view = self._find(sentence)
+            index = self._file.find(sentence.words)
+            if index is None:
+                raise self._unusable(sentence, "is not in the file")
+            view = self._file.view(index)
+            shape = (1, *view.shape) if view.ndim == 2 else view.shape
+            if shape != (self.layers, len(sentence.words), self.width):
+                expected = f"{self.layers} × {len(sentence.words)} × {self.width} (layers × tokens × width)"
+                raise self._unusable(sentence, f"has the shape {' × '.join(map(str, shape))}, not {expected}")
             self._places[sentence.words] = index if view.flags.owndata or not view.dtype.isnative else view
 
     def lookup(self, sentences: Sequence[Sentence]) -> list[Tensor]:
@@ -44,21 +51,8 @@ class FeatureStates:
 
     def describe(self) -> dict[str, Any]:
         """The file and the attributes of its root: the fingerprints of the model and its word vectors."""
-        return {
-            "file": str(self._file.path),
-            **{name: _json_value(value) for name, value in self._file.attributes.items()},
-        }
-
-    def _find(self, sentence: Sentence) -> tuple[int, np.ndarray]:
-        index = self._file.find(sentence.words)
-        if index is None:
-            raise self._unusable(sentence, "is not in the file")
-        view = self._file.view(index)
-        shape = (1, *view.shape) if view.ndim == 2 else view.shape
-        if shape != (self.layers, len(sentence.words), self.width):
-            expected = f"{self.layers} × {len(sentence.words)} × {self.width} (layers × tokens × width)"
-            raise self._unusable(sentence, f"has the shape {' × '.join(map(str, shape))}, not {expected}")
-        return index, view
+        attributes = {name: _json_value(value) for name, value in self._file.attributes.items()}
+        return {"file": str(self._file.path), **attributes}
 
     def _read(self, place: np.ndarray | int) -> Tensor:
         array = self._file[place].astype(np.float32) if isinstance(place, int) else place

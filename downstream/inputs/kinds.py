@@ -1,6 +1,9 @@
 """Kinds of inputs: word vectors, layer states, or both side by side."""
 
+from argparse import Namespace
 from dataclasses import dataclass
+
+from elmoc.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -10,6 +13,16 @@ class InputKind:
     name: str
     words: bool
     states: bool
+
+    def require_sources(self, what: str, options: Namespace) -> None:
+        """Raise an `InputError` that begins with `what` unless the options of a command name what is read."""
+        if self.words and not options.vectors:
+            raise InputError(f"{what} needs --vectors")
+        if self.states and not self.words:
+            if not getattr(options, self.name):
+                raise InputError(f"{what} needs --{self.name}")
+        elif self.states and not (options.features or options.model):
+            raise InputError(f"{what} needs --features or --model")
 
 
 INPUT_KINDS = {

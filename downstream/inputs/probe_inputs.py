@@ -4,9 +4,9 @@
 mix. Another way to get layer states is another `LayerStates`.
 """
 
+from argparse import Namespace
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import torch
@@ -56,30 +56,23 @@ class InputSources:
         }
 
 
-def open_sources(
-    kinds: Collection[InputKind],
-    *,
-    sentences: Sequence[Sentence],
-    vectors: str | None,
-    features: Path | None,
-    model: Path | None,
-    model_vectors: str | None,
-    memory_limit: float,
-    device: str,
-) -> InputSources:
+def open_sources(kinds: Collection[InputKind], *, sentences: Sequence[Sentence], options: Namespace) -> InputSources:
     """Look up what the kinds of inputs read for all sentences of a run, and print what it is.
 
-    Args:
-        vectors: word vectors, e.g. `FILE.bin` or `random:1:300`.
-        features, model: where layer states come from: a feature file or a model directory.
-        model_vectors, memory_limit, device: how the model is read; bytes of its states that are kept.
+    options  of the command: `vectors`; `features` or `model`, and how that is read: `model_vectors`, `memory_limit` (GB
+             of its states that are kept) and `device`
     """
+    vectors, features, model = options.vectors, options.features, options.model
     words: WordTable | None = None
     states: LayerStates | None = None
     if any(kind.states for kind in kinds):
         if model is not None:
             states = ModelStates(
-                model, sentences=sentences, memory_limit=memory_limit, vectors=model_vectors, device=device
+                model,
+                sentences=sentences,
+                memory_limit=options.memory_limit * 1e9,
+                vectors=options.model_vectors,
+                device=options.device,
             )
         else:
             assert features is not None, "the command line names a source of layer states"

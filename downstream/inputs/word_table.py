@@ -46,14 +46,11 @@ class WordTable:
         """int32 [B, time]: the row of each word in `padded`."""
         rows = np.full((len(sentences), time), len(self._rows), dtype=np.int32)
         for row, sentence in zip(rows, sentences, strict=True):
-            row[: len(sentence.words)] = self._rows_of(sentence.words)
+            words = sentence.words
+            if words not in self._sentences:  # kept: every epoch reads the sentence again
+                self._sentences[words] = np.array([self._rows[word] for word in words], dtype=np.int32)
+            row[: len(words)] = self._sentences[words]
         return torch.from_numpy(rows)
-
-    def _rows_of(self, words: tuple[str, ...]) -> np.ndarray:
-        rows = self._sentences.get(words)
-        if rows is None:  # kept: every epoch reads the sentence again
-            rows = self._sentences[words] = np.array([self._rows[word] for word in words], dtype=np.int32)
-        return rows
 
     def describe(self) -> dict[str, Any]:
         """What a line of results says about the word vectors."""

@@ -1,18 +1,27 @@
-"""Command line of a probe: its options, and which of them go together."""
+"""Command lines of a task: the options of its probes, which of them go together, and the printing of its sentences."""
 
 import argparse
 import re
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from downstream.inputs.kinds import INPUT_KINDS, InputKind
-from downstream.probe.settings import add_options, chosen, given_options
+from downstream.probe.experiment import run_experiment
+from downstream.probe.settings import CommandSettings, option_name
 from downstream.probe.task import Task
 from elmoc.errors import InputError
 
 SEEDS, MOST_SEEDS, MEMORY_LIMIT = "3", 10_000, 4.0
 """Default seeds; most seeds of a command, as more are a mistake; GB of features that are kept by default."""
+
+Settings = TypeVar("Settings", bound=CommandSettings)
+
+
+def run_probes(task: Task[Any, Any], arguments: Sequence[str]) -> None:
+    """`python -m downstream TASK …`: train or score probes of the task."""
+    run_experiment(task, parse(task, arguments))
 
 
 def parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
@@ -29,8 +38,8 @@ def parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
         _refuse_training_options(options, task)
     elif not options.train or not options.dev:
         parser.error("give --train FILES and --dev FILES (or --evaluate-only PROBE and --test FILES)")
-    options.settings = chosen(options, task.small if options.small else task.published)
-    options.reader = chosen(options, task.reader)
+    options.settings = _chosen(options, task.small if options.small else task.published)
+    options.reader = _chosen(options, task.reader)
     options.seed_list = [] if options.evaluate_only else _seeds(SEEDS if options.seeds is None else options.seeds)
     options.kinds = [] if options.evaluate_only else _kinds(options)
     _check_model_options(options)
@@ -66,7 +75,7 @@ def _parser(task: Task[Any, Any]) -> argparse.ArgumentParser:
         metavar="PROBE",
         help="train nothing: score saved probes (DIR/KIND.seedN) on --test",
     )
-    add_options(parser, task.reader)
+    _add_options(parser, task.reader)
     group = parser.add_argument_group("hyper-parameters", "by default those published for ELMo")
     changed = [
         f"{name.replace('_', ' ')} {value}"
@@ -74,7 +83,7 @@ def _parser(task: Task[Any, Any]) -> argparse.ArgumentParser:
         if value != getattr(task.published, name)
     ]
     group.add_argument("--small", action="store_true", help=f"a preset for a CPU: {', '.join(changed)}")
-    add_options(group, task.published)
+    _add_options(group, task.published)
     return parser
 
 
@@ -118,7 +127,7 @@ def _seeds(text: str) -> list[int]:
 def _refuse_training_options(options: argparse.Namespace, task: Task[Any, Any]) -> None:
     names = ("train", "dev", "save", "inputs", "seeds")
     given = [f"--{name}" for name in names if getattr(options, name) is not None]
-    given += ["--small"] * options.small + given_options(options, task.published)
+    given += ["--small"] * options.small + _given_options(options, task.published)
     if given:
         raise InputError(
             f"--evaluate-only scores probes as they were trained, and does not go with {', '.join(given)}: leave "
@@ -129,7 +138,7 @@ def _refuse_training_options(options: argparse.Namespace, task: Task[Any, Any]) 
 def _check_model_options(options: argparse.Namespace) -> None:
     for name in ("model_vectors", "memory_limit"):
         if getattr(options, name) is not None and not options.model:
-            option = f"--{name.replace('_', '-')}"
+            option = option_name(name)
             raise InputError(
                 f"{option} says how --model DIR is read, which is not given: give it, or leave {option} out"
             )
@@ -159,7 +168,7 @@ def _kinds(options: argparse.Namespace) -> list[InputKind]:
                 f"--inputs {name} needs --{name}: with --{other} that kind is called {other}, so give --inputs "
                 f"{','.join(renamed)}"
             )
-        require_sources(f"--inputs {name}", INPUT_KINDS[name], options)
+        INPUT_KINDS[name].require_sources(f"--inputs {name}", options)
     kinds = [INPUT_KINDS[name] for name in dict.fromkeys(names)]
     for name, value in given.items():
         if value and not any(kind.words if name == "vectors" else kind.states for kind in kinds):
@@ -170,12 +179,48 @@ def _kinds(options: argparse.Namespace) -> list[InputKind]:
     return kinds
 
 
-def require_sources(what: str, kind: InputKind, options: argparse.Namespace) -> None:
-    """Raise an `InputError` that begins with `what` unless the options name what the `kind` of inputs reads."""
-    if kind.words and not options.vectors:
-        raise InputError(f"{what} needs --vectors")
-    if kind.states and not kind.words:
-        if not getattr(options, kind.name):
-            raise InputError(f"{what} needs --{kind.name}")
-    elif kind.states and not (options.features or options.model):
-        raise InputError(f"{what} needs --features or --model")
+def print_sentences(task: Task[Any, Any], arguments: Sequence[str]) -> None:
+    """`python -m downstream sentences TASK FILES…`: each distinct sentence once, in the order of the files."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m downstream sentences {task.name}",
+        description="Print the sentences of the files as the probe reads them, each distinct one once, one a line, "
+        "words joined by a space: the text of which `elmoc dump-features` makes features, for all splits at once.",
+    )
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    _add_options(parser, task.reader)
+    parsed = parser.parse_args(arguments)
+    options = _chosen(parsed, task.reader)
+    printed: set[tuple[str, ...]] = set()
+    for path in parsed.files:
+        for example in task.read(path, options, training=True):
+            for sentence in task.sentences(example):
+                if sentence.words not in printed:
+                    printed.add(sentence.words)
+                    print(" ".join(sentence.words))
+
+
+def _add_options(group: argparse._ActionsContainer, defaults: CommandSettings) -> None:
+    """Add an option for each field; its value is None where the command line does not give it."""
+    for each in fields(defaults):
+        default, choices = getattr(defaults, each.name), each.metadata["choices"]
+        text = f"{each.metadata['help']} (default: {default})".replace("%", "%%")
+        if isinstance(default, bool):
+            group.add_argument(option_name(each.name), action=argparse.BooleanOptionalAction, default=None, help=text)
+        else:
+            metavar = "|".join(choices) if choices else "N"
+            group.add_argument(option_name(each.name), type=type(default), metavar=metavar, help=text)
+
+
+def _chosen(options: argparse.Namespace, defaults: Settings) -> Settings:
+    """`defaults` with what the command line gives instead; raises `InputError` for impossible values."""
+    return replace(defaults, **_given(options, defaults))
+
+
+def _given_options(options: argparse.Namespace, settings: CommandSettings) -> list[str]:
+    """The options of these settings that the command line gives, as they are written there."""
+    return [option_name(f"no-{name}" if value is False else name) for name, value in _given(options, settings).items()]
+
+
+def _given(options: argparse.Namespace, settings: CommandSettings) -> dict[str, Any]:
+    values = {each.name: getattr(options, each.name) for each in fields(settings)}
+    return {name: value for name, value in values.items() if value is not None}

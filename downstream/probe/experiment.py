@@ -3,8 +3,8 @@
 import argparse
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,10 @@ import torch
 
 from downstream.inputs.kinds import INPUT_KINDS, InputKind
 from downstream.inputs.probe_inputs import ProbeInputs, open_sources
-from downstream.inputs.sentence import Sentence
-from downstream.probe.cli import parse, require_sources
 from downstream.probe.saved_probe import SavedProbe, read_probe
 from downstream.probe.settings import ReaderOptions, TrainingSettings
-from downstream.probe.task import Probe, Task
-from downstream.probe.training import predict_all, train_probe
+from downstream.probe.task import Probe, Split, Task
+from downstream.probe.training import evaluate, train_probe
 from downstream.results.records import append_result, mean_and_deviation, open_results, summary
 from elmoc.devices import checked_device
 from elmoc.errors import InputError
@@ -29,33 +27,34 @@ TRAINING_FIELDS = ("preset", "dev_scores", "best_epochs", "epochs", "curves", "s
 """What a line of results says about the training of its probes: it stays true when they are scored on other data."""
 
 
-def run_experiment(task: Task[Any, Any], arguments: Sequence[str]) -> None:
-    """`python -m downstream TASK …`: train, score, print, and append a line of results for each kind of inputs."""
-    options = parse(task, arguments)
+def run_experiment(task: Task[Any, Any], options: argparse.Namespace) -> None:
+    """Train or score the probes of a command, print scores, and append a line of results for each kind of inputs.
+
+    options  those of `downstream.probe.cli.parse`
+    """
     if options.results:
         open_results(options.results)
     for folder in (options.save, options.predictions):
         if folder:
             folder.mkdir(parents=True, exist_ok=True)  # an impossible path is found before training
-    records = _score_saved(task, options) if options.evaluate_only else _train(task, options)
+    records = []
+    for record in _score_saved(task, options) if options.evaluate_only else _train(task, options):
+        records.append(record)
+        if options.results:
+            append_result(options.results, record)
     print(summary(records))
 
 
-def _train(task: Task[Any, Any], options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Train every kind of inputs with every seed."""
-    probes = [(kind, seed) for kind in options.kinds for seed in options.seed_list]
-    experiment = Experiment(task, options, probes)
+def _train(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Train every kind of inputs with every seed; yields the line of results of each kind."""
+    experiment = Experiment(task, options, [(kind, seed) for kind in options.kinds for seed in options.seed_list])
     vocabulary = task.vocabulary(experiment.splits["train"].examples)
-    records = []
     for kind in options.kinds:
-        records.append(_joined([experiment.train(kind, seed, vocabulary) for seed in options.seed_list]))
-        if options.results:
-            append_result(options.results, records[-1])
-    return records
+        yield _joined([experiment.train(kind, seed, vocabulary) for seed in options.seed_list])
 
 
-def _score_saved(task: Task[Any, Any], options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Score saved probes on other data: a line of results for the seeds that differ in nothing else."""
+def _score_saved(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Score saved probes on other data; yields a line of results for the seeds that differ in nothing else."""
     first: dict[tuple[str, int], SavedProbe] = {}
     for saved in map(read_probe, options.evaluate_only):
         if saved.task != task.name:
@@ -65,35 +64,14 @@ def _score_saved(task: Task[Any, Any], options: argparse.Namespace) -> list[dict
             raise InputError(
                 f"{known.path} and {saved.path} are both of {saved.kind}, seed {saved.seed}: score them by two commands"
             )
-        require_sources(f"{saved.path} reads {saved.kind}: it", INPUT_KINDS[saved.kind], options)
+        INPUT_KINDS[saved.kind].require_sources(f"{saved.path} reads {saved.kind}: it", options)
     experiment = Experiment(task, options, [(INPUT_KINDS[kind], seed) for kind, seed in first])
     records: dict[str, list[dict[str, Any]]] = {}
     for saved in first.values():
         record = experiment.score_saved(saved)
         same = json.dumps([saved.kind, saved.settings, saved.record["reader"], record["fingerprints"]], sort_keys=True)
         records.setdefault(same, []).append(record)
-    joined = [_joined(seeds) for seeds in records.values()]
-    for record in joined if options.results else ():
-        append_result(options.results, record)
-    return joined
-
-
-@dataclass(frozen=True)
-class Split:
-    """The examples of one split.
-
-    sentences     those of all examples, in their order
-    lengths       the number of words of each example
-    files         how many sentences come from each file
-    fingerprints  the hashes of the files' contents
-    """
-
-    name: str
-    examples: list[Any]
-    sentences: list[Sentence]
-    lengths: list[int]
-    files: dict[str, int]
-    fingerprints: list[str]
+    yield from map(_joined, records.values())
 
 
 def read_split(task: Task[Any, Any], name: str, paths: Sequence[Path], options: ReaderOptions) -> Split:
@@ -137,17 +115,12 @@ class Experiment:
         self.sources = open_sources(
             {kind for kind, _ in probes},
             sentences=[sentence for split in self.splits.values() for sentence in split.sentences],
-            vectors=options.vectors,
-            features=options.features,
-            model=options.model,
-            model_vectors=options.model_vectors,
-            memory_limit=options.memory_limit * 1e9,
-            device=options.device,
+            options=options,
         )
 
     def train(self, kind: InputKind, seed: int, vocabulary: dict[str, Any]) -> dict[str, Any]:
         """The line of results of one seed: of a probe that is saved already, or of one that is trained now."""
-        task, settings, train, dev = self.task, self.options.settings, self.splits["train"], self.splits["dev"]
+        task, settings, train = self.task, self.options.settings, self.splits["train"]
         title = f"{task.name} {kind.name} seed {seed}"
         facts = self._facts(kind, settings)
         if self._is_saved(kind, seed):
@@ -157,18 +130,11 @@ class Experiment:
         if settings.standardise:
             inputs.standardise_words(train.sentences)
         probe = task.build(vocabulary=vocabulary, inputs=inputs, settings=settings).to(self.device)
+        generator = np.random.default_rng(seed)
         report = train_probe(
-            probe,
-            train=train.examples,
-            lengths=train.lengths,
-            evaluate=lambda: self._metrics(self._count(dev, self._predict(probe, dev, settings)))[task.metric],
-            settings=settings,
-            generator=np.random.default_rng(seed),
-            title=title,
-            unit=task.unit,
+            task, probe, train=train, dev=self.splits["dev"], settings=settings, generator=generator, title=title
         )
-        predictions = self._predict(probe, self.reported, settings)
-        scored = self._scored(seed, predictions)
+        scored, predictions = self._score(probe, seed, settings)
         print(
             f"{title}: {self.reported.name} {scored['scores'][0]:.2f} (dev {report.dev_score:.2f} in "
             f"epoch {report.best_epoch} of {len(report.epochs)}; {report.seconds:.0f} s, "
@@ -192,9 +158,7 @@ class Experiment:
     def score_saved(self, saved: SavedProbe) -> dict[str, Any]:
         """The line of results of a saved probe on the reported split."""
         kind, settings = INPUT_KINDS[saved.kind], saved.settings_of(self.task)
-        probe = saved.rebuild(self.task, self.sources.select(kind)).to(self.device)
-        predictions = self._predict(probe, self.reported, settings)
-        scored = self._scored(saved.seed, predictions)
+        scored, predictions = self._score(self._rebuild(saved), saved.seed, settings)
         self._write_predictions(kind, saved.seed, predictions)
         print(f"{saved.path}: {self.reported.name} {scored['scores'][0]:.2f}", flush=True)
         facts = self._facts(kind, settings)
@@ -206,37 +170,31 @@ class Experiment:
         """The line of results of a saved probe of this experiment; predictions that are missing are written."""
         record = saved.record_of(facts)
         print(f"{title}: {record['scores'][0]:.2f}, trained before: {saved.path}", flush=True)
-        kind = INPUT_KINDS[saved.kind]
+        kind, settings = INPUT_KINDS[saved.kind], self.options.settings
         if self.options.predictions and not self._prediction_path(kind, saved.seed).exists():
-            probe = saved.rebuild(self.task, self.sources.select(kind)).to(self.device)
-            predictions = self._predict(probe, self.reported, self.options.settings)
-            self._write_predictions(kind, saved.seed, predictions)
+            evaluation = evaluate(self.task, self._rebuild(saved), self.reported, settings.batch_size)
+            self._write_predictions(kind, saved.seed, evaluation.predictions)
         return record
 
-    def _predict(self, probe: Probe[Any, Any], split: Split, settings: TrainingSettings) -> list[Any]:
-        return predict_all(probe, split.examples, lengths=split.lengths, batch_size=settings.batch_size)
+    def _rebuild(self, saved: SavedProbe) -> Probe[Any, Any]:
+        return saved.rebuild(self.task, self.sources.select(INPUT_KINDS[saved.kind])).to(self.device)
 
-    def _count(self, split: Split, predictions: Sequence[Any]) -> np.ndarray:
-        """float64 [N, K]: the counts of each example, which is an item of the bootstrap."""
-        return np.array([self.task.count(*pair) for pair in zip(split.examples, predictions, strict=True)])
-
-    def _metrics(self, counts: np.ndarray) -> dict[str, float]:
-        return {name: float(value) for name, value in self.task.metrics(counts.sum(axis=0)).items()}
-
-    def _scored(self, seed: int, predictions: Sequence[Any]) -> dict[str, Any]:
-        """Print details of the predictions for the reported split, and give scores, metrics and counts."""
-        counts = self._count(self.reported, predictions)
-        metrics = self._metrics(counts)
+    def _score(
+        self, probe: Probe[Any, Any], seed: int, settings: TrainingSettings
+    ) -> tuple[dict[str, Any], Sequence[Any]]:
+        """Scores, metrics and counts on the reported split, of which details are printed, and the predictions."""
+        predictions, counts, metrics = evaluate(self.task, probe, self.reported, settings.batch_size)
         details = self.task.details(self.reported.examples, predictions)
         if details:
             print(details, flush=True)
-        return {
+        scored = {
             "seeds": [seed],
             "scores": [metrics[self.task.metric]],
             "figures": {name: [value] for name, value in metrics.items()},
             "items": len(counts),
             "counts": [[[int(one) if one == int(one) else round(one, 6) for one in row] for row in counts.tolist()]],
         }
+        return scored, predictions
 
     def _facts(self, kind: InputKind, settings: TrainingSettings) -> dict[str, Any]:
         """What a line of results says about a probe before it is trained or scored."""

@@ -12,11 +12,11 @@ from typing import Any
 import safetensors.torch
 from safetensors import SafetensorError
 
-from downstream.inputs.identity import encoder_identity, word_vectors_identity
 from downstream.inputs.kinds import INPUT_KINDS
 from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.probe.settings import TrainingSettings
 from downstream.probe.task import Probe, Task
+from downstream.results.records import encoder_identity, word_vectors_identity
 from elmoc.errors import InputError
 from elmoc.files import atomic_path, check_version, read_json, write_json
 
@@ -94,6 +94,8 @@ class SavedProbe:
 def read_probe(path: Path) -> SavedProbe:
     """Read a probe directory; raises `InputError` when it is missing, incomplete or foreign."""
     content = read_json(path / "probe.json")
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(f"{path / 'probe.json'} is not of the format {FORMAT}: give a directory that --save wrote")
     check_version(path / "probe.json", content, FORMAT, VERSION)
     try:
         saved = SavedProbe(path=path, **{name: content[name] for name in content.keys() - {"format", "version"}})

@@ -3,9 +3,8 @@
 A task has two of them: the hyper-parameters of its training and the options of its reader.
 """
 
-import argparse
-from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 from elmoc.settings import check_settings, setting
 
@@ -15,7 +14,7 @@ class CommandSettings:
     """Settings of which each field is an option: `batch_size` is `--batch-size`."""
 
     def __post_init__(self) -> None:
-        check_settings(self, _option)
+        check_settings(self, option_name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +45,6 @@ class TrainingSettings(CommandSettings):
     patience: int = setting(help="stop after this number of epochs without a better development score", least=1)
 
 
-Settings = TypeVar("Settings", bound=CommandSettings)
-
-
 def size_setting(help: str) -> Any:
     """A field for a whole number from 1."""
     return setting(help=help, least=1)
@@ -59,32 +55,6 @@ def dropout_setting(help: str) -> Any:
     return setting(help=help, least=0, below=1)
 
 
-def add_options(group: argparse._ActionsContainer, defaults: CommandSettings) -> None:
-    """Add an option for each field; its value is None where the command line does not give it."""
-    for each in fields(defaults):
-        default, choices = getattr(defaults, each.name), each.metadata["choices"]
-        text = f"{each.metadata['help']} (default: {default})".replace("%", "%%")
-        if isinstance(default, bool):
-            group.add_argument(_option(each.name), action=argparse.BooleanOptionalAction, default=None, help=text)
-        else:
-            metavar = "|".join(choices) if choices else "N"
-            group.add_argument(_option(each.name), type=type(default), metavar=metavar, help=text)
-
-
-def chosen(options: argparse.Namespace, defaults: Settings) -> Settings:
-    """`defaults` with what the command line gives instead; raises `InputError` for impossible values."""
-    return replace(defaults, **_given(options, defaults))
-
-
-def given_options(options: argparse.Namespace, settings: CommandSettings) -> list[str]:
-    """The options of these settings that the command line gives, as they are written there."""
-    return [_option(f"no-{name}" if value is False else name) for name, value in _given(options, settings).items()]
-
-
-def _given(options: argparse.Namespace, settings: CommandSettings) -> dict[str, Any]:
-    values = {each.name: getattr(options, each.name) for each in fields(settings)}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _option(name: str) -> str:
+def option_name(name: str) -> str:
+    """The option of a field, as it is written in a command."""
     return f"--{name.replace('_', '-')}"

@@ -13,9 +13,28 @@ from torch import Tensor
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence
 from downstream.probe.settings import ReaderOptions, TrainingSettings
+from elmoc.files import atomic_path
 
 Example = TypeVar("Example")
 Prediction = TypeVar("Prediction")
+
+
+@dataclass(frozen=True)
+class Split:
+    """The examples of one split.
+
+    sentences     those of all examples, in their order
+    lengths       the number of words of each example
+    files         how many sentences come from each file
+    fingerprints  the hashes of the files' contents
+    """
+
+    name: str
+    examples: list[Any]
+    sentences: list[Sentence]
+    lengths: list[int]
+    files: dict[str, int]
+    fingerprints: list[str]
 
 
 class Probe(torch.nn.Module, ABC, Generic[Example, Prediction]):
@@ -65,9 +84,9 @@ class Task(ABC, Generic[Example, Prediction]):
         options  of the class of `reader`
         """
 
-    @abstractmethod
-    def sentences(self, example: Example) -> list[Sentence]:
-        """The sentences of an example, for which inputs are looked up."""
+    def sentences(self, example: Any) -> list[Sentence]:
+        """The sentences of an example, for which inputs are looked up; by default its `sentence` alone."""
+        return [example.sentence]
 
     @abstractmethod
     def describe(self, examples: Sequence[Example]) -> str:
@@ -96,5 +115,11 @@ class Task(ABC, Generic[Example, Prediction]):
         return ""
 
     @abstractmethod
+    def format_prediction(self, example: Example, prediction: Prediction) -> str:
+        """The lines of one example in the format of the task's official scorer."""
+
     def write_predictions(self, path: Path, examples: Sequence[Example], predictions: Sequence[Prediction]) -> None:
-        """Write predictions in the format of the task's official scorer."""
+        """Write the lines of all examples to a file."""
+        with atomic_path(path) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
+            for example, prediction in zip(examples, predictions, strict=True):
+                file.write(self.format_prediction(example, prediction))

@@ -1,21 +1,18 @@
-"""Training of a probe: batches, optimiser, patience on the development set, best weights."""
+"""Training of a probe: batches, optimiser, patience on the development split, best weights, and scores."""
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from downstream.probe.settings import TrainingSettings
-from downstream.probe.task import Probe
+from downstream.probe.task import Probe, Split, Task
 from elmoc.errors import InputError
 from elmoc.progress import progress_bar
-
-Example = TypeVar("Example")
-Prediction = TypeVar("Prediction")
 
 CHUNK = 20
 """Batches are made of examples of like length within random chunks of this number of batches."""
@@ -61,39 +58,63 @@ class TrainingReport:
         }
 
 
+class Evaluation(NamedTuple):
+    """Predictions of a probe for a split, and what they are worth.
+
+    counts   float64 [N, K]: those of each example, which is an item of the bootstrap
+    metrics  name → percent
+    """
+
+    predictions: list[Any]
+    counts: np.ndarray
+    metrics: dict[str, float]
+
+
+def evaluate(task: Task[Any, Any], probe: Probe[Any, Any], split: Split, batch_size: int) -> Evaluation:
+    """Predict all examples of a split, without dropout, in batches of like length, and score them."""
+    probe.eval()
+    order = np.argsort(split.lengths, kind="stable")
+    predicted: list[Any] = []
+    with torch.inference_mode():
+        for start in range(0, len(order), batch_size):
+            predicted += probe.predict([split.examples[row] for row in order[start : start + batch_size]])
+    predictions = [predicted[place] for place in np.argsort(order)]
+    counts = np.array([task.count(*pair) for pair in zip(split.examples, predictions, strict=True)])
+    metrics = {name: float(value) for name, value in task.metrics(counts.sum(axis=0)).items()}
+    return Evaluation(predictions, counts, metrics)
+
+
 def train_probe(
-    probe: Probe[Example, Prediction],
+    task: Task[Any, Any],
+    probe: Probe[Any, Any],
     *,
-    train: Sequence[Example],
-    lengths: Sequence[int],
-    evaluate: Callable[[], float],
+    train: Split,
+    dev: Split,
     settings: TrainingSettings,
     generator: np.random.Generator,
     title: str,
-    unit: str = "examples",
 ) -> TrainingReport:
-    """Train `probe` and leave it with the weights of its best epoch.
+    """Train `probe` and leave it with the weights of the epoch that is best by the task's metric on `dev`.
 
-    lengths    the length of each example of `train`, for batches of examples of like length
-    evaluate   gives the development score; higher is better
     generator  orders the batches; everything else is drawn from torch's global generator
-    title      text before the progress bar, which counts `unit`
+    title      text before the progress bar
     """
+    count = len(train.examples)
     optimiser = _Optimiser(probe, settings)
     epochs: list[Epoch] = []
     best_epoch, best_score = 0, -math.inf
     best_weights: dict[str, torch.Tensor] = {}
     begin = time.perf_counter()
-    with progress_bar(total=settings.epochs * len(train), desc=title, unit=f" {unit}", unit_scale=True) as progress:
+    with progress_bar(total=settings.epochs * count, desc=title, unit=f" {task.unit}", unit_scale=True) as progress:
         for epoch in range(1, settings.epochs + 1):
             epoch_begin = time.perf_counter()
             probe.train()
             losses = []
-            for batch in length_batches(lengths, settings.batch_size, generator):
-                losses.append(optimiser.update([train[row] for row in batch], f"epoch {epoch} of {title}"))
+            for batch in length_batches(train.lengths, settings.batch_size, generator):
+                losses.append(optimiser.update([train.examples[row] for row in batch], f"epoch {epoch} of {title}"))
                 progress.update(len(batch))
             seconds = time.perf_counter() - epoch_begin
-            score = evaluate()
+            score = evaluate(task, probe, dev, settings.batch_size).metrics[task.metric]
             epochs.append(Epoch(loss=sum(losses) / len(losses), dev_score=score, seconds=seconds))
             optimiser.end_epoch(score)
             if score > best_score:
@@ -109,14 +130,14 @@ def train_probe(
         best_epoch=best_epoch,
         epochs=epochs,
         seconds=time.perf_counter() - begin,
-        examples_per_second=len(epochs) * len(train) / sum(one.seconds for one in epochs),
+        examples_per_second=len(epochs) * count / sum(one.seconds for one in epochs),
     )
 
 
-class _Optimiser(Generic[Example]):
+class _Optimiser:
     """Updates of a probe's weights, with clipped gradients and the learning rate's schedules by updates and epochs."""
 
-    def __init__(self, probe: Probe[Example, Any], settings: TrainingSettings) -> None:
+    def __init__(self, probe: Probe[Any, Any], settings: TrainingSettings) -> None:
         self._probe, self._settings = probe, settings
         self._parameters = [parameter for parameter in probe.parameters() if parameter.requires_grad]
         self._optimiser: torch.optim.Optimizer
@@ -127,7 +148,7 @@ class _Optimiser(Generic[Example]):
         self._decay = torch.optim.lr_scheduler.StepLR(self._optimiser, step_size=DECAY_UPDATES, gamma=settings.decay)
         self._plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(self._optimiser, mode="max", factor=0.5, patience=0)
 
-    def update(self, examples: Sequence[Example], place: str) -> float:
+    def update(self, examples: Sequence[Any], place: str) -> float:
         """One update on a batch, and its loss; raises `InputError`, with the place, for one that is not finite."""
         self._optimiser.zero_grad(set_to_none=True)
         loss = self._probe.loss(examples) + self._settings.mix_l2 * self._probe.inputs.mix_penalty()
@@ -150,19 +171,6 @@ class _Optimiser(Generic[Example]):
         """Halve the learning rate after an epoch without a better score, if that is asked for."""
         if self._settings.halve_on_plateau:
             self._plateau.step(dev_score)
-
-
-def predict_all(
-    probe: Probe[Example, Prediction], examples: Sequence[Example], *, lengths: Sequence[int], batch_size: int
-) -> list[Prediction]:
-    """The predictions of `probe` (without dropout) for all `examples`, in their order."""
-    probe.eval()
-    order = np.argsort(lengths, kind="stable")
-    predictions: list[Prediction] = []
-    with torch.inference_mode():
-        for start in range(0, len(order), batch_size):
-            predictions += probe.predict([examples[row] for row in order[start : start + batch_size]])
-    return [predictions[place] for place in np.argsort(order)]
 
 
 def length_batches(lengths: Sequence[int], batch_size: int, generator: np.random.Generator) -> Iterator[np.ndarray]:

@@ -62,18 +62,8 @@ class DocumentSentence:
         self.lines.append(line)
 
     def column(self, index: int) -> list[str]:
-        """One column, from top to bottom."""
+        """One column, from top to bottom: words as the file spells them, speakers (`-` for nobody) and so on."""
         return [row[index] for row in self.rows]
-
-    @property
-    def words(self) -> list[str]:
-        """The words as they are spelled in the file."""
-        return self.column(WORD)
-
-    @property
-    def speakers(self) -> list[str]:
-        """Who says each word; `-` for nobody."""
-        return self.column(SPEAKER)
 
     @property
     def predicates(self) -> list[int]:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from downstream.inputs.sentence import Sentence, make_sentence
@@ -84,9 +85,7 @@ def _rows(path: Path) -> Iterator[tuple[int, str, tuple[str, str]]]:
     if first is None:
         return
     if first[1].lstrip().startswith("{"):
-        yield _json_row(path, *first)
-        for number, line in lines:
-            yield _json_row(path, number, line)
+        yield from (_json_row(path, *row) for row in chain([first], lines))
         return
     names = [name.strip().lower() for name in first[1].split("\t")]
     label = next((name for name in _LABELS if name in names), None)

@@ -16,15 +16,13 @@ COMPARED = ("both", "features")
 
 def result_tables(rows: Sequence[NamedRow], *, width: float = math.inf) -> list[TextTable]:
     """Scores and gains of every row: one table, or two where the text of one is wider than `width`."""
-    names = [*_name_columns(rows), Column("metric", [row.first.metric for row in rows])]
+    names = _name_columns(rows, "metric", [row.first.metric for row in rows])
     scores = [Column(kind, [str(row.scores.get(kind, NONE)) for row in rows]) for kind in COLUMNS_OF_INPUTS]
     gains = []
     for kind in COMPARED:
         of_kind = [row.gains.get(kind) for row in rows]
-        gains += [
-            Column(f"{kind} − vectors", [str(gain or NONE) for gain in of_kind], right=True),
-            Column("p", [format_p(gain.p_value) if gain else NONE for gain in of_kind], right=True),
-        ]
+        gains.append(Column(f"{kind} − vectors", [str(gain or NONE) for gain in of_kind], right=True))
+        gains.append(Column("p", [format_p(gain.p_value) if gain else NONE for gain in of_kind], right=True))
     paper = [f"{PAPER[row.first.task]:+.1f}" if row.first.task in PAPER else NONE for row in rows]
     gains.append(Column("paper", paper, right=True))
     one = TextTable("Scores, and gains over word vectors alone", [*names, *scores, *gains])
@@ -35,14 +33,17 @@ def result_tables(rows: Sequence[NamedRow], *, width: float = math.inf) -> list[
 
 def runs_table(rows: Sequence[NamedRow]) -> TextTable:
     """The number of items, the preset, and the time that training took."""
+    numbers: dict[str, Callable[[Result], str]] = {
+        "seeds": lambda result: str(len(result.seeds)),
+        "minutes a run": lambda result: format_number(fmean(result.seconds) / 60),
+        "examples/s": lambda result: format_number(fmean(result.examples_per_second)),
+    }
     columns = [
         Column("task", [row.first.task for row in rows]),
         Column("data", [row.dataset for row in rows]),
         Column("items", [f"{row.first.items:,} {row.first.item}" for row in rows], right=True),
         Column("preset", [row.first.preset for row in rows]),
-        Column("seeds", [_each_kind(row, lambda result: str(len(result.seeds))) for row in rows], right=True),
-        Column("minutes a run", [_each_kind(row, _minutes) for row in rows], right=True),
-        Column("examples/s", [_each_kind(row, _speed) for row in rows], right=True),
+        *(Column(name, [_each_kind(row, number) for row in rows], right=True) for name, number in numbers.items()),
         Column("encoder", [row.encoder for row in rows]),
         Column("word vectors", [row.word_vectors for row in rows]),
     ]
@@ -51,20 +52,14 @@ def runs_table(rows: Sequence[NamedRow]) -> TextTable:
 
 def metrics_table(rows: Sequence[NamedRow]) -> TextTable:
     """All metrics of every task: what the reported one is made of, and its variants."""
-    lines = [
-        (row, metric)
-        for row in rows
-        for metric in dict.fromkeys(name for result in row.results.values() for name in result.metrics)
-    ]
-    means = [
-        {
-            kind: mean_and_deviation(result.metrics[metric])
-            for kind, result in row.results.items()
-            if metric in result.metrics
-        }
-        for row, metric in lines
-    ]
-    columns = [*_name_columns([row for row, _ in lines]), Column("figure", [metric for _, metric in lines])]
+    named, metrics, means = [], [], []
+    for row in rows:
+        for metric in dict.fromkeys(name for result in row.results.values() for name in result.metrics):
+            known = {kind: result.metrics[metric] for kind, result in row.results.items() if metric in result.metrics}
+            means.append({kind: mean_and_deviation(values) for kind, values in known.items()})
+            metrics.append(metric)
+            named.append(row)
+    columns = _name_columns(named, "figure", metrics)
     for kind in COLUMNS_OF_INPUTS:
         columns.append(Column(kind, [format_score(*mean[kind]) if kind in mean else NONE for mean in means]))
     for kind in COMPARED:
@@ -87,20 +82,15 @@ def format_number(number: float) -> str:
     return f"{number:,.0f}" if number >= 9.95 else f"{number:.2g}"
 
 
-def _name_columns(rows: Sequence[NamedRow]) -> list[Column]:
+def _name_columns(rows: Sequence[NamedRow], header: str, metrics: Sequence[str]) -> list[Column]:
+    """Task, data, the encoder where there are several, and metrics under this header."""
     columns = [Column("task", [row.first.task for row in rows]), Column("data", [row.dataset for row in rows])]
-    return [*columns, Column("encoder", [row.encoder for row in rows])] if several_encoders(rows) else columns
+    if several_encoders(rows):
+        columns.append(Column("encoder", [row.encoder for row in rows]))
+    return [*columns, Column(header, metrics)]
 
 
 def _each_kind(row: NamedRow, number: Callable[[Result], str]) -> str:
     """The number of each kind of inputs, or one where all have the same."""
     numbers = [number(row.results[kind]) if kind in row.results else NONE for kind in COLUMNS_OF_INPUTS]
     return numbers[0] if len(set(numbers)) == 1 else " / ".join(numbers)
-
-
-def _minutes(result: Result) -> str:
-    return format_number(fmean(result.seconds) / 60)
-
-
-def _speed(result: Result) -> str:
-    return format_number(fmean(result.examples_per_second))

@@ -11,8 +11,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from downstream.inputs.identity import encoder_identity, word_vectors_identity
 from downstream.inputs.kinds import INPUT_KINDS
+from downstream.results.records import encoder_identity, word_vectors_identity
 from elmoc.errors import InputError
 from elmoc.files import read_lines
 
@@ -62,6 +62,11 @@ class Result:
     examples_per_second: list[float]
     origins: list[str]
     """The file and the line of each seed."""
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Task, data set and split."""
+        return self.task, self.dataset, self.split
 
     @property
     def comparable(self) -> str:
@@ -156,11 +161,7 @@ def _parse_line(line: str, origin: str) -> Result:
     known = {"figures" if name == "metrics" else name: kind for name, kind in get_type_hints(Result).items()}
     del known["origins"]
     for name, kind in known.items():
-        if name not in record:
-            raise InputError(
-                f'{origin} has no field "{name}", as if another program or version had written it: run the probe '
-                "again, or remove that line"
-            )
+        _require(name in record, origin, name, "is missing, as if another program or version had written the line")
         expected = "a name" if kind is str else kind.__name__ if kind is int else str(kind).replace("typing.", "")
         _require(_has_type(record[name], kind), origin, name, f"is {reprlib.repr(record[name])}, not {expected}")
     fields = {name: record[name] for name in known if name != "figures"} | {"metrics": record["figures"]}

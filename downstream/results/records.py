@@ -1,4 +1,4 @@
-"""Records of runs: the scores of probes summed up, printed, and appended to a file of results."""
+"""Records of runs: lines of results, their means, the file they are appended to, and identities of their inputs."""
 
 import fcntl
 import json
@@ -44,6 +44,19 @@ def append_result(path: Path, record: dict[str, Any]) -> None:
         if file.write(line) != len(line):
             raise InputError(f"{path} could not be written, the disk is full: free some space and run it again")
         os.fsync(file.fileno())
+
+
+def encoder_identity(features: dict[str, Any]) -> str:
+    """Equal for what lines say about layer states of the same model; foreign files are known by name."""
+    if "model" not in features:
+        return str(features.get("file"))
+    parts = [features.get(name) for name in ("model", "word_vectors", "layers")]
+    return json.dumps(parts, sort_keys=True, ensure_ascii=False)
+
+
+def word_vectors_identity(vectors: dict[str, Any]) -> str:
+    """Equal for what lines say about the same word vectors."""
+    return str(vectors["fingerprint"])
 
 
 def summary(records: Sequence[dict[str, Any]]) -> str:

@@ -1,4 +1,4 @@
-"""Names of the table's rows, by which they are told apart: of the data, the encoder and the word vectors."""
+"""Names of the rows of the table: what tells their data, their encoder and their word vectors apart."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,12 +54,14 @@ def _encoder_names(results: Sequence[Result], given: Mapping[str, str]) -> dict[
                 f"--encoder {beginning}=…: no encoder here has a fingerprint that begins so; there are "
                 f"{', '.join(sorted(fingerprints)) or 'none at all'}"
             )
-    short = {encoder: _encoder_name(of_encoder, given) for encoder, of_encoder in origins.items()}
-    names = list(short.values())
-    return {
-        encoder: name if names.count(name) == 1 else f"{name} {_describe(origins[encoder][0])}"
-        for encoder, name in short.items()
-    }
+    names = {encoder: _encoder_name(of_encoder, given) for encoder, of_encoder in origins.items()}
+    taken = list(names.values())
+    for encoder, name in names.items():
+        if taken.count(name) > 1:
+            first = origins[encoder][0]
+            layers = f" layers {','.join(map(str, first['layers']))}" if first.get("layers") else ""
+            names[encoder] = f"{name} {_short_fingerprint(first)}{layers}"
+    return names
 
 
 def _encoder_name(origins: Sequence[dict[str, Any]], given: Mapping[str, str]) -> str:
@@ -82,18 +84,13 @@ def _short_fingerprint(features: dict[str, Any]) -> str:
     return _fingerprint(features)[: 8 if "model" in features else None]
 
 
-def _describe(features: dict[str, Any]) -> str:
-    layers = ",".join(map(str, features.get("layers") or []))
-    return _short_fingerprint(features) + (f" layers {layers}" if layers else "")
-
-
 def _vectors_name(result: Result) -> str:
     return Path(str((result.vectors or {}).get("origin", result.word_vectors))).name
 
 
 def _differences(row: Row, rows: Sequence[Row]) -> list[str]:
     """In what a row differs from others of the same task, data set and split: its data, vectors, preset or settings."""
-    own, alike = row.first, [other for other in rows if _place(other) == _place(row)]
+    own, alike = row.first, [other for other in rows if other.first.place == row.first.place]
     firsts = [other.first for other in alike]
     parts = []
     for split in own.data:
@@ -101,27 +98,22 @@ def _differences(row: Row, rows: Sequence[Row]) -> list[str]:
             parts.append(f"{split} {_files(own, split)}")
         elif _differ(other.fingerprints.get(split) for other in firsts):
             parts.append(f"{split} {' + '.join(own.fingerprints[split])}")
-    parts += [
-        f"{name} {value}" for name, value in own.reader.items() if _differ(each.reader.get(name) for each in firsts)
-    ]
+    parts += _changed(own.reader, [other.reader for other in firsts])
     if row.with_vectors and _differ(other.with_vectors.word_vectors for other in alike if other.with_vectors):
         parts.append(_vectors_name(row.with_vectors))
     if _differ(other.preset for other in firsts):
         parts.append(own.preset)
-    of_preset = [other.settings for other in firsts if other.preset == own.preset]
-    return parts + [
-        f"{name} {value}" for name, value in own.settings.items() if _differ(each.get(name) for each in of_preset)
-    ]
-
-
-def _place(row: Row) -> tuple[str, str, str]:
-    return row.first.task, row.first.dataset, row.first.split
+    return parts + _changed(own.settings, [other.settings for other in firsts if other.preset == own.preset])
 
 
 def _files(result: Result, split: str) -> str:
     """`train.conll (3,394)`: the files of a split and their sentences."""
     files = result.data.get(split, {}).items()
     return " + ".join(f"{Path(file).name} ({sentences:,})" for file, sentences in files)
+
+
+def _changed(own: Mapping[str, Any], all_options: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [f"{name} {value}" for name, value in own.items() if _differ(each.get(name) for each in all_options)]
 
 
 def _differ(values: Iterable[Any]) -> bool:

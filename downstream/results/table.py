@@ -22,7 +22,7 @@ FEW_ITEMS = 30
 """An interval from fewer items than this is rough."""
 
 Tasks = Mapping[str, Callable[[], Any]]
-"""Name → what loads the task, of which the table needs the metrics."""
+"""Name → the function that loads the task, whose metrics the table needs."""
 
 
 def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
@@ -44,11 +44,11 @@ def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
     wrapped = "\n".join(textwrap.fill(note, width, subsequent_indent="  ") for note in notes)
     text = "\n\n".join([*(table.text() for table in tables), wrapped]) + "\n"
     print(text, end="")
-    if options.text:
-        _write(options.text, text)
-    if options.markdown:
-        tables = [*result_tables(rows), *more]
-        _write(options.markdown, "\n\n".join([*(table.markdown() for table in tables), *notes]) + "\n")
+    markdown = [table.markdown() for table in (*result_tables(rows), *more)]
+    for path, content in ((options.text, text), (options.markdown, "\n\n".join([*markdown, *notes]) + "\n")):
+        if path:
+            with atomic_path(path) as partial:
+                partial.write_text(content, encoding="utf-8")
     if options.json:
         written = {"resamples": options.resamples, "rows": [_as_json(row) for row in rows], "notes": notes}
         write_json(options.json, written)
@@ -94,13 +94,11 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     used = {path.resolve() for path in options.results}
     for name in outputs:
         path = getattr(options, name)
-        if path is None:
-            continue
-        if path.is_dir():
+        if path and path.is_dir():
             raise InputError(f"--{name} {path} is a folder: give the name of a file, which may be in it")
-        if path.resolve() in used:
+        if path and path.resolve() in used:
             raise InputError(f"{path} is named twice: what is written needs a file of its own")
-        used.add(path.resolve())
+        used |= {path.resolve()} if path else set()
     return options
 
 
@@ -123,8 +121,7 @@ def _metrics(row: Mapping[str, Result], tasks: Tasks) -> Metrics:
 
 def _in_order(rows: Sequence[dict[str, Result]], tasks: list[str]) -> list[dict[str, Result]]:
     """Rows in the order of the tasks; within a task those of one data set together."""
-    firsts = [next(iter(row.values())) for row in rows]
-    names = [(each.task, each.dataset, each.split) for each in firsts]
+    names = [next(iter(row.values())).place for row in rows]
     places = {name: ([*tasks, name[0]].index(name[0]), names.index(name)) for name in names}
     return [rows[at] for at in sorted(range(len(rows)), key=lambda at: places[names[at]])]
 
@@ -164,17 +161,10 @@ def _describe_encoder(origins: Sequence[dict[str, Any]]) -> str:
     return ", ".join(parts + ([f"from {' and '.join(places)}"] if places else []))
 
 
-def _write(path: Path, text: str) -> None:
-    with atomic_path(path) as partial:
-        partial.write_text(text, encoding="utf-8")
-
-
 def _as_json(row: NamedRow) -> dict[str, Any]:
-    first = row.first
-    names = ("task", "dataset", "metric", "split", "unit", "preset", "data", "settings")
+    names = ("task", "dataset", "metric", "split", "unit", "preset", "data", "settings", "items")
     return {
-        **{name: getattr(first, name) for name in names},
-        "items": first.items,
+        **{name: getattr(row.first, name) for name in names},
         "encoder": row.encoder,
         "features": row.with_encoder and row.with_encoder.features,
         "vectors": row.with_vectors and row.with_vectors.vectors,
@@ -190,5 +180,5 @@ def _as_json(row: NamedRow) -> dict[str, Any]:
             for kind, result in row.results.items()
         },
         "gains": {kind: asdict(gain) for kind, gain in row.gains.items()},
-        "paper": PAPER.get(first.task),
+        "paper": PAPER.get(row.first.task),
     }

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding
+from torch.nn.functional import embedding, pad
 from torch.utils.checkpoint import checkpoint
 
 from downstream.tasks.coref.layers import PartwiseFeedForward
+from downstream.tasks.coref.settings import CorefSettings
 
 DISTANCES = 10
 """Distances in spans fall into the buckets 0, 1, 2, 3, 4, 5–7, 8–15, 16–31, 32–63, 64 and more."""
@@ -42,48 +43,36 @@ class AntecedentScorer(torch.nn.Module):
     The bilinear form, a sum of G² terms, is divided by √G: the model is the same, but one update by Adam changes its
     scores less.
 
-    span_size     G, of span representations
-    antecedents   C, how many antecedents of a span are scored by the feed-forward net
-    depth         how often they are scored: once, and again after every refinement of the representations
-    speakers      whether pairs have a feature "same speaker"
-    genres        the number of genres, 0 for no such feature
-    feature_size  of each feature's embedding
-    hidden_size, layers, dropout  of the feed-forward net; its dropout is also that of the features' embeddings (one
-                  mask for all the pairs of a document) and of both sides of the bilinear form
+    span_size  G, of span representations
+    speakers   whether pairs have a feature "same speaker"
+    genres     the number of genres, 0 for no such feature
+    settings   `antecedents` is C; the dropout of the feed-forward net is also that of the features' embeddings (one
+               mask for all the pairs of a document) and of both sides of the bilinear form
     """
 
     def __init__(
         self,
         *,
         span_size: int,
-        antecedents: int,
-        depth: int,
         speakers: bool,
         genres: int,
-        feature_size: int,
-        hidden_size: int,
-        layers: int,
-        dropout: float,
+        settings: CorefSettings,
         chunk_numbers: int = CHUNK_NUMBERS,
     ) -> None:
         super().__init__()
-        self._antecedents = antecedents
-        self._depth = depth
+        self._antecedents = settings.antecedents
+        self._depth = settings.depth
         self._chunk_numbers = chunk_numbers
         self._scale = math.sqrt(span_size)
-        self.dropout = torch.nn.Dropout(dropout)
+        self.dropout = torch.nn.Dropout(settings.dropout)
         self.bilinear = torch.nn.Linear(span_size, span_size)
-        self.gate = torch.nn.Linear(2 * span_size, span_size) if depth > 1 else None
+        self.gate = torch.nn.Linear(2 * span_size, span_size) if settings.depth > 1 else None
         self._speakers = speakers
         self._genres = genres > 0
         choices = [DISTANCES, *([2] if speakers else []), *([1 + genres] if genres else [])]
-        self.features = torch.nn.ModuleList(torch.nn.Embedding(choice, feature_size) for choice in choices)
-        self.score = PartwiseFeedForward(
-            sizes=[span_size] * 3 + [feature_size] * len(choices),
-            hidden_size=hidden_size,
-            layers=layers,
-            dropout=dropout,
-        )
+        self.features = torch.nn.ModuleList(torch.nn.Embedding(choice, settings.feature_size) for choice in choices)
+        sizes = [span_size] * 3 + [settings.feature_size] * len(choices)
+        self.score = PartwiseFeedForward(sizes=sizes, settings=settings)
 
     def forward(self, spans: Tensor, mention_scores: Tensor, speakers: Tensor, genre: int) -> AntecedentScores:
         """Score the antecedents of spans in textual order.
@@ -95,10 +84,10 @@ class AntecedentScorer(torch.nn.Module):
         """
         antecedents, coarse = self.prune(spans, mention_scores)
         features = self._feature_sums(antecedents, speakers, genre)
-        scores = self._with_none(coarse + self._fine(spans, antecedents, features))
+        scores = pad(coarse + self._fine(spans, antecedents, features), (1, 0))  # "no antecedent" scores 0
         for _ in range(self._depth - 1):
             spans = self.refine(spans, antecedents, scores)
-            scores = self._with_none(coarse + self._fine(spans, antecedents, features))
+            scores = pad(coarse + self._fine(spans, antecedents, features), (1, 0))
         return AntecedentScores(antecedents, scores)
 
     def forget_unknown_genre(self) -> None:
@@ -159,11 +148,6 @@ class AntecedentScorer(torch.nn.Module):
         for choice, table in zip(choices[1:], tables[1:], strict=True):
             total = total + embedding(choice, table)
         return total
-
-    @staticmethod
-    def _with_none(scores: Tensor) -> Tensor:
-        """[K, C] → [K, 1 + C]: "no antecedent" scores 0."""
-        return torch.nn.functional.pad(scores, (1, 0))
 
 
 def distance_bucket(distances: Tensor) -> Tensor:

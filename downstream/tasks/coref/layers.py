@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from downstream.layers.bilstm import BiLstm
+from downstream.tasks.coref.settings import CorefSettings
 
 
 class HighwayBiLstm(torch.nn.Module):
@@ -50,16 +51,17 @@ class PartwiseFeedForward(torch.nn.Module):
     The first layer is linear: its output is the sum of the products of its columns with the parts. A part that many
     concatenations share is multiplied once: `project` each part, add, and `finish`.
 
-    sizes   of the parts, in the order of the concatenation
-    layers  how many hidden layers of `hidden_size` relu units, each followed by dropout
+    sizes     of the parts, in the order of the concatenation
+    settings  `feed_forward_layers` hidden layers of `feed_forward_size` relu units, each followed by dropout
     """
 
-    def __init__(self, *, sizes: Sequence[int], hidden_size: int, layers: int, dropout: float) -> None:
+    def __init__(self, *, sizes: Sequence[int], settings: CorefSettings) -> None:
         super().__init__()
+        hidden_size, dropout = settings.feed_forward_size, settings.dropout
         self._sizes = list(sizes)
         self.first = torch.nn.Linear(sum(sizes), hidden_size)
         rest: list[torch.nn.Module] = [torch.nn.ReLU(), torch.nn.Dropout(dropout)]
-        for _ in range(layers - 1):
+        for _ in range(settings.feed_forward_layers - 1):
             rest += [torch.nn.Linear(hidden_size, hidden_size), torch.nn.ReLU(), torch.nn.Dropout(dropout)]
         self.rest = torch.nn.Sequential(*rest, torch.nn.Linear(hidden_size, 1))
 

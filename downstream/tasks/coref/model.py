@@ -13,14 +13,13 @@ from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence
-from downstream.probe.settings import TrainingSettings, dropout_setting, size_setting
 from downstream.probe.task import Probe
 from downstream.readers.conll2012 import Document
 from downstream.tasks.coref.antecedents import AntecedentScorer, AntecedentScores, antecedent_loss
 from downstream.tasks.coref.layers import HighwayBiLstm, UnitLength
 from downstream.tasks.coref.scorer import Mention
+from downstream.tasks.coref.settings import CorefSettings
 from downstream.tasks.coref.spans import Spans, SpanScorer, keep_best
-from elmoc.settings import setting
 
 
 @dataclass(frozen=True)
@@ -36,28 +35,6 @@ class CorefDocument:
     speakers: list[str]
     genre: str
     chains: list[list[Mention]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class CorefSettings(TrainingSettings):
-    """Hyper-parameters of the coreference probe."""
-
-    hidden_size: int = size_setting("units of the LSTM, each direction")
-    layers: int = size_setting("layers of the LSTM")
-    head_size: int = setting(
-        help="project the inputs to this size for the head attention (0: only to unit length)", least=0
-    )
-    span_width: int = size_setting("most words of a span")
-    span_ratio: float = setting(help="spans kept, a word of the document", least=0)
-    antecedents: int = size_setting("antecedents of a span that are scored in full")
-    depth: int = size_setting("how often antecedents are scored: representations are refined in between")
-    feed_forward_size: int = size_setting("units of each layer of the scorers")
-    feed_forward_layers: int = size_setting("hidden layers of the scorers")
-    feature_size: int = size_setting("size of the embeddings of width, distance, speaker and genre")
-    training_sentences: int = size_setting("train longer documents on random windows of this number of sentences")
-    lexical_dropout: float = dropout_setting("dropout on the inputs")
-    lstm_dropout: float = dropout_setting("dropout on what each layer of the LSTM gives")
-    dropout: float = dropout_setting("dropout in the scorers")
 
 
 class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
@@ -92,22 +69,10 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         self.spans = SpanScorer(
             encoded_size=self.encoder.output_size,
             head_size=settings.head_size or inputs.size,
-            span_width=settings.span_width,
-            feature_size=settings.feature_size,
-            hidden_size=settings.feed_forward_size,
-            layers=settings.feed_forward_layers,
-            dropout=settings.dropout,
+            settings=settings,
         )
         self.antecedents = AntecedentScorer(
-            span_size=self.spans.output_size,
-            antecedents=settings.antecedents,
-            depth=settings.depth,
-            speakers=speakers,
-            genres=len(genres),
-            feature_size=settings.feature_size,
-            hidden_size=settings.feed_forward_size,
-            layers=settings.feed_forward_layers,
-            dropout=settings.dropout,
+            span_size=self.spans.output_size, speakers=speakers, genres=len(genres), settings=settings
         )
         for part in (self.spans, self.antecedents):
             for module in part.modules():

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from downstream.tasks.coref.layers import PartwiseFeedForward
+from downstream.tasks.coref.settings import CorefSettings
 
 START, END, HEAD, WIDTH = range(4)
 """The parts of a span's representation, in their order."""
@@ -53,29 +54,17 @@ class SpanScorer(torch.nn.Module):
 
     encoded_size   E, of the encoded words
     head_size      D, of the inputs that the head attention averages
-    span_width     W, the most words a span has
-    feature_size   F, of the embedding of widths
-    hidden_size, layers, dropout  of the feed-forward net; its dropout is also that of the width embeddings, one mask
-                   for all the spans of a document
+    settings       `span_width` is W, `feature_size` F; the dropout of the feed-forward net is also that of the width
+                   embeddings, one mask for all the spans of a document
     """
 
-    def __init__(
-        self,
-        *,
-        encoded_size: int,
-        head_size: int,
-        span_width: int,
-        feature_size: int,
-        hidden_size: int,
-        layers: int,
-        dropout: float,
-    ) -> None:
+    def __init__(self, *, encoded_size: int, head_size: int, settings: CorefSettings) -> None:
         super().__init__()
         self.attention = torch.nn.Linear(encoded_size, 1)
-        self.widths = torch.nn.Embedding(span_width, feature_size)
-        self.dropout = torch.nn.Dropout(dropout)
-        sizes = [encoded_size, encoded_size, head_size, feature_size]
-        self.score = PartwiseFeedForward(sizes=sizes, hidden_size=hidden_size, layers=layers, dropout=dropout)
+        self.widths = torch.nn.Embedding(settings.span_width, settings.feature_size)
+        self.dropout = torch.nn.Dropout(settings.dropout)
+        sizes = [encoded_size, encoded_size, head_size, settings.feature_size]
+        self.score = PartwiseFeedForward(sizes=sizes, settings=settings)
         self.output_size = sum(sizes)
 
     def parts(self, encoded: Tensor, heads: Tensor) -> SpanParts:

@@ -18,11 +18,11 @@ import numpy as np
 from downstream.inputs.sentence import Sentence, make_sentence
 from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
-from downstream.readers.conll2012 import COREFERENCE, NOTHING, Document, read_documents
-from downstream.tasks.coref.model import CorefDocument, CorefProbe, CorefSettings
+from downstream.readers.conll2012 import COREFERENCE, NOTHING, SPEAKER, WORD, Document, read_documents
+from downstream.tasks.coref.model import CorefDocument, CorefProbe
 from downstream.tasks.coref.scorer import METRICS, Mention, chain_metrics, count_chains, without_singletons
+from downstream.tasks.coref.settings import CorefSettings
 from elmoc.errors import InputError
-from elmoc.files import atomic_path
 
 _GENRE = re.compile(r"([^/]+)/|GUM_([^_]+)_")
 """How the name of a document begins that tells its genre: `bn/cnn/00/cnn_0000` (OntoNotes), `GUM_academic_art`."""
@@ -31,18 +31,14 @@ _OPENING = re.compile(r"\((\d+)(\)?)")
 
 
 class CorefTask(Task[CorefDocument, list[list[Mention]]]):
-    """Reader, model and metric of coreference."""
-
     def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[CorefDocument]:
         """Read a file of CoNLL-2012 columns, each part of a document an example."""
         return [_read_document(document, path) for document in read_documents(path)]
 
     def sentences(self, example: CorefDocument) -> list[Sentence]:
-        """Those of the document."""
         return example.sentences
 
     def describe(self, examples: Sequence[CorefDocument]) -> str:
-        """Counts of documents, sentences, tokens, mentions and chains."""
         sentences = sum(len(example.sentences) for example in examples)
         tokens = sum(len(example.speakers) for example in examples)
         chains = [chain for example in examples for chain in example.chains]
@@ -80,27 +76,18 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         lines = []
         for title, table in zip(("without", "with"), _table(counts), strict=True):
             lines.append(f"{f'{title} singletons':20} precision  recall      F1")
-            for name, row in zip(METRICS, zip(*chain_metrics(table), strict=True), strict=True):
-                lines.append(
-                    f"  {name:18}"
-                    + "".join(f"{number:{width}.2f}" for number, width in zip(row, (10, 8, 8), strict=True))
-                )
+            for name, (precision, recall, f1) in zip(METRICS, zip(*chain_metrics(table), strict=True), strict=True):
+                lines.append(f"  {name:18}{precision:10.2f}{recall:8.2f}{f1:8.2f}")
         return "\n".join(lines)
 
-    def write_predictions(
-        self, path: Path, examples: Sequence[CorefDocument], predictions: Sequence[list[list[Mention]]]
-    ) -> None:
-        """The documents with the predicted chains in the last column: what the official scorer reads."""
-        with atomic_path(path) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
-            for example, chains in zip(examples, predictions, strict=True):
-                document = example.document
-                cells = iter(coreference_cells(chains, len(example.speakers)))
-                file.write(f"#begin document ({document.name}); part {document.part:03}\n")
-                for sentence in document.sentences:
-                    for row in sentence.rows:
-                        file.write("\t".join([*row[:COREFERENCE], next(cells)]) + "\n")
-                    file.write("\n")
-                file.write("#end document\n")
+    def format_prediction(self, example: CorefDocument, prediction: list[list[Mention]]) -> str:
+        """The document with the predicted chains in the last column: what the official scorer reads."""
+        cells = iter(coreference_cells(prediction, len(example.speakers)))
+        lines = [f"#begin document ({example.document.name}); part {example.document.part:03}"]
+        for sentence in example.document.sentences:
+            lines += ["\t".join([*row[:COREFERENCE], next(cells)]) for row in sentence.rows]
+            lines.append("")
+        return "\n".join([*lines, "#end document", ""])
 
 
 def coreference_cells(chains: Sequence[Sequence[Mention]], words: int) -> list[str]:
@@ -128,8 +115,8 @@ def _read_document(document: Document, path: Path) -> CorefDocument:
                 chains.setdefault(label, [])
         for mention in sentence.mentions():
             chains[mention.label].append((len(speakers) + mention.first, len(speakers) + mention.last))
-        sentences.append(make_sentence(sentence.words, file=path, line=sentence.lines[0]))
-        speakers += sentence.speakers
+        sentences.append(make_sentence(sentence.column(WORD), file=path, line=sentence.lines[0]))
+        speakers += sentence.column(SPEAKER)
     match = _GENRE.match(document.name)
     genre = "" if match is None else match[1] or match[2]
     return CorefDocument(document, sentences, speakers, genre, list(chains.values()))

@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 from seqeval.metrics.sequence_labeling import get_entities
 
-from downstream.inputs.sentence import Sentence, make_sentence
+from downstream.inputs.sentence import make_sentence
 from downstream.layers.character_cnn import characters_of
-from downstream.metrics import label_table, precision_recall_f1
+from downstream.metrics import count_labels, label_table, precision_recall_f1
 from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
 from downstream.readers.conll_columns import read_columns
 from downstream.tasks.ner.model import NerProbe, NerSettings, TaggedSentence, tag_entities
 from elmoc.errors import InputError
-from elmoc.files import atomic_path
 from elmoc.settings import setting
 
 _TAG = re.compile(r"O|[BI]-\S+")
@@ -35,8 +34,6 @@ class NerReaderOptions(ReaderOptions):
 
 
 class NerTask(Task[TaggedSentence, list[str]]):
-    """Reader, model and metric of named entity recognition."""
-
     def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[TaggedSentence]:
         """Read a file of CoNLL columns, the word first; tags are BIO or IOB1 and become BIO."""
         assert isinstance(options, NerReaderOptions)
@@ -65,12 +62,7 @@ class NerTask(Task[TaggedSentence, list[str]]):
             )
         return sentences
 
-    def sentences(self, example: TaggedSentence) -> list[Sentence]:
-        """One sentence an example."""
-        return [example.sentence]
-
     def describe(self, examples: Sequence[TaggedSentence]) -> str:
-        """Counts of sentences, tokens and entities."""
         tokens = sum(len(example.tags) for example in examples)
         entities = sum(tag.startswith("B-") for example in examples for tag in example.tags)
         mended = sum(example.mended for example in examples)
@@ -86,32 +78,20 @@ class NerTask(Task[TaggedSentence, list[str]]):
 
     def count(self, example: TaggedSentence, prediction: list[str]) -> np.ndarray:
         """[right, gold, predicted] entities, as conlleval counts: type and both boundaries must be right."""
-        gold, predicted = set(get_entities(example.tags)), set(get_entities(prediction))
-        return np.array([len(gold & predicted), len(gold), len(predicted)], dtype=np.float64)
+        return sum(count_labels(get_entities(example.tags), get_entities(prediction)).values(), np.zeros(3))
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        """Entity precision, recall and F1 in percent."""
         return precision_recall_f1(counts, "entity")
 
     def details(self, examples: Sequence[TaggedSentence], predictions: Sequence[list[str]]) -> str:
         """Precision, recall and F1 of each entity type."""
-        counts: dict[str, np.ndarray] = {}
-        for example, prediction in zip(examples, predictions, strict=True):
-            gold, predicted = set(get_entities(example.tags)), set(get_entities(prediction))
-            for column, entities in enumerate((gold & predicted, gold, predicted)):
-                for name, _, _ in entities:
-                    counts.setdefault(name, np.zeros(3))[column] += 1
-        return label_table(counts)
+        gold = get_entities([example.tags for example in examples])
+        return label_table(count_labels(gold, get_entities(list(predictions))))
 
-    def write_predictions(
-        self, path: Path, examples: Sequence[TaggedSentence], predictions: Sequence[list[str]]
-    ) -> None:
+    def format_prediction(self, example: TaggedSentence, prediction: list[str]) -> str:
         """Word, gold tag and predicted tag, separated by a space: what conlleval reads."""
-        with atomic_path(path) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
-            for example, predicted in zip(examples, predictions, strict=True):
-                for row in zip(example.sentence.words, example.tags, predicted, strict=True):
-                    file.write(" ".join(row) + "\n")
-                file.write("\n")
+        rows = zip(example.sentence.words, example.tags, prediction, strict=True)
+        return "".join(" ".join(row) + "\n" for row in rows) + "\n"
 
 
 def iob_to_bio(tags: list[str]) -> list[str]:

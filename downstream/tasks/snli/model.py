@@ -41,13 +41,7 @@ class SnliProbe(Probe[SentencePair, dict[str, float]]):
         self.inputs = inputs
         self.labels = list(labels)
         self._ids = {label: row for row, label in enumerate(labels)}
-        self.model = Esim(
-            input_size=inputs.size,
-            projection_size=settings.projection_size,
-            hidden_size=settings.hidden_size,
-            dropout=settings.dropout,
-            labels=len(labels),
-        )
+        self.model = Esim(input_size=inputs.size, labels=len(labels), settings=settings)
 
     def logits(self, examples: Sequence[SentencePair]) -> Tensor:
         """float32 [B, labels]."""
@@ -67,16 +61,14 @@ class SnliProbe(Probe[SentencePair, dict[str, float]]):
 
 
 class Esim(torch.nn.Module):
-    """Puts pairs of sentences into one of `labels` classes.
+    """Puts pairs of sentences into one of `labels` classes; the words' inputs have the size `input_size` (D).
 
-    input_size       D, of the words' inputs
-    projection_size  units of a linear layer between the inputs and the first LSTM; 0 for none, as published
-    hidden_size      H, units of everything else (of the LSTMs: each direction)
-    dropout          on the inputs of both LSTMs (one mask a sentence), and before and after the last hidden layer
+    Dropout on the inputs of both LSTMs has one mask a sentence.
     """
 
-    def __init__(self, *, input_size: int, projection_size: int, hidden_size: int, dropout: float, labels: int) -> None:
+    def __init__(self, *, input_size: int, labels: int, settings: SnliSettings) -> None:
         super().__init__()
+        projection_size, hidden_size, dropout = settings.projection_size, settings.hidden_size, settings.dropout
         self.input_dropout = InputVariationalDropout(dropout)
         self.projection = torch.nn.Linear(input_size, projection_size) if projection_size else torch.nn.Identity()
         self.encoder = BiLstm(input_size=projection_size or input_size, hidden_size=hidden_size)

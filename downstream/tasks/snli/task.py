@@ -19,20 +19,16 @@ from downstream.probe.task import Task
 from downstream.readers.sentence_pairs import LONGEST, SentencePair, read_sentence_pairs
 from downstream.tasks.snli.model import SnliProbe, SnliSettings
 from elmoc.errors import InputError
-from elmoc.files import atomic_path
 
 LABELS = ("entailment", "neutral", "contradiction")
 
 
 class SnliTask(Task[SentencePair, dict[str, float]]):
-    """Reader, model and metric of natural language inference."""
-
     def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[SentencePair]:
         """Read JSON lines or tab-separated text; pairs without a gold label are left out."""
         return read_sentence_pairs(path)
 
     def sentences(self, example: SentencePair) -> list[Sentence]:
-        """Premise and hypothesis."""
         return [example.premise, example.hypothesis]
 
     def describe(self, examples: Sequence[SentencePair]) -> str:
@@ -59,7 +55,6 @@ class SnliTask(Task[SentencePair, dict[str, float]]):
         return np.array([best_label(prediction) == example.label, 1], dtype=np.float64)
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        """Accuracy in percent."""
         return {"accuracy": ratio(counts[..., 0], counts[..., 1])}
 
     def details(self, examples: Sequence[SentencePair], predictions: Sequence[dict[str, float]]) -> str:
@@ -76,20 +71,16 @@ class SnliTask(Task[SentencePair, dict[str, float]]):
             lines.append(f"  {gold:{width}}  {accuracy:8.2f}  {cells}")
         return "\n".join(lines)
 
-    def write_predictions(
-        self, path: Path, examples: Sequence[SentencePair], predictions: Sequence[dict[str, float]]
-    ) -> None:
-        """JSON lines: the gold label and the sentences as in SNLI, the predicted label and all probabilities."""
-        with atomic_path(path) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
-            for example, prediction in zip(examples, predictions, strict=True):
-                record = {
-                    "gold_label": example.label,
-                    "predicted_label": best_label(prediction),
-                    "probabilities": {label: round(value, 6) for label, value in prediction.items()},
-                    "sentence1": example.texts[0],
-                    "sentence2": example.texts[1],
-                }
-                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    def format_prediction(self, example: SentencePair, prediction: dict[str, float]) -> str:
+        """JSON: the gold label and the sentences as in SNLI, the predicted label and all probabilities."""
+        record = {
+            "gold_label": example.label,
+            "predicted_label": best_label(prediction),
+            "probabilities": {label: round(value, 6) for label, value in prediction.items()},
+            "sentence1": example.texts[0],
+            "sentence2": example.texts[1],
+        }
+        return json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def best_label(probabilities: dict[str, float]) -> str:

@@ -14,9 +14,8 @@ from pathlib import Path
 from seqeval.metrics.sequence_labeling import get_entities
 
 from downstream.inputs.sentence import Sentence, make_sentence
-from downstream.readers.conll2012 import LEMMA, NOTHING, DocumentSentence, Span, read_documents
+from downstream.readers.conll2012 import LEMMA, NOTHING, WORD, DocumentSentence, Span, read_documents
 from elmoc.errors import InputError
-from elmoc.files import atomic_path
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ def read_propositions(path: Path) -> list[SrlSentence]:
         for rows in document.sentences:
             propositions = _propositions(rows)
             if propositions:
-                sentence = make_sentence(rows.words, file=path, line=rows.lines[0])
+                sentence = make_sentence(rows.column(WORD), file=path, line=rows.lines[0])
                 sentences.append(SrlSentence(sentence, propositions, before=tuple(without)))
                 without = []
             else:
@@ -79,22 +78,18 @@ def bio_to_spans(tags: list[str]) -> tuple[Span, ...]:
     return tuple(Span(*entity) for entity in get_entities(tags))
 
 
-def write_propositions(path: Path, sentences: Sequence[SrlSentence], spans: Sequence[Sequence[Sequence[Span]]]) -> None:
-    """Write, in the columns of CoNLL-2005, the spans of each proposition of each sentence, which do not overlap.
+def format_propositions(sentence: SrlSentence, spans: Sequence[Sequence[Span]]) -> str:
+    """The columns of CoNLL-2005 for the spans of each proposition, which do not overlap.
 
-    The sentences without predicates are written between them, as in the file that was read.
+    The sentences without predicates stand around them, as in the file that was read.
     """
-    with atomic_path(path) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
-        for sentence, propositions in zip(sentences, spans, strict=True):
-            length = len(sentence.sentence.words)
-            lemmas = [NOTHING] * length
-            for proposition in sentence.propositions:
-                lemmas[proposition.predicate] = proposition.lemma
-            columns = [_brackets(one, length) for one in propositions]
-            file.write(_without_predicates(sentence.before))
-            for row in zip(lemmas, *columns, strict=True):
-                file.write("\t".join(row) + "\n")
-            file.write("\n" + _without_predicates(sentence.after))
+    length = len(sentence.sentence.words)
+    lemmas = [NOTHING] * length
+    for proposition in sentence.propositions:
+        lemmas[proposition.predicate] = proposition.lemma
+    rows = zip(lemmas, *(_brackets(one, length) for one in spans), strict=True)
+    own = "".join("\t".join(row) + "\n" for row in rows)
+    return _without_predicates(sentence.before) + own + "\n" + _without_predicates(sentence.after)
 
 
 def _without_predicates(lengths: Sequence[int]) -> str:

@@ -11,12 +11,12 @@ last word of the last: only the outer boundaries count then. Of V it leaves out 
 such an X and takes any ARGM-ADV with it.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from downstream.metrics import count_labels
 from downstream.readers.conll2012 import Span
 
 CONTINUED = "C-"
@@ -51,11 +51,10 @@ def count_arguments(gold: Sequence[Iterable[Span]], predicted: Sequence[Iterable
 
 def count_roles(gold: Sequence[Iterable[Span]], predicted: Sequence[Iterable[Span]]) -> dict[str, np.ndarray]:
     """For each role but V, float64 [3]: how many arguments are correct, gold and predicted."""
-    counts: dict[str, np.ndarray] = {}
-    for gold_spans, predicted_spans in zip(gold, predicted, strict=True):
-        expected, found = Counter(whole_arguments(gold_spans)), Counter(whole_arguments(predicted_spans))
-        for place, arguments in enumerate((expected & found, expected, found)):
-            for argument, times in arguments.items():
-                if argument.role != PREDICATE:
-                    counts.setdefault(argument.role, np.zeros(3))[place] += times
+    expected, found = (
+        [(role, pieces, place) for place, spans in enumerate(side) for role, pieces in whole_arguments(spans)]
+        for side in (gold, predicted)
+    )
+    counts = count_labels(expected, found)
+    counts.pop(PREDICATE, None)
     return counts

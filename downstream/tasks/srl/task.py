@@ -13,25 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from downstream.inputs.sentence import Sentence
 from downstream.metrics import label_table, precision_recall_f1
 from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
 from downstream.tasks.srl.model import Roles, SrlProbe, SrlSettings
-from downstream.tasks.srl.propositions import SrlSentence, read_propositions, write_propositions
+from downstream.tasks.srl.propositions import SrlSentence, format_propositions, read_propositions
 from downstream.tasks.srl.scorer import count_arguments, count_roles
 
 
 class SrlTask(Task[SrlSentence, Roles]):
-    """Reader, model and metric of semantic role labelling."""
-
     def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[SrlSentence]:
         """Read a file of CoNLL-2012 documents: the sentences with a predicate, the only ones that are scored."""
         return read_propositions(path)
-
-    def sentences(self, example: SrlSentence) -> list[Sentence]:
-        """One sentence an example."""
-        return [example.sentence]
 
     def describe(self, examples: Sequence[SrlSentence]) -> str:
         """Counts of sentences, tokens, predicates and arguments, and of the sentences without predicates."""
@@ -46,7 +39,6 @@ class SrlTask(Task[SrlSentence, Roles]):
         return text + (f" (and {without:,} sentences without a predicate)" if without else "")
 
     def vocabulary(self, train: Sequence[SrlSentence]) -> dict[str, Any]:
-        """The labels of spans in `train`."""
         return {
             "labels": sorted({span.label for example in train for one in example.propositions for span in one.spans})
         }
@@ -56,7 +48,6 @@ class SrlTask(Task[SrlSentence, Roles]):
         return count_arguments([one.spans for one in example.propositions], prediction)
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        """Argument precision, recall and F1 in percent."""
         return precision_recall_f1(counts, "argument")
 
     def details(self, examples: Sequence[SrlSentence], predictions: Sequence[Roles]) -> str:
@@ -70,8 +61,11 @@ class SrlTask(Task[SrlSentence, Roles]):
         Every sentence of the data is there, with or without predicates.
         """
         gold = [[one.spans for one in example.propositions] for example in examples]
-        write_propositions(path.with_suffix(f".gold{path.suffix}"), examples, gold)
-        write_propositions(path, examples, predictions)
+        super().write_predictions(path.with_suffix(f".gold{path.suffix}"), examples, gold)
+        super().write_predictions(path, examples, predictions)
+
+    def format_prediction(self, example: SrlSentence, prediction: Roles) -> str:
+        return format_propositions(example, prediction)
 
 
 PUBLISHED = SrlSettings(

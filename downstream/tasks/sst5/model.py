@@ -49,18 +49,7 @@ class Sst5Probe(Probe[Phrase, list[float]]):
     def __init__(self, *, inputs: ProbeInputs, settings: Sst5Settings) -> None:
         super().__init__()
         self.inputs = inputs
-        self.classifier = BiattentiveClassifier(
-            input_size=inputs.size,
-            classes=CLASSES,
-            feedforward_size=settings.feedforward_size,
-            hidden_size=settings.hidden_size,
-            output_sizes=(settings.first_output_size, settings.second_output_size),
-            pool_size=settings.pool_size,
-            embedding_dropout=settings.embedding_dropout,
-            feedforward_dropout=settings.feedforward_dropout,
-            integrator_dropout=settings.integrator_dropout,
-            output_dropouts=(settings.first_output_dropout, settings.second_output_dropout),
-        )
+        self.classifier = BiattentiveClassifier(input_size=inputs.size, settings=settings)
 
     def logits(self, examples: Sequence[Phrase]) -> Tensor:
         """float32 [B, 5]."""
@@ -82,40 +71,21 @@ class BiattentiveClassifier(torch.nn.Module):
 
     Inputs → feed-forward → biLSTM (the encoder) → attention of the sentence over itself → biLSTM (the integrator) →
     pooling over the words (maximum, minimum, mean, and a mean with learned weights) → three maxout layers.
-
-    feedforward_size   units of the feed-forward layer (ReLU)
-    hidden_size        units of each LSTM, each direction (H)
-    output_sizes       units of the first and the second maxout layer; the third has one for each class
-    pool_size          linear functions of which a maxout unit is the maximum
-    embedding_dropout  on the inputs
-    feedforward_dropout, integrator_dropout   after the feed-forward layer, after the pooling
-    output_dropouts    after the first and the second maxout layer
     """
 
-    def __init__(
-        self,
-        *,
-        input_size: int,
-        classes: int,
-        feedforward_size: int,
-        hidden_size: int,
-        output_sizes: tuple[int, int],
-        pool_size: int,
-        embedding_dropout: float,
-        feedforward_dropout: float,
-        integrator_dropout: float,
-        output_dropouts: tuple[float, float],
-    ) -> None:
+    def __init__(self, *, input_size: int, settings: Sst5Settings) -> None:
         super().__init__()
-        self.embedding_dropout = torch.nn.Dropout(embedding_dropout)
-        self.feedforward = FeedForward(input_size, 1, feedforward_size, [torch.nn.ReLU()], feedforward_dropout)
-        self.encoder = BiLstm(input_size=feedforward_size, hidden_size=hidden_size)
-        self.integrator = BiLstm(input_size=3 * self.encoder.output_size, hidden_size=hidden_size)
-        self.pooling_weight = torch.nn.Linear(self.integrator.output_size, 1)
-        self.integrator_dropout = torch.nn.Dropout(integrator_dropout)
-        self.output = Maxout(
-            4 * self.integrator.output_size, 3, [*output_sizes, classes], pool_size, [*output_dropouts, 0.0]
+        self.embedding_dropout = torch.nn.Dropout(settings.embedding_dropout)
+        self.feedforward = FeedForward(
+            input_size, 1, settings.feedforward_size, [torch.nn.ReLU()], settings.feedforward_dropout
         )
+        self.encoder = BiLstm(input_size=settings.feedforward_size, hidden_size=settings.hidden_size)
+        self.integrator = BiLstm(input_size=3 * self.encoder.output_size, hidden_size=settings.hidden_size)
+        self.pooling_weight = torch.nn.Linear(self.integrator.output_size, 1)
+        self.integrator_dropout = torch.nn.Dropout(settings.integrator_dropout)
+        sizes = [settings.first_output_size, settings.second_output_size, CLASSES]
+        dropouts = [settings.first_output_dropout, settings.second_output_dropout, 0.0]
+        self.output = Maxout(4 * self.integrator.output_size, len(sizes), sizes, settings.pool_size, dropouts)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """[B, T, D] and lengths [B] (on the CPU, each at least 1) → scores of the classes before softmax, [B, C]."""

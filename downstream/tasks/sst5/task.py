@@ -17,7 +17,6 @@ from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
 from downstream.readers.trees import read_trees
 from downstream.tasks.sst5.model import CLASSES, Phrase, Sst5Probe, Sst5Settings
-from elmoc.files import atomic_path
 from elmoc.settings import setting
 
 NEUTRAL = 2
@@ -37,8 +36,6 @@ class Sst5ReaderOptions(ReaderOptions):
 
 
 class Sst5Task(Task[Phrase, list[float]]):
-    """Reader, model and metric of SST-5."""
-
     def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[Phrase]:
         """Read trees: whole sentences, each before its phrases, which training reads too."""
         assert isinstance(options, Sst5ReaderOptions)
@@ -53,12 +50,7 @@ class Sst5Task(Task[Phrase, list[float]]):
         ]
         return distinct_phrases(phrases) if training and options.subtrees == "distinct" else phrases
 
-    def sentences(self, example: Phrase) -> list[Sentence]:
-        """One sentence an example."""
-        return [example.sentence]
-
     def describe(self, examples: Sequence[Phrase]) -> str:
-        """Counts of sentences and of their labels, and of all the phrases."""
         roots = [example for example in examples if example.root]
         labels = np.bincount([root.label for root in roots], minlength=CLASSES)
         tokens = [sum(len(phrase.sentence.words) for phrase in phrases) for phrases in (roots, examples)]
@@ -72,7 +64,6 @@ class Sst5Task(Task[Phrase, list[float]]):
         return np.array([predicted_class(prediction) == example.label, 1], dtype=np.float64)
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        """The share of examples that are right."""
         return {self.metric: 100 * counts[..., 0] / np.maximum(counts[..., 1], 1)}
 
     def details(self, examples: Sequence[Phrase], predictions: Sequence[list[float]]) -> str:
@@ -92,17 +83,15 @@ class Sst5Task(Task[Phrase, list[float]]):
             lines.append(f"positive or negative: {share:.2f} of the {len(polar):,} that are not neutral")
         return "\n".join(lines)
 
-    def write_predictions(self, path: Path, examples: Sequence[Phrase], predictions: Sequence[list[float]]) -> None:
-        """JSON lines: gold and predicted label, the probabilities of the five classes, and the text."""
-        with atomic_path(path) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
-            for example, probabilities in zip(examples, predictions, strict=True):
-                record = {
-                    "gold": example.label,
-                    "predicted": predicted_class(probabilities),
-                    "probabilities": [round(probability, 6) for probability in probabilities],
-                    "text": " ".join(example.sentence.words),
-                }
-                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    def format_prediction(self, example: Phrase, prediction: list[float]) -> str:
+        """JSON: gold and predicted label, the probabilities of the five classes, and the text."""
+        record = {
+            "gold": example.label,
+            "predicted": predicted_class(prediction),
+            "probabilities": [round(probability, 6) for probability in prediction],
+            "text": " ".join(example.sentence.words),
+        }
+        return json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def distinct_phrases(phrases: Sequence[Phrase]) -> list[Phrase]:

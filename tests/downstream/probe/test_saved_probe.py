@@ -149,7 +149,7 @@ def test_saved_probes_that_cannot_be_scored(
     content = json.loads((probe / "probe.json").read_text())
     for change, words in (
         ({"version": 99}, "has version 99 of the format elmoc-probe, this elmoc reads version 2: use the elmoc"),
-        ({"format": "x"}, "is not of the format elmoc-probe"),
+        ({"format": "x"}, "probe.json is not of the format elmoc-probe: give a directory that --save wrote"),
         ({"unknown": 1}, "lacks fields or has unknown ones"),
         ({"kind": "x"}, "lacks fields or has unknown ones"),
         ({"record": "x"}, "lacks fields or has unknown ones"),

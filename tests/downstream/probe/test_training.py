@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from downstream.probe.settings import TrainingSettings
-from downstream.probe.task import Probe
-from downstream.probe.training import TrainingReport, length_batches, predict_all, train_probe
+from downstream.probe.task import Probe, Split
+from downstream.probe.training import TrainingReport, evaluate, length_batches, train_probe
 from downstream.results.records import mean_and_deviation, summary
 from elmoc.errors import InputError
 
@@ -37,6 +37,18 @@ class CountingProbe(Probe[float, float]):
         return [10 * example for example in examples]
 
 
+def split_of(examples: Sequence[float], lengths: list[int]) -> Split:
+    return Split("dev", list(examples), [], lengths, {}, [])
+
+
+def scored_in_turn(scores: Sequence[float]) -> Any:
+    """A task of which the metric has these values, one after the other."""
+    remaining = iter(scores)
+    return SimpleNamespace(
+        metric="score", unit="examples", count=lambda *_: np.zeros(1), metrics=lambda _: {"score": next(remaining)}
+    )
+
+
 def train(
     probe: CountingProbe,
     scores: list[float],
@@ -45,12 +57,11 @@ def train(
     examples: Sequence[float] = (1.0,),
     **settings: Any,
 ) -> TrainingReport:
-    remaining = iter(scores)
     return train_probe(
+        scored_in_turn(scores),
         probe,
-        train=examples,
-        lengths=[1] * len(examples),
-        evaluate=lambda: next(remaining),
+        train=split_of(examples, [1] * len(examples)),
+        dev=split_of([1.0], [1]),
         settings=TrainingSettings(learning_rate=1.0, batch_size=1, epochs=len(scores), patience=patience, **settings),
         generator=np.random.default_rng(0),
         title="test",
@@ -140,8 +151,8 @@ def test_adadelta_is_adadelta() -> None:
 
 def test_predictions_come_in_the_order_of_the_examples() -> None:
     examples = [5.0, 3.0, 8.0, 1.0, 9.0, 2.0, 7.0]
-    predicted = predict_all(CountingProbe(), examples, lengths=[int(example) for example in examples], batch_size=2)
-    assert predicted == [10 * example for example in examples]
+    split = split_of(examples, [int(example) for example in examples])
+    assert evaluate(scored_in_turn([0]), CountingProbe(), split, 2).predictions == [10 * each for each in examples]
 
 
 def test_batches_hold_every_row_once_and_rows_of_like_length() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from downstream.readers.conll2012 import Document, Span, read_documents
+from downstream.readers.conll2012 import SPEAKER, WORD, Document, Span, read_documents
 from elmoc.errors import InputError
 
 # written as OntoNotes is: spaces align the columns; `(3` and `(1` open on one word, `3)` closes before `1)`
@@ -48,9 +48,9 @@ def test_documents_of_aligned_columns(tmp_path: Path) -> None:
     assert (first.name, first.part, first.line) == ("bn/x/00/x_0001", 0, 1)
     assert (second.name, second.part, second.line) == ("bn/x/00/x_0001", 12, 12)
     sentence, yes = first.sentences
-    assert sentence.words == ["The", "girls", "gave", "up", "talking", "."]
+    assert sentence.column(WORD) == ["The", "girls", "gave", "up", "talking", "."]
     assert sentence.lines == [2, 3, 4, 5, 6, 7]
-    assert sentence.speakers == ["Ada"] * 6
+    assert sentence.column(SPEAKER) == ["Ada"] * 6
     assert sentence.predicates == [2, 4]
     assert sentence.column(6)[2] == "give"
     assert sentence.arguments() == [
@@ -58,7 +58,7 @@ def test_documents_of_aligned_columns(tmp_path: Path) -> None:
         [Span("V", 4, 4)],
     ]
     assert sentence.mentions() == [Span("3", 0, 1), Span("1", 0, 3), Span("1", 4, 4)]
-    assert (yes.words, yes.predicates, yes.arguments(), yes.lines) == (["Yes"], [], [], [9])
+    assert (yes.column(WORD), yes.predicates, yes.arguments(), yes.lines) == (["Yes"], [], [], [9])
     assert yes.mentions() == [Span("2", 0, 0)]
 
 

@@ -139,7 +139,7 @@ def test_no_file_and_no_lines_are_errors(tmp_path: Path) -> None:
         ('{"task": "ner", "da', "line 2 is not a whole line of results"),
         ("not json", "line 2 is not a whole line of results"),
         ("[1, 2]", "line 2 is not a line of results"),
-        ('{"kind": "evaluation", "updates": 3}', 'line 2 has no field "task"'),
+        ('{"kind": "evaluation", "updates": 3}', 'line 2: the field "task" is missing'),
     ],
 )
 def test_damaged_lines_are_errors_with_their_place(tmp_path: Path, line: str, message: str) -> None:
@@ -203,5 +203,7 @@ def test_wrong_fields_are_errors_that_name_them(tmp_path: Path, changes: dict[st
 def test_lines_of_other_versions_are_errors(tmp_path: Path, field: str) -> None:
     line = ner_line("both", RIGHT)
     del line[field]
-    with pytest.raises(InputError, match=rf'line 1 has no field "{field}".*run the probe again, or remove that line'):
+    with pytest.raises(
+        InputError, match=rf'line 1: the field "{field}" is missing, .*: run the probe again and remove that line$'
+    ):
         read_results([write_lines(tmp_path / "a.jsonl", line)])

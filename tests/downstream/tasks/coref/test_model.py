@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +15,9 @@ from torch import Tensor
 from downstream.tasks.coref.antecedents import AntecedentScorer, AntecedentScores, antecedent_loss, distance_bucket
 from downstream.tasks.coref.layers import HighwayBiLstm, PartwiseFeedForward
 from downstream.tasks.coref.model import chains_of_links, like_length
+from downstream.tasks.coref.settings import CorefSettings
 from downstream.tasks.coref.spans import Spans, SpanScorer, keep_best
+from downstream.tasks.coref.task import TASK
 from tests.downstream.dropouts import differ, leave_one_dropout, read_by
 
 LENGTHS = [4, 1, 7, 3]
@@ -51,12 +54,17 @@ def plain_spans(scorer: SpanScorer, encoded: Tensor, heads: Tensor) -> tuple[Ten
     return spans, plain_feed_forward(scorer.score, spans)
 
 
+def settings_of(**changes: float) -> CorefSettings:
+    settings = replace(TASK.published, feed_forward_layers=2, **changes)
+    assert isinstance(settings, CorefSettings)
+    return settings
+
+
 def span_scorer(dropout: float = 0.0) -> tuple[SpanScorer, Tensor, Tensor, Tensor]:
     """A scorer in float64, and encoded words, heads and room for it."""
     torch.manual_seed(0)
-    scorer = SpanScorer(
-        encoded_size=6, head_size=5, span_width=5, feature_size=3, hidden_size=8, layers=2, dropout=dropout
-    ).double()
+    settings = settings_of(span_width=5, feature_size=3, feed_forward_size=8, dropout=dropout)
+    scorer = SpanScorer(encoded_size=6, head_size=5, settings=settings).double()
     encoded, heads = (torch.randn(sum(LENGTHS), size, dtype=torch.float64, requires_grad=True) for size in (6, 5))
     room = torch.cat([torch.arange(length, 0, -1) for length in LENGTHS])
     return scorer, encoded, heads, room
@@ -184,8 +192,9 @@ def test_each_dropout_of_the_span_scorer_by_itself(name: str) -> None:
 
 def antecedent_scorer(dropout: float = 0.0, **changes: int) -> AntecedentScorer:
     torch.manual_seed(1)
-    sizes = {"span_size": 7, "antecedents": 3, "depth": 2, "genres": 2, "feature_size": 4, "hidden_size": 6}
-    return AntecedentScorer(**(sizes | changes), speakers=True, layers=2, dropout=dropout).double()
+    sizes = {"antecedents": 3, "depth": 2, "feature_size": 4, "feed_forward_size": 6}
+    settings = settings_of(**(sizes | changes), dropout=dropout)
+    return AntecedentScorer(span_size=7, speakers=True, genres=2, settings=settings).double()
 
 
 def plain_antecedents(

@@ -14,7 +14,8 @@ from torch import Tensor
 from downstream.__main__ import main
 from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.inputs.word_table import WordTable
-from downstream.tasks.coref.model import CorefDocument, CorefProbe, CorefSettings
+from downstream.tasks.coref.model import CorefDocument, CorefProbe
+from downstream.tasks.coref.settings import CorefSettings
 from downstream.tasks.coref.spans import SpanParts
 from downstream.tasks.coref.task import TASK, coreference_cells
 from tests.downstream.conftest import write_random_features

@@ -1,18 +1,23 @@
 """ESIM: the paper's equations, whatever the padding."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
 
-from downstream.tasks.snli.model import Esim
+from downstream.tasks.snli.model import Esim, SnliSettings
+from downstream.tasks.snli.task import TASK
 from tests.downstream.dropouts import differ, leave_one_dropout
 
-SIZES = {"input_size": 5, "projection_size": 0, "hidden_size": 3, "dropout": 0.4, "labels": 3}
+DROPOUT = 0.4
 
 
 def model_of(**changed: int) -> Esim:
     torch.manual_seed(1)
-    return Esim(**(SIZES | changed)).double().eval()
+    settings = replace(TASK.published, **{"hidden_size": 3, "dropout": DROPOUT, **changed})
+    assert isinstance(settings, SnliSettings)
+    return Esim(input_size=5, labels=3, settings=settings).double().eval()
 
 
 def pairs_of(premise_lengths: list[int], hypothesis_lengths: list[int]) -> list[tuple[Tensor, Tensor]]:
@@ -107,7 +112,8 @@ def test_premise_and_hypothesis_are_not_exchangeable() -> None:
 
 
 def test_published_size() -> None:
-    model = Esim(input_size=1024, projection_size=0, hidden_size=300, dropout=0.5, labels=3)
+    assert isinstance(TASK.published, SnliSettings)
+    model = Esim(input_size=1024, labels=3, settings=TASK.published)
     lstms = 2 * 4 * 300 * (1024 + 300 + 2) + 2 * 4 * 300 * (300 + 300 + 2)
     linear = (2400 + 1) * 300 + (2400 + 1) * 300 + (300 + 1) * 3
     assert sum(weight.numel() for weight in model.parameters()) == lstms + linear
@@ -137,7 +143,7 @@ def test_dropout_of_an_input_is_the_same_for_all_words_of_a_sentence() -> None:
 def test_each_dropout_by_itself(name: str, place: str) -> None:
     model = model_of(hidden_size=8)
     lengths, mask = torch.tensor([4, 4]), torch.ones(2, 4, dtype=torch.bool)
-    assert model.get_submodule(name).p == SIZES["dropout"]
+    assert model.get_submodule(name).p == DROPOUT
     leave_one_dropout(model, name)
     x, own, other, pooled = (torch.randn(*shape).double() for shape in ((2, 4, 5), (2, 4, 16), (2, 4, 16), (2, 64)))
     computed = {
@@ -158,7 +164,7 @@ def test_first_weights_are_the_published_ones() -> None:
             torch.testing.assert_close(recurrent.T @ recurrent, torch.eye(3, dtype=torch.float64), atol=1e-6, rtol=0)
             assert not getattr(lstm, f"bias_ih{suffix}").any()
             assert getattr(lstm, f"bias_hh{suffix}").tolist() == [0] * 3 + [1] * 3 + [0] * 6, "the forget gate is open"
-    weights = Esim(**(SIZES | {"hidden_size": 100})).output[2].weight
+    weights = model_of(hidden_size=100).output[2].weight
     assert weights.abs().max().item() == pytest.approx((6 / 103) ** 0.5, rel=0.1), "Glorot's limit"
 
 

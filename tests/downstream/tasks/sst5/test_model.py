@@ -1,28 +1,24 @@
 """The biattentive classification network: that of its paper, however sentences are padded."""
 
+from dataclasses import fields, replace
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from downstream.tasks.sst5.model import BiattentiveClassifier, self_biattention
+from downstream.tasks.sst5.model import BiattentiveClassifier, Sst5Settings, self_biattention
+from downstream.tasks.sst5.task import TASK
 from tests.downstream.dropouts import differ, leave_one_dropout
 
 
 def make_classifier(dropout: float = 0.0) -> BiattentiveClassifier:
     torch.manual_seed(5)
-    return BiattentiveClassifier(
-        input_size=7,
-        classes=5,
-        feedforward_size=6,
-        hidden_size=4,
-        output_sizes=(8, 6),
-        pool_size=3,
-        embedding_dropout=dropout,
-        feedforward_dropout=dropout,
-        integrator_dropout=dropout,
-        output_dropouts=(dropout, dropout),
-    ).double()
+    sizes = {"feedforward_size": 6, "hidden_size": 4, "first_output_size": 8, "second_output_size": 6, "pool_size": 3}
+    dropouts = {each.name: dropout for each in fields(Sst5Settings) if each.name.endswith("_dropout")}
+    settings = replace(TASK.published, **sizes, **dropouts)
+    assert isinstance(settings, Sst5Settings)
+    return BiattentiveClassifier(input_size=7, settings=settings).double()
 
 
 def padded(sentences: list[Tensor]) -> tuple[Tensor, Tensor]:
@@ -85,18 +81,8 @@ def test_pooling_sees_only_the_words() -> None:
 
 
 def test_the_published_sizes_have_the_published_widths() -> None:
-    model = BiattentiveClassifier(
-        input_size=1324,
-        classes=5,
-        feedforward_size=300,
-        hidden_size=300,
-        output_sizes=(1200, 600),
-        pool_size=4,
-        embedding_dropout=0.5,
-        feedforward_dropout=0.25,
-        integrator_dropout=0.1,
-        output_dropouts=(0.2, 0.3),
-    )
+    assert isinstance(TASK.published, Sst5Settings)
+    model = BiattentiveClassifier(input_size=1324, settings=TASK.published)
     assert model.integrator.lstm.input_size == 1800
     shapes = [tuple(layer.weight.shape) for layer in model.output._linear_layers]
     assert shapes == [(1200 * 4, 2400), (600 * 4, 1200), (5 * 4, 600)]

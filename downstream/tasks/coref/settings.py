@@ -1,0 +1,28 @@
+"""Settings of the coreference probe."""
+
+from dataclasses import dataclass
+
+from downstream.probe.settings import TrainingSettings, dropout_setting, size_setting
+from elmoc.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorefSettings(TrainingSettings):
+    """Hyper-parameters of the coreference probe."""
+
+    hidden_size: int = size_setting("units of the LSTM, each direction")
+    layers: int = size_setting("layers of the LSTM")
+    head_size: int = setting(
+        help="project the inputs to this size for the head attention (0: only to unit length)", least=0
+    )
+    span_width: int = size_setting("most words of a span")
+    span_ratio: float = setting(help="spans kept, a word of the document", least=0)
+    antecedents: int = size_setting("antecedents of a span that are scored in full")
+    depth: int = size_setting("how often antecedents are scored: representations are refined in between")
+    feed_forward_size: int = size_setting("units of each layer of the scorers")
+    feed_forward_layers: int = size_setting("hidden layers of the scorers")
+    feature_size: int = size_setting("size of the embeddings of width, distance, speaker and genre")
+    training_sentences: int = size_setting("train longer documents on random windows of this number of sentences")
+    lexical_dropout: float = dropout_setting("dropout on the inputs")
+    lstm_dropout: float = dropout_setting("dropout on what each layer of the LSTM gives")
+    dropout: float = dropout_setting("dropout in the scorers")
