@@ -26,20 +26,11 @@ from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.errors import InputError
 from elmoc.files import check_version, full_disk_is_clear, read_json, write_json
 from elmoc.version import VERSION as ELMOC_VERSION
+from elmoc.word_vectors.sources import VectorSource
 from elmoc.word_vectors.transform import VectorTransform
 
 FORMAT = "elmoc-model"
 VERSION, OLDEST_VERSION = 2, 1
-
-
-@dataclass(frozen=True)
-class VectorSource:
-    """Which word vectors a model reads, or is trained against."""
-
-    origin: str
-    fingerprint: str
-    size: int
-    post_processing: str
 
 
 @dataclass(frozen=True)
@@ -156,12 +147,10 @@ def contiguous(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _write_files(folder: Path, model: ModelDirectory) -> None:
-    tensors = {"recipe.boundary": torch.from_numpy(model.transform.boundary)}
-    if model.transform.mean is not None:
-        tensors["recipe.mean"] = torch.from_numpy(model.transform.mean)
-    if model.transform.matrix is not None:
-        tensors["recipe.matrix"] = torch.from_numpy(model.transform.matrix)
-    save_file(contiguous(model.encoder.weights()) | tensors, folder / "model.safetensors")
+    transform = {
+        f"recipe.{name}": torch.from_numpy(array) for name, array in vars(model.transform).items() if array is not None
+    }
+    save_file(contiguous(model.encoder.weights()) | transform, folder / "model.safetensors")
     if model.output_layer.weights is not None:
         save_file(contiguous(model.output_layer.weights), folder / "heads.safetensors")
     config = {

@@ -129,8 +129,7 @@ class FusedRecurrence:
 
     def __init__(self, workspace: Workspace | None = None, kernels: StepKernels | None = None) -> None:
         self._workspace = workspace or Workspace()
-        self._given = kernels
-        self._chosen: dict[tuple[torch.device, torch.dtype, torch.dtype], StepKernels] = {}
+        self._kernels = kernels
 
     def __call__(
         self,
@@ -158,7 +157,7 @@ class FusedRecurrence:
                 projection_clip=projection_clip,
                 norm_epsilon=norm_epsilon,
             ),
-            kernels=self._given or self._kernels(inputs.device, dtype, weights.bias.dtype),
+            kernels=self._kernels or choose_kernels(device, dtype, weights.bias.dtype),
             prepared=PreparedWeights(weights, dtype),
             workspace=self._workspace,
             keep=torch.is_grad_enabled()
@@ -167,13 +166,6 @@ class FusedRecurrence:
         with torch.autocast(device, enabled=False):
             outputs, hidden, cell = _FusedLayer.apply(run, inputs, *state, *weights)
         return outputs, LSTMState(hidden, cell)
-
-    def _kernels(self, device: torch.device, stored: torch.dtype, accumulated: torch.dtype) -> StepKernels:
-        """The kernels for a device and types, chosen when these are first met."""
-        key = (device, stored, accumulated)
-        if key not in self._chosen:
-            self._chosen[key] = choose_kernels(device.type, stored, accumulated)
-        return self._chosen[key]
 
 
 class _FusedLayer(torch.autograd.Function):

@@ -114,8 +114,3 @@ def plain_recurrence(
             cell = torch.where(active, new_cell, cell)
             outputs.append(torch.where(active, new_hidden, torch.zeros_like(new_hidden)))
     return torch.stack(outputs, dim=1), LSTMState(hidden, cell)
-
-
-def plain() -> Recurrence:
-    """`plain_recurrence`, got by a call without arguments as a `FusedRecurrence` is."""
-    return plain_recurrence

@@ -9,7 +9,7 @@ from torch import Tensor
 from elmoc.encoders.bidirectional import DirectionEncoder, EncoderConfig
 from elmoc.encoders.fused_recurrence import FusedRecurrence, Workspace
 from elmoc.encoders.lstm import LstmSizes, LstmStack
-from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceWeights, plain, plain_recurrence
+from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceWeights, plain_recurrence
 from tests.elmoc.kernels.kinds import KERNELS
 
 INPUT, PROJECTION, CELL = 20, 18, 37
@@ -169,7 +169,7 @@ def test_a_second_backward_pass_and_a_changed_weight_are_errors() -> None:
 def test_trained_by_a_fused_optimiser_it_ends_where_the_plain_one_does() -> None:
     """A fused optimiser does not change the version of a weight: nothing may be kept from one window to the next."""
     ends = []
-    for recurrence in (plain, FusedRecurrence):
+    for recurrence in (lambda: plain_recurrence, FusedRecurrence):
         torch.manual_seed(0)
         encoder = encoder_of(recurrence)
         optimiser = torch.optim.Adam(encoder.parameters(), lr=0.02, fused=True)

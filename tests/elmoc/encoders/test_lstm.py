@@ -13,7 +13,7 @@ from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, DirectionEncoder, EncoderConfig, reverse_padded
 from elmoc.encoders.fused_recurrence import FusedRecurrence
 from elmoc.encoders.lstm import LstmSizes, LstmStack
-from elmoc.encoders.recurrence import Recurrence, plain
+from elmoc.encoders.recurrence import Recurrence, plain_recurrence
 from elmoc.errors import InputError
 from tests.references import encode_one
 
@@ -21,7 +21,7 @@ SMALL = EncoderConfig(LstmSizes(projection_size=5, cell_size=7, layers=3, dropou
 
 
 def direction_of(
-    config: EncoderConfig = SMALL, *, recurrence: Callable[[], Recurrence] = plain, **changes: object
+    config: EncoderConfig = SMALL, *, recurrence: Callable[[], Recurrence] = lambda: plain_recurrence, **changes: object
 ) -> DirectionEncoder:
     """One direction of an encoder with some of its settings changed."""
     sizes = replace(config.sizes, **changes)
@@ -183,7 +183,7 @@ def test_impossible_sizes_are_named(setting: str, value: float) -> None:
         LstmSizes(**{setting: value})
 
 
-@pytest.mark.parametrize("recurrence", [plain, FusedRecurrence])
+@pytest.mark.parametrize("recurrence", [lambda: plain_recurrence, FusedRecurrence], ids=["plain", "fused"])
 def test_recomputing_changes_nothing_but_what_is_kept(recurrence: Callable[[], Recurrence]) -> None:
     encoder = shaken(direction_of(recurrence=recurrence, dropout=0.3)).train()
     vectors, masks = torch.randn(4, 5, 6), encoder.encoder.draw_dropout_masks(4)
