@@ -83,16 +83,7 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
     `fast` chooses the fast implementation of its encoder. Raises `InputError` when the directory is missing, truncated,
     or of a newer version.
     """
-    path = Path(path)
-    if (path / "model" / "config.json").exists():
-        path = path / "model"
-    elif (path / "checkpoints").is_dir():
-        raise InputError(f"{path} is a run directory without a model yet: go on with the run by --resume")
-    if not (path / "config.json").exists():
-        raise InputError(
-            f"{path} is not a model directory (no config.json), nor a run directory with a model: train one with "
-            "`python -m pretrain`"
-        )
+    path = _model_path(Path(path))
     config = read_json(path / "config.json")
     check_version(path / "config.json", config, FORMAT, VERSION, oldest=OLDEST_VERSION)
     try:
@@ -109,9 +100,7 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
         raise InputError(f"{path / 'config.json'} lacks or misspells a setting ({error})") from None
     tensors = _read_tensors(path / "model.safetensors")
     transform = {
-        name: tensors.pop(f"recipe.{name}").numpy()
-        for name in ("boundary", "mean", "matrix")
-        if f"recipe.{name}" in tensors
+        name.removeprefix("recipe."): tensors.pop(name).numpy() for name in list(tensors) if name.startswith("recipe.")
     }
     if "boundary" not in transform:
         raise InputError(f"{path / 'model.safetensors'} lacks the boundary vectors: export the model again")
@@ -130,6 +119,20 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
         training=training,
         path=path,
     )
+
+
+def _model_path(path: Path) -> Path:
+    """The model directory that `path` is, or that it has as a run directory; an `InputError` when there is none."""
+    if (path / "model" / "config.json").exists():
+        return path / "model"
+    if (path / "checkpoints").is_dir():
+        raise InputError(f"{path} is a run directory without a model yet: go on with the run by --resume")
+    if not (path / "config.json").exists():
+        raise InputError(
+            f"{path} is not a model directory (no config.json), nor a run directory with a model: train one with "
+            "`python -m pretrain`"
+        )
+    return path
 
 
 def replace_directory(new: Path, path: Path) -> None:

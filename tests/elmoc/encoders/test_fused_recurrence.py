@@ -142,10 +142,10 @@ def test_windows_after_each_other_do_not_disturb_one_another() -> None:
     alone = []
     for window in vectors:
         encoder.zero_grad()
-        encoder(window).top.square().sum().backward()
+        encoder(window).layer_states[-1].square().sum().backward()
         alone.append(encoder.encoder.layers[0].hidden_weight.grad.clone())
     encoder.zero_grad()
-    losses = [encoder(window).top.square().sum() for window in vectors]
+    losses = [encoder(window).layer_states[-1].square().sum() for window in vectors]
     with torch.no_grad():
         encoder(vectors[0, :1])  # of another size, without a backward pass
     for loss in reversed(losses):
@@ -155,11 +155,11 @@ def test_windows_after_each_other_do_not_disturb_one_another() -> None:
 
 def test_a_second_backward_pass_and_a_changed_weight_are_errors() -> None:
     encoder = small_encoder()
-    loss = encoder(torch.randn(2, 3, 4)).top.sum()
+    loss = encoder(torch.randn(2, 3, 4)).layer_states[-1].sum()
     loss.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
-    loss = encoder(torch.randn(2, 3, 4)).top.sum()
+    loss = encoder(torch.randn(2, 3, 4)).layer_states[-1].sum()
     with torch.no_grad():
         encoder.encoder.layers[1].projection_weight.mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
@@ -176,7 +176,7 @@ def test_trained_by_a_fused_optimiser_it_ends_where_the_plain_one_does() -> None
         vectors, wanted, state = torch.randn(2, 3, 4), torch.randn(2, 3, 6), None
         for _ in range(20):
             output = encoder(vectors, state)
-            (output.top - wanted).square().mean().backward()
+            (output.layer_states[-1] - wanted).square().mean().backward()
             optimiser.step()
             optimiser.zero_grad()
             state = output.state.map(torch.Tensor.detach)

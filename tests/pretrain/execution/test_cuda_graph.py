@@ -19,7 +19,7 @@ from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 
 
 def tensors_of(outcome: StepResult) -> list[torch.Tensor]:
-    return [outcome.loss, outcome.gradient_norm, outcome.masked, *outcome.state.tensors]
+    return [outcome.loss, outcome.gradient_norm, outcome.masked, *sum(outcome.state.layers, ())]
 
 
 def recorder(state: TrainState) -> Callable[[Callable[[], StepResult]], tuple[Callable[[], None], StepResult]]:
