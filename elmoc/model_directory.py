@@ -100,7 +100,9 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
         raise InputError(f"{path / 'config.json'} lacks or misspells a setting ({error})") from None
     tensors = _read_tensors(path / "model.safetensors")
     transform = {
-        name.removeprefix("recipe."): tensors.pop(name).numpy() for name in list(tensors) if name.startswith("recipe.")
+        name: tensors.pop(f"recipe.{name}").numpy()
+        for name in ("boundary", "mean", "matrix")
+        if f"recipe.{name}" in tensors
     }
     if "boundary" not in transform:
         raise InputError(f"{path / 'model.safetensors'} lacks the boundary vectors: export the model again")

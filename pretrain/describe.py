@@ -22,6 +22,9 @@ def describe(setup: TrainingSetup) -> str:
     trained = setup.parameters
     seconds_per_word = measure(setup)
     words = setup.updates * data.words_per_update
+    kept = setup.encoder.config.sizes.activation_bytes(
+        fast=execution.fast, recompute=setup.config.train.recompute, dtype=execution.dtype
+    )
     lines = [
         f"encoder: {setup.encoder.config.sizes.description}, {' and '.join(directions)}",
         f"trainable parameters: {trained:,} ({trained // len(directions):,} a direction)",
@@ -29,7 +32,7 @@ def describe(setup: TrainingSetup) -> str:
         f"vector tables: {human_bytes(data.table_bytes)} on disk, read through the page cache; "
         f"{data.targets.zero_rows:,} types without a target vector",
         f"memory: weights, gradients and Adam {human_bytes(16 * trained)}, "
-        f"activations about {human_bytes(activation_bytes(setup))}",
+        f"activations about {human_bytes(kept * data.words_per_update * len(directions))}",
         f"updates: {setup.updates:,} of {data.streams} streams × {data.window} words "
         f"({data.updates_per_epoch:,} an epoch), {words / 1e6:,.1f}M words",
         f"by {setup.implementation}",
@@ -37,15 +40,6 @@ def describe(setup: TrainingSetup) -> str:
         f"{human_duration(words * seconds_per_word)} in all",
     ]
     return "\n".join(lines)
-
-
-def activation_bytes(setup: TrainingSetup) -> int:
-    """Roughly what autograd keeps of a window of both directions (which a CPU computes side by side)."""
-    execution, data = setup.execution, setup.data
-    word = setup.encoder.config.sizes.activation_bytes(
-        fast=execution.fast, recompute=setup.config.train.recompute, dtype=execution.dtype
-    )
-    return word * data.words_per_update * len(data.directions)
 
 
 def measure(setup: TrainingSetup) -> float:
@@ -69,7 +63,7 @@ def measure(setup: TrainingSetup) -> float:
 
 
 def human_duration(seconds: float) -> str:
-    """`seconds` as people say it."""
+    """Seconds in the unit that fits: seconds, minutes, hours or days."""
     if seconds < 120:
         return f"{seconds:.0f} seconds"
     if seconds < 7200:

@@ -4,7 +4,6 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 from elmoc.errors import InputError
-from elmoc.progress import progress_bar
 from pretrain.data.loader import stream_batches
 from pretrain.run.clock import Clock, evaluation_is_due
 from pretrain.run.directory import RunDirectory
@@ -46,16 +45,6 @@ def train(
         device = setup.execution.device
         batches = stack.enter_context(closing(stream_batches(windows, data.tables(device), device)))
         train_step = stack.enter_context(closing(new_train_step(setup, state)))
-        progress = stack.enter_context(
-            progress_bar(
-                total=state.updates * data.words_per_update,
-                initial=state.words,
-                unit=" words",
-                unit_scale=True,
-                desc="pretrain",
-                disable=not processes.is_rank0,
-            )
-        )
         if resumed is None:
             recorder.evaluate()
         while state.update < state.updates and not processes.any_at_last_step(stop.asked):
@@ -73,9 +62,7 @@ def train(
             if clock.may_set_length(state.update, state.updates, share_before_decay):
                 length = clock.updates_within_limit(state.update, config.evaluation.every_updates)
                 state.updates = processes.broadcast_from_rank0(length)
-                progress.total = state.updates * data.words_per_update
-            progress.update(data.words_per_update)
-            recorder.add(steps, rate, progress)
+            recorder.add(steps, rate)
             if evaluation_is_due(state.update, state.updates, config.evaluation.every_updates):
                 recorder.evaluate()
             if state.update == state.updates or checkpoint_is_due(setup, state, clock):
@@ -85,8 +72,8 @@ def train(
     return state.update >= state.updates
 
 
-def new_train_step(setup: TrainingSetup, state: TrainState) -> TrainStep:
-    """The train step of a run as its config has it."""
+def new_train_step(setup: TrainingSetup, state: TrainState, *, side_by_side: bool = True) -> TrainStep:
+    """The train step of a run as its config has it; `side_by_side` as in `TrainStep`."""
     config = setup.config
     return TrainStep(
         state=state,
@@ -95,6 +82,7 @@ def new_train_step(setup: TrainingSetup, state: TrainState) -> TrainStep:
         gradient_norm=config.optimiser.gradient_norm,
         carry_state=config.train.carry_state,
         cuda_graph=config.train.cuda_graph,
+        side_by_side=side_by_side,
     )
 
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.autograd.graph import increment_version
 
-from elmoc.encoders.recurrence import LSTMState, RecurrenceWeights
+from elmoc.encoders.recurrence import LSTMState, RecurrenceOptions, RecurrenceWeights
 from elmoc.kernels.choose import choose_kernels
 from elmoc.kernels.lstm_step import (
     GatesBackward,
@@ -132,18 +132,10 @@ class FusedRecurrence:
         self._kernels = kernels
 
     def __call__(
-        self,
-        inputs: Tensor,
-        state: LSTMState,
-        weights: RecurrenceWeights,
-        *,
-        cell_clip: float,
-        projection_clip: float,
-        norm_epsilon: float,
-        dropout_mask: Tensor | None,
-        lengths: Tensor | None,
+        self, inputs: Tensor, state: LSTMState, weights: RecurrenceWeights, options: RecurrenceOptions
     ) -> tuple[Tensor, LSTMState]:
-        """See `plain_recurrence`."""
+        """As `plain_recurrence`."""
+        mask, lengths = options.dropout_mask, options.lengths
         device = inputs.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weights.hidden.dtype
         run = LayerRun(
@@ -151,11 +143,11 @@ class FusedRecurrence:
                 bias=weights.bias.detach(),
                 norm_weight=None if weights.norm_weight is None else weights.norm_weight.detach(),
                 norm_bias=None if weights.norm_bias is None else weights.norm_bias.detach(),
-                mask=None if dropout_mask is None else dropout_mask.to(weights.bias.dtype).contiguous(),
+                mask=None if mask is None else mask.to(weights.bias.dtype).contiguous(),
                 lengths=None if lengths is None else lengths.to(inputs.device, torch.int64).contiguous(),
-                cell_clip=cell_clip,
-                projection_clip=projection_clip,
-                norm_epsilon=norm_epsilon,
+                cell_clip=options.cell_clip,
+                projection_clip=options.projection_clip,
+                norm_epsilon=options.norm_epsilon,
             ),
             kernels=self._kernels or choose_kernels(device, dtype, weights.bias.dtype),
             prepared=PreparedWeights(weights, dtype),

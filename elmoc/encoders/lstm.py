@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
 from elmoc.encoders.fused_recurrence import FusedRecurrence, Workspace
-from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceWeights, plain_recurrence
+from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceOptions, RecurrenceWeights, plain_recurrence
 from elmoc.kernels.choose import choose_kernels
 from elmoc.settings import setting
 
@@ -119,7 +119,7 @@ class ProjectedLstmLayer(nn.Module):
     ) -> tuple[Tensor, LSTMState]:
         """inputs [B, T, input_size] → outputs [B, T, P] and the state after the last step.
 
-        `dropout_mask` and `lengths` as in `plain_recurrence`.
+        `dropout_mask` and `lengths` as in `RecurrenceOptions`.
         """
         return self.recurrence(
             inputs,
@@ -132,11 +132,13 @@ class ProjectedLstmLayer(nn.Module):
                 None if self.norm is None else self.norm.weight,
                 None if self.norm is None else self.norm.bias,
             ),
-            cell_clip=self.cell_clip,
-            projection_clip=self.projection_clip,
-            norm_epsilon=0.0 if self.norm is None else self.norm.eps,
-            dropout_mask=dropout_mask,
-            lengths=lengths,
+            RecurrenceOptions(
+                self.cell_clip,
+                self.projection_clip,
+                0.0 if self.norm is None else self.norm.eps,
+                dropout_mask,
+                lengths,
+            ),
         )
 
 

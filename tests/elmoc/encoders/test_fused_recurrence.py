@@ -9,7 +9,7 @@ from torch import Tensor
 from elmoc.encoders.bidirectional import DirectionEncoder, EncoderConfig
 from elmoc.encoders.fused_recurrence import FusedRecurrence, Workspace
 from elmoc.encoders.lstm import LstmSizes, LstmStack
-from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceWeights, plain_recurrence
+from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceOptions, RecurrenceWeights, plain_recurrence
 from tests.elmoc.kernels.kinds import KERNELS
 
 INPUT, PROJECTION, CELL = 20, 18, 37
@@ -63,11 +63,13 @@ def run(
             values["inputs"],
             LSTMState(values["hidden"], values["cell"]),
             RecurrenceWeights(*weights) if norm else RecurrenceWeights(*weights, None, None),
-            cell_clip=cell_clip,
-            projection_clip=projection_clip,
-            norm_epsilon=1e-5,
-            dropout_mask=drawn if mask else None,
-            lengths=None if lengths is None else torch.tensor(lengths),
+            RecurrenceOptions(
+                cell_clip=cell_clip,
+                projection_clip=projection_clip,
+                norm_epsilon=1e-5,
+                dropout_mask=drawn if mask else None,
+                lengths=None if lengths is None else torch.tensor(lengths),
+            ),
         )
     weighting = torch.randn(outputs.shape, dtype=torch.float64).to(dtype)
     loss = (outputs * weighting).sum() + (final.hidden * weighting[:, 0]).sum() + final.cell.float().sin().sum()
@@ -117,11 +119,7 @@ def test_a_value_that_is_not_finite_is_seen(kernels: str) -> None:
                     torch.full((1, 2, 3), value) * torch.tensor([1.0, -1.0, 1.0]),
                     LSTMState(torch.zeros(1, 3), torch.zeros(1, 2)),
                     weights,
-                    cell_clip=3.0,
-                    projection_clip=3.0,
-                    norm_epsilon=1e-5,
-                    dropout_mask=None,
-                    lengths=None,
+                    RecurrenceOptions(3.0, 3.0, norm_epsilon=1e-5, dropout_mask=None, lengths=None),
                 )
             assert outputs.isnan().any()
 
