@@ -1,4 +1,4 @@
-"""Sentences to layer states: a trained encoder with its word vectors."""
+"""The sentence encoder: tokenised sentences to layer states, by a trained encoder with its word vectors."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

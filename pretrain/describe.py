@@ -1,14 +1,13 @@
-"""A description of a run before it starts: how large it is, and how long it will take here."""
+"""The description of a run: how large it is, and how long it will take here."""
 
-import time
 from dataclasses import replace
+from functools import partial
 from itertools import islice
-
-import torch
 
 from elmoc.files import human_bytes
 from pretrain.data.loader import gather
 from pretrain.setup import TrainingSetup
+from pretrain.speed.timing import timed
 from pretrain.train import new_train_step
 from pretrain.train_state import new_state
 
@@ -50,16 +49,12 @@ def measure(setup: TrainingSetup) -> float:
     state = new_state(setup.encoder, setup.output_layers, config.optimiser, seed=config.train.seed, device=device)
     train_step = new_train_step(setup, state)
     tables = data.tables(device, resident=False)
-    times = []
+    seconds = []
     for window in islice(data.windows(), TRIAL_UPDATES):
         batch = gather(window.ids, tables, device)
-        started = time.monotonic()
-        train_step(batch, 0.0)
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-        times.append(time.monotonic() - started)
+        seconds.append(timed(partial(train_step, batch, 0.0), device)[0])
     train_step.close()
-    return min(times) / data.words_per_update
+    return min(seconds) / data.words_per_update
 
 
 def human_duration(seconds: float) -> str:

@@ -61,7 +61,6 @@ def join(forward_path: str, backward_path: str, output: str) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
     parser = argparse.ArgumentParser(prog="python -m pretrain.join", description=__doc__.split("\n")[0])
     parser.add_argument("forward", help="run or model directory with the forward direction")
     parser.add_argument("backward", help="run or model directory with the backward direction")

@@ -1,4 +1,4 @@
-"""Training: read `train` from top to bottom: batch, step, log, evaluate, save."""
+"""The train loop: batch, step, log, evaluate, save."""
 
 from contextlib import ExitStack, closing
 from typing import Any

@@ -1,4 +1,4 @@
-"""Encoders: the interface of what turns the inputs of a window into layer states, one direction at a time.
+"""Encoders: the interface of the stack above an input layer, which makes the layer states of one direction.
 
 Letters: B streams or sentences of a batch, T time, P projection, L layers.
 """

@@ -257,11 +257,8 @@ def start_forward(run: LayerRun, inputs: Tensor, hidden: Tensor, cell: Tensor) -
 
 def start_backward(run: LayerRun, activations: Activations, *given: Tensor | None) -> Gradients:
     """The gradients before the last step is run backward; `given` are those of what `forward` returned."""
-    (time, batch, width), projection, accumulated = (
-        activations.gates.shape,
-        activations.projected.shape[2],
-        run.layer.bias.dtype,
-    )
+    time, batch, width = activations.gates.shape
+    projection, accumulated = activations.projected.shape[2], run.layer.bias.dtype
     cell_shape, device = activations.cells.shape[1:], activations.joined.device
     norm_parts, bias_parts = run.kernels.parts(batch)
     outputs, hidden, cell = given

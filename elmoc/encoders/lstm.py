@@ -39,18 +39,15 @@ class LstmSizes(EncoderSizes):
 
     @property
     def description(self) -> str:
-        """Layers and sizes."""
         return f"{self.layers} LSTM layers, projection {self.projection_size}, cell {self.cell_size}"
 
     def implementation(self, *, fast: bool, device: torch.device, dtype: torch.dtype) -> str:
-        """Which recurrence runs, and which kernels."""
         if not fast:
             return "the plain recurrence"
         kernels = choose_kernels(device.type, dtype, torch.float32)
         return f"the fused recurrence (between its products: {kernels.description})"
 
     def activation_bytes(self, *, fast: bool, recompute: bool, dtype: torch.dtype) -> int:
-        """Roughly what autograd keeps of a word in one direction."""
         cell, projection = self.cell_size, self.projection_size
         if fast:  # gates and the products' other factors in the type of the products, cells and outputs in float32
             layer = dtype.itemsize * (4 * cell + 3 * projection) + 4 * (cell + 2 * projection)

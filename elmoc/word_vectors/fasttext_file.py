@@ -1,4 +1,4 @@
-"""FastText `.bin` files: their header, and whether the file is as long as it says.
+"""FastText `.bin` files: the width of their vectors, and whether they are as long as they say.
 
 The library reads a truncated file without complaint and then gives wrong vectors, so the size that the file's own
 header and dictionary imply is checked before it is loaded.

@@ -1,4 +1,4 @@
-"""The loader: word vectors of batches on the device, without the table ever being there.
+"""The loader: batches on the device, each with the vectors of its words alone.
 
 For each window the distinct ids are found, and only their rows gathered, by a background thread, ahead of time, into a
 ring of buffers. Inputs, targets and both directions share the rows. Letters: B streams, T time, E word-vector width, V

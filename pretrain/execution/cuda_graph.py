@@ -1,4 +1,4 @@
-"""CUDA graphs: the same work launched again and again on a GPU without launching each kernel of it.
+"""CUDA graphs: an update whose kernels are recorded once and then launched together.
 
 A CUDA graph records the kernels of one update of a direction (forward, backward, clipping, optimiser) and launches all
 of them at once. What goes in has to lie where it lay while recording: it is copied there first.

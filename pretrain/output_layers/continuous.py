@@ -41,7 +41,6 @@ class ContinuousSettings(OutputLayerSettings):
     )
 
     def build(self, *, projection_size: int, corpus: Corpus, targets: VectorTable) -> ContinuousOutput:
-        """See `OutputLayerSettings`."""
         return ContinuousOutput(projection_size, targets.size)
 
     def record(self, targets: VectorTable) -> dict[str, Any]:

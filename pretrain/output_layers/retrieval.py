@@ -35,8 +35,8 @@ def retrieval(ranks: Tensor) -> dict[str, float]:
 class Retriever:
     """Scores predicted vectors against one target table.
 
-    Candidates are the `candidates` most frequent types (the first rows of the table); one without a vector is no
-    candidate, so that a target of that type is a miss.
+    Candidates are the `candidates` most frequent types (the first rows of the table); one without a vector is not
+    among them, so that a target of that type is a miss.
     """
 
     def __init__(self, corpus: Corpus, table: VectorTable, candidates: int, device: torch.device) -> None:

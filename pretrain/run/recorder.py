@@ -7,12 +7,10 @@ once, and no process can skip one: all that rank 0 does alone, between them, is 
 import time
 from typing import Any
 
-from torch import Tensor
 from tqdm import tqdm
 
 from elmoc.model_directory import write_model_directory
 from elmoc.progress import progress_bar
-from pretrain.distributed.direction_group import DirectionGroup
 from pretrain.distributed.processes import Processes
 from pretrain.evaluation import evaluate, evaluation_line
 from pretrain.run.clock import Clock
@@ -169,17 +167,11 @@ def gather_state(processes: Processes, state: TrainState) -> dict[str, Any]:
     gather_weights(processes, state)
     values = state.to_dict()
     for direction, group in processes.groups.items():
-        values["recurrent"][direction] = gather_streams(group, values["recurrent"][direction])
+        if (layers := values["recurrent"][direction]) is not None:
+            values["recurrent"][direction] = [tuple(group.gather(part) for part in layer) for layer in layers]
     for direction, ranks in processes.ranks.items():
         if ranks.start:
             own = {kind: values[kind].get(direction) for kind in OF_A_DIRECTION}
             for kind, value in processes.send_to_rank0(own, source=ranks.start).items():
                 values[kind][direction] = value
     return values
-
-
-def gather_streams(
-    group: DirectionGroup, states: list[tuple[Tensor, ...]] | None
-) -> list[tuple[Tensor | None, ...]] | None:
-    """The recurrent states of all the streams of a direction, in its leader."""
-    return None if states is None else [tuple(group.gather(part) for part in layer) for layer in states]

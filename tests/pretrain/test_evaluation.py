@@ -1,4 +1,4 @@
-"""Are the held-out figures what they are called?"""
+"""Evaluation: held-out metrics are what they are called."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Does training on a GPU learn what it learns on a CPU, resume, and leave a model that dumps the same features?"""
+"""Training on a GPU: it learns what a CPU learns, resumes, and leaves a model that dumps the same features."""
 
 from itertools import islice
 

@@ -1,4 +1,4 @@
-"""Is the encoder the one of the paper, and do its states depend on what they should depend on, and on nothing else?"""
+"""The LSTM encoder: it is the paper's, and its states depend on what they should depend on, and on nothing else."""
 
 from collections.abc import Callable
 from dataclasses import replace

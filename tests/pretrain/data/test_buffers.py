@@ -1,4 +1,4 @@
-"""Does a GPU that does its work at the worst times ever read or write a buffer too early?
+"""Ring of buffers: none is read or written too early by a GPU that does its work at the worst times.
 
 The GPU is simulated: what a stream is asked for waits until the scheduler lets it happen, in the order of the stream,
 and never before an event that it was told to wait for.

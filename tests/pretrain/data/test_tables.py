@@ -1,4 +1,4 @@
-"""Do both kinds of tables give the vectors of a window, and take the room that they should?"""
+"""Tables: both kinds give the vectors of a window, and take the room that they should."""
 
 import warnings
 from typing import Any

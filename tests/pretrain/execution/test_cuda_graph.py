@@ -1,4 +1,4 @@
-"""Is an update the same when it is recorded once and repeated? The recorder here runs on the CPU; see `test_gpu.py`."""
+"""CUDA graphs: an update recorded once and repeated is the same (recorded on the CPU here; see `test_gpu.py`)."""
 
 import copy
 from collections.abc import Callable
