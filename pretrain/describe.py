@@ -1,12 +1,12 @@
 """The description of a run: how large it is, and how long it will take here."""
 
-from dataclasses import replace
+from contextlib import closing
 from functools import partial
-from itertools import islice
 
 from elmoc.files import human_bytes
-from pretrain.data.loader import gather
 from pretrain.setup import TrainingSetup
+from pretrain.speed.contestants import with_streams
+from pretrain.speed.streaming import first_batches
 from pretrain.speed.timing import timed
 from pretrain.train import new_train_step
 from pretrain.train_state import new_state
@@ -43,18 +43,14 @@ def describe(setup: TrainingSetup) -> str:
 
 def measure(setup: TrainingSetup) -> float:
     """Seconds a word of whole updates on this machine; with a learning rate of 0, so that no weight changes."""
-    config, data, device = setup.config, setup.data, setup.execution.device
+    config, device = setup.config, setup.execution.device
     if device.type == "cpu":  # more streams would hardly be faster
-        data = replace(data, streams=min(data.streams, TRIAL_STREAMS))
+        setup = with_streams(setup, min(setup.data.streams, TRIAL_STREAMS))
     state = new_state(setup.encoder, setup.output_layers, config.optimiser, seed=config.train.seed, device=device)
-    train_step = new_train_step(setup, state)
-    tables = data.tables(device, resident=False)
-    seconds = []
-    for window in islice(data.windows(), TRIAL_UPDATES):
-        batch = gather(window.ids, tables, device)
-        seconds.append(timed(partial(train_step, batch, 0.0), device)[0])
-    train_step.close()
-    return min(seconds) / data.words_per_update
+    with closing(new_train_step(setup, state)) as train_step:
+        batches = first_batches(setup, TRIAL_UPDATES)
+        seconds = min(timed(partial(train_step, batch, 0.0), device)[0] for batch in batches)
+    return seconds / setup.data.words_per_update
 
 
 def human_duration(seconds: float) -> str:

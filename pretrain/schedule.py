@@ -31,7 +31,7 @@ class ScheduleConfig:
 
     @property
     def share_before_decay(self) -> float:
-        """The share of the run's updates before its rate begins to fall: as long, the run's length may change."""
+        """The share of the run's updates before its rate begins to fall; until then the run's length may change."""
         return min(self.decay_start, 1 - self.linear_cooldown)
 
     def check(self) -> None:

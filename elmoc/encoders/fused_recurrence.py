@@ -202,7 +202,7 @@ class _FusedLayer(torch.autograd.Function):
     def backward(
         ctx: Any, grad_outputs: Tensor | None, grad_hidden: Tensor | None, grad_cell: Tensor | None
     ) -> tuple[Tensor | None, ...]:
-        """Gradients of everything `forward` was given."""
+        """The gradients of all inputs of `forward`."""
         run, activations = ctx.run, Activations(*ctx.saved_tensors[: len(Activations._fields)])
         layer, accumulated = run.layer, run.layer.bias.dtype
         time, width = len(activations.gates), activations.joined.shape[2] - activations.projected.shape[2]

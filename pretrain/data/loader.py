@@ -103,7 +103,7 @@ class Tables(ABC):
 
     @abstractmethod
     def fill(self, ids: dict[str, np.ndarray], buffers: Buffers) -> int:
-        """Put the ids [B, T + 1] of a window for each direction, and their vectors, there; returns how many vectors."""
+        """Put the ids [B, T + 1] of a window for each direction, and their vectors, into buffers; returns how many."""
 
     @abstractmethod
     def vectors(self, buffers: Buffers, count: int) -> list[Tensor]:

@@ -110,7 +110,7 @@ class TrainingData:
         )
 
     def held_out_windows(self, *, words: int, most_streams: int) -> Iterator[dict[str, np.ndarray]]:
-        """Ids [B, T + 1] for each direction over the first `words` held-out tokens, in at most `most_streams` streams."""
+        """Ids [B, T + 1] for each direction of the first `words` held-out tokens, in at most `most_streams` streams."""
         return held_out_windows(
             self.corpus,
             streams=min(self.streams, most_streams),
