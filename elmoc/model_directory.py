@@ -66,13 +66,16 @@ class ModelDirectory:
 def write_model_directory(path: Path | str, model: ModelDirectory) -> None:
     """Write a model directory; one that exists already is replaced only by a whole one."""
     path = Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial, old = (path.with_name(f".{path.name}.{os.getpid()}.{what}") for what in ("partial", "old"))
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
         with full_disk_is_clear(path):
             _write_files(partial, model)
-        replace_directory(partial, path)
+        if path.exists():
+            os.replace(path, old)
+        os.replace(partial, path)
+        shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -135,15 +138,6 @@ def _model_path(path: Path) -> Path:
             "`python -m pretrain`"
         )
     return path
-
-
-def replace_directory(new: Path, path: Path) -> None:
-    """Put the finished directory `new` in the place of `path`, which may exist."""
-    old = path.with_name(f".{path.name}.{os.getpid()}.old")
-    if path.exists():
-        os.replace(path, old)
-    os.replace(new, path)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def contiguous(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

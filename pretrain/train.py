@@ -104,7 +104,12 @@ def starting_state(setup: TrainingSetup, resumed: dict[str, Any] | None) -> Trai
     state.updates = setup.updates
     if resumed is not None:
         with processes.raise_together():
-            check_same_data(resumed["data"], setup.data.fingerprints)
+            changed = [key for key, name in setup.data.fingerprints.items() if resumed["data"][key] != name]
+            if changed:
+                raise InputError(
+                    f"the run was started with other data under {', '.join(changed)}: resume it with that, or start a "
+                    "new run"
+                )
         state.load_dict(resumed, processes.stream_slice(config.train.streams))
     processes.connect_groups(device)
     for direction, group in processes.groups.items():
@@ -120,12 +125,3 @@ def checkpoint_is_due(setup: TrainingSetup, state: TrainState, clock: Clock) -> 
     if state.update % UPDATES_BETWEEN_LOOKS:
         return False
     return processes.broadcast_from_rank0(clock.checkpoint_is_due(state.update, log))
-
-
-def check_same_data(before: dict[str, str], now: dict[str, str]) -> None:
-    """Raise an `InputError` unless a resumed run reads the corpus and vector tables that it read before."""
-    changed = [key for key, name in now.items() if before[key] != name]
-    if changed:
-        raise InputError(
-            f"the run was started with other data under {', '.join(changed)}: resume it with that, or start a new run"
-        )
