@@ -63,6 +63,8 @@ class Corpus:
         check_version(self.path / "corpus.json", info, FORMAT, VERSION)
         self.info: dict[str, Any] = info
         self.types: int = info["types"]
+        self.begin_id: int = info["begin_id"]
+        self.end_id: int = info["end_id"]
         self.train = [Shard(**shard) for shard in info["train"]]
         self.held_out = [Shard(**shard) for shard in info["held_out"]]
         self.lexicon_fingerprint: str = info["lexicon_fingerprint"]
@@ -103,16 +105,6 @@ class Corpus:
     def ids(self) -> dict[str, int]:
         """Word type → id."""
         return {word: row for row, word in enumerate(self.lexicon)}
-
-    @property
-    def begin_id(self) -> int:
-        """The id of `<s>`."""
-        return self.info["begin_id"]
-
-    @property
-    def end_id(self) -> int:
-        """The id of `</s>`."""
-        return self.info["end_id"]
 
     def read_shard(self, shard: Shard) -> np.ndarray:
         """uint32 [tokens], memory-mapped read-only."""

@@ -1,4 +1,4 @@
-"""Devices: from the name that a user gives to a device of PyTorch that is there."""
+"""Devices: the PyTorch device that a user names, checked to be there."""
 
 from contextlib import suppress
 

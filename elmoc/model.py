@@ -1,4 +1,4 @@
-"""Sentences to layer states: a trained encoder with its word vectors."""
+"""The sentence encoder: tokenised sentences to layer states, by a trained encoder with its word vectors."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -12,9 +12,9 @@ from elmoc.devices import checked_device
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.errors import InputError
 from elmoc.files import fingerprint
-from elmoc.model_directory import ModelDirectory, VectorSource, read_model_directory
+from elmoc.model_directory import ModelDirectory, read_model_directory
 from elmoc.version import VERSION
-from elmoc.word_vectors.sources import WordVectors, open_word_vectors
+from elmoc.word_vectors.sources import VectorSource, WordVectors, open_word_vectors
 from elmoc.word_vectors.transform import VectorTransform
 
 

@@ -26,20 +26,11 @@ from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.errors import InputError
 from elmoc.files import check_version, full_disk_is_clear, read_json, write_json
 from elmoc.version import VERSION as ELMOC_VERSION
+from elmoc.word_vectors.sources import VectorSource
 from elmoc.word_vectors.transform import VectorTransform
 
 FORMAT = "elmoc-model"
 VERSION, OLDEST_VERSION = 2, 1
-
-
-@dataclass(frozen=True)
-class VectorSource:
-    """Which word vectors a model reads, or is trained against."""
-
-    origin: str
-    fingerprint: str
-    size: int
-    post_processing: str
 
 
 @dataclass(frozen=True)
@@ -75,13 +66,16 @@ class ModelDirectory:
 def write_model_directory(path: Path | str, model: ModelDirectory) -> None:
     """Write a model directory; one that exists already is replaced only by a whole one."""
     path = Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial, old = (path.with_name(f".{path.name}.{os.getpid()}.{what}") for what in ("partial", "old"))
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
         with full_disk_is_clear(path):
             _write_files(partial, model)
-        replace_directory(partial, path)
+        if path.exists():
+            os.replace(path, old)
+        os.replace(partial, path)
+        shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -92,16 +86,7 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
     `fast` chooses the fast implementation of its encoder. Raises `InputError` when the directory is missing, truncated,
     or of a newer version.
     """
-    path = Path(path)
-    if (path / "model" / "config.json").exists():
-        path = path / "model"
-    elif (path / "checkpoints").is_dir():
-        raise InputError(f"{path} is a run directory without a model yet: go on with the run by --resume")
-    if not (path / "config.json").exists():
-        raise InputError(
-            f"{path} is not a model directory (no config.json), nor a run directory with a model: train one with "
-            "`python -m pretrain`"
-        )
+    path = _model_path(Path(path))
     config = read_json(path / "config.json")
     check_version(path / "config.json", config, FORMAT, VERSION, oldest=OLDEST_VERSION)
     try:
@@ -141,13 +126,18 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
     )
 
 
-def replace_directory(new: Path, path: Path) -> None:
-    """Put the finished directory `new` in the place of `path`, which may exist."""
-    old = path.with_name(f".{path.name}.{os.getpid()}.old")
-    if path.exists():
-        os.replace(path, old)
-    os.replace(new, path)
-    shutil.rmtree(old, ignore_errors=True)
+def _model_path(path: Path) -> Path:
+    """The model directory that `path` is, or that it has as a run directory; an `InputError` when there is none."""
+    if (path / "model" / "config.json").exists():
+        return path / "model"
+    if (path / "checkpoints").is_dir():
+        raise InputError(f"{path} is a run directory without a model yet: go on with the run by --resume")
+    if not (path / "config.json").exists():
+        raise InputError(
+            f"{path} is not a model directory (no config.json), nor a run directory with a model: train one with "
+            "`python -m pretrain`"
+        )
+    return path
 
 
 def contiguous(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -156,12 +146,10 @@ def contiguous(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _write_files(folder: Path, model: ModelDirectory) -> None:
-    tensors = {"recipe.boundary": torch.from_numpy(model.transform.boundary)}
-    if model.transform.mean is not None:
-        tensors["recipe.mean"] = torch.from_numpy(model.transform.mean)
-    if model.transform.matrix is not None:
-        tensors["recipe.matrix"] = torch.from_numpy(model.transform.matrix)
-    save_file(contiguous(model.encoder.weights()) | tensors, folder / "model.safetensors")
+    transform = {
+        f"recipe.{name}": torch.from_numpy(array) for name, array in vars(model.transform).items() if array is not None
+    }
+    save_file(contiguous(model.encoder.weights()) | transform, folder / "model.safetensors")
     if model.output_layer.weights is not None:
         save_file(contiguous(model.output_layer.weights), folder / "heads.safetensors")
     config = {

@@ -11,7 +11,6 @@ from elmoc.process import keep_freed_memory, wait_without_spinning
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     parser = argparse.ArgumentParser(prog="python -m pretrain", description="Train a contextual encoder.")
     parser.add_argument("config", help="a TOML file, see pretrain/configs")
     parser.add_argument("run", help="the run directory")
@@ -84,7 +83,6 @@ def parse_duration(text: str) -> float:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
     arguments = parser().parse_args(argv)
     wait_without_spinning()
     keep_freed_memory()

@@ -21,7 +21,6 @@ from pretrain.data.sources import DataConfig
 from pretrain.evaluation import EvaluationConfig
 from pretrain.output_layers import OutputLayerSettings
 from pretrain.output_layers.continuous import ContinuousSettings
-from pretrain.output_layers.kinds import OUTPUT_LAYERS
 from pretrain.schedule import ScheduleConfig
 from pretrain.train_state import OptimiserConfig
 
@@ -97,8 +96,7 @@ class RunConfig:
     def check(self) -> "RunConfig":
         """Raise an `InputError` that names the key of the first impossible value; returns the config."""
         for section in fields(self):
-            if section.name != "schedule":  # which checks itself
-                check_settings(getattr(self, section.name), f"{section.name}.{{}}".format)
+            check_settings(getattr(self, section.name), f"{section.name}.{{}}".format)
         self.schedule.check()
         directions = self.train.directions
         if not directions or list(directions) != [each for each in DIRECTIONS if each in directions]:
@@ -108,6 +106,8 @@ class RunConfig:
         return self
 
 
+OUTPUT_LAYERS = {settings.kind: settings for settings in (ContinuousSettings,)}
+"""The output layers there are, by the name that configs and model directories have for them."""
 KINDS: dict[str, Mapping[str, Any]] = {"encoder": ENCODERS, "output_layer": OUTPUT_LAYERS}
 """Sections whose `kind` chooses their dataclass."""
 

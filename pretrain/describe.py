@@ -1,14 +1,13 @@
-"""A description of a run before it starts: how large it is, and how long it will take here."""
+"""The description of a run: how large it is, and how long it will take here."""
 
-import time
-from dataclasses import replace
-from itertools import islice
-
-import torch
+from contextlib import closing
+from functools import partial
 
 from elmoc.files import human_bytes
-from pretrain.data.loader import gather
 from pretrain.setup import TrainingSetup
+from pretrain.speed.contestants import with_streams
+from pretrain.speed.streaming import first_batches
+from pretrain.speed.timing import timed
 from pretrain.train import new_train_step
 from pretrain.train_state import new_state
 
@@ -22,6 +21,9 @@ def describe(setup: TrainingSetup) -> str:
     trained = setup.parameters
     seconds_per_word = measure(setup)
     words = setup.updates * data.words_per_update
+    kept = setup.encoder.config.sizes.activation_bytes(
+        fast=execution.fast, recompute=setup.config.train.recompute, dtype=execution.dtype
+    )
     lines = [
         f"encoder: {setup.encoder.config.sizes.description}, {' and '.join(directions)}",
         f"trainable parameters: {trained:,} ({trained // len(directions):,} a direction)",
@@ -29,7 +31,7 @@ def describe(setup: TrainingSetup) -> str:
         f"vector tables: {human_bytes(data.table_bytes)} on disk, read through the page cache; "
         f"{data.targets.zero_rows:,} types without a target vector",
         f"memory: weights, gradients and Adam {human_bytes(16 * trained)}, "
-        f"activations about {human_bytes(activation_bytes(setup))}",
+        f"activations about {human_bytes(kept * data.words_per_update * len(directions))}",
         f"updates: {setup.updates:,} of {data.streams} streams × {data.window} words "
         f"({data.updates_per_epoch:,} an epoch), {words / 1e6:,.1f}M words",
         f"by {setup.implementation}",
@@ -39,37 +41,20 @@ def describe(setup: TrainingSetup) -> str:
     return "\n".join(lines)
 
 
-def activation_bytes(setup: TrainingSetup) -> int:
-    """Roughly what autograd keeps of a window of both directions (which a CPU computes side by side)."""
-    execution, data = setup.execution, setup.data
-    word = setup.encoder.config.sizes.activation_bytes(
-        fast=execution.fast, recompute=setup.config.train.recompute, dtype=execution.dtype
-    )
-    return word * data.words_per_update * len(data.directions)
-
-
 def measure(setup: TrainingSetup) -> float:
     """Seconds a word of whole updates on this machine; with a learning rate of 0, so that no weight changes."""
-    config, data, device = setup.config, setup.data, setup.execution.device
+    config, device = setup.config, setup.execution.device
     if device.type == "cpu":  # more streams would hardly be faster
-        data = replace(data, streams=min(data.streams, TRIAL_STREAMS))
+        setup = with_streams(setup, min(setup.data.streams, TRIAL_STREAMS))
     state = new_state(setup.encoder, setup.output_layers, config.optimiser, seed=config.train.seed, device=device)
-    train_step = new_train_step(setup, state)
-    tables = data.tables(device, resident=False)
-    times = []
-    for window in islice(data.windows(), TRIAL_UPDATES):
-        batch = gather(window.ids, tables, device)
-        started = time.monotonic()
-        train_step(batch, 0.0)
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-        times.append(time.monotonic() - started)
-    train_step.close()
-    return min(times) / data.words_per_update
+    with closing(new_train_step(setup, state)) as train_step:
+        batches = first_batches(setup, TRIAL_UPDATES)
+        seconds = min(timed(partial(train_step, batch, 0.0), device)[0] for batch in batches)
+    return seconds / setup.data.words_per_update
 
 
 def human_duration(seconds: float) -> str:
-    """`seconds` as people say it."""
+    """Seconds in the unit that fits: seconds, minutes, hours or days."""
     if seconds < 120:
         return f"{seconds:.0f} seconds"
     if seconds < 7200:

@@ -48,7 +48,7 @@ def evaluate(
         for direction in directions:
             with execution.autocast():
                 output = state.encoder.direction(direction)(batch.inputs(direction), recurrent[direction])
-                predicted = state.output_layers.direction(direction).predict(output.top)  # [B, T, D]
+                predicted = state.output_layers.direction(direction).predict(output.layer_states[-1])  # [B, T, D]
             recurrent[direction] = output.state
             predictions[direction].append(predicted.flatten(0, 1))
             targets[direction].append(ids[direction][:, 1:].ravel())

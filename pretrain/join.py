@@ -14,7 +14,6 @@ from elmoc.encoders.bidirectional import BidirectionalEncoder, direction_name
 from elmoc.errors import InputError, run_command
 from elmoc.files import refuse_existing
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, read_model_directory, write_model_directory
-from pretrain.setup import same_vectors, take_weights
 
 
 def join(forward_path: str, backward_path: str, output: str) -> None:
@@ -33,7 +32,7 @@ def join(forward_path: str, backward_path: str, output: str) -> None:
     forward, backward = models["forward"], models["backward"]
     fits = {
         "the encoder's sizes": forward.encoder.config == backward.encoder.config,
-        "the word vectors": same_vectors(forward.word_vectors, backward.word_vectors),
+        "the word vectors": forward.word_vectors.same_as(backward.word_vectors),
         "the output layers": forward.output_layer.is_like(backward.output_layer),
         "the processing of the word vectors": forward.transform.same_as(backward.transform),
     }
@@ -43,7 +42,7 @@ def join(forward_path: str, backward_path: str, output: str) -> None:
     encoder = BidirectionalEncoder(forward.encoder.config, directions=DIRECTIONS)
     weights: dict[str, Tensor] = {}
     for direction, model in models.items():
-        take_weights(encoder.direction(direction), model.encoder.direction(direction))
+        encoder.direction(direction).load_state_dict(model.encoder.direction(direction).state_dict())
         if model.output_layer.weights is None:
             raise InputError(f"{paths[direction]} was kept without its head (heads.safetensors): export it again")
         prefix = f"{direction_name(direction)}."
@@ -62,7 +61,6 @@ def join(forward_path: str, backward_path: str, output: str) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
     parser = argparse.ArgumentParser(prog="python -m pretrain.join", description=__doc__.split("\n")[0])
     parser.add_argument("forward", help="run or model directory with the forward direction")
     parser.add_argument("backward", help="run or model directory with the backward direction")

@@ -51,7 +51,6 @@ def plot(run: str, output: str) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
     parser = argparse.ArgumentParser(prog="python -m pretrain.plot", description=__doc__.split("\n")[0])
     parser.add_argument("run", help="a run directory")
     parser.add_argument("output", help="the PNG file to write")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from elmoc.errors import InputError
-from elmoc.settings import check_settings, setting
+from elmoc.settings import setting
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,11 @@ class ScheduleConfig:
 
     @property
     def share_before_decay(self) -> float:
-        """The share of the run's updates before its rate begins to fall: as long, the run's length may change."""
+        """The share of the run's updates before its rate begins to fall; until then the run's length may change."""
         return min(self.decay_start, 1 - self.linear_cooldown)
 
     def check(self) -> None:
-        """Raise an `InputError` that names the first impossible value."""
-        check_settings(self, lambda name: f"schedule.{name}")
+        """Raise an `InputError` when the decay ends before it starts."""
         if self.decay_end <= self.decay_start:
             raise InputError(
                 f"schedule.decay_end must be above schedule.decay_start={self.decay_start}, not {self.decay_end}"

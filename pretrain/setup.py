@@ -3,15 +3,13 @@
 from dataclasses import dataclass
 
 import torch
-from torch import nn
 
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.errors import InputError
-from elmoc.model_directory import ModelDirectory, OutputLayerRecord, VectorSource, read_model_directory
-from elmoc.word_vectors.table import VectorTable
+from elmoc.model_directory import ModelDirectory, OutputLayerRecord, read_model_directory
 from pretrain.config import RunConfig
-from pretrain.data.sources import TrainingData
+from pretrain.data.sources import TrainingData, open_sources
 from pretrain.distributed.processes import Processes
 from pretrain.execution.device import Execution, choose_execution
 from pretrain.output_layers import OutputLayers, OutputLayerSettings
@@ -78,7 +76,7 @@ class TrainingSetup:
                 self.config.output_layer.record(self.data.targets), dict(self.output_layers.state_dict())
             ),
             transform=self.data.inputs.transform,
-            word_vectors=vector_source(self.data.inputs),
+            word_vectors=self.data.inputs.source,
             training=training,
         )
 
@@ -104,14 +102,18 @@ def set_up(config: RunConfig, init_from: str | None = None, processes: Processes
         )
     if train.threads:
         torch.set_num_threads(train.threads)
-    data = TrainingData.open(
-        config.data,
+    corpus, inputs, targets = open_sources(config.data, window=train.window)
+    data = TrainingData(
+        corpus=corpus,
+        inputs=inputs,
+        targets=targets,
         directions=train.directions,
         streams=train.streams,
         window=train.window,
         mix_shards=train.mix_shards,
         seed=train.seed,
         reads_targets=config.output_layer.reads_target_vectors,
+        resident=config.data.tables_on_device,
     )
     if data.resident:
         data.require_device_memory(execution.device)
@@ -146,7 +148,7 @@ def initial_modules(
                 layers[direction] = output_layer.build(
                     projection_size=config.sizes.projection_size, corpus=data.corpus, targets=data.targets
                 )
-            take_weights(encoder.direction(direction), alone.direction(direction), assign=True)
+            encoder.direction(direction).load_state_dict(alone.direction(direction).state_dict(), assign=True)
     return encoder, OutputLayers(layers)
 
 
@@ -170,7 +172,7 @@ def initialise_from(setup: TrainingSetup, path: str) -> None:
         raise InputError(f"--init-from {path}: the encoder has other sizes: {', '.join(differing)}")
     if not set(encoder.directions) <= set(model.encoder.directions):
         raise InputError(f"--init-from {path}: the model has the directions {', '.join(model.encoder.directions)} only")
-    if not same_vectors(vector_source(inputs), model.word_vectors) or not inputs.transform.same_as(model.transform):
+    if not inputs.source.same_as(model.word_vectors) or not inputs.transform.same_as(model.transform):
         raise InputError(
             f"--init-from {path}: the table {inputs.name} was not made as the model's word vectors were (it reads "
             f"{model.word_vectors.origin}, fingerprint {model.word_vectors.fingerprint}, post-processing "
@@ -179,28 +181,8 @@ def initialise_from(setup: TrainingSetup, path: str) -> None:
     kept = model.output_layer
     own = OutputLayerRecord(setup.config.output_layer.record(setup.data.targets), None)
     for direction in encoder.directions:
-        take_weights(encoder.direction(direction), model.encoder.direction(direction))
+        encoder.direction(direction).load_state_dict(model.encoder.direction(direction).state_dict())
     if keeps := kept.weights is not None and kept.is_like(own):
         known = setup.output_layers.state_dict()
         setup.output_layers.load_state_dict({name: kept.weights[name] for name in known})
     print(f"going on from {path}" + ("" if keeps else "; it has no heads for these targets, so they start anew"))
-
-
-def take_weights(module: nn.Module, other: nn.Module, *, assign: bool = False) -> None:
-    """Give a module the weights of another of the same sizes: copies, or with `assign` the tensors themselves."""
-    module.load_state_dict(other.state_dict(), assign=assign)
-
-
-def same_vectors(one: VectorSource, other: VectorSource) -> bool:
-    """Whether two sources are the same vectors, processed in the same way, wherever the files are."""
-    return (one.fingerprint, one.size, one.post_processing) == (other.fingerprint, other.size, other.post_processing)
-
-
-def vector_source(table: VectorTable) -> VectorSource:
-    """How a model directory names a table's vectors."""
-    return VectorSource(
-        origin=table.origin,
-        fingerprint=table.fingerprint,
-        size=table.size,
-        post_processing=table.post_processing,
-    )

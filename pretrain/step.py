@@ -14,16 +14,14 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import torch
 from torch import Tensor
-from torch.optim import Adam
 
 from elmoc.encoders import EncoderState
-from elmoc.encoders.bidirectional import DirectionEncoder
 from pretrain.data.loader import Batch
 from pretrain.distributed.direction_group import DirectionGroup
 from pretrain.distributed.errors import RaisedTogether
 from pretrain.execution.cuda_graph import CudaGraphStep, record_cuda_graph
 from pretrain.execution.device import Execution
-from pretrain.output_layers import Loss, OutputLayer, Targets
+from pretrain.output_layers import Loss, Targets
 from pretrain.train_state import TrainState
 
 Result = TypeVar("Result")
@@ -59,13 +57,6 @@ class StepInputs(NamedTuple):
             None if self.state is None else self.state.map(fn),
         )
 
-    @property
-    def tensors(self) -> list[Tensor]:
-        """All tensors."""
-        found: list[Tensor] = []
-        self.map(lambda tensor: found.append(tensor) or tensor)  # type: ignore[func-returns-value]
-        return found
-
 
 class StepResult(NamedTuple):
     """What an update of one direction computes; its tensors stay on the device."""
@@ -75,18 +66,6 @@ class StepResult(NamedTuple):
     masked: Tensor
     state: EncoderState
     """After the window."""
-
-
-class DirectionParts(NamedTuple):
-    """What the updates of one direction work with."""
-
-    encoder: DirectionEncoder
-    output_layer: OutputLayer
-    parameters: list[Tensor]
-    optimiser: Adam
-    generator: torch.Generator
-    group: DirectionGroup
-    autocast: torch.autocast
 
 
 class TrainStep:
@@ -114,23 +93,14 @@ class TrainStep:
         side_by_side: bool = True,
     ) -> None:
         self._state = state
+        self._groups = groups
+        self._execution = execution
         self._gradient_norm = gradient_norm
         self._carry_state = carry_state
         self.threads = DirectionThreads(tuple(groups), execution.device, side_by_side=side_by_side)
-        self.parts = {
-            direction: DirectionParts(
-                encoder=state.encoder.direction(direction),
-                output_layer=state.output_layers.direction(direction),
-                parameters=state.parameters(direction),
-                optimiser=state.optimisers[direction],
-                generator=state.generators[direction],
-                group=group,
-                autocast=execution.autocast(),
-            )
-            for direction, group in groups.items()
-        }
+        self._parameters = {direction: state.parameters(direction) for direction in groups}
         self.compute: dict[str, Callable[[StepInputs], StepResult]] = {
-            direction: partial(self.forward_backward_step, parts) for direction, parts in self.parts.items()
+            direction: partial(self.forward_backward_step, direction) for direction in groups
         }
         if cuda_graph:
             self.compute = {name: CudaGraphStep(each, record_cuda_graph) for name, each in self.compute.items()}
@@ -146,43 +116,45 @@ class TrainStep:
 
     def update_direction(self, direction: str, batch: Batch, rate: float) -> DirectionStep:
         """One update of one direction; its recurrent state goes on."""
-        parts, recurrent = self.parts[direction], self._state.recurrent
-        streams = len(batch.rows[direction]) * parts.group.world_size
+        state, group = self._state, self._groups[direction]
+        streams = len(batch.rows[direction]) * group.world_size
+        encoder = state.encoder.direction(direction).encoder
         # drawn for all the streams, so that it does not matter which process reads which
         masks = [
-            mask if mask is None else mask[parts.group.stream_slice(streams)]  # [B / world_size, P]
-            for mask in parts.encoder.encoder.draw_dropout_masks(streams, parts.generator)
+            mask if mask is None else mask[group.stream_slice(streams)]  # [B / world_size, P]
+            for mask in encoder.draw_dropout_masks(streams, state.generators[direction])
         ]
-        for group in parts.optimiser.param_groups:
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate)
+        for settings in state.optimisers[direction].param_groups:
+            if isinstance(settings["lr"], Tensor):
+                settings["lr"].fill_(rate)
             else:
-                group["lr"] = rate
-        inputs = StepInputs(batch.inputs(direction), batch.targets(direction), masks, recurrent[direction])
+                settings["lr"] = rate
+        inputs = StepInputs(batch.inputs(direction), batch.targets(direction), masks, state.recurrent[direction])
         result = self.compute[direction](inputs)
-        recurrent[direction] = result.state if self._carry_state else None
+        state.recurrent[direction] = result.state if self._carry_state else None
         values = torch.stack([value.double() for value in (result.loss, result.gradient_norm, result.masked)])
         loss, norm, masked = values.tolist()  # the one wait for a GPU
         return DirectionStep(loss, norm, int(masked))
 
-    def forward_backward_step(self, parts: DirectionParts, inputs: StepInputs) -> StepResult:
+    def forward_backward_step(self, direction: str, inputs: StepInputs) -> StepResult:
         """Loss, gradients, their norm bounded, Adam. Values stay on the device, so that it need not wait for the host.
 
         Where the loss or the norm is not finite, Adam changes nothing.
         """
-        with parts.autocast:
-            output = parts.encoder(inputs.words, inputs.state, dropout_masks=inputs.masks)
-            own: Loss = parts.output_layer(output.layer_states[-1], inputs.targets)
-        everywhere = Loss(*parts.group.all_reduce(own.total.detach(), own.counted, own.masked))
+        state, group, optimiser = self._state, self._groups[direction], self._state.optimisers[direction]
+        with self._execution.autocast():
+            output = state.encoder.direction(direction)(inputs.words, inputs.state, dropout_masks=inputs.masks)
+            own: Loss = state.output_layers.direction(direction)(output.layer_states[-1], inputs.targets)
+        everywhere = Loss(*group.all_reduce(own.total.detach(), own.counted, own.masked))
         counted = everywhere.counted.clamp(min=1)
         (own.total / counted).backward()  # the mean over all the streams has the sum of these gradients
-        parts.group.wait_for_gradients()
-        norm = torch.nn.utils.clip_grad_norm_(parts.parameters, self._gradient_norm)
+        group.wait_for_gradients()
+        norm = torch.nn.utils.clip_grad_norm_(self._parameters[direction], self._gradient_norm)
         loss = everywhere.total / counted
         # read by Adam's fused step, as torch.amp's scaler has it
-        parts.optimiser.found_inf = (~torch.isfinite(norm + loss)).float()  # type: ignore[attr-defined]
-        parts.optimiser.step()
-        parts.optimiser.zero_grad(set_to_none=True)
+        optimiser.found_inf = (~torch.isfinite(norm + loss)).float()  # type: ignore[attr-defined]
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
         carried = output.state.map(lambda tensor: tensor.detach().float())  # gradients end with the window
         return StepResult(loss, norm, everywhere.masked, carried)
 

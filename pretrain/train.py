@@ -1,10 +1,9 @@
-"""Training: read `train` from top to bottom: batch, step, log, evaluate, save."""
+"""The train loop: batch, step, log, evaluate, save."""
 
 from contextlib import ExitStack, closing
 from typing import Any
 
 from elmoc.errors import InputError
-from elmoc.progress import progress_bar
 from pretrain.data.loader import stream_batches
 from pretrain.run.clock import Clock, evaluation_is_due
 from pretrain.run.directory import RunDirectory
@@ -46,16 +45,6 @@ def train(
         device = setup.execution.device
         batches = stack.enter_context(closing(stream_batches(windows, data.tables(device), device)))
         train_step = stack.enter_context(closing(new_train_step(setup, state)))
-        progress = stack.enter_context(
-            progress_bar(
-                total=state.updates * data.words_per_update,
-                initial=state.words,
-                unit=" words",
-                unit_scale=True,
-                desc="pretrain",
-                disable=not processes.is_rank0,
-            )
-        )
         if resumed is None:
             recorder.evaluate()
         while state.update < state.updates and not processes.any_at_last_step(stop.asked):
@@ -73,9 +62,7 @@ def train(
             if clock.may_set_length(state.update, state.updates, share_before_decay):
                 length = clock.updates_within_limit(state.update, config.evaluation.every_updates)
                 state.updates = processes.broadcast_from_rank0(length)
-                progress.total = state.updates * data.words_per_update
-            progress.update(data.words_per_update)
-            recorder.add(steps, rate, progress)
+            recorder.add(steps, rate)
             if evaluation_is_due(state.update, state.updates, config.evaluation.every_updates):
                 recorder.evaluate()
             if state.update == state.updates or checkpoint_is_due(setup, state, clock):
@@ -85,8 +72,8 @@ def train(
     return state.update >= state.updates
 
 
-def new_train_step(setup: TrainingSetup, state: TrainState) -> TrainStep:
-    """The train step of a run as its config has it."""
+def new_train_step(setup: TrainingSetup, state: TrainState, *, side_by_side: bool = True) -> TrainStep:
+    """The train step of a run as its config has it; `side_by_side` as in `TrainStep`."""
     config = setup.config
     return TrainStep(
         state=state,
@@ -95,6 +82,7 @@ def new_train_step(setup: TrainingSetup, state: TrainState) -> TrainStep:
         gradient_norm=config.optimiser.gradient_norm,
         carry_state=config.train.carry_state,
         cuda_graph=config.train.cuda_graph,
+        side_by_side=side_by_side,
     )
 
 
@@ -116,7 +104,12 @@ def starting_state(setup: TrainingSetup, resumed: dict[str, Any] | None) -> Trai
     state.updates = setup.updates
     if resumed is not None:
         with processes.raise_together():
-            check_same_data(resumed["data"], setup.data.fingerprints)
+            changed = [key for key, name in setup.data.fingerprints.items() if resumed["data"][key] != name]
+            if changed:
+                raise InputError(
+                    f"the run was started with other data under {', '.join(changed)}: resume it with that, or start a "
+                    "new run"
+                )
         state.load_dict(resumed, processes.stream_slice(config.train.streams))
     processes.connect_groups(device)
     for direction, group in processes.groups.items():
@@ -132,12 +125,3 @@ def checkpoint_is_due(setup: TrainingSetup, state: TrainState, clock: Clock) -> 
     if state.update % UPDATES_BETWEEN_LOOKS:
         return False
     return processes.broadcast_from_rank0(clock.checkpoint_is_due(state.update, log))
-
-
-def check_same_data(before: dict[str, str], now: dict[str, str]) -> None:
-    """Raise an `InputError` unless a resumed run reads the corpus and vector tables that it read before."""
-    changed = [key for key, name in now.items() if before[key] != name]
-    if changed:
-        raise InputError(
-            f"the run was started with other data under {', '.join(changed)}: resume it with that, or start a new run"
-        )

@@ -1,4 +1,4 @@
-"""Which data and settings do tests of several rooms share?"""
+"""Fixtures that tests of several rooms share."""
 
 import os
 from collections.abc import Callable, Iterator

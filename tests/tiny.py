@@ -14,8 +14,8 @@ from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, direction_name
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.files import save_array
-from elmoc.model_directory import ModelDirectory, OutputLayerRecord, VectorSource
-from elmoc.word_vectors.sources import RandomVectors, WordVectors
+from elmoc.model_directory import ModelDirectory, OutputLayerRecord
+from elmoc.word_vectors.sources import RandomVectors, VectorSource, WordVectors
 from elmoc.word_vectors.table import write_vector_table
 from elmoc.word_vectors.transform import VectorTransform, boundary_vectors
 

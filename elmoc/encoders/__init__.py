@@ -1,4 +1,4 @@
-"""Encoders: the interface of what turns the inputs of a window into layer states, one direction at a time.
+"""Encoders: the interface of the stack above an input layer, which makes the layer states of one direction.
 
 Letters: B streams or sentences of a batch, T time, P projection, L layers.
 """
@@ -29,11 +29,6 @@ class EncoderState:
         """The state of `fn` of every tensor."""
         return EncoderState(tuple(tuple(fn(tensor) for tensor in layer) for layer in self.layers))
 
-    @property
-    def tensors(self) -> list[Tensor]:
-        """All tensors."""
-        return [tensor for layer in self.layers for tensor in layer]
-
 
 @dataclass
 class EncoderOutput:
@@ -43,11 +38,6 @@ class EncoderOutput:
     """L + 1 tensors [B, T, P]: the output of the input layer, then that of each layer."""
     state: EncoderState
     """After the last step."""
-
-    @property
-    def top(self) -> Tensor:
-        """[B, T, P]: what the output layer reads."""
-        return self.layer_states[-1]
 
 
 class Encoder(nn.Module, ABC):

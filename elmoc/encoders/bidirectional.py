@@ -3,7 +3,7 @@
 Letters: B sentences of a batch, T time, E word-vector width, P projection, L layers.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -53,17 +53,9 @@ class DirectionEncoder(nn.Module):
         )
         self.encoder = build()
 
-    def forward(
-        self,
-        words: Tensor,
-        state: EncoderState | None = None,
-        *,
-        lengths: Tensor | None = None,
-        dropout_masks: Sequence[Tensor | None] | None = None,
-    ) -> EncoderOutput:
-        """words [B, T, E], in reading order → layer states and state; the other arguments are those of `Encoder`."""
-        inputs = self.input_layer(words)  # a_t [B, T, P]
-        output: EncoderOutput = self.encoder(inputs, state, lengths=lengths, dropout_masks=dropout_masks)
+    def forward(self, words: Tensor, state: EncoderState | None = None, **options: Any) -> EncoderOutput:
+        """words [B, T, E], in reading order → layer states and state; the options are those of `Encoder`."""
+        output: EncoderOutput = self.encoder(self.input_layer(words), state, **options)
         return output
 
 
@@ -108,9 +100,11 @@ class BidirectionalEncoder(nn.Module):
         # padding stands at the end in both reading orders, so it never reaches a word
         states = []
         for direction in self.directions:
-            turn = _reading_order(direction, lengths)
-            layers = self.direction(direction)(turn(vectors)).layer_states
-            states.append(torch.stack([turn(layer) for layer in layers], dim=1))  # [B, L + 1, T, P]
+            backward = direction == "backward"
+            read = reverse_padded(vectors, lengths) if backward else vectors
+            layers = self.direction(direction)(read).layer_states
+            aligned = [reverse_padded(layer, lengths) if backward else layer for layer in layers]
+            states.append(torch.stack(aligned, dim=1))  # [B, L + 1, T, P]
         return torch.cat(states, dim=-1)
 
     def weights(self) -> dict[str, Tensor]:
@@ -145,13 +139,6 @@ def _file_name(name: str) -> str:
 def direction_name(direction: str) -> str:
     """The module (and so the parameter prefix) of a direction; a bare `forward` is taken in every module."""
     return f"{direction}_lm"
-
-
-def _reading_order(direction: str, lengths: Tensor) -> Callable[[Tensor], Tensor]:
-    """What turns padded sentences into the order in which a direction reads them, and back."""
-    if direction == "backward":
-        return lambda values: reverse_padded(values, lengths)
-    return lambda values: values
 
 
 def reverse_padded(values: Tensor, lengths: Tensor) -> Tensor:

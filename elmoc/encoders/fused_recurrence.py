@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.autograd.graph import increment_version
 
-from elmoc.encoders.recurrence import LSTMState, RecurrenceWeights
+from elmoc.encoders.recurrence import LSTMState, RecurrenceOptions, RecurrenceWeights
 from elmoc.kernels.choose import choose_kernels
 from elmoc.kernels.lstm_step import (
     GatesBackward,
@@ -129,22 +129,13 @@ class FusedRecurrence:
 
     def __init__(self, workspace: Workspace | None = None, kernels: StepKernels | None = None) -> None:
         self._workspace = workspace or Workspace()
-        self._given = kernels
-        self._chosen: dict[tuple[torch.device, torch.dtype, torch.dtype], StepKernels] = {}
+        self._kernels = kernels
 
     def __call__(
-        self,
-        inputs: Tensor,
-        state: LSTMState,
-        weights: RecurrenceWeights,
-        *,
-        cell_clip: float,
-        projection_clip: float,
-        norm_epsilon: float,
-        dropout_mask: Tensor | None,
-        lengths: Tensor | None,
+        self, inputs: Tensor, state: LSTMState, weights: RecurrenceWeights, options: RecurrenceOptions
     ) -> tuple[Tensor, LSTMState]:
-        """See `plain_recurrence`."""
+        """As `plain_recurrence`."""
+        mask, lengths = options.dropout_mask, options.lengths
         device = inputs.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weights.hidden.dtype
         run = LayerRun(
@@ -152,13 +143,13 @@ class FusedRecurrence:
                 bias=weights.bias.detach(),
                 norm_weight=None if weights.norm_weight is None else weights.norm_weight.detach(),
                 norm_bias=None if weights.norm_bias is None else weights.norm_bias.detach(),
-                mask=None if dropout_mask is None else dropout_mask.to(weights.bias.dtype).contiguous(),
+                mask=None if mask is None else mask.to(weights.bias.dtype).contiguous(),
                 lengths=None if lengths is None else lengths.to(inputs.device, torch.int64).contiguous(),
-                cell_clip=cell_clip,
-                projection_clip=projection_clip,
-                norm_epsilon=norm_epsilon,
+                cell_clip=options.cell_clip,
+                projection_clip=options.projection_clip,
+                norm_epsilon=options.norm_epsilon,
             ),
-            kernels=self._given or self._kernels(inputs.device, dtype, weights.bias.dtype),
+            kernels=self._kernels or choose_kernels(device, dtype, weights.bias.dtype),
             prepared=PreparedWeights(weights, dtype),
             workspace=self._workspace,
             keep=torch.is_grad_enabled()
@@ -167,13 +158,6 @@ class FusedRecurrence:
         with torch.autocast(device, enabled=False):
             outputs, hidden, cell = _FusedLayer.apply(run, inputs, *state, *weights)
         return outputs, LSTMState(hidden, cell)
-
-    def _kernels(self, device: torch.device, stored: torch.dtype, accumulated: torch.dtype) -> StepKernels:
-        """The kernels for a device and types, chosen when these are first met."""
-        key = (device, stored, accumulated)
-        if key not in self._chosen:
-            self._chosen[key] = choose_kernels(device.type, stored, accumulated)
-        return self._chosen[key]
 
 
 class _FusedLayer(torch.autograd.Function):
@@ -218,7 +202,7 @@ class _FusedLayer(torch.autograd.Function):
     def backward(
         ctx: Any, grad_outputs: Tensor | None, grad_hidden: Tensor | None, grad_cell: Tensor | None
     ) -> tuple[Tensor | None, ...]:
-        """Gradients of everything `forward` was given."""
+        """The gradients of all inputs of `forward`."""
         run, activations = ctx.run, Activations(*ctx.saved_tensors[: len(Activations._fields)])
         layer, accumulated = run.layer, run.layer.bias.dtype
         time, width = len(activations.gates), activations.joined.shape[2] - activations.projected.shape[2]
@@ -273,11 +257,8 @@ def start_forward(run: LayerRun, inputs: Tensor, hidden: Tensor, cell: Tensor) -
 
 def start_backward(run: LayerRun, activations: Activations, *given: Tensor | None) -> Gradients:
     """The gradients before the last step is run backward; `given` are those of what `forward` returned."""
-    (time, batch, width), projection, accumulated = (
-        activations.gates.shape,
-        activations.projected.shape[2],
-        run.layer.bias.dtype,
-    )
+    time, batch, width = activations.gates.shape
+    projection, accumulated = activations.projected.shape[2], run.layer.bias.dtype
     cell_shape, device = activations.cells.shape[1:], activations.joined.device
     norm_parts, bias_parts = run.kernels.parts(batch)
     outputs, hidden, cell = given

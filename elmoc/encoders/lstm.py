@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
 from elmoc.encoders.fused_recurrence import FusedRecurrence, Workspace
-from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceWeights, plain_recurrence
+from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceOptions, RecurrenceWeights, plain_recurrence
 from elmoc.kernels.choose import choose_kernels
 from elmoc.settings import setting
 
@@ -39,18 +39,15 @@ class LstmSizes(EncoderSizes):
 
     @property
     def description(self) -> str:
-        """Layers and sizes."""
         return f"{self.layers} LSTM layers, projection {self.projection_size}, cell {self.cell_size}"
 
     def implementation(self, *, fast: bool, device: torch.device, dtype: torch.dtype) -> str:
-        """Which recurrence runs, and which kernels."""
         if not fast:
             return "the plain recurrence"
         kernels = choose_kernels(device.type, dtype, torch.float32)
         return f"the fused recurrence (between its products: {kernels.description})"
 
     def activation_bytes(self, *, fast: bool, recompute: bool, dtype: torch.dtype) -> int:
-        """Roughly what autograd keeps of a word in one direction."""
         cell, projection = self.cell_size, self.projection_size
         if fast:  # gates and the products' other factors in the type of the products, cells and outputs in float32
             layer = dtype.itemsize * (4 * cell + 3 * projection) + 4 * (cell + 2 * projection)
@@ -119,7 +116,7 @@ class ProjectedLstmLayer(nn.Module):
     ) -> tuple[Tensor, LSTMState]:
         """inputs [B, T, input_size] → outputs [B, T, P] and the state after the last step.
 
-        `dropout_mask` and `lengths` as in `plain_recurrence`.
+        `dropout_mask` and `lengths` as in `RecurrenceOptions`.
         """
         return self.recurrence(
             inputs,
@@ -132,11 +129,13 @@ class ProjectedLstmLayer(nn.Module):
                 None if self.norm is None else self.norm.weight,
                 None if self.norm is None else self.norm.bias,
             ),
-            cell_clip=self.cell_clip,
-            projection_clip=self.projection_clip,
-            norm_epsilon=0.0 if self.norm is None else self.norm.eps,
-            dropout_mask=dropout_mask,
-            lengths=lengths,
+            RecurrenceOptions(
+                self.cell_clip,
+                self.projection_clip,
+                0.0 if self.norm is None else self.norm.eps,
+                dropout_mask,
+                lengths,
+            ),
         )
 
 

@@ -1,10 +1,11 @@
 """Recurrence: how one LSTM layer with projection and layer normalisation steps through time.
 
-This is the reference: plain PyTorch, differentiated by autograd. A faster recurrence is any function with the
-signature `Recurrence`; a layer takes the one it is given.
+This is the reference: plain PyTorch, differentiated by autograd. A layer is built with a `Recurrence`: this one, or a
+faster one that equals it.
 """
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -37,33 +38,27 @@ class RecurrenceWeights(NamedTuple):
     """[P]"""
 
 
-class Recurrence(Protocol):
-    """The signature of `plain_recurrence`, which every faster recurrence shares."""
+class RecurrenceOptions(NamedTuple):
+    """How a layer runs over a window."""
 
-    def __call__(
-        self,
-        inputs: Tensor,
-        state: LSTMState,
-        weights: RecurrenceWeights,
-        *,
-        cell_clip: float,
-        projection_clip: float,
-        norm_epsilon: float,
-        dropout_mask: Tensor | None,
-        lengths: Tensor | None,
-    ) -> tuple[Tensor, LSTMState]: ...
+    cell_clip: float
+    """0 switches a clip off."""
+    projection_clip: float
+    norm_epsilon: float
+    """Of the layer normalisation."""
+    dropout_mask: Tensor | None
+    """[B, P], one mask for the whole window (already divided by the keep probability), or None."""
+    lengths: Tensor | None
+    """int [B], for batches padded at the end, or None: past its length a stream's outputs are zero and its state stands
+    still."""
+
+
+Recurrence = Callable[[Tensor, LSTMState, RecurrenceWeights, RecurrenceOptions], tuple[Tensor, LSTMState]]
+"""What steps through time, as `plain_recurrence` does."""
 
 
 def plain_recurrence(
-    inputs: Tensor,
-    state: LSTMState,
-    weights: RecurrenceWeights,
-    *,
-    cell_clip: float,
-    projection_clip: float,
-    norm_epsilon: float,
-    dropout_mask: Tensor | None,
-    lengths: Tensor | None,
+    inputs: Tensor, state: LSTMState, weights: RecurrenceWeights, options: RecurrenceOptions
 ) -> tuple[Tensor, LSTMState]:
     """One layer over a window.
 
@@ -74,19 +69,9 @@ def plain_recurrence(
         u_t = clip(W_p (σ(o)·tanh(c_t)), ±projection_clip)
         h_t = LayerNorm(u_t) · dropout_mask
 
-    Args:
-        inputs: a [B, T, I].
-        state: the state before the first step.
-        weights: see `RecurrenceWeights`.
-        cell_clip, projection_clip: 0 switches a clip off.
-        norm_epsilon: of the layer normalisation.
-        dropout_mask: [B, P], one mask for the whole window (already divided by the keep probability), or None.
-        lengths: int [B], for batches padded at the end, or None: past its length a stream's outputs are zero and its
-            state stands still.
-
-    Returns:
-        The outputs h [B, T, P] and the state after the last step.
+    From inputs a [B, T, I] and the state before the first step to the outputs h [B, T, P] and the state after the last.
     """
+    cell_clip, projection_clip, norm_epsilon, dropout_mask, lengths = options
     hidden, cell = state
     outputs = []
     input_gates = F.linear(inputs, weights.input, weights.bias)  # [B, T, 4C]: the input product of all steps at once
@@ -114,8 +99,3 @@ def plain_recurrence(
             cell = torch.where(active, new_cell, cell)
             outputs.append(torch.where(active, new_hidden, torch.zeros_like(new_hidden)))
     return torch.stack(outputs, dim=1), LSTMState(hidden, cell)
-
-
-def plain() -> Recurrence:
-    """`plain_recurrence`, got by a call without arguments as a `FusedRecurrence` is."""
-    return plain_recurrence

@@ -51,14 +51,14 @@ class FeatureWriter:
         self._disk.raise_error()
 
 
-class DiskFile(io.RawIOBase):
+class DiskFile(io.FileIO):
     """The file that HDF5 writes to. HDF5 crashes the process when a write fails (a full disk), so none ever does.
 
     The first error is kept for `raise_error`, and what would be written after it is thrown away.
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = open(path, "w+b", buffering=0)  # noqa: SIM115 (closed by close)
+        super().__init__(path, "w+")
         self.error: OSError | None = None
 
     def raise_error(self) -> None:
@@ -72,7 +72,7 @@ class DiskFile(io.RawIOBase):
         size = len(rest)
         try:
             while self.error is None and len(rest):
-                rest = rest[self._file.write(rest) :]
+                rest = rest[super().write(rest) :]
         except OSError as error:
             self.error = error
         return size
@@ -81,24 +81,7 @@ class DiskFile(io.RawIOBase):
         """Set the size of the file."""
         try:
             if self.error is None:
-                self._file.truncate(size)
+                super().truncate(size)
         except OSError as error:
             self.error = error
         return size or 0
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill `buffer` as far as the file goes."""
-        return self._file.readinto(buffer)
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place in the file."""
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        """The place in the file."""
-        return self._file.tell()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-        super().close()

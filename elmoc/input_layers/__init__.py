@@ -1,4 +1,4 @@
-"""Input layers: the interface of what an encoder reads a word through."""
+"""Input layers: the interface of the trainable layer between the words and an encoder."""
 
 from abc import ABC, abstractmethod
 

@@ -66,12 +66,10 @@ class CompiledKernels:
         return torch.get_num_threads(), torch.get_num_threads()
 
     def gates_forward(self, layer: LayerConstants, step: int, tensors: GatesForward) -> None:
-        """See `GatesForward`."""
         addresses = _addresses(*tensors, layer.bias, layer.lengths)
         self._gates_forward(*addresses, step, *tensors.cell.shape, layer.cell_clip, torch.get_num_threads())
 
     def output_forward(self, layer: LayerConstants, step: int, tensors: OutputForward) -> None:
-        """See `OutputForward`."""
         self._output_forward(
             *_addresses(*tensors, layer.norm_weight, layer.norm_bias, layer.mask, layer.lengths),
             step,
@@ -83,7 +81,6 @@ class CompiledKernels:
         )
 
     def output_backward(self, layer: LayerConstants, step: int, tensors: OutputBackward) -> None:
-        """See `OutputBackward`."""
         self._output_backward(
             *_addresses(*tensors, layer.norm_weight, layer.mask, layer.lengths),
             step,
@@ -94,7 +91,6 @@ class CompiledKernels:
         )
 
     def gates_backward(self, layer: LayerConstants, step: int, tensors: GatesBackward) -> None:
-        """See `GatesBackward`."""
         addresses = _addresses(*tensors, layer.lengths)
         self._gates_backward(*addresses, step, *tensors.cell.shape, layer.cell_clip, torch.get_num_threads())
 

@@ -262,11 +262,9 @@ class TritonKernels:
     description = "Triton"
 
     def parts(self, streams: int) -> tuple[int, int]:
-        """See `StepKernels`."""
         return min(streams, NORM_PARTS), min(streams, BIAS_PARTS)
 
     def gates_forward(self, layer: LayerConstants, step: int, tensors: GatesForward) -> None:
-        """See `GatesForward`."""
         rows, size = tensors.cell.shape
         _gates_forward[rows, triton.cdiv(size, COLUMNS)](
             *tensors,
@@ -281,7 +279,6 @@ class TritonKernels:
         )
 
     def output_forward(self, layer: LayerConstants, step: int, tensors: OutputForward) -> None:
-        """See `OutputForward`."""
         rows, size = tensors.projected.shape
         _output_forward[(rows,)](
             *tensors,
@@ -302,7 +299,6 @@ class TritonKernels:
         )
 
     def output_backward(self, layer: LayerConstants, step: int, tensors: OutputBackward) -> None:
-        """See `OutputBackward`."""
         rows, size = tensors.projected.shape
         _output_backward[(len(tensors.grad_norm),)](
             *tensors,
@@ -323,7 +319,6 @@ class TritonKernels:
         )
 
     def gates_backward(self, layer: LayerConstants, step: int, tensors: GatesBackward) -> None:
-        """See `GatesBackward`."""
         rows, size = tensors.cell.shape
         _gates_backward[len(tensors.grad_bias), triton.cdiv(size, COLUMNS)](
             *tensors,

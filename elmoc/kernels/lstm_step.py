@@ -24,7 +24,7 @@ class LayerConstants(NamedTuple):
     norm_weight: Tensor | None  # A [P]; None switches layer normalisation off
     norm_bias: Tensor | None  # A [P]
     mask: Tensor | None  # A [B, P]: dropout
-    lengths: Tensor | None  # int64 [B]: at the steps from its length on a stream stands still (see `plain_recurrence`)
+    lengths: Tensor | None  # int64 [B]: at the steps from its length on a stream stands still
     cell_clip: float  # 0 switches a clip off
     projection_clip: float
     norm_epsilon: float  # added to the variance, as by `torch.nn.LayerNorm`: a constant projection is not divided by 0

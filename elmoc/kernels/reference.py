@@ -17,7 +17,6 @@ class ReferenceKernels:
         return 1, 1
 
     def gates_forward(self, layer: LayerConstants, step: int, tensors: GatesForward) -> None:
-        """See `GatesForward`."""
         preactivation, cell_before, gates, cell, gated_cell = tensors
         i, f, g, o = (preactivation.to(layer.bias.dtype) + layer.bias).chunk(4, dim=1)
         i, f, g, o = torch.sigmoid(i), torch.sigmoid(f), torch.tanh(g), torch.sigmoid(o)
@@ -30,7 +29,6 @@ class ReferenceKernels:
         gated_cell.copy_(_where_active(layer.lengths, step, o * torch.tanh(new), 0.0))
 
     def output_forward(self, layer: LayerConstants, step: int, tensors: OutputForward) -> None:
-        """See `OutputForward`."""
         projected, hidden_before, hidden, moments, outputs = tensors
         value = _clipped(projected, outputs.dtype, layer.projection_clip)
         if layer.norm_weight is not None and layer.norm_bias is not None:
@@ -44,7 +42,6 @@ class ReferenceKernels:
         outputs.copy_(_where_active(layer.lengths, step, value, 0.0))
 
     def output_backward(self, layer: LayerConstants, step: int, tensors: OutputBackward) -> None:
-        """See `OutputBackward`."""
         grad_outputs, grad_hidden, grad_next, projected, moments, grad_projected, grad_norm = tensors
         if grad_next is not None:
             grad_hidden.copy_(_where_active(layer.lengths, step + 1, grad_next.to(grad_hidden.dtype), grad_hidden))
@@ -63,7 +60,6 @@ class ReferenceKernels:
         grad_projected.copy_(grad)
 
     def gates_backward(self, layer: LayerConstants, step: int, tensors: GatesBackward) -> None:
-        """See `GatesBackward`."""
         grad_gated_cell, cell, cell_before, gates, gated_cell, grad_cell, grad_bias = tensors
         i, f, g, o = gates.to(cell.dtype).chunk(4, dim=1)
         grad_gated_cell = grad_gated_cell.to(cell.dtype)

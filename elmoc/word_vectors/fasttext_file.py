@@ -1,4 +1,4 @@
-"""FastText `.bin` files: their header, and whether the file is as long as it says.
+"""FastText `.bin` files: the width of their vectors, and whether they are as long as they say.
 
 The library reads a truncated file without complaint and then gives wrong vectors, so the size that the file's own
 header and dictionary imply is checked before it is loaded.
@@ -6,7 +6,6 @@ header and dictionary imply is checked before it is loaded.
 
 import os
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,32 +18,23 @@ _DICTIONARY = struct.Struct("<3i2q")  # entries, words, labels, tokens, size of 
 _MATRIX = struct.Struct("<2q")  # rows, columns
 
 
-@dataclass(frozen=True)
-class FastTextHeader:
-    """The header of a `.bin` file: vector width, dictionary words, n-gram buckets."""
-
-    size: int
-    words: int
-    buckets: int
-
-
-def read_header(path: Path | str) -> FastTextHeader:
-    """Read and check a fastText `.bin` file; raises `InputError` when it is missing, foreign or truncated."""
+def vector_width(path: Path | str) -> int:
+    """E of a fastText `.bin` file; raises `InputError` when it is missing, foreign or truncated."""
     try:
         with open(path, "rb") as file:
-            return _read_header(Path(path), file)
+            return _checked_width(Path(path), file)
     except FileNotFoundError:
         raise InputError(f"{path} does not exist") from None
     except struct.error:
         raise _truncated(path) from None
 
 
-def _read_header(path: Path, file: BinaryIO) -> FastTextHeader:
+def _checked_width(path: Path, file: BinaryIO) -> int:
     magic, version = struct.unpack("<2i", file.read(8))
     if magic != _MAGIC or version > _VERSION:
         raise InputError(f"{path} is not a fastText .bin file (of a version up to {_VERSION})")
-    dim, *_, bucket, _minn, _maxn, _rate, _t = _ARGUMENTS.unpack(file.read(_ARGUMENTS.size))
-    entries, words, _labels, _tokens, pruned = _DICTIONARY.unpack(file.read(_DICTIONARY.size))
+    dim, *_ = _ARGUMENTS.unpack(file.read(_ARGUMENTS.size))
+    entries, *_, pruned = _DICTIONARY.unpack(file.read(_DICTIONARY.size))
     rest = _Reader(file)
     for _ in range(entries):
         rest.skip_word()
@@ -57,7 +47,7 @@ def _read_header(path: Path, file: BinaryIO) -> FastTextHeader:
             rest.skip(4 * rows * columns)
     if rest.position > os.path.getsize(path):
         raise _truncated(path)
-    return FastTextHeader(size=dim, words=words, buckets=bucket)
+    return dim
 
 
 class _Reader:

@@ -5,6 +5,7 @@
 
 import hashlib
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -13,7 +14,7 @@ import numpy as np
 
 from elmoc.errors import InputError
 from elmoc.files import fingerprint_file, read_lines
-from elmoc.word_vectors.fasttext_file import read_header
+from elmoc.word_vectors.fasttext_file import vector_width
 
 
 class WordVectors(Protocol):
@@ -31,6 +32,21 @@ class WordVectors(Protocol):
         """float32 [len(words), E]; a word that has no vector gets zeros."""
 
 
+@dataclass(frozen=True)
+class VectorSource:
+    """Which word vectors a model reads, or is trained against, as model directories record it."""
+
+    origin: str
+    fingerprint: str
+    size: int
+    post_processing: str
+    """The name of the transform's kind."""
+
+    def same_as(self, other: "VectorSource") -> bool:
+        """Whether both are the same vectors, transformed in the same way, wherever the files are."""
+        return replace(self, origin=other.origin) == other
+
+
 class FastTextVectors:
     """A fastText `.bin` model: every string has a vector, made of its character n-grams.
 
@@ -39,7 +55,7 @@ class FastTextVectors:
 
     def __init__(self, path: Path | str) -> None:
         self.origin = str(Path(path).resolve())
-        self.size = read_header(path).size
+        self.size = vector_width(path)
         import fasttext
 
         try:

@@ -16,7 +16,7 @@ import numpy as np
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.files import atomic_path, check_version, load_array, read_json, save_array, write_json
-from elmoc.word_vectors.sources import WordVectors
+from elmoc.word_vectors.sources import VectorSource, WordVectors
 from elmoc.word_vectors.transform import VectorTransform
 
 FORMAT = "elmoc-vectors"
@@ -49,15 +49,13 @@ class VectorTable:
         self.name = name
         self.size: int = info["size"]
         self.zero_rows: int = info["zero_rows"]
-        self.origin: str = info["origin"]
-        self.fingerprint: str = info["vectors_fingerprint"]
-        self.post_processing: str = info["post_processing"]
+        self.source = VectorSource(info["origin"], info["vectors_fingerprint"], self.size, info["post_processing"])
 
     @property
     def transform(self) -> VectorTransform:
         """What the table's vectors have been through, for words outside the table."""
         boundary = np.array(self.info["boundary_vectors"], dtype=np.float32)
-        if self.post_processing == "none":
+        if self.source.post_processing == "none":
             return VectorTransform(boundary=boundary)
         path = transform_path(self.path)
         try:

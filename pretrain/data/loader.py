@@ -1,4 +1,4 @@
-"""The loader: word vectors of batches on the device, without the table ever being there.
+"""The loader: batches on the device, each with the vectors of its words alone.
 
 For each window the distinct ids are found, and only their rows gathered, by a background thread, ahead of time, into a
 ring of buffers. Inputs, targets and both directions share the rows. Letters: B streams, T time, E word-vector width, V
@@ -9,6 +9,7 @@ import math
 import queue
 import threading
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -62,22 +63,20 @@ class Buffers:
     """Room for what a window needs.
 
     ids, rows   int64 [D, B, T + 1]: rows in the lexicon, and in the vectors; the same tensor where these are the same
-    inputs, targets   [U, E]: vectors of the input and of the target table, the same tensor where the table is the same
+    vectors     [U, E] of each table
     """
 
     ids: Tensor
     rows: Tensor
-    inputs: Tensor
-    targets: Tensor | None
+    vectors: list[Tensor]
 
     def copy_(self, other: "Buffers", count: int) -> None:
         """Take over ids, rows and the first `count` vectors; from pinned memory the copies are only started."""
         start_copy(self.ids, other.ids)
         if self.rows is not self.ids:
             start_copy(self.rows, other.rows)
-        start_copy(self.inputs[:count], other.inputs[:count])
-        if self.targets is not None and other.targets is not None and self.targets is not self.inputs:
-            start_copy(self.targets[:count], other.targets[:count])
+        for own, others in zip(self.vectors, other.vectors, strict=True):
+            start_copy(own[:count], others[:count])
 
 
 def start_copy(to: Tensor, source: Tensor) -> None:
@@ -85,82 +84,84 @@ def start_copy(to: Tensor, source: Tensor) -> None:
     to.copy_(source, non_blocking=True)
 
 
-class StreamedTables:
-    """Tables that stay in main memory: a batch has the rows of its distinct ids. `targets` None: none are needed."""
+class Tables(ABC):
+    """The tables that batches take their vectors from: that of the inputs, and that of the targets.
+
+    There is one where both are the same, or `targets` is None, since no output layer reads target vectors.
+    """
 
     def __init__(self, inputs: VectorTable, targets: VectorTable | None) -> None:
-        self.inputs, self.targets = as_tensors(inputs, targets)
+        tables = [inputs] if targets is None or targets.path == inputs.path else [inputs, targets]
+        self.has_targets = targets is not None
+        with warnings.catch_warnings():  # the rows are memory-mapped, and nobody may write to them
+            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+            self.tables = [torch.from_numpy(table.rows) for table in tables]  # [V, E] each
+
+    @abstractmethod
+    def buffers(self, shape: tuple[int, ...], device: torch.device, pin: bool) -> Buffers:
+        """Room for windows of `shape` [D, B, T + 1]."""
+
+    @abstractmethod
+    def fill(self, ids: dict[str, np.ndarray], buffers: Buffers) -> int:
+        """Put the ids [B, T + 1] of a window for each direction, and their vectors, into buffers; returns how many."""
+
+    @abstractmethod
+    def vectors(self, buffers: Buffers, count: int) -> list[Tensor]:
+        """The vectors of each table that `buffers.rows` are rows of."""
+
+    def batch(self, ids: dict[str, np.ndarray], buffers: Buffers, count: int, position: Position) -> Batch:
+        """The batch in filled buffers."""
+        vectors = self.vectors(buffers, count)
+        token_ids, rows = (dict(zip(ids, each, strict=True)) for each in (buffers.ids, buffers.rows))
+        return Batch(token_ids, rows, vectors[0], vectors[-1] if self.has_targets else None, position)
+
+
+class StreamedTables(Tables):
+    """Tables that stay in main memory: a batch has the rows of its distinct ids."""
 
     def buffers(self, shape: tuple[int, ...], device: torch.device, pin: bool) -> Buffers:
-        """Room for windows of `shape` [D, B, T + 1]: as many rows as one can have, however long the tables are."""
-        count = min(math.prod(shape), len(self.inputs))
+        count = min(math.prod(shape), len(self.tables[0]))  # the most rows that a window can have
 
         def empty(*sizes: int, dtype: torch.dtype) -> Tensor:
             return torch.empty(sizes, dtype=dtype, device=device, pin_memory=pin)
 
-        inputs = empty(count, self.inputs.shape[1], dtype=self.inputs.dtype)
-        targets: Tensor | None = inputs
-        if self.targets is not self.inputs:
-            targets = None if self.targets is None else empty(count, self.targets.shape[1], dtype=self.targets.dtype)
-        return Buffers(empty(*shape, dtype=torch.int64), empty(*shape, dtype=torch.int64), inputs, targets)
+        vectors = [empty(count, table.shape[1], dtype=table.dtype) for table in self.tables]
+        return Buffers(empty(*shape, dtype=torch.int64), empty(*shape, dtype=torch.int64), vectors)
 
     def fill(self, ids: dict[str, np.ndarray], buffers: Buffers) -> int:
-        """Gather the distinct rows of a window's ids [B, T + 1] for each direction; returns their number."""
         together = np.stack(list(ids.values()))  # [D, B, T + 1]
         buffers.ids.numpy()[...] = together
         distinct, inverse = np.unique(together, return_inverse=True)
         buffers.rows.view(-1).copy_(torch.from_numpy(inverse.ravel()))
         index = torch.from_numpy(distinct.astype(np.int64))
-        torch.index_select(self.inputs, 0, index, out=buffers.inputs[: len(index)])
-        if self.targets is not None and buffers.targets is not None and self.targets is not self.inputs:
-            torch.index_select(self.targets, 0, index, out=buffers.targets[: len(index)])
+        for table, vectors in zip(self.tables, buffers.vectors, strict=True):
+            torch.index_select(table, 0, index, out=vectors[: len(index)])
         return len(index)
 
-    def vectors(self, buffers: Buffers, count: int) -> tuple[Tensor, Tensor | None]:
-        """The input and the target vectors that `buffers.rows` are rows of."""
-        inputs = buffers.inputs[:count]
-        if self.targets is self.inputs:
-            return inputs, inputs
-        return inputs, None if buffers.targets is None else buffers.targets[:count]
+    def vectors(self, buffers: Buffers, count: int) -> list[Tensor]:
+        return [vectors[:count] for vectors in buffers.vectors]
 
 
-class ResidentTables:
+class ResidentTables(Tables):
     """Tables that are on the device as a whole: ids are their rows, and nothing else is sent.
 
     On the CPU they stay memory-mapped.
     """
 
     def __init__(self, inputs: VectorTable, targets: VectorTable | None, device: torch.device) -> None:
-        on_cpu = as_tensors(inputs, targets)
-        self.inputs = on_cpu[0].to(device)
-        self.targets = self.inputs if on_cpu[1] is on_cpu[0] else None if on_cpu[1] is None else on_cpu[1].to(device)
+        super().__init__(inputs, targets)
+        self.tables = [table.to(device) for table in self.tables]
 
     def buffers(self, shape: tuple[int, ...], device: torch.device, pin: bool) -> Buffers:
-        """Room for the ids of windows of `shape` [D, B, T + 1], and for no vectors."""
-        ids, nothing = torch.empty(shape, dtype=torch.int64, device=device, pin_memory=pin), torch.empty(0, 0)
-        return Buffers(ids, ids, nothing, None)
+        ids = torch.empty(shape, dtype=torch.int64, device=device, pin_memory=pin)
+        return Buffers(ids, ids, [])
 
     def fill(self, ids: dict[str, np.ndarray], buffers: Buffers) -> int:
-        """Copy a window's ids [B, T + 1] for each direction; no rows are gathered."""
         np.stack(list(ids.values()), out=buffers.ids.numpy(), casting="unsafe")
         return 0
 
-    def vectors(self, buffers: Buffers, count: int) -> tuple[Tensor, Tensor | None]:
-        """The input and the target table."""
-        return self.inputs, self.targets
-
-
-Tables = StreamedTables | ResidentTables
-
-
-def as_tensors(inputs: VectorTable, targets: VectorTable | None) -> tuple[Tensor, Tensor | None]:
-    """[V, E] each: the memory-mapped rows, which nobody may write to; one tensor where both tables are the same."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        rows = torch.from_numpy(inputs.rows)
-        if targets is None:
-            return rows, None
-        return rows, rows if inputs.path == targets.path else torch.from_numpy(targets.rows)
+    def vectors(self, buffers: Buffers, count: int) -> list[Tensor]:
+        return self.tables
 
 
 def gather(ids: dict[str, np.ndarray], tables: Tables, device: torch.device) -> Batch:
@@ -169,7 +170,7 @@ def gather(ids: dict[str, np.ndarray], tables: Tables, device: torch.device) -> 
     count = tables.fill(ids, slot.host)
     slot.send(count)
     slot.receive()
-    return batch_of(tables, ids, slot.buffers, count, Position())
+    return tables.batch(ids, slot.buffers, count, Position())
 
 
 def stream_batches(
@@ -194,7 +195,7 @@ def stream_batches(
             slot.wait()
             count = tables.fill(window.ids, slot.host)
             slot.send(count)
-            yield slot, batch_of(tables, window.ids, slot.buffers, count, window.next)
+            yield slot, tables.batch(window.ids, slot.buffers, count, window.next)
 
     try:
         with (
@@ -274,13 +275,6 @@ def ring(size: int, device: torch.device, buffers: Callable[[torch.device, bool]
         return [Slot(buffers(cpu, False)) for _ in range(size)]
     side = torch.cuda.Stream(device)
     return [DeviceSlot(buffers(cpu, True), buffers(device, False), side) for _ in range(size)]
-
-
-def batch_of(tables: Tables, ids: dict[str, np.ndarray], buffers: Buffers, count: int, position: Position) -> Batch:
-    """The batch in filled buffers."""
-    inputs, targets = tables.vectors(buffers, count)
-    token_ids, rows = (dict(zip(ids, each, strict=True)) for each in (buffers.ids, buffers.rows))
-    return Batch(token_ids, rows, inputs, targets, position)
 
 
 def shape_of(ids: dict[str, np.ndarray]) -> tuple[int, ...]:

@@ -36,6 +36,18 @@ class DataConfig:
     tables_on_device: bool = False
 
 
+def open_sources(config: DataConfig, *, window: int) -> tuple[Corpus, VectorTable, VectorTable]:
+    """The corpus and its input and target tables; raises `InputError` for what is missing, damaged or too small."""
+    if not config.corpus:
+        raise InputError("data.corpus is not set: name a corpus directory in the config or with --set data.corpus=DIR")
+    corpus = Corpus(config.corpus)
+    inputs, targets = (VectorTable(corpus, name) for name in (config.input_vectors, config.target_vectors))
+    require_held_out(corpus, window)
+    for table in (inputs, targets):
+        table.transform  # noqa: B018 (it is read, and so checked, before the run begins)
+    return corpus, inputs, targets
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainingData:
     """A corpus, the tables of its input and target vectors, and how windows are cut from it (see `TrainConfig`).
@@ -54,41 +66,6 @@ class TrainingData:
     reads_targets: bool = True
     resident: bool = False
 
-    @classmethod
-    def open(
-        cls,
-        config: DataConfig,
-        *,
-        directions: tuple[str, ...],
-        streams: int,
-        window: int,
-        mix_shards: int,
-        seed: int,
-        reads_targets: bool,
-    ) -> "TrainingData":
-        """Open and check everything; raises `InputError` for what is missing, damaged or too small."""
-        if not config.corpus:
-            raise InputError(
-                "data.corpus is not set: name a corpus directory in the config or with --set data.corpus=DIR"
-            )
-        corpus = Corpus(config.corpus)
-        inputs, targets = (VectorTable(corpus, name) for name in (config.input_vectors, config.target_vectors))
-        require_held_out(corpus, window)
-        for table in (inputs, targets):
-            table.transform  # noqa: B018 (it is read, and so checked, before the run begins)
-        return cls(
-            corpus=corpus,
-            inputs=inputs,
-            targets=targets,
-            directions=directions,
-            streams=streams,
-            window=window,
-            mix_shards=mix_shards,
-            seed=seed,
-            reads_targets=reads_targets,
-            resident=config.tables_on_device,
-        )
-
     @property
     def words_per_update(self) -> int:
         """Words (of each direction) that an update reads: streams times window."""
@@ -104,7 +81,8 @@ class TrainingData:
         """What names the data of a run, by the setting it comes from: a resumed run has to read the same."""
         tables = {"data.input_vectors": self.inputs, "data.target_vectors": self.targets}
         return {"data.corpus": f"{self.corpus.lexicon_fingerprint} {self.corpus.train_tokens}"} | {
-            key: f"{table.fingerprint} {table.post_processing} {table.rows.dtype}" for key, table in tables.items()
+            key: f"{table.source.fingerprint} {table.source.post_processing} {table.rows.dtype}"
+            for key, table in tables.items()
         }
 
     @property
@@ -132,7 +110,7 @@ class TrainingData:
         )
 
     def held_out_windows(self, *, words: int, most_streams: int) -> Iterator[dict[str, np.ndarray]]:
-        """Ids [B, T + 1] for each direction over the first `words` held-out tokens, in at most so many streams."""
+        """Ids [B, T + 1] for each direction of the first `words` held-out tokens, in at most `most_streams` streams."""
         return held_out_windows(
             self.corpus,
             streams=min(self.streams, most_streams),

@@ -1,1 +1,1 @@
-"""Several processes: who trains what, and how values travel between them."""
+"""Several processes: what each of them trains, and how values travel between them."""

@@ -1,1 +1,1 @@
-"""How an update is executed: directions in threads of a CPU, or as one CUDA graph."""
+"""Execution of updates: the device and precision of a run, and CUDA graphs."""

@@ -1,4 +1,4 @@
-"""CUDA graphs: the same work launched again and again on a GPU without launching each kernel of it.
+"""CUDA graphs: an update whose kernels are recorded once and then launched together.
 
 A CUDA graph records the kernels of one update of a direction (forward, backward, clipping, optimiser) and launches all
 of them at once. What goes in has to lie where it lay while recording: it is copied there first.
@@ -24,10 +24,6 @@ class Inputs(Protocol):
     def map(self, fn: Callable[[Tensor], Tensor]) -> Self:
         """The same of `fn` of every tensor."""
 
-    @property
-    def tensors(self) -> list[Tensor]:
-        """All tensors."""
-
 
 Argument = TypeVar("Argument", bound=Inputs)
 
@@ -43,20 +39,25 @@ class CudaGraphStep(Generic[Argument, Result]):
         self._function = function
         self._record = record
         self._calls = 0
-        self._inputs: Argument | None = None
+        self._places: list[Tensor] = []
+        """Where the tensors of its inputs lay while recording."""
 
     def __call__(self, inputs: Argument) -> Result:
         """The function's result."""
         self._calls += 1
         if self._calls <= WARM_UP:
             return self._function(inputs)
-        if self._inputs is None:
-            own = self._inputs = inputs.map(torch.clone)
+        if not self._places:
+            own = inputs.map(self._place)
             self._again, self._result = self._record(lambda: self._function(own))
-        for place, value in zip(self._inputs.tensors, inputs.tensors, strict=True):
-            place.copy_(value)
+        places = iter(self._places)
+        inputs.map(lambda tensor: next(places).copy_(tensor))
         self._again()
         return self._result
+
+    def _place(self, tensor: Tensor) -> Tensor:
+        self._places.append(tensor.clone())
+        return self._places[-1]
 
 
 def record_cuda_graph(function: Callable[[], Result]) -> tuple[Callable[[], None], Result]:

@@ -35,22 +35,15 @@ def choose_execution(*, device: str, precision: str, fast: bool, local_rank: int
 
     `local_rank` is the number of this process's GPU. Raises `InputError` where the device lacks bf16 instructions.
     """
-    chosen = choose_device(device, local_rank)
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    chosen = checked_device(f"cuda:{local_rank}" if device == "cuda" else device)
     bf16 = precision != "fp32" and has_bf16(chosen)
     if precision == "bf16" and not bf16:
         raise InputError(f"train.precision is bf16, but {chosen} has no bf16 instructions: use fp32")
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)  # Triton launches its kernels on the current one
     return Execution(chosen, "bf16" if bf16 else "fp32", fast)
-
-
-def choose_device(name: str, number: int = 0) -> torch.device:
-    """The device called `name`; `cuda` is the GPU of that number, `auto` too where there is one, else the CPU."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda":
-        name = f"cuda:{number}"
-    return checked_device(name)
 
 
 def has_bf16(device: torch.device) -> bool:

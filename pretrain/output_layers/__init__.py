@@ -1,4 +1,4 @@
-"""Output layers: the interface of what an encoder is trained against, one output layer a direction.
+"""Output layers: the interface of the layer that an encoder is trained against, one a direction.
 
 Letters: B streams, T time, P projection, E width of target vectors, N targets, V lexicon size.
 """

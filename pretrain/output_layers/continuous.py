@@ -1,6 +1,6 @@
 """Continuous output: the cosine distance to the fixed vector of the next word (Li et al. 2019, Eq. 2)."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -41,18 +41,11 @@ class ContinuousSettings(OutputLayerSettings):
     )
 
     def build(self, *, projection_size: int, corpus: Corpus, targets: VectorTable) -> ContinuousOutput:
-        """See `OutputLayerSettings`."""
         return ContinuousOutput(projection_size, targets.size)
 
     def record(self, targets: VectorTable) -> dict[str, Any]:
         """The target vectors by origin and fingerprint, and how they were processed."""
-        return {
-            "kind": self.kind,
-            "origin": targets.origin,
-            "fingerprint": targets.fingerprint,
-            "size": targets.size,
-            "post_processing": targets.post_processing,
-        }
+        return {"kind": self.kind, **asdict(targets.source)}
 
     def scorer(self, *, corpus: Corpus, targets: VectorTable, candidates: int, device: torch.device) -> Retriever:
         """Cosines, and ranks by cosine."""

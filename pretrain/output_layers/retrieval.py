@@ -5,8 +5,6 @@ the most frequent types. Retrieval ranks in the target table's own space and cou
 across choices of targets.
 """
 
-from dataclasses import asdict, dataclass
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -19,35 +17,26 @@ from pretrain.output_layers import OutputLayer
 BLOCK = 1024
 
 
-@dataclass(frozen=True)
-class Retrieval:
-    """How well targets are found among the candidates; a target outside them is a miss."""
+def retrieval(ranks: Tensor) -> dict[str, float]:
+    """How well targets are found: from ranks [N], 1 the best, 0 (a miss) for a target outside the candidates.
 
-    accuracy_at_1: float
-    accuracy_at_10: float
-    reciprocal_rank: float
-    """Mean reciprocal rank; a miss counts 0."""
-    outside: float
-    """Share of the targets that are not among the candidates."""
-
-    @classmethod
-    def from_ranks(cls, ranks: Tensor) -> "Retrieval":
-        """From ranks [N], 1 the best, 0 for a target outside the candidates."""
-        ranks = ranks.double()
-        inside = ranks > 0
-        return cls(
-            accuracy_at_1=float((ranks == 1).double().mean()),
-            accuracy_at_10=float((inside & (ranks <= 10)).double().mean()),
-            reciprocal_rank=float(torch.where(inside, 1 / ranks.clamp(min=1), torch.zeros_like(ranks)).mean()),
-            outside=float((~inside).double().mean()),
-        )
+    The mean reciprocal rank counts a miss as 0; `outside` is the share of misses.
+    """
+    ranks = ranks.double()
+    inside = ranks > 0
+    return {
+        "accuracy_at_1": float((ranks == 1).double().mean()),
+        "accuracy_at_10": float((inside & (ranks <= 10)).double().mean()),
+        "reciprocal_rank": float(torch.where(inside, 1 / ranks.clamp(min=1), torch.zeros_like(ranks)).mean()),
+        "outside": float((~inside).double().mean()),
+    }
 
 
 class Retriever:
     """Scores predicted vectors against one target table.
 
-    Candidates are the `candidates` most frequent types (the first rows of the table); one without a vector is no
-    candidate, so that a target of that type is a miss.
+    Candidates are the `candidates` most frequent types (the first rows of the table); one without a vector is not
+    among them, so that a target of that type is a miss.
     """
 
     def __init__(self, corpus: Corpus, table: VectorTable, candidates: int, device: torch.device) -> None:
@@ -62,8 +51,8 @@ class Retriever:
         return {
             "cosine": float(self.cosines(predictions, ids).mean()),
             "constant_cosine": self.constant_cosine(ids),
-            **asdict(Retrieval.from_ranks(self.ranks(predictions, ids))),
-            **{f"constant_{name}": value for name, value in asdict(self.constant_retrieval(ids)).items()},
+            **retrieval(self.ranks(predictions, ids)),
+            **{f"constant_{name}": value for name, value in self.constant_retrieval(ids).items()},
         }
 
     def cosines(self, predictions: Tensor, ids: np.ndarray) -> Tensor:
@@ -92,10 +81,10 @@ class Retriever:
             ranks[block] = ((scores >= true) & known).sum(dim=1).cpu()
         return ranks
 
-    def constant_retrieval(self, ids: np.ndarray) -> Retrieval:
+    def constant_retrieval(self, ids: np.ndarray) -> dict[str, float]:
         """What the best constant ranking reaches: the types in order of frequency, which is the order of their ids."""
         ranks = torch.from_numpy(ids.astype(np.int64)) + 1
-        return Retrieval.from_ranks(torch.where(ranks <= len(self.known), ranks, torch.zeros_like(ranks)))
+        return retrieval(torch.where(ranks <= len(self.known), ranks, torch.zeros_like(ranks)))
 
 
 def mean_direction(rows: np.ndarray, counts: np.ndarray) -> Tensor:

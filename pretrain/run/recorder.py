@@ -7,11 +7,10 @@ once, and no process can skip one: all that rank 0 does alone, between them, is 
 import time
 from typing import Any
 
-from torch import Tensor
 from tqdm import tqdm
 
 from elmoc.model_directory import write_model_directory
-from pretrain.distributed.direction_group import DirectionGroup
+from elmoc.progress import progress_bar
 from pretrain.distributed.processes import Processes
 from pretrain.evaluation import evaluate, evaluation_line
 from pretrain.run.clock import Clock
@@ -42,10 +41,10 @@ class Recorder:
         self._saved: int | None = None
         self._writer = RunWriter(setup, state, run, metrics_bytes) if setup.processes.is_rank0 else None
 
-    def add(self, steps: dict[str, DirectionStep], rate: float, progress: tqdm) -> None:
-        """Take note of an update, whose figures all processes have; every few of them become a line of the log."""
+    def add(self, steps: dict[str, DirectionStep], rate: float) -> None:
+        """Take note of an update, of which all processes know; every few of them become a line of the log."""
         if self._writer is not None:
-            self._writer.add(steps, rate, self._clock, progress)
+            self._writer.add(steps, rate, self._clock)
 
     def evaluate(self) -> None:
         """Evaluate; when it is the best so far, export the model and save a checkpoint."""
@@ -93,21 +92,25 @@ class RunWriter:
         self._log = MetricsLog(run, size=metrics_bytes, update=state.update)
         self._steps: list[dict[str, DirectionStep]] = []
         self._latest: dict[str, float] = {}
+        words = state.updates * setup.data.words_per_update
+        self._progress = progress_bar(total=words, initial=state.words, unit=" words", unit_scale=True, desc="pretrain")
 
-    def add(self, steps: dict[str, DirectionStep], rate: float, clock: Clock, progress: tqdm) -> None:
+    def add(self, steps: dict[str, DirectionStep], rate: float, clock: Clock) -> None:
         """See `Recorder.add`."""
-        state = self._state
+        state, words = self._state, self._setup.data.words_per_update
+        self._progress.total = state.updates * words
+        self._progress.update(words)
         self._steps.append(steps)
         if state.update % self._setup.config.log.every_updates and state.update != state.updates:
             return
         values = summary(self._steps)
-        speed = clock.words_per_second(self._setup.data.words_per_update)
+        speed = clock.words_per_second(words)
         more = {"learning_rate": rate, "words_per_second": speed, "masked_targets": state.masked}
         self._log.write("train", state.update, state.words, values | more)
         self._steps.clear()
         self._latest["loss"] = values["loss"]
-        figures = ", ".join(f"{name} {value:.4f}" for name, value in self._latest.items())
-        progress.set_postfix_str(f"update {state.update:,}/{state.updates:,}, {figures}", refresh=False)
+        metrics = ", ".join(f"{name} {value:.4f}" for name, value in self._latest.items())
+        self._progress.set_postfix_str(f"update {state.update:,}/{state.updates:,}, {metrics}", refresh=False)
 
     def evaluate(self) -> dict[str, float]:
         """The held-out metrics of the weights as they are now."""
@@ -143,7 +146,8 @@ class RunWriter:
         )
 
     def close(self) -> None:
-        """Close the log."""
+        """Close the progress bar and the log."""
+        self._progress.close()
         self._log.close()
 
 
@@ -163,17 +167,11 @@ def gather_state(processes: Processes, state: TrainState) -> dict[str, Any]:
     gather_weights(processes, state)
     values = state.to_dict()
     for direction, group in processes.groups.items():
-        values["recurrent"][direction] = gather_streams(group, values["recurrent"][direction])
+        if (layers := values["recurrent"][direction]) is not None:
+            values["recurrent"][direction] = [tuple(group.gather(part) for part in layer) for layer in layers]
     for direction, ranks in processes.ranks.items():
         if ranks.start:
             own = {kind: values[kind].get(direction) for kind in OF_A_DIRECTION}
             for kind, value in processes.send_to_rank0(own, source=ranks.start).items():
                 values[kind][direction] = value
     return values
-
-
-def gather_streams(
-    group: DirectionGroup, states: list[tuple[Tensor, ...]] | None
-) -> list[tuple[Tensor | None, ...]] | None:
-    """The recurrent states of all the streams of a direction, in its leader."""
-    return None if states is None else [tuple(group.gather(part) for part in layer) for layer in states]

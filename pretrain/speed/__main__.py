@@ -16,7 +16,6 @@ CONTESTANTS = ("allennlp", "plain", "fused-fp32", "fused-bf16")
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     parser = argparse.ArgumentParser(
         prog="python -m pretrain.speed", description="Measure how fast training runs here, and how fast it could."
     )
@@ -53,7 +52,7 @@ def speed(arguments: argparse.Namespace) -> None:
         if least < 1:
             raise InputError(f"--{name.replace('_', '-')} must be at least 1, not {least}")
     if unknown := [name for name in arguments.contestants if name not in WAYS]:
-        raise InputError(f"{unknown[0]!r} is no contestant: choose from {', '.join(WAYS)}")
+        raise InputError(f"{unknown[0]!r} is not a contestant: choose from {', '.join(WAYS)}")
     if arguments.json is not None:
         refuse_existing(arguments.json)
     settings = {"data.corpus": arguments.corpus or "", "train.directions": DIRECTIONS[arguments.directions]}
@@ -74,7 +73,6 @@ def speed(arguments: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
     arguments = parser().parse_args(argv)
     wait_without_spinning()
     keep_freed_memory()

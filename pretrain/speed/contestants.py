@@ -13,7 +13,7 @@ from pretrain.data.loader import Batch
 from pretrain.execution.device import has_bf16
 from pretrain.setup import TrainingSetup
 from pretrain.speed.matrix_products import TimedProduct, fused_products, step_by_step_products
-from pretrain.step import TrainStep
+from pretrain.train import new_train_step
 from pretrain.train_state import TrainState, new_state
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -91,30 +91,24 @@ class Contestant:
         self.precision = way.precision
         self.dtype = DTYPES[way.precision]
         self.rate = setup.config.schedule.base  # which one makes no difference to speed
-        encoder, data = way.encoder(setup.encoder), setup.data
+        config, data = setup.config, setup.data
         self.setup = replace(
             setup,
-            encoder=encoder,
+            config=replace(config, train=replace(config.train, carry_state=True, cuda_graph=way.graph)),
+            encoder=way.encoder(setup.encoder),
             output_layers=deepcopy(setup.output_layers),
             execution=replace(setup.execution, precision=way.precision),
         )
         self.state: TrainState = new_state(
-            encoder,
+            self.setup.encoder,
             self.setup.output_layers,
-            setup.config.optimiser,
+            config.optimiser,
             seed=data.seed,
             device=setup.execution.device,
         )
-        self.train_step = TrainStep(
-            state=self.state,
-            groups=setup.processes.groups,
-            execution=self.setup.execution,
-            gradient_norm=setup.config.optimiser.gradient_norm,
-            cuda_graph=way.graph,
-            # AllenNLP's is the published way: one direction after the other
-            side_by_side=way.encoder is not allennlp,
-        )
-        self.products = way.products(encoder.config, data.targets.size, data.streams, data.window)
+        # AllenNLP's is the published way: one direction after the other
+        self.train_step = new_train_step(self.setup, self.state, side_by_side=way.encoder is not allennlp)
+        self.products = way.products(self.setup.encoder.config, data.targets.size, data.streams, data.window)
 
     def update(self, batch: Batch) -> None:
         """One update of every direction, as training makes it."""

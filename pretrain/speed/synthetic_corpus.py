@@ -1,4 +1,4 @@
-"""Synthetic corpus: what the benchmark reads where no corpus is given."""
+"""Synthetic corpus: random text and word vectors, for a benchmark without a corpus of its own."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

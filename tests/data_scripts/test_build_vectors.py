@@ -43,7 +43,7 @@ def test_fasttext_words_and_boundaries(small_corpus: Corpus, tmp_path: Path) -> 
     table = VectorTable(small_corpus, "t")
     assert np.array_equal(table.rows, open_word_vectors(str(binary)).lookup(small_corpus.lexicon))
     assert table.rows[small_corpus.end_id].any()
-    assert table.origin == str(binary)
+    assert table.source.origin == str(binary)
 
 
 def test_words_without_a_vector(small_corpus: Corpus, tmp_path: Path, capfd) -> None:
@@ -84,8 +84,8 @@ def test_the_transform_is_fitted_to_the_words_by_count(small_corpus: Corpus, tmp
         expected = (raw - mean) - (raw - mean) @ top @ top.T
     assert rows == pytest.approx(expected, abs=1e-4)
     boundary = table.rows[[small_corpus.begin_id, small_corpus.end_id]]
-    assert np.array_equal(table.transform.lookup(["<s>", "</s>"], open_word_vectors(table.origin)), boundary)
-    assert table.transform.lookup(["unknown word"], open_word_vectors(table.origin)).any() == np.False_
+    assert np.array_equal(table.transform.lookup(["<s>", "</s>"], open_word_vectors(table.source.origin)), boundary)
+    assert table.transform.lookup(["unknown word"], open_word_vectors(table.source.origin)).any() == np.False_
 
 
 def test_existing_table_is_replaced_only_when_asked(small_corpus: Corpus, capfd) -> None:
@@ -93,9 +93,9 @@ def test_existing_table_is_replaced_only_when_asked(small_corpus: Corpus, capfd)
     assert main(command) == 0
     assert main([str(small_corpus.path), "random:2:4", "--name", "t"]) == 1
     assert "--replace" in capfd.readouterr().err
-    assert VectorTable(small_corpus, "t").origin == "random:1:4"
+    assert VectorTable(small_corpus, "t").source.origin == "random:1:4"
     assert main([str(small_corpus.path), "random:2:4", "--name", "t", "--replace"]) == 0
-    assert VectorTable(small_corpus, "t").origin == "random:2:4"
+    assert VectorTable(small_corpus, "t").source.origin == "random:2:4"
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

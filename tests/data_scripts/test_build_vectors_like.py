@@ -33,7 +33,7 @@ def test_the_models_transform_is_used(small_corpus: Corpus, tmp_path: Path) -> N
     assert main([*command, "--like", str(tmp_path / "model")]) == 0
     table = VectorTable(small_corpus, "input")
     assert table.transform.same_as(transform)
-    assert table.post_processing == "whiten"
+    assert table.source.post_processing == "whiten"
     expected = transform.lookup(small_corpus.lexicon, RandomVectors(seed=3, size=6))
     np.testing.assert_allclose(table.rows, expected, rtol=1e-5, atol=1e-5)
 

@@ -1,4 +1,4 @@
-"""Do sentences become layer states, each as if it stood alone?"""
+"""The sentence encoder: sentences become layer states, each as if it stood alone."""
 
 from pathlib import Path
 

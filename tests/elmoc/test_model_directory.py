@@ -1,4 +1,4 @@
-"""Does a model directory give back what was written, and say what is wrong with one that is not whole?"""
+"""Model directories: read back as they were written, and damaged ones refused in words."""
 
 import json
 import shutil

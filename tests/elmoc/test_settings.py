@@ -1,4 +1,4 @@
-"""Which values of settings are possible, and what is said of others?"""
+"""Settings: which values are possible, and the sentence for each other."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How do the tests start tiny runs, and look at what they leave?"""
+"""Tiny runs: how tests start them, and look at what they leave."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Is a config read strictly, and does every error name the key?"""
+"""The config of a run: read strictly, and every error names the key."""
 
 import json
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""Does `--describe` tell a run's size without starting it?"""
+"""The description of a run: its size and speed, without starting it."""
 
 import re
 

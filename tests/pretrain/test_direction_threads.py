@@ -1,4 +1,4 @@
-"""Do two directions side by side give what they give in turn?"""
+"""Direction threads: two directions side by side give what they give in turn."""
 
 import threading
 

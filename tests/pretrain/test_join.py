@@ -1,4 +1,4 @@
-"""Are two models of one direction each joined only when they belong together?"""
+"""Joining: two models of one direction each become one only when they belong together."""
 
 from collections.abc import Callable
 from dataclasses import replace

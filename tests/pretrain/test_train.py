@@ -1,4 +1,4 @@
-"""Does training learn, do its settings do what they say, and do bad inputs end in one sentence?"""
+"""The train loop: it learns, settings do what they say, and bad inputs end in one sentence."""
 
 import json
 import math

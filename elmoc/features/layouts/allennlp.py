@@ -19,7 +19,7 @@ MAP_KEY = "sentence_to_index"
 
 
 class AllennlpReader:
-    """See `LayoutReader`."""
+    """The `LayoutReader`."""
 
     def __init__(self, file: h5py.File) -> None:
         self._file = file
@@ -35,15 +35,12 @@ class AllennlpReader:
         self._length = len(file) - (MAP_KEY in file)
 
     def __len__(self) -> int:
-        """See `LayoutReader`."""
         return self._length
 
     def view(self, index: int, dataset: Callable[[str], np.ndarray]) -> np.ndarray:
-        """See `LayoutReader`."""
         return dataset(str(index))
 
     def sentence_map(self) -> dict[str, int]:
-        """See `LayoutReader`."""
         path = self._file.filename
         if MAP_KEY not in self._file:
             raise InputError(
@@ -71,7 +68,7 @@ class AllennlpReader:
 
 
 class AllennlpWriter:
-    """See `LayoutWriter`."""
+    """The `LayoutWriter`."""
 
     def __init__(self, file: h5py.File, sentence_map: bool) -> None:
         self._file = file
@@ -79,14 +76,12 @@ class AllennlpWriter:
         self._count = 0
 
     def add(self, line: str, states: np.ndarray) -> None:
-        """See `LayoutWriter`."""
         self._file.create_dataset(str(self._count), data=states)
         if self._sentences is not None:
             self._sentences[line.strip()] = str(self._count)
         self._count += 1
 
     def finish(self) -> None:
-        """See `LayoutWriter`."""
         if self._sentences is not None:
             dataset = self._file.create_dataset(MAP_KEY, (1,), dtype=h5py.string_dtype("utf-8"))
             dataset[0] = json.dumps(self._sentences, ensure_ascii=False)

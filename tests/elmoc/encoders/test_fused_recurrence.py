@@ -9,7 +9,7 @@ from torch import Tensor
 from elmoc.encoders.bidirectional import DirectionEncoder, EncoderConfig
 from elmoc.encoders.fused_recurrence import FusedRecurrence, Workspace
 from elmoc.encoders.lstm import LstmSizes, LstmStack
-from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceWeights, plain, plain_recurrence
+from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceOptions, RecurrenceWeights, plain_recurrence
 from tests.elmoc.kernels.kinds import KERNELS
 
 INPUT, PROJECTION, CELL = 20, 18, 37
@@ -63,11 +63,13 @@ def run(
             values["inputs"],
             LSTMState(values["hidden"], values["cell"]),
             RecurrenceWeights(*weights) if norm else RecurrenceWeights(*weights, None, None),
-            cell_clip=cell_clip,
-            projection_clip=projection_clip,
-            norm_epsilon=1e-5,
-            dropout_mask=drawn if mask else None,
-            lengths=None if lengths is None else torch.tensor(lengths),
+            RecurrenceOptions(
+                cell_clip=cell_clip,
+                projection_clip=projection_clip,
+                norm_epsilon=1e-5,
+                dropout_mask=drawn if mask else None,
+                lengths=None if lengths is None else torch.tensor(lengths),
+            ),
         )
     weighting = torch.randn(outputs.shape, dtype=torch.float64).to(dtype)
     loss = (outputs * weighting).sum() + (final.hidden * weighting[:, 0]).sum() + final.cell.float().sin().sum()
@@ -117,11 +119,7 @@ def test_a_value_that_is_not_finite_is_seen(kernels: str) -> None:
                     torch.full((1, 2, 3), value) * torch.tensor([1.0, -1.0, 1.0]),
                     LSTMState(torch.zeros(1, 3), torch.zeros(1, 2)),
                     weights,
-                    cell_clip=3.0,
-                    projection_clip=3.0,
-                    norm_epsilon=1e-5,
-                    dropout_mask=None,
-                    lengths=None,
+                    RecurrenceOptions(3.0, 3.0, norm_epsilon=1e-5, dropout_mask=None, lengths=None),
                 )
             assert outputs.isnan().any()
 
@@ -142,10 +140,10 @@ def test_windows_after_each_other_do_not_disturb_one_another() -> None:
     alone = []
     for window in vectors:
         encoder.zero_grad()
-        encoder(window).top.square().sum().backward()
+        encoder(window).layer_states[-1].square().sum().backward()
         alone.append(encoder.encoder.layers[0].hidden_weight.grad.clone())
     encoder.zero_grad()
-    losses = [encoder(window).top.square().sum() for window in vectors]
+    losses = [encoder(window).layer_states[-1].square().sum() for window in vectors]
     with torch.no_grad():
         encoder(vectors[0, :1])  # of another size, without a backward pass
     for loss in reversed(losses):
@@ -155,11 +153,11 @@ def test_windows_after_each_other_do_not_disturb_one_another() -> None:
 
 def test_a_second_backward_pass_and_a_changed_weight_are_errors() -> None:
     encoder = small_encoder()
-    loss = encoder(torch.randn(2, 3, 4)).top.sum()
+    loss = encoder(torch.randn(2, 3, 4)).layer_states[-1].sum()
     loss.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
-    loss = encoder(torch.randn(2, 3, 4)).top.sum()
+    loss = encoder(torch.randn(2, 3, 4)).layer_states[-1].sum()
     with torch.no_grad():
         encoder.encoder.layers[1].projection_weight.mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
@@ -169,14 +167,14 @@ def test_a_second_backward_pass_and_a_changed_weight_are_errors() -> None:
 def test_trained_by_a_fused_optimiser_it_ends_where_the_plain_one_does() -> None:
     """A fused optimiser does not change the version of a weight: nothing may be kept from one window to the next."""
     ends = []
-    for recurrence in (plain, FusedRecurrence):
+    for recurrence in (lambda: plain_recurrence, FusedRecurrence):
         torch.manual_seed(0)
         encoder = encoder_of(recurrence)
         optimiser = torch.optim.Adam(encoder.parameters(), lr=0.02, fused=True)
         vectors, wanted, state = torch.randn(2, 3, 4), torch.randn(2, 3, 6), None
         for _ in range(20):
             output = encoder(vectors, state)
-            (output.top - wanted).square().mean().backward()
+            (output.layer_states[-1] - wanted).square().mean().backward()
             optimiser.step()
             optimiser.zero_grad()
             state = output.state.map(torch.Tensor.detach)

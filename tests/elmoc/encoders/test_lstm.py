@@ -1,4 +1,4 @@
-"""Is the encoder the one of the paper, and do its states depend on what they should depend on, and on nothing else?"""
+"""The LSTM encoder: it is the paper's, and its states depend on what they should depend on, and on nothing else."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +13,7 @@ from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, DirectionEncoder, EncoderConfig, reverse_padded
 from elmoc.encoders.fused_recurrence import FusedRecurrence
 from elmoc.encoders.lstm import LstmSizes, LstmStack
-from elmoc.encoders.recurrence import Recurrence, plain
+from elmoc.encoders.recurrence import Recurrence, plain_recurrence
 from elmoc.errors import InputError
 from tests.references import encode_one
 
@@ -21,7 +21,7 @@ SMALL = EncoderConfig(LstmSizes(projection_size=5, cell_size=7, layers=3, dropou
 
 
 def direction_of(
-    config: EncoderConfig = SMALL, *, recurrence: Callable[[], Recurrence] = plain, **changes: object
+    config: EncoderConfig = SMALL, *, recurrence: Callable[[], Recurrence] = lambda: plain_recurrence, **changes: object
 ) -> DirectionEncoder:
     """One direction of an encoder with some of its settings changed."""
     sizes = replace(config.sizes, **changes)
@@ -107,7 +107,7 @@ def test_dropout_draws_one_scaled_mask_a_window_from_the_generator() -> None:
 
     def run(seed: int) -> Tensor:
         masks = encoder.encoder.draw_dropout_masks(50, torch.Generator().manual_seed(seed))
-        return encoder(vectors, dropout_masks=masks).top
+        return encoder(vectors, dropout_masks=masks).layer_states[-1]
 
     top = run(5)
     dropped = top == 0
@@ -115,9 +115,9 @@ def test_dropout_draws_one_scaled_mask_a_window_from_the_generator() -> None:
     assert 0.3 < dropped[:, 0].float().mean() < 0.5
     torch.testing.assert_close(run(5), top)
     assert not torch.equal(run(6) == 0, dropped)
-    first_step = torch.where(dropped, 0, encoder.eval()(vectors).top / 0.6)[:, 0]
+    first_step = torch.where(dropped, 0, encoder.eval()(vectors).layer_states[-1] / 0.6)[:, 0]
     torch.testing.assert_close(top[:, 0], first_step)
-    assert (encoder(vectors).top != 0).all(), "none in evaluation"
+    assert (encoder(vectors).layer_states[-1] != 0).all(), "none in evaluation"
 
 
 def test_states_do_not_depend_on_padding_and_batch(encoder: BidirectionalEncoder) -> None:
@@ -155,9 +155,11 @@ def test_carried_state_makes_two_windows_one() -> None:
     second = encoder(vectors[:, 4:], first.state)
     for one, two, both in zip(first.layer_states, second.layer_states, whole.layer_states, strict=True):
         torch.testing.assert_close(torch.cat([one, two], dim=1), both)
-    for carried, wanted in zip(second.state.tensors, whole.state.tensors, strict=True):
+    for carried, wanted in zip(sum(second.state.layers, ()), sum(whole.state.layers, ()), strict=True):
         torch.testing.assert_close(carried, wanted)
-    assert not torch.allclose(encoder(vectors[:, 4:]).top, second.top), "without the state it is another window"
+    assert not torch.allclose(encoder(vectors[:, 4:]).layer_states[-1], second.layer_states[-1]), (
+        "without the state it is another window"
+    )
 
 
 def test_directions_and_layers_share_no_weight() -> None:
@@ -183,7 +185,7 @@ def test_impossible_sizes_are_named(setting: str, value: float) -> None:
         LstmSizes(**{setting: value})
 
 
-@pytest.mark.parametrize("recurrence", [plain, FusedRecurrence])
+@pytest.mark.parametrize("recurrence", [lambda: plain_recurrence, FusedRecurrence], ids=["plain", "fused"])
 def test_recomputing_changes_nothing_but_what_is_kept(recurrence: Callable[[], Recurrence]) -> None:
     encoder = shaken(direction_of(recurrence=recurrence, dropout=0.3)).train()
     vectors, masks = torch.randn(4, 5, 6), encoder.encoder.draw_dropout_masks(4)
@@ -197,7 +199,7 @@ def test_recomputing_changes_nothing_but_what_is_kept(recurrence: Callable[[], R
             return tensor
 
         with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-            loss = encoder(vectors, dropout_masks=masks).top.square().sum()
+            loss = encoder(vectors, dropout_masks=masks).layer_states[-1].square().sum()
         loss.backward()
         gradients.append([parameter.grad.clone() for parameter in encoder.parameters()])
         kept.append(sum(sizes))

@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from elmoc.encoders.bidirectional import reverse_padded
 from elmoc.encoders.fused_recurrence import FusedRecurrence
 from elmoc.encoders.lstm import ProjectedLstmLayer
-from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceWeights, plain_recurrence
+from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceOptions, RecurrenceWeights, plain_recurrence
 
 BATCH, TIME, INPUT, PROJECTION, CELL = 4, 6, 5, 3, 7
 FULL, PADDED = [TIME] * BATCH, [6, 4, 4, 1]  # AllenNLP's cell wants the longest first
@@ -124,11 +124,7 @@ def test_gradients_are_those_of_finite_differences(
             inputs,
             LSTMState(hidden, cell),
             RecurrenceWeights(*weights) if norm else RecurrenceWeights(*weights, None, None),
-            cell_clip=clips[0],
-            projection_clip=clips[1],
-            norm_epsilon=1e-5,
-            dropout_mask=mask,
-            lengths=None if lengths is None else torch.tensor(lengths),
+            RecurrenceOptions(*clips, 1e-5, mask, None if lengths is None else torch.tensor(lengths)),
         )
         return outputs, *state
 

@@ -226,11 +226,8 @@ def test_a_disk_that_fills_up_leaves_nothing_behind(
                 raise OSError(errno.ENOSPC, "No space left on device")
             return super().write(data)
 
-    class FileOnFullDisk(DiskFile):
-        def __init__(self, path: Path) -> None:
-            super().__init__(path)
-            self._file.close()
-            self._file = FullDisk(path, "w+")
+    class FileOnFullDisk(DiskFile, FullDisk):
+        """Writes by `FullDisk.write`."""
 
     monkeypatch.setattr("elmoc.features.writer.DiskFile", FileOnFullDisk)
     before = set(tmp_path.iterdir())

@@ -39,7 +39,7 @@ def test_table_written_and_read(corpus: Corpus, post_processing: str, dtype: str
     table = VectorTable(corpus, "t")
     assert np.array_equal(table.rows, rows)
     assert table.rows.dtype == dtype
-    assert (table.size, table.zero_rows, table.origin) == (3, 1, "random:3:3")
+    assert (table.size, table.zero_rows, table.source.origin) == (3, 1, "random:3:3")
     words = ["<s>", "</s>", "the", "unseen"]
     vectors = RandomVectors(seed=3, size=3)
     assert np.array_equal(table.transform.lookup(words, vectors), transform.lookup(words, vectors))

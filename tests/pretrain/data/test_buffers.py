@@ -1,4 +1,4 @@
-"""Does a GPU that does its work at the worst times ever read or write a buffer too early?
+"""Ring of buffers: none is read or written too early by a GPU that does its work at the worst times.
 
 The GPU is simulated: what a stream is asked for waits until the scheduler lets it happen, in the order of the stream,
 and never before an event that it was told to wait for.
@@ -109,9 +109,8 @@ def in_plain_memory(tables: Tables) -> Tables:
     def buffers(shape: tuple[int, ...], device: torch.device, pin: bool) -> Buffers:
         assert pin == (device.type == "cpu")
         made = allocate(shape, torch.device("cpu"), False)
-        for tensor in (made.ids, made.rows, made.inputs, made.targets):
-            if tensor is not None:
-                tensor.zero_()
+        for tensor in (made.ids, made.rows, *made.vectors):
+            tensor.zero_()
         return made
 
     tables.buffers = buffers  # type: ignore[method-assign]
@@ -179,12 +178,12 @@ def test_each_of_the_three_rules_is_needed(
 def test_memory_that_is_still_being_read_as_another_tensor_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = SimulatedGPU("side", seed=1)
     gpu.install(monkeypatch)
-    host, device = (Buffers(*[torch.full((1, 1, 2), n)] * 2, *[torch.full((1, 3), n)] * 2) for n in (1, 0))
+    host, device = (Buffers(*[torch.full((1, 1, 2), n)] * 2, [torch.full((1, 3), n)]) for n in (1, 0))
     read = []
-    gpu.compute.work.append((None, lambda: read.append(device.inputs.clone())))
+    gpu.compute.work.append((None, lambda: read.append(device.vectors[0].clone())))
     slot = DeviceSlot(host, device, gpu.side)  # type: ignore[arg-type]
     slot.send(1)
     while gpu.advance():
         pass
     assert read[0].tolist() == [[0, 0, 0]]
-    assert device.inputs.tolist() == [[1, 1, 1]]
+    assert device.vectors[0].tolist() == [[1, 1, 1]]

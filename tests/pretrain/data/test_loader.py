@@ -1,4 +1,4 @@
-"""Are the vectors of a batch those of the table, gathered once each, and does the thread behave?"""
+"""The loader: the vectors of a batch are those of the table, gathered once each, and its threads start and end well."""
 
 import threading
 from collections.abc import Iterator

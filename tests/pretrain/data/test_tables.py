@@ -1,4 +1,4 @@
-"""Do both kinds of tables give the vectors of a window, and take the room that they should?"""
+"""Tables: both kinds give the vectors of a window, and take the room that they should."""
 
 import warnings
 from typing import Any
@@ -13,6 +13,7 @@ from elmoc.errors import InputError
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.loader import ResidentTables, StreamedTables, gather
 from pretrain.data.sources import TrainingData
+from pretrain.data.windows import Position
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 
 CPU = torch.device("cpu")
@@ -50,7 +51,8 @@ def test_the_filled_buffers_speak_of_the_rows_of_the_ids(
     count = opened.fill(IDS, buffers)
     assert buffers.rows.dtype == buffers.ids.dtype == torch.int64
     np.testing.assert_array_equal(buffers.ids.numpy(), np.stack(list(IDS.values())))
-    for vectors, table in zip(opened.vectors(buffers, count), tables, strict=True):
+    batch = opened.batch(IDS, buffers, count, Position())
+    for vectors, table in zip((batch.input_vectors, batch.target_vectors), tables, strict=True):
         assert vectors.dtype == {"float16": torch.float16, "float32": torch.float32}[str(table.rows.dtype)]
         for rows, ids in zip(buffers.rows, IDS.values(), strict=True):
             np.testing.assert_array_equal(vectors[rows].numpy(), table.rows[ids])
@@ -60,14 +62,13 @@ def test_the_room_for_rows_is_bounded_by_the_window_and_by_the_table(tiny_corpus
     raw, other = (VectorTable(tiny_corpus, name) for name in ("raw", "other"))
     streamed = StreamedTables(raw, other)
     few, many = (streamed.buffers(shape, CPU, False) for shape in ((2, 1, 4), (2, 50, 21)))
-    assert (few.inputs.shape, few.targets.shape) == ((8, 8), (8, 6))
-    assert (many.inputs.shape, many.targets.shape) == ((tiny_corpus.types, 8), (tiny_corpus.types, 6))
+    assert [vectors.shape for vectors in few.vectors] == [(8, 8), (8, 6)]
+    assert [vectors.shape for vectors in many.vectors] == [(tiny_corpus.types, 8), (tiny_corpus.types, 6)]
     assert many.rows.shape == (2, 50, 21)
     shared = StreamedTables(raw, VectorTable(tiny_corpus, "raw")).buffers((2, 1, 4), CPU, False)
-    assert shared.targets is shared.inputs
+    assert len(shared.vectors) == 1
     resident = ResidentTables(raw, other, CPU).buffers((2, 50, 21), CPU, False)
-    assert resident.inputs.numel() == 0
-    assert resident.targets is None
+    assert resident.vectors == []
     assert resident.ids is resident.rows
 
 
@@ -76,8 +77,7 @@ def test_a_table_for_both_uses_is_held_once_and_stays_memory_mapped_on_the_cpu(t
         warnings.simplefilter("error")
         table = VectorTable(tiny_corpus, "raw")
         resident = ResidentTables(table, VectorTable(tiny_corpus, "raw"), CPU)
-    assert resident.targets is resident.inputs
-    assert resident.inputs.data_ptr() == table.rows.ctypes.data
+    assert [held.data_ptr() for held in resident.tables] == [table.rows.ctypes.data]
 
 
 def test_tables_that_do_not_fit_on_the_device_are_refused(tiny_corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Does training read every token in the order that it says, and can it go back to any place?"""
+"""Windows: training reads every token in the order that it says, and can go back to any place."""
 
 from itertools import islice, pairwise
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Is an update the same when it is recorded once and repeated? The recorder here runs on the CPU; see `test_gpu.py`."""
+"""CUDA graphs: an update recorded once and repeated is the same (recorded on the CPU here; see `test_gpu.py`)."""
 
 import copy
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 
 
 def tensors_of(outcome: StepResult) -> list[torch.Tensor]:
-    return [outcome.loss, outcome.gradient_norm, outcome.masked, *outcome.state.tensors]
+    return [outcome.loss, outcome.gradient_norm, outcome.masked, *sum(outcome.state.layers, ())]
 
 
 def recorder(state: TrainState) -> Callable[[Callable[[], StepResult]], tuple[Callable[[], None], StepResult]]:

@@ -1,4 +1,4 @@
-"""Is the loss the mean cosine distance, and are targets without a direction left out?"""
+"""Continuous output: the loss is the mean cosine distance, and targets without a direction are left out."""
 
 import numpy as np
 import pytest

@@ -98,7 +98,7 @@ def test_every_contestant_is_the_same_function(name: str, layer_norm: bool, clip
             second = one(inputs[1], first.state)
             total = sum(
                 (part * torch.linspace(-1, 1, part.shape[-1])).sum()
-                for part in (*second.layer_states, *second.state.tensors)
+                for part in (*second.layer_states, *sum(second.state.layers, ()))
             )
             total.backward()
             layers = one.encoder.layers
@@ -313,7 +313,7 @@ def test_one_direction_without_the_baseline(config: str, tiny_corpus: Corpus, ca
         (["--streams", "4", "0"], "--streams must be at least 1, not 0"),
         (["--updates", "0"], "--updates must be at least 1"),
         (["--warm-up", "0"], "--warm-up must be at least 1"),
-        (["--contestants", "plain", "cudnn"], "'cudnn' is no contestant: choose from allennlp"),
+        (["--contestants", "plain", "cudnn"], "'cudnn' is not a contestant: choose from allennlp"),
         (["--config", "missing.toml"], "missing.toml does not exist"),
         (["--corpus", "missing"], "missing is not a finished corpus directory"),
         (["--device", "abacus"], "'abacus' is not a device"),
