@@ -90,16 +90,18 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
     config = read_json(path / "config.json")
     check_version(path / "config.json", config, FORMAT, VERSION, oldest=OLDEST_VERSION)
     try:
-        encoder_config = EncoderConfig.from_dict(config["encoder"])
+        encoder_config = EncoderConfig.from_dict({**config["encoder"]})
         directions = tuple(config["directions"])
         if not directions or not set(directions) <= set(DIRECTIONS):
             raise InputError(f"unknown directions {list(directions)}")
         word_vectors = VectorSource(**config["word_vectors"])
         if config["version"] == 1:  # whose output layers were all continuous
-            config["output_layer"] = {"kind": "continuous", **config["targets"]}
-        output_layer = dict(config["output_layer"])
+            config["output_layer"] = {"kind": "continuous", **asdict(VectorSource(**config["targets"]))}
+        output_layer = {**config["output_layer"]}
         training = config["training"]
-    except (KeyError, TypeError, InputError) as error:
+    except InputError as error:
+        raise InputError(f"{path / 'config.json'}: {error}") from None
+    except (KeyError, TypeError) as error:
         raise InputError(f"{path / 'config.json'} lacks or misspells a setting ({error})") from None
     tensors = _read_tensors(path / "model.safetensors")
     transform = {

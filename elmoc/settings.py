@@ -49,7 +49,9 @@ def check_settings(settings: Any, name: Callable[[str], str]) -> None:
     for each in fields(settings):
         value = getattr(settings, each.name)
         if not _is_possible(each, value):
-            raise InputError(f"{name(each.name)} must be {expected(each)}, not {value!r}")
+            endless = isinstance(value, float) and not math.isfinite(value)
+            needed = "a finite number" if endless else expected(each)
+            raise InputError(f"{name(each.name)} must be {needed}, not {value!r}")
 
 
 def expected(each: Field[Any]) -> str:
@@ -58,7 +60,7 @@ def expected(each: Field[Any]) -> str:
         return f"one of {', '.join(each.metadata['choices'])}"
     words = {"least": "at least", "above": "above", "most": "at most", "below": "below"}
     bounds = each.metadata.get("bounds", {})
-    return " and ".join(f"{words[name]} {bound}" for name, bound in bounds.items()) or "a finite number"
+    return " and ".join(f"{words[name]} {bound}" for name, bound in bounds.items())
 
 
 def _is_possible(each: Field[Any], value: Any) -> bool:

@@ -156,14 +156,15 @@ def _build(cls: Any, values: Any, where: str, prefix: str) -> Any:
     if kinds := KINDS.get(prefix.rstrip(".")):
         values = dict(values)
         kind = values.pop("kind", next(iter(kinds)))  # the first is the default
-        if kind not in kinds:
+        if not isinstance(kind, str) or kind not in kinds:
             raise InputError(f"{where}: {prefix}kind must be one of {', '.join(kinds)}, not {kind!r}")
         cls = kinds[kind]
     types = typing.get_type_hints(cls)
     names = [item.name for item in fields(cls)]
     for name in values:
         if name not in names:
-            raise InputError(f"{where}: unknown key {prefix}{name} (known: {', '.join(prefix + n for n in names)})")
+            known = ", ".join(prefix + each for each in (["kind", *names] if kinds else names))
+            raise InputError(f"{where}: unknown key {prefix}{name} (known: {known})")
     built = {}
     for name, value in values.items():
         kind = types[name]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from elmoc.encoders import DIRECTIONS
-from elmoc.encoders.bidirectional import BidirectionalEncoder, direction_name
+from elmoc.encoders.bidirectional import BidirectionalEncoder, check_weights, direction_name
 from elmoc.errors import InputError, run_command
 from elmoc.files import refuse_existing
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, read_model_directory, write_model_directory
@@ -40,24 +40,44 @@ def join(forward_path: str, backward_path: str, output: str) -> None:
         if not same:
             raise InputError(f"{forward_path} and {backward_path} do not belong together: {what} differ")
     encoder = BidirectionalEncoder(forward.encoder.config, directions=DIRECTIONS)
-    weights: dict[str, Tensor] = {}
     for direction, model in models.items():
         encoder.direction(direction).load_state_dict(model.encoder.direction(direction).state_dict())
-        if model.output_layer.weights is None:
-            raise InputError(f"{paths[direction]} was kept without its head (heads.safetensors): export it again")
-        prefix = f"{direction_name(direction)}."
-        weights |= {name: each for name, each in model.output_layer.weights.items() if name.startswith(prefix)}
+    outputs = {direction: output_weights(model, direction) for direction, model in models.items()}
+    try:
+        check_weights(outputs["backward"], outputs["forward"])
+    except InputError as error:
+        raise InputError(f"{backward_path}: heads.safetensors does not fit that of {forward_path} ({error})") from None
     write_model_directory(
         output,
         ModelDirectory(
             encoder=encoder,
-            output_layer=OutputLayerRecord(forward.output_layer.config, weights),
+            output_layer=OutputLayerRecord(
+                forward.output_layer.config,
+                {
+                    f"{direction_name(each)}.{name}": tensor
+                    for each in outputs
+                    for name, tensor in outputs[each].items()
+                },
+            ),
             transform=forward.transform,
             word_vectors=forward.word_vectors,
             training={direction: model.training for direction, model in models.items()},
         ),
     )
     print(f"{output}: both directions in one model")
+
+
+def output_weights(model: ModelDirectory, direction: str) -> dict[str, Tensor]:
+    """The weights of one direction's output layer by their names in it; an `InputError` where they are not whole."""
+    path, weights = model.path, model.output_layer.weights
+    if weights is None:
+        raise InputError(f"{path} was kept without its output layer (heads.safetensors): export it again")
+    directions = [name.partition(".")[0] for name in weights]
+    known = {direction_name(each) for each in model.encoder.directions}
+    if not set(directions) <= known or direction_name(direction) not in directions:
+        raise InputError(f"{path}: heads.safetensors does not fit the directions in config.json: export it again")
+    prefix = f"{direction_name(direction)}."
+    return {name.removeprefix(prefix): each for name, each in weights.items() if name.startswith(prefix)}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from elmoc.encoders import DIRECTIONS
-from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
+from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, check_weights, direction_name
 from elmoc.errors import InputError
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, read_model_directory
 from pretrain.config import RunConfig
@@ -178,11 +178,17 @@ def initialise_from(setup: TrainingSetup, path: str) -> None:
             f"{model.word_vectors.origin}, fingerprint {model.word_vectors.fingerprint}, post-processing "
             f"{model.word_vectors.post_processing}): make one by `python -m data_scripts.build_vectors … --like {path}`"
         )
-    kept = model.output_layer
-    own = OutputLayerRecord(setup.config.output_layer.record(setup.data.targets), None)
     for direction in encoder.directions:
         encoder.direction(direction).load_state_dict(model.encoder.direction(direction).state_dict())
-    if keeps := kept.weights is not None and kept.is_like(own):
-        known = setup.output_layers.state_dict()
-        setup.output_layers.load_state_dict({name: kept.weights[name] for name in known})
-    print(f"going on from {path}" + ("" if keeps else "; it has no heads for these targets, so they start anew"))
+    own, kept = OutputLayerRecord(setup.config.output_layer.record(setup.data.targets), None), model.output_layer
+    if kept.weights is None or not kept.is_like(own):
+        print(f"going on from {path}; it has no output layers for these targets, so they start anew")
+        return
+    prefixes = tuple(f"{direction_name(direction)}." for direction in encoder.directions)
+    weights = {name: each for name, each in kept.weights.items() if name.startswith(prefixes)}
+    try:
+        check_weights(weights, setup.output_layers.state_dict())
+    except InputError as error:
+        raise InputError(f"--init-from {path}: heads.safetensors does not fit its config.json ({error})") from None
+    setup.output_layers.load_state_dict(weights)
+    print(f"going on from {path}")

@@ -3,7 +3,7 @@
 Letters: B sentences of a batch, T time, E word-vector width, P projection, L layers.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from elmoc.encoders import DIRECTIONS, Encoder, EncoderOutput, EncoderSizes, EncoderState
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError
+from elmoc.input_layers import InputLayer
 from elmoc.input_layers.vector_projection import VectorProjection
 
 ENCODERS: dict[str, type[EncoderSizes]] = {sizes.kind: sizes for sizes in (LstmSizes,)}
@@ -26,6 +27,10 @@ class EncoderConfig:
     sizes: EncoderSizes = field(default_factory=LstmSizes)
     word_vector_size: int = 300
 
+    def build_input_layer(self) -> InputLayer:
+        """The input layer of a direction, with random weights."""
+        return VectorProjection(word_vector_size=self.word_vector_size, projection_size=self.sizes.projection_size)
+
     def to_dict(self) -> dict[str, Any]:
         """As a model directory has it."""
         return {"kind": self.sizes.kind, **asdict(self.sizes), "word_vector_size": self.word_vector_size}
@@ -36,7 +41,7 @@ class EncoderConfig:
         sizes = dict(values)
         word_vector_size = sizes.pop("word_vector_size")
         kind = sizes.pop("kind", LstmSizes.kind)  # the first models were LSTMs without saying so
-        if kind not in ENCODERS:
+        if not isinstance(kind, str) or kind not in ENCODERS:
             raise InputError(f"unknown encoder {kind!r} (known: {', '.join(ENCODERS)})")
         if unknown := sorted(sizes.keys() - {each.name for each in fields(ENCODERS[kind])}):
             raise InputError(f"unknown encoder settings: {', '.join(unknown)}")
@@ -46,12 +51,10 @@ class EncoderConfig:
 class DirectionEncoder(nn.Module):
     """One direction: an input layer and an encoder. It reads its words in its own reading order."""
 
-    def __init__(self, config: EncoderConfig, build: Callable[[], Encoder]) -> None:
+    def __init__(self, input_layer: InputLayer, encoder: Encoder) -> None:
         super().__init__()
-        self.input_layer = VectorProjection(
-            word_vector_size=config.word_vector_size, projection_size=config.sizes.projection_size
-        )
-        self.encoder = build()
+        self.input_layer = input_layer
+        self.encoder = encoder
 
     def forward(self, words: Tensor, state: EncoderState | None = None, **options: Any) -> EncoderOutput:
         """words [B, T, E], in reading order → layer states and state; the options are those of `Encoder`."""
@@ -74,7 +77,7 @@ class BidirectionalEncoder(nn.Module):
         self.directions = directions
         build = config.sizes.builder(fast=fast)
         for direction in directions:
-            self.add_module(direction_name(direction), DirectionEncoder(config, build))
+            self.add_module(direction_name(direction), DirectionEncoder(config.build_input_layer(), build()))
 
     def direction(self, name: str) -> DirectionEncoder:
         """The encoder of one direction."""
@@ -121,15 +124,19 @@ class BidirectionalEncoder(nn.Module):
         Raises `InputError` when one is missing, unknown, or of another shape.
         """
         own = self.state_dict()
-        names = {_file_name(name): name for name in own}
-        if names.keys() != weights.keys():
-            different = sorted(names.keys() ^ weights.keys())
-            raise InputError(f"weights are missing or unknown: {', '.join(different[:3])}")
-        for file_name, name in names.items():
-            if weights[file_name].shape != own[name].shape:
-                here, expected = list(weights[file_name].shape), list(own[name].shape)
-                raise InputError(f"{file_name} has the shape {here}, where {expected} is expected")
-        self.load_state_dict({name: weights[file_name] for file_name, name in names.items()}, assign=assign)
+        check_weights(weights, {_file_name(name): tensor for name, tensor in own.items()})
+        self.load_state_dict({name: weights[_file_name(name)] for name in own}, assign=assign)
+
+
+def check_weights(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    """Raise an `InputError` unless weights have the names and shapes of the `expected` ones."""
+    for what, names in (("lacks", expected.keys() - weights.keys()), ("has unknown", weights.keys() - expected.keys())):
+        if names:
+            raise InputError(f"{what} weights: {', '.join(sorted(names)[:3])}{', …' if len(names) > 3 else ''}")
+    for name, tensor in weights.items():
+        if tensor.shape != expected[name].shape:
+            shapes = list(tensor.shape), list(expected[name].shape)
+            raise InputError(f"{name} has the shape {shapes[0]}, where {shapes[1]} is expected")
 
 
 def _file_name(name: str) -> str:

@@ -130,7 +130,7 @@ def test_tensors_of_another_size_are_refused(model_path: Path) -> None:
         ),
         (
             lambda config: config["encoder"].update(layers="2"),
-            r"lacks or misspells a setting \(encoder\.layers must be at least 1, not '2'",
+            r"config\.json: encoder\.layers must be at least 1, not '2'",
         ),
         (lambda config: config["encoder"].update(kind="mamba"), "unknown encoder 'mamba' .known: lstm"),
         (lambda config: config["encoder"].update(layers=3), r"does not fit the sizes in config\.json"),
@@ -139,6 +139,13 @@ def test_tensors_of_another_size_are_refused(model_path: Path) -> None:
         (lambda config: config.pop("word_vectors"), "lacks or misspells a setting .*word_vectors"),
         (lambda config: config.pop("training"), "lacks or misspells a setting .*training"),
         (lambda config: config.pop("output_layer"), "lacks or misspells a setting .*output_layer"),
+        (lambda config: config.update(output_layer="continuous"), "lacks or misspells a setting .*mapping"),
+        (lambda config: config.update(encoder="lstm"), "lacks or misspells a setting .*mapping"),
+        (lambda config: config["encoder"].update(kind=["lstm"]), "unknown encoder"),
+        (
+            lambda config: config.update(version=1, targets={"origin": "random:3:6"}),
+            "lacks or misspells a setting .*fingerprint",
+        ),
     ],
 )
 def test_a_config_that_cannot_be_read_says_why(

@@ -95,7 +95,9 @@ def test_the_fused_recurrence_is_the_plain_one_on_a_gpu(lengths: list[int] | Non
     torch.manual_seed(0)
     sizes = LstmSizes(projection_size=20, cell_size=300, dropout=0.3)
     plain, fused = (
-        DirectionEncoder(EncoderConfig(sizes, word_vector_size=6), sizes.builder(fast=fast)).to(device)
+        DirectionEncoder(EncoderConfig(sizes, word_vector_size=6).build_input_layer(), sizes.builder(fast=fast)()).to(
+            device
+        )
         for fast in (False, True)
     )
     fused.load_state_dict(plain.state_dict())

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from elmoc import load_model
 from elmoc.encoders import DIRECTIONS
@@ -80,6 +81,26 @@ def test_halves_that_do_not_belong_together(
     error = error_line(main([*write_halves(tmp_path, change), str(tmp_path / "joined")]))
     assert "do not belong together" in error
     assert message in error
+    assert not (tmp_path / "joined").exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["forward_lm.weight"], "backward: heads.safetensors does not fit that of"),
+        (["forward_lm.bias", "forward_lm.weight", "zzz"], "forward: heads.safetensors does not fit the directions"),
+        (["other"], "forward: heads.safetensors does not fit the directions"),
+    ],
+    ids=["one is missing", "one too many", "none of the direction"],
+)
+def test_output_layers_that_are_not_whole(
+    tmp_path: Path, error_line: Callable[[int], str], names: list[str], message: str
+) -> None:
+    halves = write_halves(tmp_path)
+    heads = tmp_path / "forward" / "heads.safetensors"
+    weights = load_file(heads)
+    save_file({name: weights.get(name, torch.ones(2)) for name in names}, heads)
+    assert message in error_line(main([*halves, str(tmp_path / "joined")]))
     assert not (tmp_path / "joined").exists()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from elmoc import load_model
 from elmoc.corpus import Corpus
@@ -234,6 +235,19 @@ def test_init_from_starts_heads_anew_for_other_targets(runs: TinyRuns, capsys: p
     assert_same_start(run, model.encoder.weights(), first_checkpoint(fresh)["heads"])
 
 
+def test_init_from_a_model_with_damaged_output_layers(runs: TinyRuns, error_line: Fails) -> None:
+    heads = runs.run("first", train__updates=1).model / "heads.safetensors"
+    weights = load_file(heads)
+    for damaged, message in (
+        ({name: each for name, each in weights.items() if name != "forward_lm.bias"}, "lacks weights: forward_lm.bias"),
+        (weights | {"forward_lm.bias": torch.ones(3)}, "forward_lm.bias has the shape [3], where [8] is expected"),
+    ):
+        save_file(damaged, heads)
+        status = runs.status("second", "--init-from", str(runs.folder / "first"))
+        assert f"heads.safetensors does not fit its config.json ({message})" in error_line(status)
+        assert not (runs.folder / "second").exists()
+
+
 def test_init_from_takes_one_direction_of_two(runs: TinyRuns, error_line: Fails) -> None:
     model = read_model_directory(runs.run("first").path)
     init = ("--init-from", str(runs.folder / "first"))
@@ -356,6 +370,9 @@ def test_a_damaged_corpus_ends_in_one_sentence(
         ({"encoder__layers": 0}, "encoder.layers must be at least 1"),
         ({"encoder__dropout": 1.0}, "encoder.dropout must be at least 0 and below 1"),
         ({"train__strems": 3}, "unknown key train.strems"),
+        ({"encoder__kind": ["lstm"]}, "encoder.kind must be one of lstm, not ['lstm']"),
+        ({"output_layer__kind": "softmax"}, "output_layer.kind must be one of continuous, not 'softmax'"),
+        ({"output_layer__types": 5}, "unknown key output_layer.types (known: output_layer.kind)"),
     ],
     ids=lambda value: "" if isinstance(value, str) else next(iter(value)),
 )

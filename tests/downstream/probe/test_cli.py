@@ -64,7 +64,7 @@ from downstream.tasks.sst5.task import Sst5ReaderOptions
         ("--model none --memory-limit -1", "--memory-limit -1.0 is not possible"),
         ("--vectors random:1:4 --epochs 0", "--epochs must be at least 1, not 0"),
         ("--vectors random:1:4 --batch-size -3", "--batch-size must be at least 1, not -3"),
-        ("--vectors random:1:4 --learning-rate nan", "--learning-rate must be at least 0, not nan"),
+        ("--vectors random:1:4 --learning-rate nan", "--learning-rate must be a finite number, not nan"),
         ("--vectors random:1:4 --dropout 1", "--dropout must be at least 0 and below 1, not 1.0"),
         ("--vectors random:1:4 --device gpu", "'gpu' is not a device"),
         ("--vectors random:1:4 --device cuda:99", "cuda:99 is not there"),

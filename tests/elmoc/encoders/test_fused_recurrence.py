@@ -126,7 +126,8 @@ def test_a_value_that_is_not_finite_is_seen(kernels: str) -> None:
 
 def encoder_of(recurrence: Callable[[], Recurrence]) -> DirectionEncoder:
     sizes = LstmSizes(projection_size=6, cell_size=5, dropout=0.0)
-    return DirectionEncoder(EncoderConfig(sizes, word_vector_size=4), lambda: LstmStack(sizes, recurrence=recurrence))
+    input_layer = EncoderConfig(sizes, word_vector_size=4).build_input_layer()
+    return DirectionEncoder(input_layer, LstmStack(sizes, recurrence=recurrence))
 
 
 def small_encoder() -> DirectionEncoder:

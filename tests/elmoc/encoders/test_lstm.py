@@ -25,7 +25,7 @@ def direction_of(
 ) -> DirectionEncoder:
     """One direction of an encoder with some of its settings changed."""
     sizes = replace(config.sizes, **changes)
-    return DirectionEncoder(replace(config, sizes=sizes), lambda: LstmStack(sizes, recurrence=recurrence))
+    return DirectionEncoder(config.build_input_layer(), LstmStack(sizes, recurrence=recurrence))
 
 
 def file_names(encoder: DirectionEncoder) -> dict[str, Tensor]:
