@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.lstm import LstmSizes, ProjectedLstmLayer
-from elmoc.files import read_json
+from elmoc.files.records import read_json
 from pretrain.config import DataConfig, load_config
 from pretrain.setup import TrainingSetup, set_up
 from pretrain.speed import contestants, matrix_products, streaming, synthetic_corpus, timing
