@@ -37,12 +37,14 @@ def main() -> None:
             started = time.monotonic()
             undisturbed = bench.undisturbed(command)
             kills = list(numbers(undisturbed.changes, arguments.calls, 1))
+            interrupts = list(numbers(undisturbed.changes, arguments.calls, 4))
             fillings = list(numbers(undisturbed.growths, arguments.calls, 2))
             pauses = list(numbers(undisturbed.changes, min(WRITERS, arguments.calls), 3)) if command.second else []
             row = [
                 command.name,
                 str(undisturbed.changes),
                 survived("killed", bench.kill, command, kills),
+                survived("interrupted", bench.interrupt, command, interrupts),
                 survived("full disk", bench.fill_disk, command, fillings),
                 survived("read-only", lambda each, _: bench.read_only(each), command, [1]),
                 survived("two writers", bench.write_twice, command, pauses),
@@ -51,7 +53,7 @@ def main() -> None:
             rows.append(row)
             print(" | ".join(row), flush=True)
         bench.close()
-    print("\ncommand | calls | kills survived | full disks | read-only | two writers | time")
+    print("\ncommand | calls | kills survived | Ctrl-C | full disks | read-only | two writers | time")
     print("\n".join(" | ".join(row) for row in rows))
 
 

@@ -1,4 +1,4 @@
-"""Calls: commands that are run while their file-system calls are counted, and stopped or made to fail at one of them."""
+"""Calls: commands whose file-system calls are counted, and that are stopped or made to fail at one of them."""
 
 import json
 import mmap
@@ -26,7 +26,7 @@ GRACE = 5.0
 class Mode(IntEnum):
     """What happens at the chosen call, as `interposed.cpp` numbers it."""
 
-    COUNT, KILL, FULL, READ_ONLY, PAUSE = range(5)
+    COUNT, KILL, INTERRUPT, FULL, READ_ONLY, PAUSE = range(6)
 
 
 @dataclass(frozen=True)

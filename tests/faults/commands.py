@@ -53,7 +53,7 @@ def with_source(line: str, source: str) -> str:
 def pretrain_line(**settings: object) -> str:
     """The command line of a tiny pretraining run."""
     values = TINY | {"data.corpus": "{inputs}/corpus", "evaluation.every_updates": 6, "log.checkpoint_updates": 3}
-    values |= {"log.keep": 2, "log.every_updates": 2, "evaluation.words": 40}
+    values |= {"train.recurrence": "plain", "log.keep": 2, "log.every_updates": 2, "evaluation.words": 40}
     values |= {name.replace("__", "."): value for name, value in settings.items()}
     sets = " ".join(f"--set={name}={json.dumps(value)}" for name, value in values.items())
     return f"pretrain.__main__ {{inputs}}/empty.toml {{folder}}/run {sets}"

@@ -1,6 +1,7 @@
-"""Faults: a command is killed, its disk is full or cannot be written, another process writes the same; what is wrong."""
+"""Faults: a command is killed, its disk is full or read-only, another process writes the same; what is wrong then."""
 
 import random
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +16,9 @@ from tests.faults.outputs import Output, contents, is_beginning
 WHOLE_ALREADY = "exists already", "finished corpus already"
 NOTHING_TO_RESUME = "no run to resume"
 ANOTHER_WRITES = "another process"
-WAITING = 1.0
+INTERRUPTED = 130
+"""The exit status of a command that was stopped by Ctrl-C."""
+WAITING = 0.5
 """Seconds after which a second writer is taken to wait for the first."""
 
 
@@ -76,9 +79,18 @@ class Bench:
         problems += self._not_whole(command)
         return problems + self._again(command)
 
+    def interrupt(self, command: Command, at: int) -> list[str]:
+        """Press Ctrl-C at a call, look at what is there, and run the command again."""
+        self._restore(command)
+        outcome = self._run(command.line, Mode.INTERRUPT, at)
+        problems = []
+        if outcome.status not in (0, INTERRUPTED) or "Traceback" in outcome.errors:
+            problems.append(f"interrupted, it ended with {described(outcome)}")
+        return problems + self._half_written(command, outcome) + self._not_whole(command) + self._again(command)
+
     def fill_disk(self, command: Command, at: int) -> list[str]:
         """Have no room on the disk from a call on, look at what is there, and run the command again with room."""
-        return self._refuse(command, Mode.FULL, at, "full")
+        return self._refuse(command, Mode.FULL, at, "full|space")
 
     def read_only(self, command: Command) -> list[str]:
         """Have a disk that cannot be written, and run the command again with one that can."""
@@ -103,7 +115,7 @@ class Bench:
         return self._of_two(command, outcomes, undisturbed.after, of_second)
 
     def _of_two(self, command: Command, outcomes: list[Outcome], first: Any, second: Any) -> list[str]:
-        problems = [problem for outcome in outcomes if outcome.status for problem in not_a_sentence(outcome, "")]
+        problems = [problem for each in outcomes if each.status for problem in self._not_a_sentence(each, "")]
         won = [outcome.status == 0 for outcome in outcomes]
         found = self._contents(command)
         replaces = "--replace" in command.line
@@ -118,7 +130,7 @@ class Bench:
             problems.append(f"after two writers ({won}) the output is that of neither: {differing(found, expected[0])}")
         return problems + self._litter(command)
 
-    def _refuse(self, command: Command, mode: Mode, at: int, word: str) -> list[str]:
+    def _refuse(self, command: Command, mode: Mode, at: int, words: str) -> list[str]:
         undisturbed = self.undisturbed(command)
         self._restore(command)
         outcome = self._run(command.line, mode, at)
@@ -127,15 +139,17 @@ class Bench:
             if self._contents(command) != undisturbed.after:
                 problems.append("it says that it succeeded, but its output is not whole")
         else:
-            problems += not_a_sentence(outcome, word)
-        if outcome.left_running:
-            problems.append("processes of it went on after it ended")
-        partial = [name for name in self._names() - undisturbed.names_before if ".partial" in name]
-        if partial:
-            problems.append(f"it left {', '.join(partial)}")
+            problems += self._not_a_sentence(outcome, words)
+        problems += self._half_written(command, outcome)
         if mode == Mode.READ_ONLY and self._names() != undisturbed.names_before:
             problems.append("it changed a folder that cannot be written")
         return problems + self._not_whole(command) + self._again(command)
+
+    def _half_written(self, command: Command, outcome: Outcome) -> list[str]:
+        """What a command that could have tidied up left."""
+        partial = [name for name in self._names() - self.undisturbed(command).names_before if ".partial" in name]
+        problems = [f"it left {', '.join(partial)}"] if partial else []
+        return problems + ["processes of it went on after it ended"] * outcome.left_running
 
     def _not_whole(self, command: Command) -> list[str]:
         """What was whole and is no more, and what is read although it is not whole."""
@@ -169,6 +183,21 @@ class Bench:
         if found != expected and not (command.adds and same_lines(found, expected)):
             problems.append(f"run again, it makes something else: {differing(found, expected)}")
         return problems + self._litter(command)
+
+    def _not_a_sentence(self, outcome: Outcome, words: str) -> list[str]:
+        """What is wrong with how a command said that it cannot do its work; `words` are a pattern of what to say."""
+        if outcome.status is None:
+            return ["it hangs"]
+        if outcome.status < 0:
+            return [f"it was killed by signal {-outcome.status}"]
+        if "Traceback" in outcome.errors:
+            return [f"a traceback: {described(outcome)}"]
+        if outcome.status != 1 or len(outcome.error_lines) != 1:
+            return [f"not one sentence: {described(outcome)}"]
+        (line,) = outcome.error_lines
+        if str(self.folder) not in line or not re.search(words, line, re.IGNORECASE):
+            return [f"the sentence does not name the file, or not what is wrong ({words}): {line}"]
+        return []
 
     def _litter(self, command: Command) -> list[str]:
         left = [name for name in self._names() - self.undisturbed(command).names_before if is_litter(name)]
@@ -243,22 +272,6 @@ def described(outcome: Outcome) -> str:
     """The end of a command in short."""
     lines = outcome.errors.strip().splitlines()
     return f"status {outcome.status}: {lines[-1] if lines else 'no word'}"
-
-
-def not_a_sentence(outcome: Outcome, word: str) -> list[str]:
-    """What is wrong with how a command told that it cannot do its work; its sentence has to have `word` in it."""
-    if outcome.status is None:
-        return ["it hangs"]
-    if outcome.status < 0:
-        return [f"it was killed by signal {-outcome.status}"]
-    if "Traceback" in outcome.errors:
-        return [f"a traceback: {described(outcome)}"]
-    if outcome.status != 1 or len(outcome.error_lines) != 1:
-        return [f"not one sentence: {described(outcome)}"]
-    (line,) = outcome.error_lines
-    if word not in line or ": " not in line.removeprefix("error: "):
-        return [f"the sentence does not say what to do, or not the word {word!r}: {line}"]
-    return []
 
 
 def differing(found: dict[str, Any], expected: dict[str, Any], place: str = "") -> str:

@@ -17,7 +17,14 @@ from typing import Any
 
 ROOMS = ("elmoc", "pretrain", "downstream", "data_scripts")
 LEFT_OUT = ("speed", "gpu", "cuda_graph")
-LIBRARIES = ("fasttext", "matplotlib.backends.backend_agg", "matplotlib.figure", "scipy", "torch._dynamo")
+LIBRARIES = (
+    "fasttext",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.figure",
+    "nltk.tokenize.punkt",
+    "scipy",
+    "torch._dynamo",
+)
 """What is imported when a function is called, by the modules or by libraries."""
 PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
 

@@ -1,0 +1,68 @@
+"""Faults: whatever happens to a command that writes, nothing is lost, nothing half-written, and it can be run again.
+
+A few calls of every command are tried here, all of them in the slow tests and by `python -m tests.faults`.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.faults.calls import compiler
+from tests.faults.commands import COMMANDS, Command
+from tests.faults.faults import Bench, numbers
+
+FEW = 3
+"""The calls that are tried of each command and fault."""
+
+every_command = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+with_a_second_writer = pytest.mark.parametrize(
+    "command", [command for command in COMMANDS if command.second], ids=lambda command: command.name
+)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    if compiler() is None:
+        pytest.skip("there is no C++ compiler for the library that counts file-system calls")
+    made = Bench(tmp_path_factory.mktemp("faults"))
+    yield made
+    made.close()
+
+
+@every_command
+def test_a_killed_command_loses_nothing_and_goes_on(bench: Bench, command: Command) -> None:
+    for at in numbers(bench.undisturbed(command).changes, FEW, seed=1):
+        assert bench.kill(command, at) == [], f"killed at call {at}"
+
+
+@every_command
+def test_an_interrupted_command_tidies_up_and_goes_on(bench: Bench, command: Command) -> None:
+    for at in numbers(bench.undisturbed(command).changes, FEW, seed=4):
+        assert bench.interrupt(command, at) == [], f"interrupted at call {at}"
+
+
+@every_command
+def test_a_full_disk_is_one_sentence(bench: Bench, command: Command) -> None:
+    for at in numbers(bench.undisturbed(command).growths, FEW, seed=2):
+        assert bench.fill_disk(command, at) == [], f"full at call {at}"
+
+
+@every_command
+def test_a_disk_that_cannot_be_written_is_one_sentence(bench: Bench, command: Command) -> None:
+    assert bench.read_only(command) == []
+
+
+@with_a_second_writer
+def test_of_two_writers_one_is_told_that_there_is_another(bench: Bench, command: Command) -> None:
+    for at in numbers(bench.undisturbed(command).changes, FEW, seed=3):
+        assert bench.write_twice(command, at) == [], f"second writer at call {at}"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@every_command
+def test_every_call(bench: Bench, command: Command) -> None:
+    undisturbed = bench.undisturbed(command)
+    problems = {f"killed at call {at}": bench.kill(command, at) for at in range(1, undisturbed.changes + 1)}
+    problems |= {f"full at call {at}": bench.fill_disk(command, at) for at in range(1, undisturbed.growths + 1)}
+    assert {where: what for where, what in problems.items() if what} == {}
