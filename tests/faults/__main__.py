@@ -10,7 +10,7 @@ from tests.faults.commands import COMMANDS, Command
 from tests.faults.faults import Bench, numbers
 
 WRITERS = 6
-"""Calls at which a second writer starts."""
+"""Calls at most at which a second writer starts: each takes long."""
 
 
 def survived(what: str, check: Callable[[Command, int], list[str]], command: Command, calls: list[int]) -> str:
@@ -24,37 +24,41 @@ def survived(what: str, check: Callable[[Command, int], list[str]], command: Com
     return f"{good}/{len(calls)}"
 
 
+def check(bench: Bench, command: Command, most: int) -> list[str]:
+    """The row of the table of a command; at most so many calls are tried."""
+    started = time.monotonic()
+    calls = bench.undisturbed(command).calls
+    checks = {
+        "killed": (bench.kill, calls.changes),
+        "worker killed": (bench.kill_worker, calls.of_workers),
+        "interrupted": (bench.interrupt, calls.changes),
+        "full disk": (bench.fill_disk, calls.growths),
+        "read-only": (bench.read_only, 1),
+        "two writers": (bench.write_twice, min(WRITERS, calls.changes) if command.second else 0),
+    }
+    row = [command.name, str(calls.changes)]
+    for seed, (what, (fault, total)) in enumerate(checks.items()):
+        row.append(survived(what, fault, command, list(numbers(total, most, seed))))
+    return [*row, f"{time.monotonic() - started:.0f} s"]
+
+
 def main() -> None:
+    """Check the commands that are named, or all, and print a table."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
-    parser.add_argument("commands", nargs="*", help=f"of {', '.join(command.name for command in COMMANDS)}")
-    parser.add_argument("--calls", type=int, default=10_000, help="at most so many calls of each command")
+    parser.add_argument("commands", nargs="*", metavar="COMMAND", help=", ".join(each.name for each in COMMANDS))
+    parser.add_argument("--calls", type=int, default=10_000, metavar="N", help="at most so many calls of each command")
     arguments = parser.parse_args()
     chosen = [command for command in COMMANDS if not arguments.commands or command.name in arguments.commands]
-    rows = []
+    rows = [["command", "calls", "killed", "worker killed", "Ctrl-C", "full disk", "read-only", "two writers", "time"]]
     with tempfile.TemporaryDirectory() as temporary:
         bench = Bench(Path(temporary))
         for command in chosen:
-            started = time.monotonic()
-            undisturbed = bench.undisturbed(command)
-            kills = list(numbers(undisturbed.changes, arguments.calls, 1))
-            interrupts = list(numbers(undisturbed.changes, arguments.calls, 4))
-            fillings = list(numbers(undisturbed.growths, arguments.calls, 2))
-            pauses = list(numbers(undisturbed.changes, min(WRITERS, arguments.calls), 3)) if command.second else []
-            row = [
-                command.name,
-                str(undisturbed.changes),
-                survived("killed", bench.kill, command, kills),
-                survived("interrupted", bench.interrupt, command, interrupts),
-                survived("full disk", bench.fill_disk, command, fillings),
-                survived("read-only", lambda each, _: bench.read_only(each), command, [1]),
-                survived("two writers", bench.write_twice, command, pauses),
-                f"{time.monotonic() - started:.0f} s",
-            ]
-            rows.append(row)
-            print(" | ".join(row), flush=True)
+            rows.append(check(bench, command, arguments.calls))
+            print(" | ".join(rows[-1]), flush=True)
         bench.close()
-    print("\ncommand | calls | kills survived | Ctrl-C | full disks | read-only | two writers | time")
-    print("\n".join(" | ".join(row) for row in rows))
+    print("\nsurvived / tried:")
+    for row in rows:
+        print(" | ".join(row))
 
 
 if __name__ == "__main__":

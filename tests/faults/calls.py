@@ -26,7 +26,7 @@ GRACE = 5.0
 class Mode(IntEnum):
     """What happens at the chosen call, as `interposed.cpp` numbers it."""
 
-    COUNT, KILL, INTERRUPT, FULL, READ_ONLY, PAUSE = range(6)
+    COUNT, KILL, KILL_WORKER, INTERRUPT, FULL, READ_ONLY, PAUSE = range(7)
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class Outcome:
     """How a command ended.
 
     status: its exit status; negative where a signal ended it, None where it hung.
-    changes, growths: the calls that it made, and those of them that need room on the disk.
+    changes, growths, of_workers: the calls that it made, those of them that need room on the disk, and those that other
+        processes made for it.
     left_running: whether processes that it started were still there `GRACE` seconds later.
     """
 
@@ -43,6 +44,7 @@ class Outcome:
     errors: str
     changes: int
     growths: int
+    of_workers: int
     left_running: bool
 
     @property
@@ -60,7 +62,7 @@ class Outcome:
 class Counts:
     """The small file in which a command and its children count their calls."""
 
-    FORMAT = "llii"
+    FORMAT = "lllii"
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -68,9 +70,13 @@ class Counts:
         with open(path, "r+b") as file:
             self._mapped = mmap.mmap(file.fileno(), 0)
 
-    def read(self) -> tuple[int, int, int, int]:
-        """Changes, growths, whether a command waits at its call, whether it may go on."""
-        return struct.unpack(self.FORMAT, self._mapped)
+    def read(self) -> tuple[int, int, int]:
+        """Changes, growths, and those of workers."""
+        return struct.unpack(self.FORMAT, self._mapped)[:3]
+
+    def waits(self) -> bool:
+        """Whether a command waits at its call."""
+        return bool(struct.unpack(self.FORMAT, self._mapped)[3])
 
     def release(self) -> None:
         """Let a command that waits at its call go on."""
@@ -153,13 +159,14 @@ class Running:
         """Wait for its end (unless it is over, with `status`), and for that of its children."""
         status = self.wait(TIME_LIMIT) if status is None else status
         ended = self.commands.ask("end_group", self.process, GRACE if status is not None else 0)
-        changes, growths, *_ = self.counts.read()
+        changes, growths, of_workers = self.counts.read()
         outcome = Outcome(
             status=None if status is None else os.waitstatus_to_exitcode(status),
             output=self.output.read_text(errors="replace"),
             errors=self.errors.read_text(errors="replace"),
             changes=changes,
             growths=growths,
+            of_workers=of_workers,
             left_running=not ended,
         )
         for file in (self.output, self.errors, self.counts.path):

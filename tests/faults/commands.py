@@ -32,6 +32,7 @@ class Command:
     interrupted: how much of the last of them is done, where it is killed.
     copies: inputs that are copied into the folder.
     adds: two writers at once each add their part.
+    workers: other processes write for it.
     """
 
     name: str
@@ -43,11 +44,17 @@ class Command:
     interrupted: float | None = None
     copies: tuple[str, ...] = ()
     adds: bool = False
+    workers: bool = False
 
 
 def with_source(line: str, source: str) -> str:
     """The command line with `{source}` filled in."""
     return line.replace("{source}", source)
+
+
+def two_workers(line: str) -> str:
+    """The command line with two processes."""
+    return line.replace("--workers 1", "--workers 2")
 
 
 def pretrain_line(**settings: object) -> str:
@@ -100,6 +107,20 @@ COMMANDS = (
         (Output("corpus", outputs.read_corpus),),
         with_source(CORPUS, "other_text"),
     ),
+    Command(
+        "build_corpus --workers 2",
+        two_workers(with_source(CORPUS, "text")),
+        (Output("corpus", outputs.read_corpus),),
+        two_workers(with_source(CORPUS, "other_text")),
+        workers=True,
+    ),
+    Command(
+        "build_vectors --workers 2",
+        two_workers(with_source(VECTORS, "1")),
+        (A_TABLE,),
+        two_workers(with_source(VECTORS, "2")),
+        copies=("corpus",),
+    ),
     Command("build_vectors", with_source(VECTORS, "1"), (A_TABLE,), with_source(VECTORS, "2"), copies=("corpus",)),
     Command(
         "build_vectors --replace",
@@ -114,6 +135,7 @@ COMMANDS = (
         with_source(FASTTEXT, "corpus"),
         (Output("out.bin"),),
         with_source(FASTTEXT, "other_corpus"),
+        workers=True,
     ),
     Command(
         "one_billion",

@@ -26,8 +26,7 @@ WAITING = 0.5
 class Undisturbed:
     """What a command does without a fault: its calls, and the contents of its outputs before and after it."""
 
-    changes: int
-    growths: int
+    calls: Outcome
     before: dict[str, Any]
     after: dict[str, Any]
     readable_before: frozenset[str]
@@ -63,7 +62,7 @@ class Bench:
             outcome = self._run(command.line)
             assert outcome.status == 0, f"{command.name}: {outcome}"
             self._undisturbed[command.name] = Undisturbed(
-                outcome.changes, outcome.growths, before, self._contents(command), readable, frozenset(names)
+                outcome, before, self._contents(command), readable, frozenset(names)
             )
         return self._undisturbed[command.name]
 
@@ -90,11 +89,20 @@ class Bench:
 
     def fill_disk(self, command: Command, at: int) -> list[str]:
         """Have no room on the disk from a call on, look at what is there, and run the command again with room."""
-        return self._refuse(command, Mode.FULL, at, "full|space")
+        outcome, problems = self._refused_work(command, Mode.FULL, at, rf"{self.folder}.*(full|space)")
+        return problems + self._half_written(command, outcome) + self._not_whole(command) + self._again(command)
 
-    def read_only(self, command: Command) -> list[str]:
+    def read_only(self, command: Command, at: int = 1) -> list[str]:
         """Have a disk that cannot be written, and run the command again with one that can."""
-        return self._refuse(command, Mode.READ_ONLY, 1, "read-only")
+        _, problems = self._refused_work(command, Mode.READ_ONLY, at, rf"{self.folder}.*read-only")
+        if self._names() != self.undisturbed(command).names_before:
+            problems.append("it changed a folder that cannot be written")
+        return problems + self._not_whole(command) + self._again(command)
+
+    def kill_worker(self, command: Command, at: int) -> list[str]:
+        """Kill another process that works for the command at one of its calls, and run the command again."""
+        _, problems = self._refused_work(command, Mode.KILL_WORKER, at, "memory")
+        return problems + self._not_whole(command) + self._again(command)
 
     def write_twice(self, command: Command, at: int) -> list[str]:
         """Have a second process write the same outputs while the command waits at a call."""
@@ -104,10 +112,9 @@ class Bench:
         of_second = self._contents(command) if second_alone.status == 0 else None
         self._restore(command)
         first = self._start(command.line, Mode.PAUSE, at)
-        while not first.counts.read()[2] and (status := first.wait(0.005)) is None:
-            pass
-        else:
-            status = None if first.counts.read()[2] else status
+        status = None
+        while status is None and not first.counts.waits():
+            status = first.wait(0.005)
         second = self._start(command.second)
         second_status = second.wait(WAITING)
         first.counts.release()
@@ -130,20 +137,14 @@ class Bench:
             problems.append(f"after two writers ({won}) the output is that of neither: {differing(found, expected[0])}")
         return problems + self._litter(command)
 
-    def _refuse(self, command: Command, mode: Mode, at: int, words: str) -> list[str]:
-        undisturbed = self.undisturbed(command)
+    def _refused_work(self, command: Command, mode: Mode, at: int, words: str) -> tuple[Outcome, list[str]]:
+        """Run a command with a fault that it has to tell of (a pattern of the sentence), unless it does its work."""
         self._restore(command)
         outcome = self._run(command.line, mode, at)
-        problems = []
-        if outcome.status == 0:
-            if self._contents(command) != undisturbed.after:
-                problems.append("it says that it succeeded, but its output is not whole")
-        else:
-            problems += self._not_a_sentence(outcome, words)
-        problems += self._half_written(command, outcome)
-        if mode == Mode.READ_ONLY and self._names() != undisturbed.names_before:
-            problems.append("it changed a folder that cannot be written")
-        return problems + self._not_whole(command) + self._again(command)
+        if outcome.status != 0:
+            return outcome, self._not_a_sentence(outcome, words)
+        whole = self._contents(command) == self.undisturbed(command).after
+        return outcome, [] if whole else ["it says that it succeeded, but its output is not whole"]
 
     def _half_written(self, command: Command, outcome: Outcome) -> list[str]:
         """What a command that could have tidied up left."""
@@ -195,8 +196,8 @@ class Bench:
         if outcome.status != 1 or len(outcome.error_lines) != 1:
             return [f"not one sentence: {described(outcome)}"]
         (line,) = outcome.error_lines
-        if str(self.folder) not in line or not re.search(words, line, re.IGNORECASE):
-            return [f"the sentence does not name the file, or not what is wrong ({words}): {line}"]
+        if not re.search(words, line, re.IGNORECASE):
+            return [f"the sentence does not say what is wrong, and with which file ({words}): {line}"]
         return []
 
     def _litter(self, command: Command) -> list[str]:

@@ -24,11 +24,11 @@
 
 namespace {
 
-enum Mode { COUNT, KILL, INTERRUPT, FULL, READ_ONLY, PAUSE };
+enum Mode { COUNT, KILL, KILL_WORKER, INTERRUPT, FULL, READ_ONLY, PAUSE };
 enum Kind { CHANGE, GROWTH };  // a growth needs room on the disk
 
 struct Shared {  // read by calls.py
-    std::atomic<long> changes, growths;
+    std::atomic<long> changes, growths, of_workers;
     std::atomic<int> paused, released;
 };
 
@@ -83,6 +83,7 @@ struct Verdict {
 
 Verdict count(Kind kind) {
     long changes = ++shared->changes, growths = kind == GROWTH ? ++shared->growths : shared->growths.load();
+    if (getpid() != armed_process && ++shared->of_workers == at && mode == KILL_WORKER) raise(SIGKILL);
     if (mode == READ_ONLY) return {EROFS};
     if (mode == FULL && kind == GROWTH && growths >= at) return {ENOSPC, growths == at};
     if (mode == KILL && changes == at) return {0, true};

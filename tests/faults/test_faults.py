@@ -7,14 +7,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.faults.calls import compiler
+from tests.faults.calls import ROOT, compiler
 from tests.faults.commands import COMMANDS, Command
 from tests.faults.faults import Bench, numbers
+from tests.faults.server import ROOMS
 
 FEW = 3
 """The calls that are tried of each command and fault."""
 
+LEFT_OUT = ("pretrain.speed.__main__",)
+"""It measures for minutes, and writes one JSON file, as `downstream table` does."""
+
 every_command = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+with_workers = pytest.mark.parametrize(
+    "command", [command for command in COMMANDS if command.workers], ids=lambda command: command.name
+)
 with_a_second_writer = pytest.mark.parametrize(
     "command", [command for command in COMMANDS if command.second], ids=lambda command: command.name
 )
@@ -31,19 +38,27 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 @every_command
 def test_a_killed_command_loses_nothing_and_goes_on(bench: Bench, command: Command) -> None:
-    for at in numbers(bench.undisturbed(command).changes, FEW, seed=1):
+    for at in numbers(bench.undisturbed(command).calls.changes, FEW, seed=1):
         assert bench.kill(command, at) == [], f"killed at call {at}"
+
+
+@with_workers
+def test_a_killed_worker_is_one_sentence(bench: Bench, command: Command) -> None:
+    calls = bench.undisturbed(command).calls
+    assert calls.of_workers
+    for at in numbers(calls.of_workers, FEW, seed=5):
+        assert bench.kill_worker(command, at) == [], f"worker killed at call {at}"
 
 
 @every_command
 def test_an_interrupted_command_tidies_up_and_goes_on(bench: Bench, command: Command) -> None:
-    for at in numbers(bench.undisturbed(command).changes, FEW, seed=4):
+    for at in numbers(bench.undisturbed(command).calls.changes, FEW, seed=4):
         assert bench.interrupt(command, at) == [], f"interrupted at call {at}"
 
 
 @every_command
 def test_a_full_disk_is_one_sentence(bench: Bench, command: Command) -> None:
-    for at in numbers(bench.undisturbed(command).growths, FEW, seed=2):
+    for at in numbers(bench.undisturbed(command).calls.growths, FEW, seed=2):
         assert bench.fill_disk(command, at) == [], f"full at call {at}"
 
 
@@ -54,15 +69,25 @@ def test_a_disk_that_cannot_be_written_is_one_sentence(bench: Bench, command: Co
 
 @with_a_second_writer
 def test_of_two_writers_one_is_told_that_there_is_another(bench: Bench, command: Command) -> None:
-    for at in numbers(bench.undisturbed(command).changes, FEW, seed=3):
+    for at in numbers(bench.undisturbed(command).calls.changes, FEW, seed=3):
         assert bench.write_twice(command, at) == [], f"second writer at call {at}"
+
+
+def test_every_command_is_here() -> None:
+    modules = {
+        ".".join(file.relative_to(ROOT).with_suffix("").parts)
+        for room in ROOMS
+        for file in (ROOT / room).rglob("*.py")
+        if '__name__ == "__main__"' in file.read_text(encoding="utf-8")
+    }
+    assert modules - set(LEFT_OUT) == {command.line.split()[0] for command in COMMANDS}
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @every_command
 def test_every_call(bench: Bench, command: Command) -> None:
-    undisturbed = bench.undisturbed(command)
-    problems = {f"killed at call {at}": bench.kill(command, at) for at in range(1, undisturbed.changes + 1)}
-    problems |= {f"full at call {at}": bench.fill_disk(command, at) for at in range(1, undisturbed.growths + 1)}
+    calls = bench.undisturbed(command).calls
+    problems = {f"killed at call {at}": bench.kill(command, at) for at in range(1, calls.changes + 1)}
+    problems |= {f"full at call {at}": bench.fill_disk(command, at) for at in range(1, calls.growths + 1)}
     assert {where: what for where, what in problems.items() if what} == {}
