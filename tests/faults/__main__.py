@@ -38,7 +38,7 @@ def check(bench: Bench, command: Command, most: int) -> list[str]:
     }
     row = [command.name, str(calls.changes)]
     for seed, (what, (fault, total)) in enumerate(checks.items()):
-        row.append(survived(what, fault, command, list(numbers(total, most, seed))))
+        row.append(survived(what, fault, command, numbers(total, most, seed)))
     return [*row, f"{time.monotonic() - started:.0f} s"]
 
 

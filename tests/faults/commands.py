@@ -1,28 +1,18 @@
 """Commands: every command that writes, as a tiny run of it, with what it makes and what has to be there before."""
 
-import io
 import json
-import tarfile
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-from elmoc.encoders import DIRECTIONS
-from elmoc.model_directory import write_model_directory
-from elmoc.word_vectors.sources import RandomVectors
-from tests.downstream.conftest import columns, words_of, write_random_features
 from tests.faults import outputs
 from tests.faults.outputs import Output
 from tests.pretrain.conftest import TINY
-from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
-
-Run = Callable[[str], None]
-"""Runs a command line, which has to succeed."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A tiny run of a command; `{inputs}` in a command line is the folder of inputs, `{folder}` that of the outputs.
+    """A tiny run of a command.
+
+    In a command line `{inputs}` is the folder of inputs, `{address}` a server of it, `{folder}` that of the outputs.
 
     line: the command line, the module first.
     second: that of another process which makes the same outputs of other inputs, where there is such a thing.
@@ -32,6 +22,8 @@ class Command:
     interrupted: how much of the last of them is done, where it is killed.
     copies: inputs that are copied into the folder.
     adds: two writers at once each add their part.
+    replaces: it replaces what is there; of two writers the last one wins.
+    keeps: files which stay after a fault, so that the next run can go on with them.
     workers: other processes write for it.
     """
 
@@ -44,6 +36,8 @@ class Command:
     interrupted: float | None = None
     copies: tuple[str, ...] = ()
     adds: bool = False
+    replaces: bool = False
+    keeps: tuple[str, ...] = ()
     workers: bool = False
 
 
@@ -128,6 +122,7 @@ COMMANDS = (
         (A_TABLE,),
         with_source(VECTORS, "2") + " --replace",
         before=(with_source(VECTORS, "3"),),
+        replaces=True,
         copies=("corpus",),
     ),
     Command(
@@ -143,6 +138,12 @@ COMMANDS = (
         (Output("corpus", outputs.read_corpus),),
         with_source(ONE_BILLION, "other_archive"),
     ),
+    Command(
+        "one_billion http",
+        ONE_BILLION.replace("{inputs}/{source}", "{address}/archive"),
+        (Output("corpus", outputs.read_corpus), Output("archive.tar.gz")),
+        keeps=("archive.tar.gz.partial",),
+    ),
     Command("pretrain", PRETRAIN, A_RUN, pretrain_line(train__seed=2), again=f"{PRETRAIN} --resume"),
     Command(
         "pretrain --resume",
@@ -153,7 +154,7 @@ COMMANDS = (
         interrupted=0.6,
     ),
     Command("pretrain.join", JOIN, (Output("model", outputs.read_model),), JOIN),
-    Command("pretrain.plot", PLOT, (Output("curve.png"),)),
+    Command("pretrain.plot", PLOT, (Output("curve.png"),), PLOT, before=(PLOT,), replaces=True),
     Command(
         "elmoc dump-features",
         with_source(DUMP, "sentences"),
@@ -161,40 +162,5 @@ COMMANDS = (
         with_source(DUMP, "other_sentences"),
     ),
     Command("downstream ner", PROBE, PROBES, PROBE, adds=True),
-    Command("downstream table", TABLE, TABLES),
+    Command("downstream table", TABLE, TABLES, TABLE, before=(TABLE,), replaces=True),
 )
-
-
-def write_inputs(folder: Path, run: Run) -> None:
-    """Make the inputs of all commands; `run` runs one that is needed for it."""
-    for seed, name in enumerate(("", "other_")):
-        sentences = learnable_sentences(40, seed)
-        raw = "\n\n".join(f"{' '.join(words).capitalize()}, he said. So it is." for words in sentences)
-        write_text(folder / f"{name}raw.txt", raw)
-        write_text(folder / f"{name}text.txt", "\n".join(" ".join(words) for words in sentences))
-        write_text(folder / f"{name}sentences.txt", "\n".join(" ".join(words) for words in sentences[:5]))
-        corpus = write_corpus(folder / f"{name}corpus", [sentences, sentences[20:]], [sentences[:20]])
-        add_table(corpus, "raw", RandomVectors(seed=5, size=8))
-        write_archive(folder / f"{name}archive.tar.gz", sentences)
-    write_text(folder / "empty.toml", "")
-    write_model_directory(folder / "model", tiny_model())
-    for direction in DIRECTIONS:
-        write_model_directory(folder / direction, tiny_model(directions=(direction,)))
-    write_text(folder / "ten.conll", columns())
-    write_random_features(folder / "features.h5", words_of())
-    run(PROBE.replace("{folder}", "{inputs}"))
-    run(PRETRAIN.replace("{folder}", "{inputs}"))
-
-
-def write_text(path: Path, text: str) -> None:
-    path.write_text(text + "\n", encoding="utf-8")
-
-
-def write_archive(path: Path, sentences: list[list[str]]) -> None:
-    """An archive in the layout of the One Billion Word benchmark, of a sentence a chunk."""
-    with tarfile.open(path, "w:gz") as archive:
-        for number in range(1, 100):
-            name = f"benchmark/training-monolingual.tokenized.shuffled/news.en-{number:05}-of-00100"
-            data, member = f"{' '.join(sentences[number % len(sentences)])}\n".encode(), tarfile.TarInfo(name)
-            member.size, member.mtime = len(data), 1_300_000_000
-            archive.addfile(member, io.BytesIO(data))

@@ -3,15 +3,15 @@
 import random
 import re
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from elmoc.errors import InputError
 from tests.faults.calls import Commands, Mode, Outcome
-from tests.faults.commands import COMMANDS, Command, write_inputs
-from tests.faults.outputs import Output, contents, is_beginning
+from tests.faults.commands import COMMANDS, Command
+from tests.faults.inputs import FileServer, write_inputs
+from tests.faults.outputs import Output, contents, differing, is_beginning, same_lines
 
 WHOLE_ALREADY = "exists already", "finished corpus already"
 NOTHING_TO_RESUME = "no run to resume"
@@ -46,10 +46,12 @@ class Bench:
             folder.mkdir(parents=True)
         self.commands = Commands(self.folder, scratch)
         self._undisturbed: dict[str, Undisturbed] = {}
+        self._server = FileServer(self.inputs)
         write_inputs(self.inputs, self._succeed)
 
     def close(self) -> None:
-        """End the server."""
+        """End the servers."""
+        self._server.close()
         self.commands.close()
 
     def undisturbed(self, command: Command) -> Undisturbed:
@@ -125,10 +127,9 @@ class Bench:
         problems = [problem for each in outcomes if each.status for problem in self._not_a_sentence(each, "")]
         won = [outcome.status == 0 for outcome in outcomes]
         found = self._contents(command)
-        replaces = "--replace" in command.line
         if not any(won):
             problems.append(f"neither of two writers succeeded: {' / '.join(map(described, outcomes))}")
-        if all(won) and not command.adds and not replaces:
+        if all(won) and not command.adds and not command.replaces:
             problems.append("both of two writers say that they succeeded, and there is one output")
         expected = [after for after, one in zip((first, second), won, strict=True) if one]
         if command.adds and not same_lines(found, first):
@@ -148,7 +149,8 @@ class Bench:
 
     def _half_written(self, command: Command, outcome: Outcome) -> list[str]:
         """What a command that could have tidied up left."""
-        partial = [name for name in self._names() - self.undisturbed(command).names_before if ".partial" in name]
+        new = self._names() - self.undisturbed(command).names_before - {*command.keeps}
+        partial = [name for name in new if ".partial" in name]
         problems = [f"it left {', '.join(partial)}"] if partial else []
         return problems + ["processes of it went on after it ended"] * outcome.left_running
 
@@ -227,7 +229,10 @@ class Bench:
         return self.starts / str(COMMANDS.index(command))
 
     def _start(self, line: str, mode: Mode = Mode.COUNT, at: int = 0) -> Any:
-        module, *arguments = line.replace("{inputs}", str(self.inputs)).replace("{folder}", str(self.folder)).split()
+        places = {"{inputs}": str(self.inputs), "{folder}": str(self.folder), "{address}": self._server.address}
+        for name, place in places.items():
+            line = line.replace(name, place)
+        module, *arguments = line.split()
         return self.commands.start(module, arguments, mode, at)
 
     def _run(self, line: str, mode: Mode = Mode.COUNT, at: int = 0) -> Outcome:
@@ -255,13 +260,9 @@ class Bench:
         return {str(path.relative_to(self.folder)) for path in self.folder.rglob("*")}
 
 
-def numbers(total: int, most: int, seed: int) -> Iterator[int]:
-    """The calls at which a fault is tried: all of them, or `most`, the first and last among them."""
-    if total <= most:
-        yield from range(1, total + 1)
-    else:
-        middle = random.Random(seed).sample(range(2, total), most - 2)
-        yield from [1, *sorted(middle), total]
+def numbers(total: int, most: int, seed: int) -> list[int]:
+    """The calls at which a fault is tried: all of them, or `most` that are drawn."""
+    return sorted(random.Random(seed).sample(range(1, total + 1), min(total, most)))
 
 
 def is_litter(name: str) -> bool:
@@ -273,27 +274,3 @@ def described(outcome: Outcome) -> str:
     """The end of a command in short."""
     lines = outcome.errors.strip().splitlines()
     return f"status {outcome.status}: {lines[-1] if lines else 'no word'}"
-
-
-def differing(found: dict[str, Any], expected: dict[str, Any], place: str = "") -> str:
-    """Where two contents differ."""
-    names = []
-    for name in sorted(found.keys() | expected.keys()):
-        one, other = found.get(name), expected.get(name)
-        if isinstance(one, dict) and isinstance(other, dict):
-            names.append(differing(one, other, f"{place}{name}/"))
-        elif one != other:
-            names.append(f"{place}{name}{' is missing' if one is None else ' is new' if other is None else ''}")
-    return ", ".join(filter(None, names))
-
-
-def same_lines(found: dict[str, Any], expected: dict[str, Any]) -> bool:
-    """Whether contents are equal when lines of results that stand there twice count once."""
-
-    def once(values: dict[str, Any]) -> dict[str, Any]:
-        return {
-            name: sorted({str(line) for line in value}) if isinstance(value, list) else value
-            for name, value in values.items()
-        }
-
-    return once(found) == once(expected)

@@ -137,3 +137,27 @@ def digest(data: bytes) -> str:
 def is_beginning(some: Any, whole: Any) -> bool:
     """Whether the lines of one log are the first of another's."""
     return isinstance(some, list) and isinstance(whole, list) and some == whole[: len(some)]
+
+
+def differing(found: dict[str, Any], expected: dict[str, Any], place: str = "") -> str:
+    """Where two contents differ."""
+    names = []
+    for name in sorted(found.keys() | expected.keys()):
+        one, other = found.get(name), expected.get(name)
+        if isinstance(one, dict) and isinstance(other, dict):
+            names.append(differing(one, other, f"{place}{name}/"))
+        elif one != other:
+            names.append(f"{place}{name}{' is missing' if one is None else ' is new' if other is None else ''}")
+    return ", ".join(filter(None, names))
+
+
+def same_lines(found: dict[str, Any], expected: dict[str, Any]) -> bool:
+    """Whether contents are equal when lines of results that stand there twice count once."""
+
+    def once(values: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: sorted({str(line) for line in value}) if isinstance(value, list) else value
+            for name, value in values.items()
+        }
+
+    return once(found) == once(expected)
