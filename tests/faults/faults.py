@@ -13,9 +13,9 @@ from tests.faults.commands import COMMANDS, Command
 from tests.faults.inputs import FileServer, write_inputs
 from tests.faults.outputs import Output, contents, differing, is_beginning, same_lines
 
-WHOLE_ALREADY = "exists already", "finished corpus already"
+WHOLE_ALREADY = "exists already|finished corpus already"
 NOTHING_TO_RESUME = "no run to resume"
-ANOTHER_WRITES = "another process"
+NOT_THE_ONLY_WRITER = f"another process|holds a run already|{WHOLE_ALREADY}"
 INTERRUPTED = 130
 """The exit status of a command that was stopped by Ctrl-C."""
 WAITING = 0.5
@@ -46,6 +46,7 @@ class Bench:
             folder.mkdir(parents=True)
         self.commands = Commands(self.folder, scratch)
         self._undisturbed: dict[str, Undisturbed] = {}
+        self._of_second: dict[str, dict[str, Any]] = {}
         self._server = FileServer(self.inputs)
         write_inputs(self.inputs, self._succeed)
 
@@ -108,10 +109,10 @@ class Bench:
 
     def write_twice(self, command: Command, at: int) -> list[str]:
         """Have a second process write the same outputs while the command waits at a call."""
-        undisturbed = self.undisturbed(command)
-        self._restore(command)
-        second_alone = self._run(command.second)
-        of_second = self._contents(command) if second_alone.status == 0 else None
+        if command.name not in self._of_second:
+            self._restore(command)
+            self._succeed(command.second)
+            self._of_second[command.name] = self._contents(command)
         self._restore(command)
         first = self._start(command.line, Mode.PAUSE, at)
         status = None
@@ -120,12 +121,13 @@ class Bench:
         second = self._start(command.second)
         second_status = second.wait(WAITING)
         first.counts.release()
-        outcomes = [first.finish(status), second.finish(second_status)]
-        return self._of_two(command, outcomes, undisturbed.after, of_second)
+        return self._of_two(command, [first.finish(status), second.finish(second_status)])
 
-    def _of_two(self, command: Command, outcomes: list[Outcome], first: Any, second: Any) -> list[str]:
-        problems = [problem for each in outcomes if each.status for problem in self._not_a_sentence(each, "")]
+    def _of_two(self, command: Command, outcomes: list[Outcome]) -> list[str]:
+        lost = [outcome for outcome in outcomes if outcome.status != 0]
+        problems = [problem for each in lost for problem in self._not_a_sentence(each, NOT_THE_ONLY_WRITER)]
         won = [outcome.status == 0 for outcome in outcomes]
+        first, second = self.undisturbed(command).after, self._of_second[command.name]
         found = self._contents(command)
         if not any(won):
             problems.append(f"neither of two writers succeeded: {' / '.join(map(described, outcomes))}")
@@ -178,7 +180,7 @@ class Bench:
         outcome = self._run(command.again or command.line)
         if command.again and any(NOTHING_TO_RESUME in line for line in outcome.error_lines):
             outcome = self._run(command.line)
-        refused = outcome.status == 1 and any(reason in outcome.errors for reason in WHOLE_ALREADY)
+        refused = outcome.status == 1 and bool(re.search(WHOLE_ALREADY, outcome.errors))
         if outcome.status != 0 and not refused:
             return [f"it cannot be run again: {described(outcome)}"]
         expected, found = self.undisturbed(command).after, self._contents(command)
