@@ -28,17 +28,17 @@ def check(bench: Bench, command: Command, most: int) -> list[str]:
     """The row of the table of a command; at most so many calls are tried."""
     started = time.monotonic()
     calls = bench.undisturbed(command).calls
-    checks = {
-        "killed": (bench.kill, calls.changes),
-        "worker killed": (bench.kill_worker, calls.of_workers),
-        "interrupted": (bench.interrupt, calls.changes),
-        "full disk": (bench.fill_disk, calls.growths),
-        "read-only": (bench.read_only, 1),
-        "two writers": (bench.write_twice, min(WRITERS, calls.changes) if command.second else 0),
-    }
+    checks = (
+        ("killed", bench.kill, calls.changes, most),
+        ("worker killed", bench.kill_worker, calls.of_workers, most),
+        ("interrupted", bench.interrupt, calls.changes, most),
+        ("full disk", bench.fill_disk, calls.growths, most),
+        ("read-only", bench.read_only, 1, 1),
+        ("two writers", bench.write_twice, calls.changes if command.second else 0, min(most, WRITERS)),
+    )
     row = [command.name, str(calls.changes)]
-    for seed, (what, (fault, total)) in enumerate(checks.items()):
-        row.append(survived(what, fault, command, numbers(total, most, seed)))
+    for seed, (what, fault, total, tried) in enumerate(checks):
+        row.append(survived(what, fault, command, numbers(total, tried, seed)))
     return [*row, f"{time.monotonic() - started:.0f} s"]
 
 
