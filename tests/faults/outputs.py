@@ -156,7 +156,7 @@ def same_lines(found: dict[str, Any], expected: dict[str, Any]) -> bool:
 
     def once(values: dict[str, Any]) -> dict[str, Any]:
         return {
-            name: sorted({str(line) for line in value}) if isinstance(value, list) else value
+            name: {json.dumps(line, sort_keys=True) for line in value} if isinstance(value, list) else value
             for name, value in values.items()
         }
 
