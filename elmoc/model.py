@@ -142,7 +142,8 @@ def check_vectors(vectors: WordVectors, source: VectorSource) -> None:
     if vectors.fingerprint != source.fingerprint:
         raise InputError(
             f"{vectors.origin} (fingerprint {vectors.fingerprint}) are not the word vectors of this model "
-            f"({source.origin}, fingerprint {source.fingerprint})"
+            f"({source.origin}, fingerprint {source.fingerprint}): say where those are now with --vectors "
+            "(load_model(..., vectors=...))"
         )
 
 

@@ -1,5 +1,8 @@
 """Arrays: `.npy` files, written whole, and compared with their size before anything is allocated."""
 
+import math
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +13,42 @@ from elmoc.files.text import require_file
 from elmoc.files.writing import atomic_path
 
 _BLOCK_NUMBERS = 1 << 18
+_MOST_HEADER_BYTES = 1 << 12
 
 
 def save_array(path: Path | str, array: np.ndarray) -> None:
     """Write a `.npy` file atomically."""
     with atomic_path(path) as partial, open(partial, "wb") as file:
         np.save(file, array)
+
+
+def load_arrays(
+    path: Path | str, *, shapes: Mapping[str, tuple[int, ...]], dtype: Any, advice: str = "make it again"
+) -> dict[str, np.ndarray]:
+    """Read a `.npz` file of arrays of known names, shapes and one type.
+
+    Raises `InputError` with the `advice` when it is missing, damaged, or holds others.
+    """
+    require_file(path)
+    expected = {name: np.dtype(dtype).itemsize * math.prod(shape) for name, shape in shapes.items()}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            sizes = {member.filename.removesuffix(".npy"): member.file_size for member in archive.infolist()}
+        if sizes.keys() != expected.keys() or any(
+            sizes[name] > size + _MOST_HEADER_BYTES for name, size in expected.items()
+        ):
+            raise ValueError(f"it does not hold {', '.join(shapes)} of the sizes that are expected")
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in shapes}
+        for name, array in arrays.items():
+            if array.shape != shapes[name] or array.dtype != dtype:
+                raise ValueError(f"{name} has the shape {array.shape} and the type {array.dtype}")
+    except Exception as error:  # what a damaged archive or header may raise is not documented
+        if isinstance(error, OSError) and error.filename:
+            raise
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"{path} is damaged ({reason}): {advice}") from None
+    return arrays
 
 
 def load_array(
