@@ -59,6 +59,7 @@ class VectorTable:
     Raises `InputError` when it is missing, truncated, damaged in its first or last block, of another version, made for
     another lexicon, or holds numbers that are not finite.
 
+    files: its rows and, where there is one, the file of its transform.
     checksums: those that it was written with, by file; none before there were checksums.
     """
 
@@ -72,8 +73,11 @@ class VectorTable:
             )
         record = read_record(description, TableRecord, format=FORMAT, version=VERSION, advice=ADVICE)
         if record.lexicon_fingerprint != corpus.lexicon_fingerprint:
-            raise InputError(f"{self.path} was built for another lexicon than that of {corpus.path}: build it again")
-        files = {"rows": self.path, "transform": transform_path(self.path)}
+            raise InputError(f"{description} is of a table for another lexicon than that of {corpus.path}: {ADVICE}")
+        kind = TransformKind.parse(record.post_processing)
+        self._shapes = kind.shapes(record.size)
+        files = {"rows": self.path} | ({} if kind.name == "none" else {"transform": transform_path(self.path)})
+        self.files = tuple(files.values())
         self.checksums = {files[what]: record.checksums[what] for what in files if what in record.checksums}
         for file, checksum in self.checksums.items():
             checksum.check_ends(file, advice=ADVICE)
@@ -90,10 +94,8 @@ class VectorTable:
     @property
     def transform(self) -> VectorTransform:
         """What the table's vectors have been through, for words outside the table."""
-        shapes = TransformKind.parse(self.source.post_processing).shapes(self.size)
-        del shapes["boundary"]  # which the description has
-        path = transform_path(self.path)
-        arrays = load_arrays(path, shapes=shapes, dtype="float32", advice=ADVICE) if shapes else {}
+        shapes = {name: shape for name, shape in self._shapes.items() if name != "boundary"}
+        arrays = load_arrays(self.files[1], shapes=shapes, dtype="float32", advice=ADVICE) if shapes else {}
         try:
             with np.errstate(over="ignore"):  # what is too large is not finite then
                 return VectorTransform(np.array(self._boundary, dtype=np.float32), **arrays)
@@ -133,7 +135,7 @@ def write_vector_table(
         record = TableRecord(
             size=rows.shape[1],
             dtype=str(rows.dtype),
-            zero_rows=int((~rows.any(axis=1)).sum()),
+            zero_rows=count_zero_rows(rows),
             origin=vectors.origin,
             vectors_fingerprint=vectors.fingerprint,
             lexicon_fingerprint=corpus.lexicon_fingerprint,
@@ -143,6 +145,11 @@ def write_vector_table(
         )
         write_record(description, record, format=FORMAT, version=VERSION)
     return record
+
+
+def count_zero_rows(rows: np.ndarray) -> int:
+    """How many rows are all zeros."""
+    return int((~rows.any(axis=1)).sum())
 
 
 def transform_path(path: Path) -> Path:
