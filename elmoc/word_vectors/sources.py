@@ -40,7 +40,7 @@ class VectorSource:
 
     origin: str
     fingerprint: str
-    size: int = setting(least=1, most=1 << 20)
+    size: int = setting(least=1, most=2**20)
     post_processing: str = setting()
     """The name of the transform's kind."""
 
