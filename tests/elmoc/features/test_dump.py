@@ -5,6 +5,8 @@ import gzip
 import io
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -108,6 +110,38 @@ def test_states_too_large_for_float16(
     error = error_line(status)
     assert 'the line "The cat sat ." are too large for float16, which ends at 65,504: write float32' in error
     assert not (tmp_path / "f.h5").exists()
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_states_that_are_not_finite(
+    model_path: Path,
+    sentences: Path,
+    tmp_path: Path,
+    error_line: Fails,
+    monkeypatch: pytest.MonkeyPatch,
+    number: float,
+) -> None:
+    monkeypatch.setattr(SentenceEncoder, "layer_states", lambda *_, **__: [torch.full((3, 4, 10), number)] * len(LINES))
+    error = error_line(main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5")]))
+    assert 'the states of the line "The cat sat ." are not finite' in error
+    assert not (tmp_path / "f.h5").exists()
+
+
+def test_the_output_is_locked_while_the_model_is_loaded(
+    model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second dump to the same file is told so at its start, not when it has done all its work."""
+    output = tmp_path / "f.h5"
+    command = [sys.executable, "-m", "elmoc", "dump-features", "no model", "no sentences", str(output)]
+    second: list[str] = []
+
+    def load(*arguments: object, **options: object) -> SentenceEncoder:
+        second.append(subprocess.run(command, capture_output=True, text=True).stderr)
+        return load_model(model_path)
+
+    monkeypatch.setattr("elmoc.model.load_model", load)
+    assert len(dumped(model_path, sentences, output)) == len(LINES)
+    assert second == [f"error: another process is writing {output}: wait for it, or stop it\n"]
 
 
 @pytest.mark.parametrize("options", [["--batch-size", "1"], ["--batch-size", "3", "--batch-words", "30"], []])
