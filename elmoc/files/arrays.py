@@ -82,8 +82,8 @@ def load_array(
 def all_finite(array: np.ndarray) -> bool:
     """Whether no number of a float array is NaN or infinite; reads it in blocks, at the speed of the memory."""
     info = np.finfo(array.dtype)
-    bits = np.dtype(f"u{info.dtype.itemsize}")
-    infinity = int(np.array(np.inf, info.dtype).view(bits))
+    bits = np.dtype(f"u{info.dtype.itemsize}").newbyteorder(array.dtype.byteorder)
+    infinity = int(np.array(np.inf, array.dtype).view(bits))
     without_sign = bits.type(2 ** (info.bits - 1) - 1)
     flat = array.reshape(-1).view(bits)  # without its sign, a number that is not finite is the largest as an integer
     return all(

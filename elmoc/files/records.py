@@ -9,6 +9,7 @@ import json
 import re
 import reprlib
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
@@ -55,13 +56,29 @@ def read_json(path: Path | str, *, advice: str) -> Any:
 
 
 def parse_json(content: bytes | str, *, where: str, advice: str) -> Any:
-    """The value of a piece of JSON; `where` is what an `InputError` calls it, e.g. a file and a line."""
+    """The value of a piece of JSON; `where` is what an `InputError` calls it, e.g. a file and a line.
+
+    An object with a key twice is refused: which of the two values is meant is not known.
+    """
     try:
-        return msgspec.json.decode(content)
+        value = msgspec.json.decode(content)
+        twice: list[str] = []
+        json.loads(content, object_pairs_hook=lambda pairs: twice.extend(_repeated(pairs)))
     except RecursionError:
         raise InputError(f"{where} is nested too deeply: {advice}") from None
     except ValueError as error:  # also those of msgspec, and of text that is not UTF-8
         raise InputError(f"{where} is not valid JSON ({error}), it may be truncated: {advice}") from None
+    if twice:
+        raise InputError(f"{where} has the key {reprlib.repr(twice[0])} twice in one object: {advice}")
+    return value
+
+
+def _repeated(pairs: list[tuple[str, Any]]) -> list[str]:
+    """The keys of an object that are there more than once."""
+    once = dict(pairs)
+    if len(once) == len(pairs):
+        return []
+    return [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
 
 
 def write_json(path: Path | str, value: Any) -> None:
