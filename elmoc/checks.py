@@ -1,4 +1,4 @@
-"""Checks: corpora, models and runs, read whole and compared with what was written down of them."""
+"""Checks: corpora, models, runs and feature files, read whole and compared with what was written down of them."""
 
 import time
 import zipfile
@@ -12,7 +12,8 @@ import numpy as np
 
 from elmoc.corpus import ADVICE as CORPUS_ADVICE
 from elmoc.corpus import Corpus, Shard
-from elmoc.errors import InputError
+from elmoc.errors import InputError, reason
+from elmoc.features.reader import FeatureFile
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.text import require_file
 from elmoc.files.writing import human_bytes
@@ -42,7 +43,7 @@ class Part:
 
 
 def check(path: Path | str) -> list[str]:
-    """Read a corpus, run or model directory whole, and print which parts of it are sound.
+    """Read a corpus, run or model directory or a feature file whole, and print which parts of it are sound.
 
     Returns a sentence for each that is damaged.
     """
@@ -89,8 +90,11 @@ def _parts(path: Path) -> Iterator[Part]:
             yield Part("checkpoints", _size(file), partial(_check_checkpoint, file))
     elif (path / "config.json").exists():
         yield from _model_parts(path)
+    elif path.is_dir():
+        raise InputError(f"{path} is neither a corpus, nor a run, nor a model: name one of these, or a feature file")
     else:
-        raise InputError(f"{path} is neither a corpus, nor a run, nor a model directory: name one that is")
+        with FeatureFile(path):  # one that cannot be opened is said at once
+            yield Part("features", _size(path), partial(_check_features, path))
 
 
 def _size(file: Path) -> int:
@@ -183,6 +187,13 @@ def _check_checkpoint(file: Path, progress: Progress) -> bool:
         if isinstance(error, OSError) and error.filename:
             raise
         raise InputError(
-            f"{file} is truncated or damaged ({error}): remove it, and the run goes on from the one before"
+            f"{file} is truncated or damaged ({reason(error)}): remove it, and the run goes on from the one before"
         ) from None
     return True
+
+
+def _check_features(path: Path, progress: Progress) -> bool:
+    with FeatureFile(path) as features:
+        share = _size(path) // max(1, len(features))
+        features.check(lambda sentences: progress(sentences * share))
+    return False

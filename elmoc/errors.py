@@ -79,6 +79,12 @@ def shortened(text: str, most: int = 80) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def reason(error: Exception) -> str:
+    """What a library's exception says, as a sentence can quote it: on one line, of printable characters, not long."""
+    text = " ".join(str(error).split())
+    return shortened("".join(each if each.isprintable() else "?" for each in text), 200)
+
+
 def _fail(sentence: str) -> int:
     print(f"error: {' '.join(sentence.splitlines())}", file=sys.stderr)
     return 1

@@ -130,8 +130,13 @@ def open_model_vectors(model: ModelDirectory, override: str | None) -> WordVecto
                 f"the word vectors {origin}, which this model reads, are not there: say where they are now with "
                 "--vectors (load_model(..., vectors=...))"
             )
-    vectors = open_word_vectors(origin)
-    check_vectors(vectors, source)
+    try:
+        vectors = open_word_vectors(origin)
+        check_vectors(vectors, source)
+    except InputError as error:
+        if override is not None or model.path is None:
+            raise
+        raise InputError(f"the word vectors of {model.path} cannot be used: {error}") from None
     return vectors
 
 

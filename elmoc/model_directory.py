@@ -23,7 +23,7 @@ from torch import Tensor
 
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, check_finite, check_weights
-from elmoc.errors import InputError
+from elmoc.errors import InputError, reason
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.records import convert, read_versioned, write_record
 from elmoc.files.text import require_file
@@ -188,7 +188,7 @@ def _read_tensors(path: Path, checksums: Mapping[Path, FileChecksum]) -> dict[st
     except InputError as error:
         raise InputError(f"{path}: {error}: {ADVICE}") from None
     except (SafetensorError, OSError) as error:
-        raise InputError(f"{path} is truncated or damaged ({error}): {ADVICE}") from None
+        raise InputError(f"{path} is truncated or damaged ({reason(error)}): {ADVICE}") from None
     return tensors
 
 

@@ -4,12 +4,14 @@ import argparse
 
 from elmoc.errors import InputError
 
-SUMMARY = "read a corpus, run or model directory whole, and say what is damaged"
+SUMMARY = "read a corpus, run, model or feature file whole, and say what is damaged"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc check`."""
-    parser.add_argument("paths", nargs="+", metavar="DIR", help="corpus, run or model directory")
+    parser.add_argument(
+        "paths", nargs="+", metavar="PATH", help="corpus, run or model directory, or feature file (.h5)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -1,6 +1,7 @@
 """Arrays: `.npy` files, written whole, and compared with their size before anything is allocated."""
 
 import math
+import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, reason
 from elmoc.files.text import require_file
 from elmoc.files.writing import atomic_path
 
@@ -25,9 +26,9 @@ def save_array(path: Path | str, array: np.ndarray) -> None:
 def load_arrays(
     path: Path | str, *, shapes: Mapping[str, tuple[int, ...]], dtype: Any, advice: str = "make it again"
 ) -> dict[str, np.ndarray]:
-    """Read a `.npz` file of arrays of known names, shapes and one type.
+    """Read a `.npz` file of floating-point arrays of known names, shapes and one type.
 
-    Raises `InputError` with the `advice` when it is missing, damaged, or holds others.
+    Raises `InputError` with the `advice` when it is missing, damaged, or holds others, or numbers that are not finite.
     """
     require_file(path)
     expected = {name: np.dtype(dtype).itemsize * math.prod(shape) for name, shape in shapes.items()}
@@ -43,11 +44,12 @@ def load_arrays(
         for name, array in arrays.items():
             if array.shape != shapes[name] or array.dtype != dtype:
                 raise ValueError(f"{name} has the shape {array.shape} and the type {array.dtype}")
+            if not all_finite(array):
+                raise ValueError(f"{name} has numbers that are not finite")
     except Exception as error:  # what a damaged archive or header may raise is not documented
         if isinstance(error, OSError) and error.filename:
             raise
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"{path} is damaged ({reason}): {advice}") from None
+        raise InputError(f"{path} is damaged ({reason(error)}): {advice}") from None
     return arrays
 
 
@@ -64,8 +66,7 @@ def load_array(
     except OSError:
         raise
     except Exception as error:  # the header is Python text, and what it may raise is not documented
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"{path} is truncated or not a .npy file ({reason}): {advice}") from None
+        raise InputError(f"{path} is truncated or not a .npy file ({reason(error)}): {advice}") from None
     lengths = len(array.shape) == len(shape) and all(
         wanted in (None, length) for wanted, length in zip(shape, array.shape, strict=True)
     )
@@ -76,6 +77,8 @@ def load_array(
             f"{path} holds {found} numbers of type {array.dtype}, where {wanted} of type {np.dtype(dtype)} are "
             f"expected: {advice}"
         )
+    if not array.flags.c_contiguous or array.offset + array.nbytes != os.path.getsize(path):
+        raise InputError(f"{path} has more in it than its numbers, or these in another order: {advice}")
     return array if mmap else np.array(array)
 
 

@@ -99,8 +99,8 @@ class VectorTable:
         try:
             with np.errstate(over="ignore"):  # what is too large is not finite then
                 return VectorTransform(np.array(self._boundary, dtype=np.float32), **arrays)
-        except InputError as error:
-            raise InputError(f"{self.path}: {error}: {ADVICE}") from None
+        except InputError as error:  # of the boundary vectors, which the description has
+            raise InputError(f"{self.path.with_suffix('.json')}: {error}: {ADVICE}") from None
 
 
 def write_vector_table(

@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -13,6 +14,7 @@ from elmoc.__main__ import main
 from elmoc.corpus import ID_DTYPE, Corpus
 from elmoc.files.arrays import save_array
 from elmoc.word_vectors.sources import RandomVectors
+from tests.docs.inputs import write_python_inputs
 from tests.tiny import add_table, forget_checksums, learnable_sentences, write_corpus
 
 Fails = Callable[[int], str]
@@ -146,10 +148,25 @@ def test_a_model_and_a_run(model_path: Path, error_line: Fails, capsys: pytest.C
     assert "sound as far as can be seen without checksums" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["nothing", "folder", "file"])
-def test_what_cannot_be_checked(tmp_path: Path, error_line: Fails, name: str) -> None:
+def test_a_feature_file(tmp_path: Path, error_line: Fails, capsys: pytest.CaptureFixture[str]) -> None:
+    write_python_inputs(tmp_path)
+    assert main(["check", str(tmp_path / "features.h5")]) == 0
+    assert "sound as far as can be seen without checksums" in capsys.readouterr().out
+    with h5py.File(tmp_path / "features.h5", "r+") as file:
+        file["1"][0, 2, 3] = np.nan
+    error = error_line(main(["check", str(tmp_path / "features.h5")]))
+    assert "features.h5: sentence 1 has numbers that are not finite" in error
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nothing", "does not exist"),
+        ("folder", "is neither a corpus, nor a run, nor a model: name one of these, or a feature file"),
+        ("file", "is not a whole HDF5 file"),
+    ],
+)
+def test_what_cannot_be_checked(tmp_path: Path, error_line: Fails, name: str, message: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("")
-    assert f"{name} is neither a corpus, nor a run, nor a model directory" in error_line(
-        main(["check", str(tmp_path / name)])
-    )
+    assert f"{name} {message}" in error_line(main(["check", str(tmp_path / name)]))

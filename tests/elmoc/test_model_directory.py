@@ -367,3 +367,6 @@ def test_other_word_vectors_are_refused(tmp_path: Path) -> None:
         load_model(model, vectors=str(tmp_path / "wide.vec"))
     with pytest.raises(InputError, match=r"none\.vec does not exist"):
         load_model(model, vectors=str(tmp_path / "none.vec"))
+    edit_config(model, lambda config: config["word_vectors"].update(origin="random:2:-1"))
+    with pytest.raises(InputError, match=rf"the word vectors of {model} cannot be used: 'random:2:-1' is not of the"):
+        load_model(model)

@@ -117,7 +117,9 @@ def test_a_transform_that_is_not_whole_is_refused(corpus: Corpus) -> None:
         with pytest.raises(InputError, match=r"t\.post\.npz is damaged \(.*\): build the table again"):
             _ = VectorTable(corpus, "t").transform
     np.savez(path, mean=mean, matrix=matrix * np.nan)
-    with pytest.raises(InputError, match=r"the matrix of the transform holds numbers that are not finite: build the"):
+    with pytest.raises(
+        InputError, match=r"t\.post\.npz is damaged \(matrix has numbers that are not finite\): build the"
+    ):
         _ = VectorTable(corpus, "t").transform
     path.write_bytes(b"PK")
     with pytest.raises(InputError, match=r"t\.post\.npz is damaged \(.*\): build the table again"):
@@ -176,5 +178,5 @@ def test_a_description_that_does_not_fit(
 def test_boundary_vectors_too_large_for_float32(corpus: Corpus) -> None:
     write_table(corpus, "none")
     edit(corpus, lambda info: info["boundary_vectors"][1].__setitem__(0, 1e39))
-    with pytest.raises(InputError, match=r"t\.npy: the boundary of the transform holds numbers that are not finite"):
+    with pytest.raises(InputError, match=r"t\.json: the boundary of the transform holds numbers that are not finite"):
         _ = VectorTable(corpus, "t").transform
