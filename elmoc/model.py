@@ -10,12 +10,14 @@ from torch import Tensor
 from elmoc.corpus import BEGIN, END
 from elmoc.devices import checked_device
 from elmoc.encoders.bidirectional import BidirectionalEncoder
-from elmoc.errors import InputError
+from elmoc.errors import InputError, shortened
 from elmoc.files.checksums import fingerprint
 from elmoc.model_directory import ModelDirectory, read_model_directory
 from elmoc.version import VERSION
 from elmoc.word_vectors.sources import VectorSource, WordVectors, open_word_vectors
 from elmoc.word_vectors.transform import VectorTransform
+
+_GIVE_THOSE = "give the word vectors that it was trained with, wherever they are now"
 
 
 class SentenceEncoder:
@@ -127,8 +129,8 @@ def open_model_vectors(model: ModelDirectory, override: str | None) -> WordVecto
         origin = source.origin
         if not origin.startswith("random:") and not Path(origin).exists():
             raise InputError(
-                f"the word vectors {origin}, which this model reads, are not there: say where they are now with "
-                "--vectors (load_model(..., vectors=...))"
+                f"the word vectors {origin}, which {model.path or 'this model'} reads, are not there: say where they "
+                "are now with --vectors (load_model(..., vectors=...))"
             )
     try:
         vectors = open_word_vectors(origin)
@@ -143,12 +145,13 @@ def open_model_vectors(model: ModelDirectory, override: str | None) -> WordVecto
 def check_vectors(vectors: WordVectors, source: VectorSource) -> None:
     """Raise an `InputError` unless `vectors` are the ones that `source` names."""
     if vectors.size != source.size:
-        raise InputError(f"{vectors.origin} has {vectors.size} dimensions, but the model reads {source.size}")
+        raise InputError(
+            f"{vectors.origin} has {vectors.size} dimensions, but the model reads {source.size}: {_GIVE_THOSE}"
+        )
     if vectors.fingerprint != source.fingerprint:
         raise InputError(
             f"{vectors.origin} (fingerprint {vectors.fingerprint}) are not the word vectors of this model "
-            f"({source.origin}, fingerprint {source.fingerprint}): say where those are now with --vectors "
-            "(load_model(..., vectors=...))"
+            f"({source.origin}, fingerprint {shortened(source.fingerprint)}): {_GIVE_THOSE}"
         )
 
 

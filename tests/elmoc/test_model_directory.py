@@ -346,7 +346,7 @@ def test_word_vectors_are_found_where_they_were_moved_or_bundled(tmp_path: Path)
     model = vec_model(tmp_path / "here")
     expected = load_model(model).layer_states([["cat", "sat"]])[0]
     (tmp_path / "here" / "words.vec").rename(tmp_path / "moved.vec")
-    with pytest.raises(InputError, match=r"words\.vec, which this model reads, are not there: .*--vectors"):
+    with pytest.raises(InputError, match=rf"words\.vec, which {model} reads, are not there: .*--vectors"):
         load_model(model)
     torch.testing.assert_close(
         load_model(model, vectors=str(tmp_path / "moved.vec")).layer_states([["cat", "sat"]])[0], expected
@@ -359,11 +359,11 @@ def test_other_word_vectors_are_refused(tmp_path: Path) -> None:
     model = vec_model(tmp_path)
     (tmp_path / "other.vec").write_text("2 3\ncat 1 0 2\nsat 0.5 1 1\n")
     with pytest.raises(
-        InputError, match=r"other\.vec \(fingerprint \w+\) are not the word vectors of this model .*--vectors"
+        InputError, match=r"other\.vec \(fingerprint \w+\) are not the word vectors of this model .*: give the"
     ):
         load_model(model, vectors=str(tmp_path / "other.vec"))
     (tmp_path / "wide.vec").write_text("2 4\ncat 1 0 2 3\nsat 0.5 1 1 4\n")
-    with pytest.raises(InputError, match=r"wide\.vec has 4 dimensions, but the model reads 3"):
+    with pytest.raises(InputError, match=r"wide\.vec has 4 dimensions, but the model reads 3: give the word"):
         load_model(model, vectors=str(tmp_path / "wide.vec"))
     with pytest.raises(InputError, match=r"none\.vec does not exist"):
         load_model(model, vectors=str(tmp_path / "none.vec"))
