@@ -47,7 +47,12 @@ def read_versioned(
 
 def write_record(path: Path | str, record: Any, *, format: str, version: int) -> None:
     """Write a dataclass as `read_record` reads it, atomically."""
-    write_json(path, {"format": format, "version": version, **asdict(record)})
+    write_json(path, as_json(record, format=format, version=version))
+
+
+def as_json(record: Any, *, format: str, version: int) -> dict[str, Any]:
+    """A dataclass as the object of JSON that `read_record` reads."""
+    return {"format": format, "version": version, **asdict(record)}
 
 
 def read_json(path: Path | str, *, advice: str) -> Any:
@@ -83,13 +88,18 @@ def _repeated(pairs: list[tuple[str, Any]]) -> list[str]:
 
 def write_json(path: Path | str, value: Any) -> None:
     """Write `value` as indented JSON, atomically."""
+    content = json_bytes(path, value)
+    with atomic_path(path) as partial:
+        partial.write_bytes(content)
+
+
+def json_bytes(path: Path | str, value: Any) -> bytes:
+    """`value` as the indented JSON that is to be written to `path`, which errors name."""
     try:
-        content = (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
+        return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
     except UnicodeEncodeError as error:
         name = error.object[max(0, error.start - 40) : error.end + 40]
         raise InputError(f"{path} cannot record a name that is not valid UTF-8 (near {name!r}): rename it") from None
-    with atomic_path(path) as partial:
-        partial.write_bytes(content)
 
 
 def read_toml(path: Path | str) -> dict[str, Any]:

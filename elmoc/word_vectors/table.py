@@ -6,7 +6,7 @@ vectors/NAME.json    version, word vectors (origin, fingerprint), lexicon finger
 vectors/NAME.post.npz   mean and matrix of the transform, where it has any
 """
 
-from contextlib import nullcontext
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,8 +16,7 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.files.arrays import all_finite, load_array, load_arrays
 from elmoc.files.checksums import FileChecksum
-from elmoc.files.locks import locked
-from elmoc.files.records import read_record, write_record
+from elmoc.files.records import as_json, json_bytes, read_record
 from elmoc.files.writing import atomic_path
 from elmoc.settings import setting
 from elmoc.word_vectors.sources import VectorSource, WordVectors
@@ -120,18 +119,14 @@ def write_vector_table(
     description, other = path.with_suffix(".json"), transform_path(path)
     arrays = transform.arrays
     boundary = arrays.pop("boundary")
-    with locked(description):
-        with atomic_path(path) as partial, atomic_path(other) if arrays else nullcontext() as partial_other:
-            with open(partial, "wb") as file:
-                np.save(file, rows)
-            checksums = {"rows": FileChecksum.of(partial)}
-            if partial_other is not None:
-                with open(partial_other, "wb") as file:
-                    np.savez(file, **arrays)  # type: ignore[arg-type]
-                checksums["transform"] = FileChecksum.of(partial_other)
-            description.unlink(missing_ok=True)  # no description, no table: never a new one with old rows
-        if not arrays:
-            other.unlink(missing_ok=True)
+    with atomic_path(description) as new_description, atomic_path(path) as new, atomic_path(other) as new_other:
+        with open(new, "wb") as file:
+            np.save(file, rows)
+            file.flush()
+            os.fsync(file.fileno())
+        with open(new_other, "wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+        files = {"rows": new} | ({"transform": new_other} if arrays else {})
         record = TableRecord(
             size=rows.shape[1],
             dtype=str(rows.dtype),
@@ -141,9 +136,14 @@ def write_vector_table(
             lexicon_fingerprint=corpus.lexicon_fingerprint,
             post_processing=post_processing,
             boundary_vectors=[[float(number) for number in row] for row in boundary],
-            checksums=checksums,
+            checksums={what: FileChecksum.of(file) for what, file in files.items()},
         )
-        write_record(description, record, format=FORMAT, version=VERSION)
+        content = json_bytes(description, as_json(record, format=FORMAT, version=VERSION))
+        new_description.write_bytes(content)
+        # all is written and only has to be renamed, the description last: never is there an old one with new rows
+        description.unlink(missing_ok=True)
+    if not arrays:
+        other.unlink()
     return record
 
 
