@@ -167,6 +167,7 @@ class Corpus:
     def read_shard(self, shard: Shard) -> np.ndarray:
         """uint32 [tokens], memory-mapped read-only; each is below the number of types."""
         path = self.path / shard.file
+        check_size(path, shard.tokens * ID_DTYPE.itemsize, advice=ADVICE)
         ids = np.memmap(path, dtype=ID_DTYPE, mode="r", shape=(shard.tokens,))
         if (largest := int(ids.max())) >= self.types:
             raise InputError(f"{path} has the id {largest}, but the corpus has {self.types:,} types: {ADVICE}")

@@ -165,6 +165,9 @@ def test_ids_that_no_row_of_a_table_has(tmp_path: Path) -> None:
         InputError, match=r"train-00000\.bin has the id 6, but the corpus has 6 types: build the corpus"
     ):
         corpus.read_shard(corpus.train[0])
+    (tmp_path / "shards" / "train-00000.bin").write_bytes(b"")  # while the corpus is open
+    with pytest.raises(InputError, match=r"train-00000\.bin is truncated or changed .*: build the corpus again"):
+        corpus.read_shard(corpus.train[0])
 
 
 @pytest.mark.parametrize(
