@@ -363,7 +363,7 @@ def other_lexicon(corpus: Path) -> None:
         (lambda corpus: (corpus / "shards" / "held_out-0.bin").unlink(), "held_out-0.bin is missing"),
         (lambda corpus: cut(corpus / "vectors" / "raw.npy"), "raw.npy is truncated"),
         (lambda corpus: shutil.rmtree(corpus / "vectors"), "raw.json does not exist: build the table with"),
-        (other_lexicon, "raw.npy was built for another lexicon"),
+        (other_lexicon, "raw.json is of a table for another lexicon"),
         (lambda corpus: cut(corpus / "counts.npy"), "counts.npy is truncated"),
     ],
     ids=["no corpus", "unfinished", "json", "shard", "no held-out", "table", "no table", "other lexicon", "counts"],
