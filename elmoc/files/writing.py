@@ -68,13 +68,29 @@ def atomic_directory(path: Path | str) -> Iterator[Path]:
 
 
 @contextmanager
+def temporary_path(path: Path | str, what: str) -> Iterator[Path]:
+    """Yield a path beside `path` for a file that is needed while `path` is made, e.g. its `what` text.
+
+    It is this process's own, and removed when the block ends, or by the next writer of `path` after a kill.
+    """
+    path = Path(path)
+    with locked(path), full_disk_is_clear(path):
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.{what}.partial")
+        try:
+            with _named(path, temporary):
+                yield temporary
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
 def _named(path: Path, partial: Path) -> Iterator[None]:
-    """Let errors of the operating system name `path`, which the user knows, where they name `partial`."""
+    """Let errors of the operating system name `path`, which the user knows, for `partial` and what is in it."""
     try:
         yield
     except OSError as error:
-        if error.filename == str(partial):
-            error.filename = str(path)
+        if isinstance(error.filename, str) and error.filename.startswith(str(partial)):
+            error.filename = f"{path}{error.filename.removeprefix(str(partial))}"
         raise
 
 
@@ -117,10 +133,11 @@ def require_space(path: Path | str, needed_bytes: int) -> None:
         raise _too_small(path, needed_bytes, free)
 
 
-def reserve_space(path: Path | str, size: int) -> None:
+def reserve_space(path: Path | str, size: int, *, name: Path | str | None = None) -> None:
     """Make a file of `size` bytes whose blocks are on the disk already, so that a memory map of it can be written.
 
-    Raises `InputError` when the disk is too full for it; the file is gone again then.
+    Raises `InputError` when the disk is too full for it, which calls the file `name` (by default `path`); the file is
+    gone again then.
     """
     try:
         with open(path, "wb") as file:
@@ -130,7 +147,7 @@ def reserve_space(path: Path | str, size: int) -> None:
         Path(path).unlink(missing_ok=True)
         if error.errno not in FULL:
             raise
-        raise _too_small(path, size, shutil.disk_usage(_existing(path)).free) from None
+        raise _too_small(name or path, size, shutil.disk_usage(_existing(path)).free) from None
 
 
 def _too_small(path: Path | str, needed: int, free: int) -> InputError:

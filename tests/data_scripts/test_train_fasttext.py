@@ -45,8 +45,8 @@ def test_one_worker_repeats_itself_and_the_seed_matters(small_corpus: Corpus, tm
     ("options", "message"),
     [
         (["--learning-rate", "1000"], "diverged"),
-        (["--buckets", "0"], "--buckets must be above 0, not 0"),
-        (["--dim", "-1"], "--dim must be above 0, not -1"),
+        (["--buckets", "0"], "--buckets must be above 0 and at most 2147483647, not 0"),
+        (["--dim", "-1"], "--dim must be above 0 and at most 100000, not -1"),
         (["--min-count", "100000"], "smaller --min-count"),
     ],
 )
