@@ -12,8 +12,8 @@ import gzip
 import io
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -86,16 +86,17 @@ def _tokenise_file(source: Path, target: Path, *, tokenised: bool | None, wrappe
         tokenised = looks_tokenised(text)
     if tokenised:
         print(f"{source} is tokenised already: its lines stay as they are (--tokenised no tokenises them)")
-        blocks: Iterable[list[str]] = ([line] for line in progress(source))
     else:
-        if wrapped is None:
-            wrapped = looks_wrapped(sample)
+        wrapped = looks_wrapped(sample) if wrapped is None else wrapped
         print(f"{source} is raw text, {'wrapped: its lines are joined' if wrapped else 'its lines are not wrapped'}")
-        blocks = tokenise_blocks(progress(source), sentence_splitter(text), wrapped, workers)
-        blocks = single_blank_lines(blocks)
     started = time.perf_counter()
     words = sentences = 0
-    with open_text(target) as file:
+    with closing(progress(source)) as lines, open_text(target) as file:
+        if tokenised:
+            blocks: Iterable[list[str]] = ([line] for line in lines)
+        else:
+            blocks = tokenise_blocks(lines, sentence_splitter(text), bool(wrapped), workers)
+            blocks = single_blank_lines(blocks)
         for block in blocks:
             for line in block:
                 file.write(f"{line}\n")
@@ -106,18 +107,18 @@ def _tokenise_file(source: Path, target: Path, *, tokenised: bool | None, wrappe
 
 
 def read_sample(source: Path) -> list[str]:
-    """The first lines of the file, `SAMPLE_CHARACTERS` of them or the first line that goes beyond."""
+    """The first lines of the file until there are `SAMPLE_CHARACTERS`, and of each line no more than that."""
     sample: list[str] = []
     characters = 0
     for line in read_lines(source):
-        sample.append(line[: 10 * SAMPLE_CHARACTERS])
+        sample.append(line[:SAMPLE_CHARACTERS])
         characters += len(line)
         if characters >= SAMPLE_CHARACTERS:
             break
     return sample
 
 
-def progress(source: Path) -> Iterator[str]:
+def progress(source: Path) -> Generator[str, None, None]:
     """The lines of `source`, with a progress bar; raises `InputError` for one with a NUL character."""
     lines = progress_bar(iterable=read_lines(source), desc="tokenising", unit="line", unit_scale=True)
     for number, line in enumerate(lines, 1):

@@ -91,7 +91,7 @@ def write_piece(task: tuple[Piece, Path], shard_tokens: int) -> list[LocalShard]
     piece, folder = task
     shards = finished_piece(folder)
     if shards is None:
-        with atomic_directory(folder) as partial:
+        with atomic_directory(folder, sync=False) as partial:
             shards = _write_shards(piece, partial, shard_tokens)
             files = {name: FileChecksum.of(partial / name) for name in _file_names(len(shards))}
             write_record(partial / "piece.json", PieceRecord(shards, files), format=FORMAT, version=VERSION)

@@ -1,6 +1,7 @@
 """Writing: files and directories that appear whole or not at all, and disks that are full."""
 
 import ctypes
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -39,10 +40,11 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_directory(path: Path | str) -> Iterator[Path]:
+def atomic_directory(path: Path | str, *, sync: bool = True) -> Iterator[Path]:
     """Yield a directory beside `path` to fill; it takes the place of `path` when the block ends well, else is removed.
 
-    Locks, permissions and errors are those of `atomic_path`.
+    Locks, permissions and errors are those of `atomic_path`. Without `sync`, a machine that fails may leave a directory
+    whose files are damaged; that is for what is only worked with, and checked before it is used again.
     """
     path = Path(path)
     if path.exists() and not path.is_dir():
@@ -56,7 +58,8 @@ def atomic_directory(path: Path | str) -> Iterator[Path]:
                 mode = partial.stat().st_mode & 0o666
                 for file in partial.iterdir():
                     os.chmod(file, mode)
-                    _to_disk(file)
+                    if sync:
+                        _to_disk(file)
                 if not path.exists():
                     os.replace(partial, path)
                 elif not _exchanged(partial, path):
@@ -111,11 +114,15 @@ def full_disk_is_clear(path: Path) -> Iterator[None]:
     """Turn an exception of the block into an `InputError` when the disk of `path` is full.
 
     The libraries that write for us (HDF5, safetensors, PyTorch) each report a full disk as an exception of their own.
+    An error about a file that may not grow (ulimit -f) gets its name.
     """
     try:
         yield
     except Exception as error:
         if isinstance(error, InputError):
+            raise
+        if isinstance(error, OSError) and error.errno == errno.EFBIG:
+            error.filename = error.filename or str(path)
             raise
         full = (isinstance(error, OSError) and error.errno in FULL) or "No space left" in str(error)
         if not full and shutil.disk_usage(_existing(path)).free >= FULL_BYTES:
