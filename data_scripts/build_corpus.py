@@ -105,8 +105,8 @@ def build_corpus(
     CorpusOptions(min_count=min_count, shard_tokens=shard_tokens, workers=workers)
     if tokens // shard_tokens > SHARDS_AT_MOST:
         raise InputError(
-            f"--shard-tokens {shard_tokens} makes over {SHARDS_AT_MOST:,} shards of a text of about {tokens:,} words: "
-            "give a larger one"
+            f"--shard-tokens {shard_tokens} makes over {SHARDS_AT_MOST:,} shards of {_names(files)}, about {tokens:,} "
+            "words: give a larger one"
         )
     with work_folder(corpus) as work:
         require_space(corpus, 2 * ID_DTYPE.itemsize * tokens)
@@ -216,17 +216,22 @@ def _nothing_in(pieces: Sequence[Piece], by_split: dict[str, int]) -> InputError
     asked = any(piece.held_out for piece in pieces)
     if not asked and by_split["held-out"]:
         return InputError(
-            f"{_names(pieces)}: the text makes only one shard, so that none is left to hold out: name files with "
-            "--held-out, or give a smaller --shard-tokens"
+            f"{_names(_files_of(pieces))}: the text makes only one shard, so that none is left to hold out: name files "
+            "with --held-out, or give a smaller --shard-tokens"
         )
     empty = [piece for piece in pieces if not by_split["held-out" if piece.held_out else "train"]]
     which = ("held-out" if empty[0].held_out else "train") if asked else "input"
-    return InputError(f"{_names(empty)}: the {which} files hold no sentences, all their lines are blank: add some text")
+    names = _names(_files_of(empty))
+    return InputError(f"{names}: the {which} files hold no sentences, all their lines are blank: add some text")
 
 
-def _names(pieces: Sequence[Piece]) -> str:
-    names = list(dict.fromkeys(segment.path for piece in pieces for segment in piece.segments))
-    return ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+def _files_of(pieces: Sequence[Piece]) -> list[str]:
+    return list(dict.fromkeys(segment.path for piece in pieces for segment in piece.segments))
+
+
+def _names(files: Sequence[Path | str]) -> str:
+    """The first files, for a sentence about all of them."""
+    return ", ".join(map(str, files[:3])) + (f" and {len(files) - 3:,} more" if len(files) > 3 else "")
 
 
 def clean(corpus: Path, work: Path, keep: set[str]) -> None:

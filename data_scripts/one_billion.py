@@ -125,7 +125,7 @@ def _unpacked_from(folder: Path) -> UnpackedRecord | None:
         return read_record(
             folder / "unpacked.json", UnpackedRecord, format=FORMAT, version=VERSION, advice="it is unpacked again"
         )
-    except InputError:
+    except (InputError, OSError):
         return None
 
 

@@ -72,7 +72,7 @@ def finished_piece(folder: Path) -> list[LocalShard] | None:
         piece = read_record(folder / "piece.json", PieceRecord, format=FORMAT, version=VERSION, advice=advice)
         for name in _file_names(len(piece.shards)):
             piece.files[name].check_whole(folder / name, advice=advice)
-    except (InputError, KeyError):
+    except (InputError, OSError, KeyError):
         return None
     return piece.shards
 

@@ -160,7 +160,8 @@ def test_too_many_shards_are_refused(commands: Commands, tmp_path: Path, error_l
     command = [str(tmp_path / "long.txt"), str(tmp_path / "c"), "--shard-tokens", "1"]
     error = error_line(build_corpus.main(command))
     assert error == (
-        "error: --shard-tokens 1 makes over 100,000 shards of a text of about 120,000 words: give a larger one"
+        f"error: --shard-tokens 1 makes over 100,000 shards of {tmp_path}/long.txt, about 120,000 words: give a larger "
+        "one"
     )
 
 

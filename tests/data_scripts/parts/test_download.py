@@ -58,12 +58,14 @@ NO_LENGTH = "does not say how long the file is"
         (302, {"Location": "ftp://127.0.0.1/file"}, b"", "unknown url type: ftp"),
         (302, {"Location": "http://[::1"}, b"", "is not an address"),
         (302, {"Location": "/file.gz"}, b"", "the server answers 302 .*infinite loop"),
+        (500, {"X": "y" * 70_000}, b"", "cannot be downloaded .*got more than 65536 bytes"),
         (404, {}, b"", "the server answers 404 Not Found: check the address"),
     ],
 )
 def test_other_answers_are_one_sentence(tmp_path: Path, status: int, headers, body: bytes, message: str) -> None:
-    with server(status, headers, body) as address, pytest.raises(InputError, match=message):
+    with server(status, headers, body) as address, pytest.raises(InputError, match=message) as error:
         download(address, tmp_path / "file.gz")
+    assert len(str(error.value)) < 600
     assert [path.name for path in tmp_path.iterdir()] in ([], ["file.gz.partial"])
 
 
