@@ -80,7 +80,7 @@ TABLE = (
 PLOT = "pretrain.plot {inputs}/run {folder}/curve.png"
 PRETRAIN = pretrain_line()
 
-A_TABLE = Output("corpus/vectors", outputs.read_table)
+A_TABLE = Output("corpus/vectors", outputs.read_table, in_steps=True)
 A_RUN = (
     Output("run", outputs.read_checkpoints, in_steps=True),
     Output("run/model", outputs.read_model, in_steps=True),

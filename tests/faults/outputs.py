@@ -45,9 +45,11 @@ def read_corpus(path: Path) -> None:
 
 
 def read_table(path: Path) -> None:
-    """Read the vector table `new` of the corpus whose `vectors` folder this is."""
+    """Read the vector table `new` of the corpus whose `vectors` folder this is, and compare it with its checksums."""
     table = VectorTable(Corpus(path.parent), "new")
     assert table.transform.boundary is not None
+    for file, checksum in table.checksums.items():
+        checksum.check_whole(file, advice="")
 
 
 def read_features(path: Path) -> None:
