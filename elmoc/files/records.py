@@ -101,13 +101,12 @@ def convert(value: Any, kind: type[T], *, where: str, advice: str, prefix: str =
     """
     try:
         record = msgspec.convert(value, kind)
+        _check_fields(value, record, prefix)
     except msgspec.ValidationError as error:
         raise InputError(f"{where}: {_problem(str(error), value, prefix)}: {advice}") from None
     except RecursionError:
         raise InputError(f"{where} is nested too deeply: {advice}") from None
-    try:
-        _check_fields(value, record, prefix)
-    except InputError as error:
+    except InputError as error:  # also those of `__post_init__`
         raise InputError(f"{where}: {error}: {advice}") from None
     return record
 
