@@ -14,10 +14,10 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from elmoc.errors import InputError
+from elmoc.errors import describe_error
 from pretrain.config import TrainConfig
 from pretrain.distributed.direction_group import DirectionGroup, direction_ranks
-from pretrain.distributed.errors import RaisedTogether, collective_errors, sentence
+from pretrain.distributed.errors import RaisedTogether, collective_errors
 
 TIMEOUT = timedelta(minutes=30)
 """Longer than rank 0 evaluates or saves while the others wait. A process that dies is noticed at once."""
@@ -136,13 +136,13 @@ class Processes:
         if self.world_size == 1:
             return [value]
         packed = pack(value)
-        sizes = torch.empty(self.world_size, dtype=torch.int64)
+        sizes = [torch.empty(1, dtype=torch.int64) for _ in range(self.world_size)]
         with collective_errors():
-            dist.all_gather_into_tensor(sizes, torch.tensor([len(packed)]))
-            longest = int(sizes.max())
-            everywhere = torch.empty(self.world_size, longest, dtype=torch.uint8)
-            dist.all_gather_into_tensor(everywhere, torch.nn.functional.pad(packed, (0, longest - len(packed))))
-        return [unpack(each[:size]) for each, size in zip(everywhere, sizes.tolist(), strict=True)]
+            dist.all_gather(sizes, torch.tensor([len(packed)]))
+            longest = int(max(sizes))
+            everywhere = [torch.empty(longest, dtype=torch.uint8) for _ in sizes]
+            dist.all_gather(everywhere, torch.nn.functional.pad(packed, (0, longest - len(packed))))
+        return [unpack(each[:size]) for each, size in zip(everywhere, sizes, strict=True)]
 
     def any_at_last_step(self, flag: bool) -> bool:
         """Whether the flag was set in any process: now where there is one process, else when this was last called.
@@ -161,14 +161,14 @@ class Processes:
 
     @contextmanager
     def raise_together(self) -> Iterator[None]:
-        """Raise an `InputError` of the block in any process in all of them (the block itself exchanges nothing)."""
+        """Raise an error of the block in any process, if it is no bug, in all of them (the block exchanges nothing)."""
         problem = None
         try:
             yield
-        except (InputError, OSError) as error:
-            if self.world_size == 1:
+        except Exception as error:
+            problem = describe_error(error)
+            if self.world_size == 1 or problem is None:
                 raise
-            problem = sentence(error)
         for rank, each in enumerate(self.all_gather(problem)):
             if each is not None:
                 raise RaisedTogether(f"rank {rank}: {each}" if rank else each)

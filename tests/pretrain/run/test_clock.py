@@ -113,7 +113,7 @@ def test_evaluations_come_at_their_times_while_the_length_is_being_set(config: i
     update = 0
     while update < updates:
         update += 1
-        if update >= 8 and update % 20 == 8 and update < 0.4 * updates or update == 8:
+        if (update >= 8 and update % 20 == 8 and update < 0.4 * updates) or update == 8:
             updates = round(length * wobble.uniform(0.8, 1.25))
         if evaluation_is_due(update, updates, 0, evaluated=evaluated[-1]):
             evaluated.append(update)
