@@ -21,7 +21,9 @@ def written(folder: Path, *lines: object, end: bytes = b"") -> Path:
     return folder / "metrics.jsonl"
 
 
-@pytest.mark.parametrize("end", [b"", b"{", b'{"kind": "tr', b'{"kind": "train", "upd\xc3', b"\0" * 4096, b"not JSON\n"])
+@pytest.mark.parametrize(
+    "end", [b"", b"{", b'{"kind": "tr', b'{"kind": "train", "upd\xc3', b"\0" * 4096, b"not JSON\n"]
+)
 def test_a_last_line_that_a_kill_broke_off_is_passed_over(tmp_path: Path, end: bytes) -> None:
     written(tmp_path, TRAIN, EVALUATION, end=end)
     assert read_metrics(tmp_path, "train") == [TRAIN]
@@ -46,7 +48,10 @@ def test_a_log_cut_off_anywhere_has_the_lines_before(tmp_path: Path, share: floa
         ("[" * 5000, "line 2 is "),
         ("[]", "line 2: the whole must be of type object"),
         ('{"kind": "train", "update": 1}', "line 2: the field words is missing"),
-        ('{"kind": "weather", "update": 1, "words": 2}', "line 2: kind must be one of train, evaluation, not 'weather'"),
+        (
+            '{"kind": "weather", "update": 1, "words": 2}',
+            "line 2: kind must be one of train, evaluation, not 'weather'",
+        ),
         ('{"kind": "train", "update": -1, "words": 2}', "line 2: update must be at least 0, not -1"),
         ('{"kind": "train", "update": 1, "words": 2, "loss": "small"}', "line 2: metrics[...] must be of type float"),
         ("9" * 5000, "line 2"),
