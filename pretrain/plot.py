@@ -33,7 +33,7 @@ def plot(run: str, output: str) -> None:
         raise InputError("plots need matplotlib: pip install 'elmoc[plots]'") from None
     lines = read_metrics(run, "evaluation")
     if not lines:
-        raise InputError(f"{run} has no evaluation yet: let it run a little longer")
+        raise InputError(f"{run}/metrics.jsonl has no evaluation yet: let it run a little longer")
     for name in (each for _, curves in PANELS for each, _ in curves):
         if any(needed not in line for line in lines for needed in (name, f"constant_{name}")):
             raise InputError(f"{run}/metrics.jsonl: an evaluation lacks {name}, which is drawn: remove that line")
