@@ -43,12 +43,9 @@ def pretrain(arguments: argparse.Namespace) -> None:
     run = RunDirectory(arguments.run)
     with connect() as processes, ExitStack() as stack:
         with processes.raise_together():
+            check_options(arguments, processes.world_size)
             max_seconds = None if arguments.max_time is None else parse_duration(arguments.max_time)
             config = load_config(arguments.config, arguments.set)
-            if arguments.resume and arguments.init_from:
-                raise InputError("--resume goes on with a run, --init-from starts one: give one of them")
-            if arguments.describe and processes.world_size > 1:
-                raise InputError("--describe looks at one process: leave torchrun out")
             resume, resumed, init_from = arguments.resume, None, arguments.init_from
             if processes.is_rank0 and not arguments.describe:
                 resume = resume or (processes.restarted and run.was_started_by(processes.launch))
@@ -63,9 +60,7 @@ def pretrain(arguments: argparse.Namespace) -> None:
         values, init_from, max_seconds = processes.broadcast_from_rank0((values, init_from, max_seconds))
         resumed = None if values is None else Checkpoint.from_dict(values)
         with processes.raise_together():
-            setup = set_up(config, init_from, processes)
-            if not arguments.describe:
-                setup.require_memory()
+            setup = set_up(config, init_from, processes, to_train=not arguments.describe)
         if arguments.describe:
             print(describe(setup))
             return
@@ -82,6 +77,14 @@ def pretrain(arguments: argparse.Namespace) -> None:
             print("stopped after saving: go on by the same command with --resume")
     if not finished:
         raise KeyboardInterrupt
+
+
+def check_options(arguments: argparse.Namespace, world_size: int) -> None:
+    """Raise an `InputError` for options that do not go together."""
+    if arguments.resume and arguments.init_from:
+        raise InputError("--resume goes on with a run, --init-from starts one: give one of them")
+    if arguments.describe and world_size > 1:
+        raise InputError("--describe looks at one process: leave torchrun out")
 
 
 def parse_duration(text: str) -> float:

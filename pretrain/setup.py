@@ -71,15 +71,10 @@ class TrainingSetup:
         on_device = data.table_bytes if data.resident else 0
         return [replace(need, tables=on_device), MemoryNeed(torch.device("cpu"), text=text)]
 
-    def require_room_for_weights(self) -> None:
-        """Raise an `InputError` when they, their gradients and Adam do not fit into memory."""
+    def require_memory(self, *, to_train: bool = True) -> None:
+        """Raise an `InputError` when training (or, without `to_train`, its weights alone) does not fit into memory."""
         for need in self.memory:
-            MemoryNeed(need.device, weights=need.weights).require()
-
-    def require_memory(self) -> None:
-        """Raise an `InputError` when training does not fit into memory."""
-        for need in self.memory:
-            need.require()
+            (need if to_train else MemoryNeed(need.device, weights=need.weights)).require()
 
     @property
     def implementation(self) -> str:
@@ -124,10 +119,20 @@ class TrainingSetup:
         )
 
 
-def set_up(config: RunConfig, init_from: str | None = None, processes: Processes | None = None) -> TrainingSetup:
-    """Open everything a run needs; `init_from` names a model directory whose weights it goes on from.
+def set_up(
+    config: RunConfig,
+    init_from: str | None = None,
+    processes: Processes | None = None,
+    *,
+    to_train: bool = False,
+) -> TrainingSetup:
+    """Open everything a run needs, before anything large is made.
 
-    The work is divided among `processes`; None is this process alone.
+    Args:
+        config: of the run.
+        init_from: names a model directory whose weights it goes on from.
+        processes: among which the work is divided; None is this process alone.
+        to_train: whether all that training takes has to fit into memory, or the weights alone.
     """
     train = config.train
     processes = processes or Processes()
@@ -145,8 +150,29 @@ def set_up(config: RunConfig, init_from: str | None = None, processes: Processes
         )
     if train.threads:
         torch.set_num_threads(train.threads)
+    data = open_data(config)
+    if data.resident:
+        data.require_device_memory(execution.device)
+    encoder_config = EncoderConfig(config.encoder, data.inputs.size)
+    with torch.device("meta"):  # without weights, so that modules of any size can be counted
+        encoder = BidirectionalEncoder(encoder_config, directions=train.directions)
+        output_layers = OutputLayers({each: output_layer_of(config, data) for each in train.directions})
+    setup = TrainingSetup(config, data, encoder, output_layers, execution, processes)
+    data.updates_per_epoch, setup.updates  # noqa: B018 (too little text, or too long a run, is found out now)
+    setup.require_memory(to_train=to_train)
+    setup.encoder, setup.output_layers = initial_modules(config, data, fast=execution.fast)
+    for direction in train.directions:
+        setup.encoder.direction(direction).encoder.recompute = train.recompute
+    if init_from is not None:
+        initialise_from(setup, init_from)
+    return setup
+
+
+def open_data(config: RunConfig) -> TrainingData:
+    """The corpus and tables of a run, and how it cuts them."""
+    train = config.train
     corpus, inputs, targets = open_sources(config.data, window=train.window)
-    data = TrainingData(
+    return TrainingData(
         corpus=corpus,
         inputs=inputs,
         targets=targets,
@@ -158,21 +184,6 @@ def set_up(config: RunConfig, init_from: str | None = None, processes: Processes
         reads_targets=config.output_layer.reads_target_vectors,
         resident=config.data.tables_on_device,
     )
-    if data.resident:
-        data.require_device_memory(execution.device)
-    encoder_config = EncoderConfig(config.encoder, data.inputs.size)
-    with torch.device("meta"):  # without weights, so that modules of any size can be counted
-        encoder = BidirectionalEncoder(encoder_config, directions=train.directions)
-        output_layers = OutputLayers({each: output_layer_of(config, data) for each in train.directions})
-    setup = TrainingSetup(config, data, encoder, output_layers, execution, processes)
-    data.updates_per_epoch, setup.updates  # noqa: B018 (too little text, or too long a run, is found out now)
-    setup.require_room_for_weights()
-    setup.encoder, setup.output_layers = initial_modules(config, data, fast=execution.fast)
-    for direction in train.directions:
-        setup.encoder.direction(direction).encoder.recompute = train.recompute
-    if init_from is not None:
-        initialise_from(setup, init_from)
-    return setup
 
 
 def initial_modules(config: RunConfig, data: TrainingData, *, fast: bool) -> tuple[BidirectionalEncoder, OutputLayers]:

@@ -33,10 +33,10 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
     evaluations = 0 if resumed is None else 1 + evaluations_done(state.evaluated, state.updates)
     clock = Clock(state.seconds, max_seconds, evaluations)
     share_before_decay = config.schedule.share_before_decay
-    if max_seconds is not None and state.update == state.updates:
-        print("the run has reached its end before, so that --max-time changes nothing")
-    elif max_seconds is not None and state.update >= share_before_decay * state.updates:
-        print("--max-time comes too late: the learning rate is falling towards the end that the run was given before")
+    if max_seconds is not None and state.update >= share_before_decay * state.updates:
+        ended = "the run has reached its end before, so that --max-time changes nothing"
+        late = "--max-time comes too late: the learning rate is falling towards the end that the run was given before"
+        print(ended if state.update == state.updates else late)
     own = processes.stream_slice(config.train.streams)
     windows = data.windows(state.position, directions=processes.directions, own=own)
     with ExitStack() as stack:
