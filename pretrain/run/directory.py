@@ -262,7 +262,7 @@ class MetricsLine:
 
     kind: str = setting(choices=("train", "evaluation"))
     update: int = setting(least=0)
-    words: float = setting(least=0)
+    words: float = setting(least=0, most=2**63)
     metrics: dict[str, float | None] = field(default_factory=dict)
 
 
