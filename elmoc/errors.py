@@ -45,24 +45,32 @@ def run_command(command: Callable[[], None]) -> int:
     try:
         _refuse_undecodable(sys.argv)
         command()
-    except InputError as error:
-        return _fail(str(error))
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
         sys.stderr.close()
         return 1
-    except OSError as error:
-        return _fail(describe_os_error(error))
-    except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and not any(text in str(error) for text in _OUT_OF_MEMORY):
+    except Exception as error:
+        if (sentence := describe_error(error)) is None:
             raise
-        reason = " ".join(str(error).split()[:30])
-        return _fail(
-            f"memory ran out{f' ({reason})' if reason else ''}: use smaller sizes, or a machine with more of it"
-        )
+        print(f"error: {' '.join(sentence.splitlines())}", file=sys.stderr)
+        return 1
     return 0
+
+
+def describe_error(error: BaseException) -> str | None:
+    """One sentence for an error that is no bug (see `run_command`); None for any other."""
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, OSError):
+        return describe_os_error(error)
+    if isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(text in str(error) for text in _OUT_OF_MEMORY)
+    ):
+        why = reason(error)
+        return f"memory ran out{f' ({why})' if why else ''}: use smaller sizes, or a machine with more of it"
+    return None
 
 
 def describe_os_error(error: OSError) -> str:
@@ -83,11 +91,6 @@ def reason(error: Exception) -> str:
     """What a library's exception says, as a sentence can quote it: on one line, of printable characters, not long."""
     text = " ".join(str(error).split())
     return shortened("".join(each if each.isprintable() else "?" for each in text), 200)
-
-
-def _fail(sentence: str) -> int:
-    print(f"error: {' '.join(sentence.splitlines())}", file=sys.stderr)
-    return 1
 
 
 def _refuse_undecodable(arguments: Sequence[str]) -> None:

@@ -133,6 +133,8 @@ def convert(value: Any, kind: type[T], *, where: str, advice: str, prefix: str =
         raise InputError(f"{where}: {_problem(str(error), value, prefix)}: {advice}") from None
     except RecursionError:
         raise InputError(f"{where} is nested too deeply: {advice}") from None
+    except UnicodeEncodeError as error:
+        raise InputError(f"{where}: {error.object[:50]!r} is not valid UTF-8: {advice}") from None
     except InputError as error:  # also those of `__post_init__`
         raise InputError(f"{where}: {error}: {advice}") from None
     return record
@@ -200,5 +202,5 @@ def _check_fields(value: Any, record: Any, prefix: str) -> None:
         for index, (each, one) in enumerate(zip(value, record, strict=True)):
             if not isinstance(one, (int, float)):  # of which there may be many
                 _check_fields(each, one, f"{prefix.rstrip('.')}[{index}].")
-    elif isinstance(record, str) and "\0" in record:
-        raise InputError(f"{prefix.rstrip('.')} holds a NUL character")
+    elif isinstance(record, str) and ("\0" in record or any("\ud800" <= each <= "\udfff" for each in record)):
+        raise InputError(f"{prefix.rstrip('.')} holds a NUL character, or one that is not valid UTF-8")
