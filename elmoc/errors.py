@@ -2,6 +2,7 @@
 
 import errno
 import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -44,15 +45,18 @@ def run_command(command: Callable[[], None]) -> int:
     try:
         _refuse_undecodable(sys.argv)
         command()
+        print(end="", flush=True)
     except InputError as error:
         return _fail(str(error))
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
+        _drop_output()
         sys.stderr.close()
         return 1
     except OSError as error:
+        _drop_output()
         return _fail(describe_os_error(error))
     except (MemoryError, RuntimeError) as error:
         if not isinstance(error, MemoryError) and not any(text in str(error) for text in _OUT_OF_MEMORY):
@@ -76,6 +80,15 @@ def describe_os_error(error: OSError) -> str:
 def _fail(sentence: str) -> int:
     print(f"error: {' '.join(sentence.splitlines())}", file=sys.stderr)
     return 1
+
+
+def _drop_output() -> None:
+    """Keep the interpreter from trying again, when it ends, to write what standard output does not take."""
+    try:
+        print(end="", flush=True)
+    except OSError:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _refuse_undecodable(arguments: Sequence[str]) -> None:

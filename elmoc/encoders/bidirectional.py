@@ -129,7 +129,7 @@ class BidirectionalEncoder(nn.Module):
 
 
 def check_weights(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
-    """Raise an `InputError` unless weights have the names and shapes of the `expected` ones."""
+    """Raise an `InputError` unless weights have the names, shapes and types of the `expected` ones."""
     for what, names in (("lacks", expected.keys() - weights.keys()), ("has unknown", weights.keys() - expected.keys())):
         if names:
             raise InputError(f"{what} weights: {', '.join(sorted(names)[:3])}{', …' if len(names) > 3 else ''}")
@@ -137,6 +137,17 @@ def check_weights(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor])
         if tensor.shape != expected[name].shape:
             shapes = list(tensor.shape), list(expected[name].shape)
             raise InputError(f"{name} has the shape {shapes[0]}, where {shapes[1]} is expected")
+        if tensor.dtype != expected[name].dtype:
+            raise InputError(f"{name} has the type {tensor.dtype}, where {expected[name].dtype} is expected")
+
+
+def check_finite(weights: Mapping[str, Tensor]) -> None:
+    """Raise an `InputError` for a weight with a number that is NaN or infinite."""
+    for name, tensor in weights.items():
+        if tensor.is_floating_point() and tensor.numel():
+            least, largest = tensor.aminmax()  # NaN where there is any
+            if not (least.isfinite() and largest.isfinite()):
+                raise InputError(f"{name} has a number that is not finite")
 
 
 def _file_name(name: str) -> str:
