@@ -6,10 +6,11 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""The errors of a disk, a quota or a limit that leaves no room for a file."""
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""The errors of a disk or a quota that leaves no room."""
 _ADVICE = {
     **dict.fromkeys(FULL, "free some space and run the command again"),
+    errno.EFBIG: "allow larger files (ulimit -f)",
     errno.ENOENT: "check the name",
     errno.EEXIST: "something else has that name: move it, or choose another name",
     errno.ENOTDIR: "a folder of that name is a file: choose another place",
