@@ -98,10 +98,10 @@ def build_vectors(
         else:
             job.transform, transform = transform_of(like, vectors)
         job.run(_transform, "writing", workers)
-        info = write_vector_table(
+        record = write_vector_table(
             corpus, name, rows=rows, vectors=vectors, transform=job.transform, post_processing=transform
         )
-        report(corpus, name, rows, info["zero_rows"])
+        report(corpus, name, rows, record.zero_rows)
 
 
 def transform_of(path: str, vectors: WordVectors) -> tuple[VectorTransform, str]:

@@ -78,6 +78,17 @@ def describe_os_error(error: OSError) -> str:
     return f"{what}: {_ADVICE.get(error.errno or 0, 'see to that, and run the command again')}"
 
 
+def shortened(text: str, most: int = 80) -> str:
+    """`text` as a sentence can quote it: at most this number of characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def reason(error: Exception) -> str:
+    """What a library's exception says, as a sentence can quote it: on one line, of printable characters, not long."""
+    text = " ".join(str(error).split())
+    return shortened("".join(each if each.isprintable() else "?" for each in text), 200)
+
+
 def _fail(sentence: str) -> int:
     print(f"error: {' '.join(sentence.splitlines())}", file=sys.stderr)
     return 1

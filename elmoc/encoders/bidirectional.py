@@ -4,7 +4,7 @@ Letters: B sentences of a batch, T time, E word-vector width, P projection, L la
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from elmoc.encoders import DIRECTIONS, Encoder, EncoderOutput, EncoderSizes, EncoderState
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError
+from elmoc.files.records import convert
 from elmoc.input_layers import InputLayer
 from elmoc.input_layers.vector_projection import VectorProjection
 
@@ -36,16 +37,18 @@ class EncoderConfig:
         return {"kind": self.sizes.kind, **asdict(self.sizes), "word_vector_size": self.word_vector_size}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "EncoderConfig":
-        """From the `encoder` object of a model directory; unknown kinds and keys are `InputError`s."""
+    def from_dict(cls, values: Mapping[str, Any], *, word_vector_size: int, where: str, advice: str) -> "EncoderConfig":
+        """From the `encoder` object of a model directory, which has `word_vector_size`, too.
+
+        Raises `InputError` with `where` and `advice` for an unknown kind or key, or an impossible value.
+        """
         sizes = dict(values)
-        word_vector_size = sizes.pop("word_vector_size")
         kind = sizes.pop("kind", LstmSizes.kind)  # the first models were LSTMs without saying so
         if not isinstance(kind, str) or kind not in ENCODERS:
-            raise InputError(f"unknown encoder {kind!r} (known: {', '.join(ENCODERS)})")
-        if unknown := sorted(sizes.keys() - {each.name for each in fields(ENCODERS[kind])}):
-            raise InputError(f"unknown encoder settings: {', '.join(unknown)}")
-        return cls(ENCODERS[kind](**sizes), word_vector_size)
+            raise InputError(f"{where}: unknown encoder.kind {kind!r} (known: {', '.join(ENCODERS)}): {advice}")
+        if sizes.pop("word_vector_size", None) != word_vector_size:
+            raise InputError(f"{where}: encoder.word_vector_size must be that of the word vectors: {advice}")
+        return cls(convert(sizes, ENCODERS[kind], where=where, advice=advice, prefix="encoder."), word_vector_size)
 
 
 class DirectionEncoder(nn.Module):
@@ -121,7 +124,7 @@ class BidirectionalEncoder(nn.Module):
     def load_weights(self, weights: Mapping[str, Tensor], *, assign: bool = False) -> None:
         """Take over weights by their names in files, copied, or with `assign` as they are.
 
-        Raises `InputError` when one is missing, unknown, or of another shape.
+        Raises `InputError` when one is missing, unknown, or of another shape or type.
         """
         own = self.state_dict()
         check_weights(weights, {_file_name(name): tensor for name, tensor in own.items()})

@@ -15,6 +15,7 @@ import numpy as np
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint_file
 from elmoc.files.text import read_lines
+from elmoc.settings import setting
 from elmoc.word_vectors.fasttext_file import vector_width
 
 
@@ -39,8 +40,8 @@ class VectorSource:
 
     origin: str
     fingerprint: str
-    size: int
-    post_processing: str
+    size: int = setting(least=1, most=2**20)
+    post_processing: str = setting()
     """The name of the transform's kind."""
 
     def same_as(self, other: "VectorSource") -> bool:

@@ -52,8 +52,8 @@ def test_split(archive: Path, tmp_path: Path) -> None:
     assert main([str(archive), str(tmp_path / "corpus"), "--workers", "1"]) == 0
     corpus = Corpus(tmp_path / "corpus")
     check(corpus)
-    assert corpus.info["sources"][0] == f"{archive}:news.en-00001-of-00100"
-    assert corpus.info["settings"]["held_out"] == [f"{archive}:news.en-00099-of-00100"]
+    assert corpus.record.sources[0] == f"{archive}:news.en-00001-of-00100"
+    assert corpus.record.settings["held_out"] == [f"{archive}:news.en-00099-of-00100"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1b.tar.gz", "corpus"]
     assert main([str(archive), str(tmp_path / "corpus")]) == 1
 
