@@ -2,6 +2,7 @@
 
 import errno
 import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -45,15 +46,18 @@ def run_command(command: Callable[[], None]) -> int:
     try:
         _refuse_undecodable(sys.argv)
         command()
+        print(end="", flush=True)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
+        _drop_output()
         sys.stderr.close()
         return 1
     except Exception as error:
         if (sentence := describe_error(error)) is None:
             raise
+        _drop_output()
         print(f"error: {' '.join(sentence.splitlines())}", file=sys.stderr)
         return 1
     return 0
@@ -91,6 +95,15 @@ def reason(error: Exception) -> str:
     """What a library's exception says, as a sentence can quote it: on one line, of printable characters, not long."""
     text = " ".join(str(error).split())
     return shortened("".join(each if each.isprintable() else "?" for each in text), 200)
+
+
+def _drop_output() -> None:
+    """Keep the interpreter from trying again, when it ends, to write what standard output does not take."""
+    try:
+        print(end="", flush=True)
+    except OSError:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _refuse_undecodable(arguments: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ import re
 import reprlib
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -195,10 +195,10 @@ def _check_fields(value: Any, record: Any, prefix: str) -> None:
         check_settings(record, f"{prefix}{{}}".format)
         for key, each in value.items():
             _check_fields(each, getattr(record, key), f"{prefix}{key}.")
-    elif isinstance(record, Mapping):
+    elif isinstance(record, dict):
         for key, each in record.items():
             _check_fields(value[key], each, f"{prefix}{key}.")
-    elif isinstance(record, Sequence) and not isinstance(record, (str, bytes)):
+    elif isinstance(record, (list, tuple)):
         for index, (each, one) in enumerate(zip(value, record, strict=True)):
             if not isinstance(one, (int, float)):  # of which there may be many
                 _check_fields(each, one, f"{prefix.rstrip('.')}[{index}].")
