@@ -7,19 +7,18 @@ from pathlib import Path
 
 import torch
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, shortened
 
 
 def checked_device(device: str) -> torch.device:
     """The torch device of that name; an unknown or absent one is an `InputError`."""
-    checked = None
-    with suppress(RuntimeError):  # PyTorch does not know the name
-        checked = torch.device(device)
-    if checked is None or checked.type not in ("cpu", "cuda"):
-        raise InputError(f"{device!r} is not a device: use cpu, cuda or cuda:N")
-    if checked.type == "cuda" and (checked.index or 0) >= torch.cuda.device_count():
-        raise InputError(f"{device} is not there: PyTorch sees {torch.cuda.device_count()} CUDA devices")
-    return checked
+    match = re.fullmatch(r"cpu(:0)?|cuda(:(?P<index>[0-9]{1,9}))?", device)
+    if match is None:
+        raise InputError(f"{shortened(device)!r} is not a device: use cpu, cuda or cuda:N")
+    devices = torch.cuda.device_count()
+    if device.startswith("cuda") and int(match["index"] or 0) >= devices:  # PyTorch itself takes 256 for 0
+        raise InputError(f"{device} is not there, PyTorch sees {devices} CUDA devices: use another, or cpu")
+    return torch.device(device)
 
 
 def free_memory(device: torch.device) -> int:

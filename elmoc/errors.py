@@ -2,6 +2,7 @@
 
 import errno
 import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -45,15 +46,18 @@ def run_command(command: Callable[[], None]) -> int:
     try:
         _refuse_undecodable(sys.argv)
         command()
+        print(end="", flush=True)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
+        _drop_output()
         sys.stderr.close()
         return 1
     except Exception as error:
         if (sentence := describe_error(error)) is None:
             raise
+        _drop_output()
         print(f"error: {' '.join(sentence.splitlines())}", file=sys.stderr)
         return 1
     return 0
@@ -68,8 +72,8 @@ def describe_error(error: BaseException) -> str | None:
     if isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and any(text in str(error) for text in _OUT_OF_MEMORY)
     ):
-        reason = " ".join(str(error).split()[:30])
-        return f"memory ran out{f' ({reason})' if reason else ''}: use smaller sizes, or a machine with more of it"
+        why = reason(error)
+        return f"memory ran out{f' ({why})' if why else ''}: use smaller sizes, or a machine with more of it"
     return None
 
 
@@ -80,6 +84,26 @@ def describe_os_error(error: OSError) -> str:
         names = [str(each) for each in (error.filename, error.filename2) if each]
         what = f"{' and '.join(names)}: {what}"
     return f"{what}: {_ADVICE.get(error.errno or 0, 'see to that, and run the command again')}"
+
+
+def shortened(text: str, most: int = 80) -> str:
+    """`text` as a sentence can quote it: at most this number of characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def reason(error: Exception) -> str:
+    """What a library's exception says, as a sentence can quote it: on one line, of printable characters, not long."""
+    text = " ".join(str(error).split())
+    return shortened("".join(each if each.isprintable() else "?" for each in text), 200)
+
+
+def _drop_output() -> None:
+    """Keep the interpreter from trying again, when it ends, to write what standard output does not take."""
+    try:
+        print(end="", flush=True)
+    except OSError:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _refuse_undecodable(arguments: Sequence[str]) -> None:
