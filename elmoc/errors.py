@@ -2,6 +2,7 @@
 
 import errno
 import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -43,26 +44,37 @@ def run_command(command: Callable[[], None]) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character does not cost the work
             stream.reconfigure(errors="backslashreplace")
     try:
-        _refuse_undecodable(sys.argv)
+        _check_arguments(sys.argv)
         command()
-    except InputError as error:
-        return _fail(str(error))
+        print(end="", flush=True)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
+        _drop_output()
         sys.stderr.close()
         return 1
-    except OSError as error:
-        return _fail(describe_os_error(error))
-    except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and not any(text in str(error) for text in _OUT_OF_MEMORY):
+    except Exception as error:
+        if (sentence := describe_error(error)) is None:
             raise
-        reason = " ".join(str(error).split()[:30])
-        return _fail(
-            f"memory ran out{f' ({reason})' if reason else ''}: use smaller sizes, or a machine with more of it"
-        )
+        _drop_output()
+        print(f"error: {' '.join(sentence.splitlines())}", file=sys.stderr)
+        return 1
     return 0
+
+
+def describe_error(error: BaseException) -> str | None:
+    """One sentence for an error that is no bug (see `run_command`); None for any other."""
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, OSError):
+        return describe_os_error(error)
+    if isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(text in str(error) for text in _OUT_OF_MEMORY)
+    ):
+        why = reason(error)
+        return f"memory ran out{f' ({why})' if why else ''}: use smaller sizes, or a machine with more of it"
+    return None
 
 
 def describe_os_error(error: OSError) -> str:
@@ -79,13 +91,28 @@ def shortened(text: str, most: int = 80) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _fail(sentence: str) -> int:
-    print(f"error: {' '.join(sentence.splitlines())}", file=sys.stderr)
-    return 1
+def reason(error: Exception) -> str:
+    """What a library's exception says, as a sentence can quote it: on one line, of printable characters, not long."""
+    text = " ".join(str(error).split())
+    return shortened("".join(each if each.isprintable() else "?" for each in text), 200)
 
 
-def _refuse_undecodable(arguments: Sequence[str]) -> None:
-    """Raise an `InputError` for an argument that is not UTF-8: files record the names of what they were made from."""
+def _drop_output() -> None:
+    """Keep the interpreter from trying again, when it ends, to write what standard output does not take."""
+    try:
+        print(end="", flush=True)
+    except OSError:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
+def _check_arguments(arguments: Sequence[str]) -> None:
+    """Raise an `InputError` for an argument that is not UTF-8 (files record the names of what they were made from).
+
+    Also for `--option=--`, which argparse takes for a list.
+    """
     for argument in arguments:
         if any("\ud800" <= character <= "\udfff" for character in argument):
             raise InputError(f"the argument {argument!r} is not valid UTF-8: rename the file")
+        if argument.startswith("--") and argument.endswith("=--"):
+            raise InputError(f"the argument {argument} lacks a value: give one behind the equals sign")

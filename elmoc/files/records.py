@@ -10,7 +10,7 @@ import re
 import reprlib
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -47,7 +47,12 @@ def read_versioned(
 
 def write_record(path: Path | str, record: Any, *, format: str, version: int) -> None:
     """Write a dataclass as `read_record` reads it, atomically."""
-    write_json(path, {"format": format, "version": version, **asdict(record)})
+    write_json(path, as_json(record, format=format, version=version))
+
+
+def as_json(record: Any, *, format: str, version: int) -> dict[str, Any]:
+    """A dataclass as the object of JSON that `read_record` reads."""
+    return {"format": format, "version": version, **asdict(record)}
 
 
 def read_json(path: Path | str, *, advice: str) -> Any:
@@ -83,13 +88,18 @@ def _repeated(pairs: list[tuple[str, Any]]) -> list[str]:
 
 def write_json(path: Path | str, value: Any) -> None:
     """Write `value` as indented JSON, atomically."""
+    content = json_bytes(path, value)
+    with atomic_path(path) as partial:
+        partial.write_bytes(content)
+
+
+def json_bytes(path: Path | str, value: Any) -> bytes:
+    """`value` as the indented JSON that is to be written to `path`, which errors name."""
     try:
-        content = (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
+        return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
     except UnicodeEncodeError as error:
         name = error.object[max(0, error.start - 40) : error.end + 40]
         raise InputError(f"{path} cannot record a name that is not valid UTF-8 (near {name!r}): rename it") from None
-    with atomic_path(path) as partial:
-        partial.write_bytes(content)
 
 
 def read_toml(path: Path | str) -> dict[str, Any]:
@@ -118,13 +128,14 @@ def convert(value: Any, kind: type[T], *, where: str, advice: str, prefix: str =
     """
     try:
         record = msgspec.convert(value, kind)
+        _check_fields(value, record, prefix)
     except msgspec.ValidationError as error:
         raise InputError(f"{where}: {_problem(str(error), value, prefix)}: {advice}") from None
     except RecursionError:
         raise InputError(f"{where} is nested too deeply: {advice}") from None
-    try:
-        _check_fields(value, record, prefix)
-    except InputError as error:
+    except UnicodeEncodeError as error:
+        raise InputError(f"{where}: {error.object[:50]!r} is not valid UTF-8: {advice}") from None
+    except InputError as error:  # also those of `__post_init__`
         raise InputError(f"{where}: {error}: {advice}") from None
     return record
 
@@ -184,12 +195,12 @@ def _check_fields(value: Any, record: Any, prefix: str) -> None:
         check_settings(record, f"{prefix}{{}}".format)
         for key, each in value.items():
             _check_fields(each, getattr(record, key), f"{prefix}{key}.")
-    elif isinstance(record, Mapping):
+    elif isinstance(record, dict):
         for key, each in record.items():
             _check_fields(value[key], each, f"{prefix}{key}.")
-    elif isinstance(record, Sequence) and not isinstance(record, (str, bytes)):
+    elif isinstance(record, (list, tuple)):
         for index, (each, one) in enumerate(zip(value, record, strict=True)):
             if not isinstance(one, (int, float)):  # of which there may be many
                 _check_fields(each, one, f"{prefix.rstrip('.')}[{index}].")
-    elif isinstance(record, str) and "\0" in record:
-        raise InputError(f"{prefix.rstrip('.')} holds a NUL character")
+    elif isinstance(record, str) and ("\0" in record or any("\ud800" <= each <= "\udfff" for each in record)):
+        raise InputError(f"{prefix.rstrip('.')} holds a NUL character, or one that is not valid UTF-8")

@@ -18,6 +18,7 @@ from elmoc.errors import InputError, shortened
 from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint_file
 from elmoc.files.text import read_lines
+from elmoc.settings import setting
 from elmoc.word_vectors.fasttext_file import vector_width
 
 MAX_SIZE = 1 << 16
@@ -45,8 +46,8 @@ class VectorSource:
 
     origin: str
     fingerprint: str
-    size: int
-    post_processing: str
+    size: int = setting(least=1, most=2**20)
+    post_processing: str = setting()
     """The name of the transform's kind."""
 
     def same_as(self, other: "VectorSource") -> bool:
