@@ -1,0 +1,166 @@
+"""Cases: one damaged file is made, read and judged, in this process.
+
+A case is known by the reader's name, its number and the seed, and is the same every time.
+"""
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import sys
+import time
+import traceback
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from elmoc.errors import run_command
+from tests.fuzz.mutations.files import FILES
+from tests.fuzz.readers.reader import CommandFailed, Reader
+
+ROOT = Path(__file__).parent.parent.parent
+GOOD = ("right", "sentence")
+FAILURES = ("wrong", "traceback", "crash", "hang", "memory", "unclear", "left")
+"""What may become of a case: the last two are a sentence that does not do, and files that are left behind."""
+SLOW_SECONDS = 3.0
+"""Processor time after which a case counts as hanging: every file is tiny, or should be refused for its size."""
+LONGEST_SENTENCE = 1000
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a case; `detail` is the sentence or the traceback."""
+
+    reader: str
+    number: int
+    seed: int
+    kind: str
+    mutation: str = ""
+    detail: str = ""
+
+
+class Sample:
+    """A copy of the sample, in which files are damaged one at a time; the working directory is set to it."""
+
+    def __init__(self, pristine: Path, folder: Path) -> None:
+        self.pristine, self.folder = pristine, folder
+        shutil.copytree(pristine, folder, symlinks=True)
+        (folder / "out").mkdir()
+        os.chdir(folder)
+        self._files = self._found()
+
+    def target(self, reader: Reader) -> Path:
+        """The file that the reader's cases damage: of several that match, the first."""
+        first = min(self.pristine.glob(reader.target))
+        return self.folder / first.relative_to(self.pristine)
+
+    def damage(self, reader: Reader, number: int, seed: int) -> str:
+        """Damage the reader's file; returns the name of the mutation."""
+        target, random = self.target(reader), Random(f"{seed} {reader.name} {number}")
+        if reader.is_file and number < len(FILES):
+            target.unlink()
+            FILES[number](target)
+            return FILES[number].__name__
+        mutation = random.choice(reader.mutations)
+        target.write_bytes(mutation(target.read_bytes(), random))
+        return mutation.__name__
+
+    def restore(self, reader: Reader) -> list[str]:
+        """Make the sample whole again; returns what was left behind, relative to the sample."""
+        left = sorted(self._found() - self._files)
+        for path in (self.folder / "out", *(self.folder.glob(reader.writes) if reader.writes else ())):
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+        for name in left:
+            (self.folder / name).unlink(missing_ok=True)
+        if reader.writes:
+            shutil.copytree(self.pristine, self.folder, symlinks=True, dirs_exist_ok=True)
+        (self.folder / "out").mkdir(exist_ok=True)
+        target = self.target(reader)
+        if target.is_dir() and not target.is_symlink():
+            shutil.rmtree(target)
+        target.unlink(missing_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(self.pristine / target.relative_to(self.folder), target)
+        return left
+
+    def _found(self) -> set[str]:
+        walk = os.walk(self.folder)
+        return {os.path.relpath(os.path.join(folder, name), self.folder) for folder, _, names in walk for name in names}
+
+
+def run_case(sample: Sample, reader: Reader, number: int, seed: int, expected: Any) -> Outcome:
+    """Damage, read, judge, and restore the sample."""
+    mutation = sample.damage(reader, number, seed)
+    started = time.process_time()
+    kind, detail = judge(sample, reader, expected)
+    left = [name for name in sample.restore(reader) if kind != "right" or name.endswith(".partial")]
+    if kind in GOOD and time.process_time() - started > SLOW_SECONDS:
+        kind, detail = "hang", f"{time.process_time() - started:.1f} s of processor time, then: {detail}"
+    elif kind in GOOD and (left := [name for name in left if not may_stay(name)]):
+        kind, detail = "left", f"{', '.join(left[:3])} after: {detail}"
+    return Outcome(reader.name, number, seed, kind, mutation, detail)
+
+
+def may_stay(name: str) -> bool:
+    """Files that a later start of the same command goes on with."""
+    return "/.work/" in name or name == "out/file.partial" or name == "out/results.jsonl"
+
+
+def judge(sample: Sample, reader: Reader, expected: Any) -> tuple[str, str]:
+    """The kind of outcome, and its sentence or traceback."""
+    results: list[Any] = []
+    with captured() as printed:
+        try:
+            status = run_command(lambda: results.append(reader.read(sample.folder)))
+        except (CommandFailed, SystemExit) as error:
+            status = 1 if error.args != (0,) else 0
+        except MemoryError:
+            return "memory", shortened_traceback()
+        except AssertionError as error:
+            frames = traceback.extract_tb(error.__traceback__)
+            own = not any(is_of_project(frame.filename) for frame in frames)
+            return ("wrong" if own else "traceback"), shortened_traceback()
+        except BaseException:
+            return "traceback", shortened_traceback()
+    if status == 0:
+        right = not results or reader.right(results[0], expected)
+        return ("right", "") if right else ("wrong", "the result is not that of the undamaged file")
+    said = re.split(r"^(?:[\w. -]+: )?error: ", printed.getvalue(), flags=re.MULTILINE)[-1].removesuffix("\n")
+    names = (sample.target(reader).name,) if reader.names is None else reader.names
+    return ("sentence" if is_clear(said, names) else "unclear"), said
+
+
+def is_clear(said: str, names: tuple[str, ...]) -> bool:
+    """Whether a message is one printable line of some length that names the file."""
+    printable = not any(unicodedata.category(each) in ("Cc", "Zl", "Zp", "Cs") for each in said)
+    named = not names or any(name in said for name in names)
+    return 10 <= len(said) <= LONGEST_SENTENCE and printable and named
+
+
+@contextlib.contextmanager
+def captured() -> Iterator[io.StringIO]:
+    """Standard error as text; standard output is thrown away."""
+    output, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        yield errors
+
+
+def is_of_project(file: str) -> bool:
+    """Whether a file of Python code is the project's own, and no test."""
+    path = Path(file)
+    return path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] not in ("tests", ".venv")
+
+
+def shortened_traceback() -> str:
+    """The exception that is being handled, with the frames of the project."""
+    kind, error, trace = sys.exc_info()
+    places = [
+        f"{Path(frame.filename).relative_to(ROOT)}:{frame.lineno} {frame.name}"
+        for frame in traceback.extract_tb(trace)
+        if is_of_project(frame.filename)
+    ]
+    return f"{kind.__name__ if kind else ''}: {str(error)[:300]} at {' < '.join(reversed(places[-4:]))}"

@@ -1,0 +1,149 @@
+"""Runner: cases in child processes with limits, so that a crash, a hang or a lack of memory counts as one case.
+
+Each child is forked from this warm process and does a few dozen cases, one after the other; where it ends before its
+last one, that case has failed, and another child goes on behind it.
+"""
+
+import json
+import os
+import resource
+import selectors
+import shutil
+import signal
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tests.fuzz.cases import Outcome, Sample, captured, judge, run_case
+from tests.fuzz.readers import READERS
+
+CASES_OF_A_CHILD = 50
+SECONDS = 10.0
+"""The longest that a case may take."""
+MEMORY_BYTES = 1 << 30
+"""What a child may take beyond the warm process."""
+FILE_BYTES = 200 << 20
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """The cases of one child."""
+
+    reader: str
+    numbers: tuple[int, ...]
+    seed: int
+
+
+class Child:
+    """A child process at work on a chunk."""
+
+    def __init__(self, chunk: Chunk, pristine: Path) -> None:
+        self.chunk = chunk
+        self.done = 0
+        self.folder = Path(tempfile.mkdtemp(dir=pristine.parent))
+        self.pipe, writing = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            work(chunk, pristine, self.folder, writing)
+        os.close(writing)
+        self._buffer = b""
+        self.deadline = time.monotonic() + 3 * SECONDS  # the first case waits for the sample
+
+    def outcomes(self) -> list[Outcome] | None:
+        """What has come since the last call; None when the child has ended."""
+        data = os.read(self.pipe, 1 << 16)
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        self.done += len(lines)
+        self.deadline = time.monotonic() + SECONDS
+        return [Outcome(**json.loads(line)) for line in lines] if data else None
+
+    def end(self) -> int:
+        """Kill it and its own children; returns the signal that ended it, or 0."""
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self.pipe)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+
+
+def run_cases(chunks: Iterable[Chunk], pristine: Path, jobs: int) -> Iterator[Outcome]:
+    """Yield the outcomes of all cases, in no order; `jobs` children work at a time."""
+    waiting, children = deque(chunks), selectors.DefaultSelector()
+    while waiting or children.get_map():
+        while waiting and len(children.get_map()) < jobs:
+            child = Child(waiting.popleft(), pristine)
+            children.register(child.pipe, selectors.EVENT_READ, child)
+        ready = {key.data for key, _ in children.select(timeout=0.2)}
+        for child in [key.data for key in children.get_map().values()]:
+            outcomes = child.outcomes() if child in ready else []
+            yield from outcomes or ()
+            hangs = time.monotonic() > child.deadline
+            if outcomes is None or hangs:
+                children.unregister(child.pipe)
+                ended_by = child.end()
+                numbers = child.chunk.numbers[child.done :]
+                if numbers:
+                    kind = "hang" if hangs else "crash"
+                    detail = f"{SECONDS:.0f} s" if hangs else f"{signal.Signals(ended_by).name if ended_by else 'exit'}"
+                    yield Outcome(child.chunk.reader, numbers[0], child.chunk.seed, kind, detail=detail)
+                    if numbers[1:]:
+                        waiting.append(Chunk(child.chunk.reader, numbers[1:], child.chunk.seed))
+
+
+def chunks(names: Iterable[str], cases: int, seed: int) -> Iterator[Chunk]:
+    """The cases of these readers, `cases` of each (of a slow one its share)."""
+    for name in names:
+        count = max(20, round(cases * READERS[name].share))
+        for start in range(0, count, CASES_OF_A_CHILD):
+            yield Chunk(name, tuple(range(start, min(count, start + CASES_OF_A_CHILD))), seed)
+
+
+def work(chunk: Chunk, pristine: Path, folder: Path, pipe: int) -> None:
+    """What a child does: writes each outcome as a line of JSON to the pipe, and exits."""
+    try:
+        os.setpgid(0, 0)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(nowhere, descriptor)
+        limit_process()
+        reader, sample = READERS[chunk.reader], Sample(pristine, folder / "sample")
+        expected = reader.read(sample.folder)
+        sample.restore(reader)
+        for number in chunk.numbers:
+            outcome = run_case(sample, reader, number, chunk.seed, expected)
+            os.write(pipe, json.dumps(asdict(outcome)).encode() + b"\n")
+        os._exit(0)
+    except BaseException as error:
+        os.write(pipe, b"")
+        (folder.parent / "child.log").open("a").write(f"{chunk}: {error!r}\n")
+    finally:
+        os._exit(1)
+
+
+def limit_process() -> None:
+    """Limit memory, files and core dumps of this process."""
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY_BYTES,) * 2)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES,) * 2)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def check_valid(pristine: Path, names: Iterable[str]) -> None:
+    """Read the undamaged sample by these readers: they have to accept it, and what they need is then imported."""
+    with tempfile.TemporaryDirectory(dir=pristine.parent) as folder:
+        before = os.getcwd()
+        sample = Sample(pristine, Path(folder) / "sample")
+        for name in names:
+            with captured():
+                expected = READERS[name].read(sample.folder)
+            sample.restore(READERS[name])
+            kind, detail = judge(sample, READERS[name], expected)
+            assert kind == "right", f"{name}: the undamaged sample is {kind}: {detail}"
+            sample.restore(READERS[name])
+        os.chdir(before)
