@@ -25,6 +25,7 @@ def parser(readers: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes (%(default)s)")
     parser.add_argument("--failures", type=Path, metavar="FILE", help="write the failed cases (JSON lines)")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="run the cases of such a file again")
+    parser.add_argument("--untested", action="store_true", help="say what no reader damages, and stop")
     parser.add_argument("--outcomes", type=Path, metavar="FILE", help="write all cases (JSON lines)")
     return parser
 
@@ -49,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; its status is 1 when a case has failed."""
     os.environ |= {"OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}  # read when the libraries are imported
     from tests.fuzz.cases import FAILURES, GOOD
+    from tests.fuzz.openings import calls, untested
     from tests.fuzz.readers import READERS
     from tests.fuzz.runner import Chunk, check_valid, chunks, run_cases
 
@@ -56,6 +58,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     names = options.reader or list(READERS)
     started = time.monotonic()
     with sample() as pristine, contextlib.ExitStack() as stack:
+        if options.untested:
+            with calls() as called:
+                check_valid(pristine, list(READERS))
+            problems = untested(called, list(READERS.values()), pristine)
+            print(*problems, sep="\n", end="\n" if problems else "")
+            return int(bool(problems))
         check_valid(pristine, names)
         prepared = time.monotonic()
         work = list(chunks(names, options.cases, options.seed))

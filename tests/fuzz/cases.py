@@ -54,9 +54,8 @@ class Sample:
         self._files = self._found()
 
     def target(self, reader: Reader) -> Path:
-        """The file that the reader's cases damage: of several that match, the first."""
-        first = min(self.pristine.glob(reader.target))
-        return self.folder / first.relative_to(self.pristine)
+        """The file that the reader's cases damage, relative to the sample: of several that match, the first."""
+        return min(self.pristine.glob(reader.target)).relative_to(self.pristine)
 
     def damage(self, reader: Reader, number: int, seed: int) -> str:
         """Damage the reader's file; returns the name of the mutation."""
@@ -72,19 +71,19 @@ class Sample:
     def restore(self, reader: Reader) -> list[str]:
         """Make the sample whole again; returns what was left behind, relative to the sample."""
         left = sorted(self._found() - self._files)
-        for path in (self.folder / "out", *(self.folder.glob(reader.writes) if reader.writes else ())):
-            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
         for name in left:
             (self.folder / name).unlink(missing_ok=True)
-        if reader.writes:
-            shutil.copytree(self.pristine, self.folder, symlinks=True, dirs_exist_ok=True)
-        (self.folder / "out").mkdir(exist_ok=True)
+        remove(self.folder / "out")
+        (self.folder / "out").mkdir()
         target = self.target(reader)
-        if target.is_dir() and not target.is_symlink():
-            shutil.rmtree(target)
-        target.unlink(missing_ok=True)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(self.pristine / target.relative_to(self.folder), target)
+        for source in self.pristine.glob(reader.writes) if reader.writes else (self.pristine / target,):
+            path = self.folder / source.relative_to(self.pristine)
+            remove(path)
+            if source.is_dir():
+                shutil.copytree(source, path, symlinks=True)
+            else:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, path, follow_symlinks=False)
         return left
 
     def _found(self) -> set[str]:
@@ -92,11 +91,19 @@ class Sample:
         return {os.path.relpath(os.path.join(folder, name), self.folder) for folder, _, names in walk for name in names}
 
 
+def remove(path: Path) -> None:
+    """Remove a file, a link or a folder, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def run_case(sample: Sample, reader: Reader, number: int, seed: int, expected: Any) -> Outcome:
     """Damage, read, judge, and restore the sample."""
     mutation = sample.damage(reader, number, seed)
     started = time.process_time()
-    kind, detail = judge(sample, reader, expected)
+    kind, detail, _ = judge(sample, reader, expected)
     left = [name for name in sample.restore(reader) if kind != "right" or name.endswith(".partial")]
     if kind in GOOD and time.process_time() - started > SLOW_SECONDS:
         kind, detail = "hang", f"{time.process_time() - started:.1f} s of processor time, then: {detail}"
@@ -110,8 +117,8 @@ def may_stay(name: str) -> bool:
     return "/.work/" in name or name == "out/file.partial" or name == "out/results.jsonl"
 
 
-def judge(sample: Sample, reader: Reader, expected: Any) -> tuple[str, str]:
-    """The kind of outcome, and its sentence or traceback."""
+def judge(sample: Sample, reader: Reader, expected: Any) -> tuple[str, str, Any]:
+    """Read the sample: the kind of outcome, its sentence or traceback, and what was read."""
     results: list[Any] = []
     with captured() as printed:
         try:
@@ -119,19 +126,20 @@ def judge(sample: Sample, reader: Reader, expected: Any) -> tuple[str, str]:
         except (CommandFailed, SystemExit) as error:
             status = 1 if error.args != (0,) else 0
         except MemoryError:
-            return "memory", shortened_traceback()
+            return "memory", shortened_traceback(), None
         except AssertionError as error:
             frames = traceback.extract_tb(error.__traceback__)
             own = not any(is_of_project(frame.filename) for frame in frames)
-            return ("wrong" if own else "traceback"), shortened_traceback()
+            return ("wrong" if own else "traceback"), shortened_traceback(), None
         except BaseException:
-            return "traceback", shortened_traceback()
+            return "traceback", shortened_traceback(), None
     if status == 0:
-        right = not results or reader.right(results[0], expected)
-        return ("right", "") if right else ("wrong", "the result is not that of the undamaged file")
+        result = results[0] if results else None
+        right = not results or reader.right(result, expected)
+        return ("right", "", result) if right else ("wrong", "the result is not that of the undamaged file", result)
     said = re.split(r"^(?:[\w. -]+: )?error: ", printed.getvalue(), flags=re.MULTILINE)[-1].removesuffix("\n")
     names = (sample.target(reader).name,) if reader.names is None else reader.names
-    return ("sentence" if is_clear(said, names) else "unclear"), said
+    return ("sentence" if is_clear(said, names) else "unclear"), said, None
 
 
 def is_clear(said: str, names: tuple[str, ...]) -> bool:

@@ -21,6 +21,7 @@ from pretrain.config import load_config
 from pretrain.run.directory import RunDirectory
 from pretrain.setup import set_up
 from pretrain.train import train
+from tests.fuzz.readers.command_lines import write_words
 from tests.tiny import learnable_sentences
 
 RUN = """\
@@ -79,6 +80,7 @@ def make_sample(folder: Path) -> None:
     write_run(folder)
     write_probe(folder)
     write_kernels(folder)
+    write_words(folder)
 
 
 def write_text(folder: Path) -> None:

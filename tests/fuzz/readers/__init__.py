@@ -1,7 +1,7 @@
 """The registry: every reader of files and command lines of the project, by name."""
 
-from tests.fuzz.readers import data_scripts, downstream, elmoc, pretrain
+from tests.fuzz.readers import command_lines, data_scripts, downstream, elmoc, pretrain
 
 READERS = {
-    reader.name: reader for room in (elmoc, pretrain, downstream, data_scripts) for reader in room.READERS
+    reader.name: reader for room in (elmoc, pretrain, downstream, data_scripts, command_lines) for reader in room.READERS
 }

@@ -38,7 +38,7 @@ def build(name: str) -> Any:
     def read(folder: Path) -> None:
         """The corpus holds the words of the text."""
         source, built = folder / "text" / name, folder / "out/corpus"
-        build_corpus([source], built, shard_tokens=120)
+        build_corpus([source], built, shard_tokens=60)
         corpus = Corpus(built)
         words = [corpus.lexicon[row] for shard in corpus.train + corpus.held_out for row in corpus.read_shard(shard)]
         sentences = [line.split() for line in text_lines(source) if line.split()]

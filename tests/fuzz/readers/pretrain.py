@@ -4,6 +4,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from pretrain.__main__ import parser, pretrain
 from pretrain.config import load_config
 from pretrain.plot import plot
 from pretrain.run.directory import RunDirectory, read_metrics
@@ -34,6 +35,10 @@ def resume(folder: Path) -> Any:
     return init_from, was_started, {name: each.numpy() for name, each in weights.items()}, run.metrics.read_bytes()
 
 
+def resume_by_command(folder: Path) -> None:
+    pretrain(parser().parse_args(["run.toml", "run", "--resume"]))
+
+
 def read_all_metrics(folder: Path) -> Any:
     return [read_metrics(folder / "run", kind) for kind in ("train", "evaluation")]
 
@@ -44,7 +49,7 @@ def draw(folder: Path) -> None:
 
 READERS = (
     Reader(name="run toml", target="run.toml", mutations=TEXT, read=read_config, right=consistent, share=0.5),
-    Reader(name="run config", target="run/config.json", mutations=JSON, read=resume, writes="run"),
+    Reader(name="run config", target="run/config.json", mutations=JSON, read=resume_by_command, right=consistent, writes="run"),
     Reader(name="run start", target="run/start.json", mutations=JSON, read=resume, right=consistent, writes="run"),
     Reader(
         name="checkpoint", target="run/checkpoints/000000002.pt", mutations=CHECKPOINT, read=resume, writes="run"

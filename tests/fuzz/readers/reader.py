@@ -41,7 +41,7 @@ class Reader:
     names: one of these has to stand in the sentence that refuses the file (by default its name).
     is_file: whether it can also be replaced by a folder, a pipe and the like.
     share: cases by those of other readers; small for the slow.
-    writes: the part of the sample that reading changes; it is restored after each case.
+    writes: the files and folders of the sample that reading changes, as a pattern; they are restored after each case.
     """
 
     name: str
