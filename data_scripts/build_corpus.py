@@ -24,7 +24,7 @@ from data_scripts.parts.text_pieces import BYTES_PER_TOKEN, Piece, cut_pieces, e
 from data_scripts.parts.workers import default_workers, parallel_map
 from elmoc.corpus import ID_DTYPE, Shard, finish_corpus
 from elmoc.errors import InputError, run_command
-from elmoc.files import require_space
+from elmoc.files.writing import require_space
 from elmoc.progress import progress_bar
 
 LARGEST_SHARD = 10_000_000

@@ -20,7 +20,7 @@ import numpy as np
 from data_scripts.parts.workers import default_workers, parallel_map
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
-from elmoc.files import human_bytes, require_space
+from elmoc.files.writing import human_bytes, require_space
 from elmoc.progress import progress_bar
 from elmoc.word_vectors.sources import WordVectors, open_word_vectors
 from elmoc.word_vectors.table import DTYPES, write_vector_table

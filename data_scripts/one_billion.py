@@ -19,7 +19,8 @@ from data_scripts.build_corpus import build_corpus
 from data_scripts.parts.download import download
 from data_scripts.parts.workers import default_workers
 from elmoc.errors import InputError, run_command
-from elmoc.files import read_json, refuse_existing, require_space, write_json
+from elmoc.files.records import read_json, write_json
+from elmoc.files.writing import refuse_existing, require_space
 from elmoc.progress import progress_bar
 
 HELD_OUT_CHUNK = 99
@@ -77,7 +78,7 @@ def unpack(archive: Path, folder: Path) -> None:
     stat = archive.stat()
     identity = {"archive": str(archive.resolve()), "size": stat.st_size, "mtime": stat.st_mtime_ns}
     finished = folder / "unpacked.json"
-    if finished.exists() and read_json(finished) == identity:
+    if finished.exists() and read_json(finished, advice="remove it") == identity:
         return
     shutil.rmtree(folder, ignore_errors=True)
     require_space(folder, int(_UNPACKED_RATIO * stat.st_size))

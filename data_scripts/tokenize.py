@@ -19,7 +19,8 @@ from typing import IO, Any
 
 from data_scripts.parts.workers import default_workers, parallel_map
 from elmoc.errors import InputError, run_command
-from elmoc.files import atomic_path, read_lines, refuse_existing
+from elmoc.files.text import read_lines
+from elmoc.files.writing import atomic_path, refuse_existing
 from elmoc.progress import progress_bar
 from elmoc.tokenizer import looks_tokenised, looks_wrapped, sentence_splitter, tokenise_paragraph
 

@@ -23,7 +23,7 @@ from typing import Any
 from data_scripts.parts.workers import default_workers
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
-from elmoc.files import atomic_path, human_bytes, refuse_existing, require_space
+from elmoc.files.writing import atomic_path, human_bytes, refuse_existing, require_space
 from elmoc.settings import check_settings, setting
 
 _BLOCK_TOKENS = 1 << 20

@@ -18,16 +18,11 @@ from typing import Any
 import numpy as np
 
 from elmoc.errors import InputError
-from elmoc.files import (
-    atomic_path,
-    check_version,
-    fingerprint,
-    load_array,
-    read_json,
-    read_lines,
-    save_array,
-    write_json,
-)
+from elmoc.files.arrays import load_array, save_array
+from elmoc.files.checksums import fingerprint
+from elmoc.files.records import read_versioned, write_json
+from elmoc.files.text import read_lines
+from elmoc.files.writing import atomic_path
 
 FORMAT = "elmoc-corpus"
 VERSION = 1
@@ -59,8 +54,9 @@ class Corpus:
                 f"{self.path} is not a finished corpus directory (no corpus.json): build it with "
                 "`python -m data_scripts.build_corpus`"
             )
-        info = read_json(self.path / "corpus.json")
-        check_version(self.path / "corpus.json", info, FORMAT, VERSION)
+        info = read_versioned(
+            self.path / "corpus.json", format=FORMAT, version=VERSION, advice="build the corpus again"
+        )
         self.info: dict[str, Any] = info
         self.types: int = info["types"]
         self.begin_id: int = info["begin_id"]
@@ -96,10 +92,8 @@ class Corpus:
     @cached_property
     def counts(self) -> np.ndarray:
         """int64 [V]: occurrences of each type in the training shards."""
-        counts = load_array(self.path / "counts.npy")
-        if counts.shape != (self.types,):
-            raise InputError(f"{self.path / 'counts.npy'} does not fit the lexicon: build the corpus again")
-        return counts
+        path = self.path / "counts.npy"
+        return load_array(path, shape=(self.types,), dtype=np.int64, advice="build the corpus again")
 
     @cached_property
     def ids(self) -> dict[str, int]:
@@ -112,7 +106,8 @@ class Corpus:
 
     def read_documents(self, shard: Shard) -> np.ndarray:
         """int64 [documents]: the position in the shard of each document's first token."""
-        return load_array((self.path / shard.file).with_suffix(".documents.npy"))
+        path = (self.path / shard.file).with_suffix(".documents.npy")
+        return load_array(path, shape=(shard.documents,), dtype=np.int64, advice="build the corpus again")
 
 
 def finish_corpus(

@@ -11,7 +11,7 @@ from elmoc.corpus import BEGIN, END
 from elmoc.devices import checked_device
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.errors import InputError
-from elmoc.files import fingerprint
+from elmoc.files.checksums import fingerprint
 from elmoc.model_directory import ModelDirectory, read_model_directory
 from elmoc.version import VERSION
 from elmoc.word_vectors.sources import VectorSource, WordVectors, open_word_vectors

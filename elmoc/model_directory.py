@@ -24,7 +24,8 @@ from torch import Tensor
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.errors import InputError
-from elmoc.files import check_version, full_disk_is_clear, read_json, write_json
+from elmoc.files.records import read_versioned, write_json
+from elmoc.files.writing import full_disk_is_clear
 from elmoc.version import VERSION as ELMOC_VERSION
 from elmoc.word_vectors.sources import VectorSource
 from elmoc.word_vectors.transform import VectorTransform
@@ -87,8 +88,9 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
     or of a newer version.
     """
     path = _model_path(Path(path))
-    config = read_json(path / "config.json")
-    check_version(path / "config.json", config, FORMAT, VERSION, oldest=OLDEST_VERSION)
+    config = read_versioned(
+        path / "config.json", format=FORMAT, version=VERSION, oldest=OLDEST_VERSION, advice="export the model again"
+    )
     try:
         encoder_config = EncoderConfig.from_dict({**config["encoder"]})
         directions = tuple(config["directions"])

@@ -3,7 +3,7 @@
 from contextlib import closing
 from functools import partial
 
-from elmoc.files import human_bytes
+from elmoc.files.writing import human_bytes
 from pretrain.setup import TrainingSetup
 from pretrain.speed.contestants import with_streams
 from pretrain.speed.streaming import first_batches

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from elmoc.errors import InputError, run_command
-from elmoc.files import atomic_path
+from elmoc.files.writing import atomic_path
 from pretrain.run.directory import read_metrics
 
 PANELS = (

@@ -7,7 +7,7 @@ import urllib.request
 from pathlib import Path
 
 from elmoc.errors import InputError
-from elmoc.files import require_space
+from elmoc.files.writing import require_space
 from elmoc.progress import progress_bar
 
 _TIMEOUT_SECONDS = 60

@@ -24,7 +24,9 @@ import numpy as np
 from data_scripts.parts.text_pieces import Piece, Segment, line_number, read_blocks
 from elmoc.corpus import BEGIN, END, ID_DTYPE
 from elmoc.errors import InputError
-from elmoc.files import fingerprint, load_array, read_json, write_json
+from elmoc.files.arrays import load_array
+from elmoc.files.checksums import fingerprint
+from elmoc.files.records import read_json, write_json
 
 _LAYOUT = 1
 _BEGIN_ID, _END_ID = 0, 1
@@ -53,7 +55,7 @@ def finished_piece(folder: Path) -> list[LocalShard] | None:
     """The shards of the piece in `folder`, or None unless it is there as a whole."""
     if not (folder / "piece.json").exists():
         return None
-    shards = [LocalShard(**shard) for shard in read_json(folder / "piece.json")]
+    shards = [LocalShard(**shard) for shard in read_json(folder / "piece.json", advice="remove its folder")]
     for number, shard in enumerate(shards):
         ids = folder / f"{number:05}.ids"
         if not ids.exists() or ids.stat().st_size != shard.tokens * ID_DTYPE.itemsize:
@@ -178,4 +180,4 @@ def local_lexicon(folder: Path) -> list[str]:
 
 def local_counts(folder: Path, shard: int) -> np.ndarray:
     """int64 [types seen up to the end of the shard]: occurrences in one shard of a finished piece."""
-    return load_array(folder / f"{shard:05}.counts.npy")
+    return load_array(folder / f"{shard:05}.counts.npy", shape=(None,), dtype=np.int64)

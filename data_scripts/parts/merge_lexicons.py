@@ -10,7 +10,8 @@ import numpy as np
 
 from data_scripts.parts.local_shards import local_counts, local_lexicon
 from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN, Shard
-from elmoc.files import atomic_path, load_array, save_array
+from elmoc.files.arrays import load_array, save_array
+from elmoc.files.writing import atomic_path
 
 _GATHER_TOKENS = 1 << 22
 
@@ -78,11 +79,11 @@ def merge_lexicons(sources: Sequence[LocalShardSource], work: Path, min_count: i
 def write_shard(source: LocalShardSource, corpus: Path) -> None:
     """Write one shard of the corpus: its ids through the merged lexicon, and its document positions."""
     target = corpus / source.shard.file
-    final_ids = load_array(source.folder.parent / "final_ids.npy", mmap=True)
-    table = final_ids[load_array(source.folder / "rows.npy")]
+    final_ids = load_array(source.folder.parent / "final_ids.npy", shape=(None,), dtype=ID_DTYPE, mmap=True)
+    table = final_ids[load_array(source.folder / "rows.npy", shape=(None,), dtype=ID_DTYPE)]
     ids = np.memmap(source.folder / f"{source.number:05}.ids", dtype=ID_DTYPE, mode="r")
     with atomic_path(target) as partial, open(partial, "wb") as file:
         for start in range(0, len(ids), _GATHER_TOKENS):
             table[ids[start : start + _GATHER_TOKENS]].tofile(file)
-    documents = load_array(source.folder / f"{source.number:05}.documents.npy")
+    documents = load_array(source.folder / f"{source.number:05}.documents.npy", shape=(None,), dtype=np.int64)
     save_array(target.with_suffix(".documents.npy"), documents)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elmoc.errors import InputError
-from elmoc.files import broken_gzip, invalid_utf8, open_binary
+from elmoc.files.text import broken_gzip, invalid_utf8, open_binary
 
 BYTES_PER_TOKEN = 5  # of tokenised English, spaces included; only sizes of pieces depend on it
 GZIP_RATIO = 2.7  # text bytes per compressed byte

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from downstream.inputs.sentence import Sentence
-from elmoc.files import human_bytes
+from elmoc.files.writing import human_bytes
 from elmoc.model import load_model
 from elmoc.progress import progress_bar
 

@@ -20,7 +20,8 @@ from downstream.probe.training import evaluate, train_probe
 from downstream.results.records import append_result, mean_and_deviation, open_results, summary
 from elmoc.devices import checked_device
 from elmoc.errors import InputError
-from elmoc.files import fingerprint_file, refuse_existing
+from elmoc.files.checksums import fingerprint_file
+from elmoc.files.writing import refuse_existing
 from elmoc.version import VERSION
 
 TRAINING_FIELDS = ("preset", "dev_scores", "best_epochs", "epochs", "curves", "seconds", "examples_per_second")

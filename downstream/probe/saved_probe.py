@@ -18,7 +18,8 @@ from downstream.probe.settings import TrainingSettings
 from downstream.probe.task import Probe, Task
 from downstream.results.records import encoder_identity, word_vectors_identity
 from elmoc.errors import InputError
-from elmoc.files import atomic_path, check_version, read_json, write_json
+from elmoc.files.records import check_version, read_json, write_json
+from elmoc.files.writing import atomic_path
 
 FORMAT, VERSION = "elmoc-probe", 2
 
@@ -93,10 +94,10 @@ class SavedProbe:
 
 def read_probe(path: Path) -> SavedProbe:
     """Read a probe directory; raises `InputError` when it is missing, incomplete or foreign."""
-    content = read_json(path / "probe.json")
+    content = read_json(path / "probe.json", advice="train the probe again")
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f"{path / 'probe.json'} is not of the format {FORMAT}: give a directory that --save wrote")
-    check_version(path / "probe.json", content, FORMAT, VERSION)
+    check_version(path / "probe.json", content, format=FORMAT, version=VERSION, advice="train the probe again")
     try:
         saved = SavedProbe(path=path, **{name: content[name] for name in content.keys() - {"format", "version"}})
         whole = all(isinstance(part, dict) for part in (saved.settings, saved.vocabulary, saved.record))

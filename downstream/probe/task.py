@@ -13,7 +13,7 @@ from torch import Tensor
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence
 from downstream.probe.settings import ReaderOptions, TrainingSettings
-from elmoc.files import atomic_path
+from elmoc.files.writing import atomic_path
 
 Example = TypeVar("Example")
 Prediction = TypeVar("Prediction")

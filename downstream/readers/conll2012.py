@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from downstream.readers.conll_columns import split_columns
 from elmoc.errors import InputError
-from elmoc.files import read_lines
+from elmoc.files.text import read_lines
 
 WORD, LEMMA, SENSE, SPEAKER, FIRST_ARGUMENT, COREFERENCE = 3, 6, 7, 9, 11, -1
 """Places of columns."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elmoc.errors import InputError
-from elmoc.files import read_lines
+from elmoc.files.text import read_lines
 
 DOCUMENT_START = "-DOCSTART-"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from downstream.inputs.sentence import Sentence, make_sentence
 from elmoc.errors import InputError
-from elmoc.files import read_lines
+from elmoc.files.text import read_lines
 from elmoc.progress import progress_bar
 from elmoc.tokenizer import tokenise_sentence
 

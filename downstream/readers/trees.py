@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from downstream.inputs.sentence import Sentence, make_sentence
 from elmoc.errors import InputError
-from elmoc.files import read_lines
+from elmoc.files.text import read_lines
 
 LABELS = {str(label): label for label in range(5)}
 

@@ -7,7 +7,7 @@ from typing import Any
 from downstream.results.comparison import PAPER
 from downstream.results.row_names import NamedRow, several_encoders
 from elmoc.errors import InputError
-from elmoc.files import atomic_path
+from elmoc.files.writing import atomic_path
 
 STYLES = {"both": ("o", "-", "C0", "features and word vectors"), "features": ("s", "--", "C1", "features alone")}
 """Kind of inputs → marker, line, colour and name: the kinds differ in more than colour."""

@@ -14,7 +14,7 @@ import numpy as np
 from downstream.inputs.kinds import INPUT_KINDS
 from downstream.results.records import encoder_identity, word_vectors_identity
 from elmoc.errors import InputError
-from elmoc.files import read_lines
+from elmoc.files.text import read_lines
 
 COLUMNS_OF_INPUTS = ("vectors", "features", "both")
 """The kinds of inputs that are compared, in the order of the table. Lines of the kind `model` count as `features`: a

@@ -14,7 +14,8 @@ from downstream.results.comparison import PAPER, Metrics, arrange, compare
 from downstream.results.reading import Result, read_results
 from downstream.results.row_names import NONE, NamedRow, name_rows
 from elmoc.errors import InputError
-from elmoc.files import atomic_path, write_json
+from elmoc.files.records import write_json
+from elmoc.files.writing import atomic_path
 
 WIDTH = 160
 """The width of the text where no terminal has one."""

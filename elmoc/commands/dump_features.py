@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Dump features as the parsed command line says."""
     from elmoc.features.dump import dump_features
-    from elmoc.files import refuse_existing
+    from elmoc.files.writing import refuse_existing
     from elmoc.model import load_model
 
     device = arguments.device

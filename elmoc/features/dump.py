@@ -7,7 +7,8 @@ import numpy as np
 
 from elmoc.errors import InputError
 from elmoc.features.writer import write_features
-from elmoc.files import human_bytes, read_lines, require_space
+from elmoc.files.text import read_lines
+from elmoc.files.writing import human_bytes, require_space
 from elmoc.model import SentenceEncoder
 from elmoc.progress import progress_bar
 

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 
 from elmoc.features.layouts import LAYOUTS, LayoutWriter
-from elmoc.files import atomic_path, refuse_existing
+from elmoc.files.writing import atomic_path, refuse_existing
 
 
 @contextmanager

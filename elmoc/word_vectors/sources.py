@@ -13,7 +13,8 @@ from typing import Protocol
 import numpy as np
 
 from elmoc.errors import InputError
-from elmoc.files import fingerprint_file, read_lines
+from elmoc.files.checksums import fingerprint_file
+from elmoc.files.text import read_lines
 from elmoc.word_vectors.fasttext_file import vector_width
 
 

@@ -15,7 +15,9 @@ import numpy as np
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.files import atomic_path, check_version, load_array, read_json, save_array, write_json
+from elmoc.files.arrays import load_array, save_array
+from elmoc.files.records import read_versioned, write_json
+from elmoc.files.writing import atomic_path
 from elmoc.word_vectors.sources import VectorSource, WordVectors
 from elmoc.word_vectors.transform import VectorTransform
 
@@ -38,14 +40,12 @@ class VectorTable:
                 f"{description} does not exist: build the table with `python -m data_scripts.build_vectors "
                 f"{corpus.path} VECTORS --name {name}`"
             )
-        info = read_json(description)
-        check_version(description, info, FORMAT, VERSION)
+        info = read_versioned(description, format=FORMAT, version=VERSION, advice="build the table again")
         self.info: dict[str, Any] = info
         if info["lexicon_fingerprint"] != corpus.lexicon_fingerprint:
             raise InputError(f"{self.path} was built for another lexicon than that of {corpus.path}: build it again")
-        self.rows = load_array(self.path, mmap=True)
-        if self.rows.shape != (corpus.types, info["size"]) or self.rows.dtype != info["dtype"]:
-            raise InputError(f"{self.path} does not have the shape that {description.name} says: build it again")
+        shape = (corpus.types, info["size"])
+        self.rows = load_array(self.path, shape=shape, dtype=info["dtype"], mmap=True, advice="build the table again")
         self.name = name
         self.size: int = info["size"]
         self.zero_rows: int = info["zero_rows"]

@@ -9,7 +9,7 @@ import torch
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.files import human_bytes
+from elmoc.files.writing import human_bytes
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.loader import ResidentTables, StreamedTables, Tables
 from pretrain.data.windows import (

@@ -23,7 +23,8 @@ from typing import Any
 import torch
 
 from elmoc.errors import InputError
-from elmoc.files import atomic_path, check_version, read_json, require_space, write_json
+from elmoc.files.records import check_version, read_json, write_json
+from elmoc.files.writing import atomic_path, require_space
 from pretrain.config import RunConfig, config_from_dict, config_to_dict
 
 FORMAT = "elmoc-checkpoint"
@@ -65,13 +66,13 @@ class RunDirectory:
     @property
     def init_from(self) -> str | None:
         """The model directory that the run started from, if it did."""
-        return read_json(self.path / "start.json")["init_from"]
+        return read_json(self.path / "start.json", advice="start another run")["init_from"]
 
     def was_started_by(self, launch: str | None) -> bool:
         """Whether there is a run, and this launch started it (and may go on with it unasked)."""
         if launch is None or not (self.path / "config.json").exists():
             return False
-        return read_json(self.path / "start.json").get("launch") == launch
+        return read_json(self.path / "start.json", advice="start another run").get("launch") == launch
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -91,7 +92,7 @@ class RunDirectory:
         if not (self.path / "config.json").exists():
             raise InputError(f"{self.path} holds no run to resume: start it without --resume")
         path = self.path / "config.json"
-        saved = fixed_settings(config_from_dict(read_json(path), str(path)))
+        saved = fixed_settings(config_from_dict(read_json(path, advice="start another run"), str(path)))
         differing = [
             f"{key} (was {saved[key]!r}, is {value!r})"
             for key, value in fixed_settings(config).items()
@@ -142,7 +143,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
         problem = str(error).split("\n")[0]
         raise InputError(f"{path} is damaged ({problem}): remove it to go on from the one before") from None
-    check_version(path, state, FORMAT, VERSION)
+    check_version(path, state, format=FORMAT, version=VERSION, advice="start another run")
     return state
 
 

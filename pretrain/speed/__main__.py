@@ -41,7 +41,8 @@ def parser() -> argparse.ArgumentParser:
 
 def speed(arguments: argparse.Namespace) -> None:
     """Measure, and print, what the parsed command line asks for."""
-    from elmoc.files import refuse_existing, write_json
+    from elmoc.files.records import write_json
+    from elmoc.files.writing import refuse_existing
     from pretrain.config import load_config
     from pretrain.speed.benchmark import benchmark
     from pretrain.speed.contestants import WAYS

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from elmoc.files import human_bytes
+from elmoc.files.writing import human_bytes
 from pretrain.speed.contestants import BASELINE
 
 COLUMNS = (

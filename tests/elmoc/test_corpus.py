@@ -7,7 +7,8 @@ import pytest
 
 from elmoc.corpus import ID_DTYPE, Corpus, Shard, finish_corpus
 from elmoc.errors import InputError
-from elmoc.files import read_json, save_array, write_json
+from elmoc.files.arrays import save_array
+from elmoc.files.records import read_json, write_json
 
 LEXICON = ["</s>", "<s>", "the", "déjà", "日本", "only-held-out"]
 TRAIN = [[1, 2, 3, 0, 1, 4, 0], [1, 2, 0]]

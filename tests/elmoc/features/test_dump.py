@@ -17,7 +17,7 @@ from elmoc.__main__ import main
 from elmoc.features import dump
 from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import DiskFile
-from elmoc.files import human_bytes
+from elmoc.files.writing import human_bytes
 from elmoc.model import SentenceEncoder
 
 LINES = ["The cat sat .", "  a/b \t and/or  ", "Zürich — naïve 😀", "The cat sat .", "/", "x " * 40, "</s> <s>"]

@@ -45,6 +45,6 @@ def command():
 sys.exit(run_command(command))
 """
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "f.h5")], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (1, "error: File too large\n")
+    assert (done.returncode, done.stderr) == (1, "error: File too large: allow larger files (ulimit -f)\n")
     assert int(done.stdout.split()[-1]) < 2000, "it ends when it fails, not after all the sentences"
     assert list(tmp_path.iterdir()) == []

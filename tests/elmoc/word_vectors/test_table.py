@@ -7,7 +7,7 @@ import pytest
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.files import read_json, write_json
+from elmoc.files.records import read_json, write_json
 from elmoc.word_vectors.sources import RandomVectors
 from elmoc.word_vectors.table import VectorTable, write_vector_table
 from elmoc.word_vectors.transform import TransformKind, VectorTransform, boundary_vectors

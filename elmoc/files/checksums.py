@@ -1,0 +1,87 @@
+"""Checksums: hashes by which content is known again, and by which damage to a file is found."""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import xxhash
+
+from elmoc.errors import InputError
+
+_BLOCK_BYTES = 1 << 16
+_READ_BYTES = 1 << 22
+
+
+@dataclass(frozen=True)
+class FileChecksum:
+    """What is written down of a file: its size, a hash of its first and last 64 KiB, and one of all of it."""
+
+    bytes: int
+    ends: str
+    whole: str
+
+    @classmethod
+    def of(cls, path: Path | str) -> "FileChecksum":
+        """The checksum of a file as it is now; all of it is read."""
+        return cls(os.path.getsize(path), _ends(path), _whole(path))
+
+    def check_ends(self, path: Path | str, *, advice: str) -> None:
+        """Raise an `InputError` unless the file has its size and its first and last block; reads no more than these."""
+        size = os.path.getsize(path) if os.path.isfile(path) else None
+        if size is None:
+            raise InputError(f"{path} is missing: {advice}")
+        if size != self.bytes:
+            raise InputError(
+                f"{path} is truncated or changed ({size:,} bytes where {self.bytes:,} are expected): {advice}"
+            )
+        if _ends(path) != self.ends:
+            raise InputError(f"{path} is damaged (its first or last block is not what was written): {advice}")
+
+    def check_whole(self, path: Path | str, *, advice: str) -> None:
+        """Raise an `InputError` unless all of the file is as it was written."""
+        self.check_ends(path, advice=advice)
+        if _whole(path) != self.whole:
+            raise InputError(f"{path} is damaged (its content is not what was written): {advice}")
+
+
+def _ends(path: Path | str) -> str:
+    with open(path, "rb") as file:
+        digest = xxhash.xxh3_64(file.read(_BLOCK_BYTES))
+        file.seek(max(file.tell(), os.path.getsize(path) - _BLOCK_BYTES))
+        digest.update(file.read(_BLOCK_BYTES))
+    return digest.hexdigest()
+
+
+def _whole(path: Path | str) -> str:
+    digest = xxhash.xxh3_64()
+    with open(path, "rb", buffering=0) as file:
+        while block := file.read(_READ_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def fingerprint(*parts: bytes) -> str:
+    """A short content hash (16 hexadecimal digits) of the given byte strings."""
+    digest = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def fingerprint_file(path: Path | str, blocks: int = 64, block_bytes: int = 1 << 16) -> str:
+    """A content hash of a file that is quick for large ones.
+
+    It covers the size and `blocks` blocks of `block_bytes` spread evenly over the file (first and last included); a
+    file smaller than all the blocks together is covered whole.
+    """
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        if size <= blocks * block_bytes:
+            return fingerprint(file.read())
+        parts = [size.to_bytes(8, "little")]
+        for index in range(blocks):
+            file.seek((size - block_bytes) * index // (blocks - 1))
+            parts.append(file.read(block_bytes))
+    return fingerprint(*parts)

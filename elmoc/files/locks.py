@@ -1,0 +1,79 @@
+"""Locks: one writer at a time for every file and directory, and what a killed writer left is removed by the next."""
+
+import errno
+import fcntl
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from elmoc.errors import InputError
+
+_held: set[Path] = set()
+"""What this process, or the one that it was forked from, has locked."""
+
+
+@contextmanager
+def locked(path: Path | str) -> Iterator[None]:
+    """Keep other processes from writing `path` (a file, or a directory that is replaced as a whole).
+
+    The lock is the file `.NAME.lock` beside it, which ends with the process that holds it. A process may lock what it
+    has locked already. Raises `InputError` when another process writes there.
+    """
+    path = Path(os.path.abspath(path))
+    if path in _held:
+        yield
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.with_name(f".{path.name}.lock")
+    descriptor = _acquire(lock, path)
+    _held.add(path)
+    try:
+        yield
+    finally:
+        _held.discard(path)
+        lock.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _acquire(lock: Path, path: Path) -> int:
+    while True:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise InputError(f"another process is writing {path}: wait for it, or stop it") from None
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+                raise
+            print(
+                f"warning: the file system of {path} has no locks: see to it that no other process writes there",
+                file=sys.stderr,
+            )
+            return descriptor
+        if _is_at(lock, descriptor):
+            _remove_leftovers(path)
+            return descriptor
+        os.close(descriptor)  # the file of a writer that has just ended; it is no longer there
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove what killed writers of `path` left; called by the one who has the lock."""
+    beside = [each for each in path.parent.iterdir() if each.name.startswith(f".{path.name}.")]
+    for old in beside:
+        if old.name.endswith(".old") and not path.exists():  # killed between two renames
+            os.replace(old, path)
+    for each in beside:
+        number, _, kind = each.name.removeprefix(f".{path.name}.").partition(".")
+        if number.isdigit() and kind in ("partial", "old"):
+            shutil.rmtree(each) if each.is_dir() else each.unlink(missing_ok=True)

@@ -1,0 +1,47 @@
+"""Checksums: every kind of change is seen, at the ends at once and inside by reading all."""
+
+from pathlib import Path
+
+import pytest
+
+from elmoc.errors import InputError
+from elmoc.files.checksums import FileChecksum, fingerprint, fingerprint_file
+
+
+def test_fingerprints_see_every_kind_of_change(tmp_path: Path) -> None:
+    assert fingerprint(b"ab", b"c") != fingerprint(b"a", b"bc")
+    path = tmp_path / "file"
+    data = bytearray(range(256)) * 40  # 10,240 bytes
+    path.write_bytes(data)
+    small = {"blocks": 4, "block_bytes": 100}
+    first, sampled = fingerprint_file(path), fingerprint_file(path, **small)
+    data[-1] ^= 1
+    path.write_bytes(data)
+    assert fingerprint_file(path) != first
+    assert fingerprint_file(path, **small) != sampled
+    path.write_bytes(data[:-1])
+    assert len({first, sampled, fingerprint_file(path), fingerprint_file(path, **small)}) == 4
+
+
+@pytest.mark.parametrize("size", [0, 1, 70_000, 1_000_000])
+def test_file_checksums_see_damage(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "file"
+    data = bytes(number % 251 for number in range(size))
+    path.write_bytes(data)
+    checksum = FileChecksum.of(path)
+    checksum.check_whole(path, advice="make it again")
+    path.write_bytes(data + b"x")
+    with pytest.raises(InputError, match=r"file is truncated or changed .*: make it again"):
+        checksum.check_ends(path, advice="make it again")
+    for position in {0, size // 2, size - 1} if size else set():
+        changed = bytearray(data)
+        changed[position] ^= 4
+        path.write_bytes(changed)
+        with pytest.raises(InputError, match=r"file is damaged .*: make it again"):
+            checksum.check_whole(path, advice="make it again")
+        if position in (0, size - 1):
+            with pytest.raises(InputError, match="first or last block"):
+                checksum.check_ends(path, advice="make it again")
+    path.unlink()
+    with pytest.raises(InputError, match="file is missing: make it again"):
+        checksum.check_ends(path, advice="make it again")

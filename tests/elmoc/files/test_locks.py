@@ -1,0 +1,78 @@
+"""Locks: one writer at a time, and nothing left of those that were killed."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from elmoc.errors import InputError
+from elmoc.files import locks
+from elmoc.files.locks import locked
+from elmoc.files.writing import atomic_path
+
+HOLD = (
+    "import sys; from elmoc.files.locks import locked\nwith locked(sys.argv[1]): print('locked', flush=True); input()"
+)
+
+
+def hold(path: Path) -> subprocess.Popen:
+    """A process that has locked `path`."""
+    process = subprocess.Popen([sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"locked\n"
+    return process
+
+
+def test_a_second_writer_is_refused_until_the_first_ends(tmp_path: Path) -> None:
+    with hold(tmp_path / "file") as first:
+        with pytest.raises(InputError, match=r"another process is writing .*file: wait for it, or stop it"):
+            atomic_path(tmp_path / "file").__enter__()
+        first.send_signal(signal.SIGKILL)
+    with locked(tmp_path / "file"), locked(tmp_path / "file"):  # which a process may do twice
+        assert os.listdir(tmp_path) == [".file.lock"]
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_lock_that_its_owner_removes_meanwhile_is_taken_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flock = locks.fcntl.flock
+    calls = []
+
+    def flock_after_removal(descriptor: int, operation: int) -> None:
+        calls.append(operation)
+        if len(calls) == 1:
+            (tmp_path / ".file.lock").unlink()
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(locks.fcntl, "flock", flock_after_removal)
+    with locked(tmp_path / "file"), pytest.raises(subprocess.CalledProcessError):
+        subprocess.run([sys.executable, "-c", HOLD, tmp_path / "file"], input=b"\n", capture_output=True, check=True)
+    assert len(calls) == 2
+
+
+def test_leftovers_of_killed_writers_are_removed(tmp_path: Path) -> None:
+    (tmp_path / ".directory.12.partial").mkdir()
+    (tmp_path / ".directory.12.partial" / "file").touch()
+    (tmp_path / ".directory.12.old").mkdir()  # killed between two renames: the old one comes back
+    (tmp_path / ".directory.12.old" / "whole").touch()
+    (tmp_path / ".directory.mine").touch()
+    (tmp_path / ".other.12.partial").touch()
+    with locked(tmp_path / "directory"):
+        pass
+    assert sorted(os.listdir(tmp_path)) == [".directory.mine", ".other.12.partial", "directory"]
+    assert os.listdir(tmp_path / "directory") == ["whole"]
+
+
+def test_a_file_system_without_locks_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def flock(descriptor: int, operation: int) -> None:
+        raise OSError(locks.errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(locks.fcntl, "flock", flock)
+    (tmp_path / ".file.12.partial").touch()
+    with locked(tmp_path / "file"):
+        assert "has no locks" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == [".file.12.partial"]  # which may be that of another writer

@@ -1,0 +1,63 @@
+"""Text files: lines, and what cannot be read as lines, with errors that name the place."""
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from elmoc.errors import InputError
+from elmoc.files import text
+from elmoc.files.text import open_binary, read_lines
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_only_newlines_end_lines(tmp_path: Path, ending: str) -> None:
+    data = "a\u2028b\r\n\nc\x0cd\x85e\nlast".encode()
+    path = tmp_path / f"text{ending}"
+    path.write_bytes(gzip.compress(data) if ending else data)
+    assert list(read_lines(path)) == ["a\u2028b", "", "c\x0cd\x85e", "last"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a", b"fine\n\xc3(\n", "line 2: byte 0xc3"),
+        ("a.gz", gzip.compress(b"fine\n")[:-3], "truncated or damaged"),
+        ("a.gz", b"plain", "truncated or damaged"),
+        ("b", None, "does not exist"),
+    ],
+)
+def test_bad_text(tmp_path: Path, name: str, data: bytes | None, message: str) -> None:
+    if data is not None:
+        (tmp_path / name).write_bytes(data)
+    with pytest.raises(InputError, match=message):
+        list(read_lines(tmp_path / name))
+
+
+def test_lines_have_a_longest_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "MAX_LINE_BYTES", 1 << 20)
+    (tmp_path / "long").write_bytes(b"a\n" + b"b" * (1 << 20))
+    assert [len(line) for line in read_lines(tmp_path / "long")] == [1, 1 << 20]
+    with open(tmp_path / "long", "ab") as file:
+        file.write(b"b")
+    with pytest.raises(InputError, match="long, line 2 is longer than 1 MiB: break it"):
+        list(read_lines(tmp_path / "long"))
+
+
+def test_only_ordinary_files_are_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "dangling").symlink_to("nothing")
+    for name, message in (
+        ("", "is a directory, but a file is needed"),
+        ("fifo", "fifo is not an ordinary file"),
+        ("dangling", "dangling is a link to a file that does not exist"),
+        ("nothing", "nothing does not exist"),
+        ("fifo/inside", "inside does not exist"),
+        ("a\0b", "NUL"),
+    ):
+        with pytest.raises(InputError, match=message):
+            open_binary(tmp_path / name)
+    with pytest.raises(OSError, match="symbolic links"):
+        open_binary(tmp_path / "loop")
