@@ -40,10 +40,27 @@ def sample() -> Iterator[Path]:
         pristine = Path(folder).resolve() / "pristine"
         pristine.mkdir()
         os.chdir(pristine)
-        with contextlib.redirect_stdout(None):
+        with quiet():
             make_sample(pristine)
         yield pristine
         os.chdir(before)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Throw away what is printed, by libraries in other languages too."""
+    before = os.dup(1), os.dup(2)
+    sys.stdout.flush()
+    with open(os.devnull, "w") as nowhere:
+        for number in (1, 2):
+            os.dup2(nowhere.fileno(), number)
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+            for number, kept in zip((1, 2), before, strict=True):
+                os.dup2(kept, number)
+                os.close(kept)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -59,12 +76,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     started = time.monotonic()
     with sample() as pristine, contextlib.ExitStack() as stack:
         if options.untested:
-            with calls() as called:
+            with quiet(), calls() as called:
                 check_valid(pristine, list(READERS))
             problems = untested(called, list(READERS.values()), pristine)
             print(*problems, sep="\n", end="\n" if problems else "")
             return int(bool(problems))
-        check_valid(pristine, names)
+        with quiet():
+            check_valid(pristine, names)
         prepared = time.monotonic()
         work = list(chunks(names, options.cases, options.seed))
         if options.replay:
@@ -78,11 +96,18 @@ def main(argv: Sequence[str] | None = None) -> int:
                 if wanted:
                     file.write(json.dumps(asdict(outcome)) + "\n")
             if outcome.kind in FAILURES and (options.replay or options.reader):
-                print(f"{outcome.reader} {outcome.number}: {outcome.kind}, {outcome.mutation}: {outcome.detail}")
+                print(
+                    f"{outcome.reader} {outcome.number}: {outcome.kind}, {outcome.mutation}: {outcome.detail[:300]!r}"
+                )
     columns = ("cases", *GOOD, *FAILURES)
     print(f"{'reader':28}" + "".join(f"{column:>10}" for column in columns))
     for name in (*dict.fromkeys(name for name, _ in kinds), None):
-        row = Counter({kind: sum(n for (one, each), n in kinds.items() if each == kind and name in (one, None)) for kind in columns})
+        row = Counter(
+            {
+                kind: sum(n for (one, each), n in kinds.items() if each == kind and name in (one, None))
+                for kind in columns
+            }
+        )
         row["cases"] = row.total()
         print(f"{name or 'all':28}" + "".join(f"{row[column]:10,}" for column in columns))
     print(f"sample made in {prepared - started:.1f} s, cases run in {time.monotonic() - prepared:.1f} s")

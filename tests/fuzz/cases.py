@@ -44,14 +44,14 @@ class Outcome:
 
 
 class Sample:
-    """A copy of the sample, in which files are damaged one at a time; the working directory is set to it."""
+    """A copy of the sample, in which one file is damaged again and again; the working directory is set to it."""
 
     def __init__(self, pristine: Path, folder: Path) -> None:
         self.pristine, self.folder = pristine, folder
         shutil.copytree(pristine, folder, symlinks=True)
         (folder / "out").mkdir()
         os.chdir(folder)
-        self._files = self._found()
+        self._files = {path: signature(path) for path in files_in(".")}
 
     def target(self, reader: Reader) -> Path:
         """The file that the reader's cases damage, relative to the sample: of several that match, the first."""
@@ -60,35 +60,49 @@ class Sample:
     def damage(self, reader: Reader, number: int, seed: int) -> str:
         """Damage the reader's file; returns the name of the mutation."""
         target, random = self.target(reader), Random(f"{seed} {reader.name} {number}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.is_symlink() or not target.is_file():
+            remove(target)
         if reader.is_file and number < len(FILES):
-            target.unlink()
+            remove(target)
             FILES[number](target)
             return FILES[number].__name__
         mutation = random.choice(reader.mutations)
-        target.write_bytes(mutation(target.read_bytes(), random))
+        target.write_bytes(mutation((self.pristine / target).read_bytes(), random))
         return mutation.__name__
 
     def restore(self, reader: Reader) -> list[str]:
-        """Make the sample whole again; returns what was left behind, relative to the sample."""
-        left = sorted(self._found() - self._files)
+        """Undo what reading has changed, but for the damaged file; returns what was left behind."""
+        found = set(files_in("."))
+        left = sorted(found - self._files.keys())
         for name in left:
-            (self.folder / name).unlink(missing_ok=True)
-        remove(self.folder / "out")
-        (self.folder / "out").mkdir()
-        target = self.target(reader)
-        for source in self.pristine.glob(reader.writes) if reader.writes else (self.pristine / target,):
-            path = self.folder / source.relative_to(self.pristine)
+            Path(name).unlink(missing_ok=True)
+        for path in Path("out").iterdir():
             remove(path)
-            if source.is_dir():
-                shutil.copytree(source, path, symlinks=True)
-            else:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, path, follow_symlinks=False)
+        if reader.writes:
+            changed = [name for name, kept in self._files.items() if name not in found or signature(name) != kept]
+            for name in changed:
+                remove(Path(name))
+                Path(name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(self.pristine / name, name, follow_symlinks=False)
+                self._files[name] = signature(name)
         return left
 
-    def _found(self) -> set[str]:
-        walk = os.walk(self.folder)
-        return {os.path.relpath(os.path.join(folder, name), self.folder) for folder, _, names in walk for name in names}
+
+def signature(path: str) -> tuple[int, int, int]:
+    """Changes whenever a file is written or replaced."""
+    stat = os.lstat(path)
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+
+def files_in(folder: str) -> Iterator[str]:
+    """What is in a folder and those below it, without the folders."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from files_in(entry.path)
+            else:
+                yield entry.path
 
 
 def remove(path: Path) -> None:
@@ -109,12 +123,12 @@ def run_case(sample: Sample, reader: Reader, number: int, seed: int, expected: A
         kind, detail = "hang", f"{time.process_time() - started:.1f} s of processor time, then: {detail}"
     elif kind in GOOD and (left := [name for name in left if not may_stay(name)]):
         kind, detail = "left", f"{', '.join(left[:3])} after: {detail}"
-    return Outcome(reader.name, number, seed, kind, mutation, detail)
+    return Outcome(reader.name, number, seed, kind, mutation, detail[:LONGEST_SENTENCE])
 
 
 def may_stay(name: str) -> bool:
     """Files that a later start of the same command goes on with."""
-    return "/.work/" in name or name == "out/file.partial" or name == "out/results.jsonl"
+    return "/.work/" in name or name in ("./out/file.partial", "./out/results.jsonl")
 
 
 def judge(sample: Sample, reader: Reader, expected: Any) -> tuple[str, str, Any]:
@@ -135,9 +149,14 @@ def judge(sample: Sample, reader: Reader, expected: Any) -> tuple[str, str, Any]
             return "traceback", shortened_traceback(), None
     if status == 0:
         result = results[0] if results else None
-        right = not results or reader.right(result, expected)
+        try:
+            right = not results or reader.right(result, expected)
+        except Exception:  # it is not even comparable
+            right = False
         return ("right", "", result) if right else ("wrong", "the result is not that of the undamaged file", result)
-    said = re.split(r"^(?:[\w. -]+: )?error: ", printed.getvalue(), flags=re.MULTILINE)[-1].removesuffix("\n")
+    said = re.split(r"^(?:[\w. -]+: )?error: ", printed.buffer.getvalue().decode(), flags=re.MULTILINE)[
+        -1
+    ].removesuffix("\n")
     names = (sample.target(reader).name,) if reader.names is None else reader.names
     return ("sentence" if is_clear(said, names) else "unclear"), said, None
 
@@ -150,9 +169,9 @@ def is_clear(said: str, names: tuple[str, ...]) -> bool:
 
 
 @contextlib.contextmanager
-def captured() -> Iterator[io.StringIO]:
-    """Standard error as text; standard output is thrown away."""
-    output, errors = io.StringIO(), io.StringIO()
+def captured() -> Iterator[io.TextIOWrapper]:
+    """Standard error, kept; standard output is thrown away. Both are those of a terminal that has ASCII alone."""
+    output, errors = (io.TextIOWrapper(io.BytesIO(), "ascii", write_through=True) for _ in range(2))
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
         yield errors
 

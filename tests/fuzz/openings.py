@@ -127,4 +127,6 @@ def untested(called: set[str], readers: list[Reader], pristine: Path) -> list[st
 
 def kind_of(path: Path) -> str:
     """Equal for the files of the sample that are read alike."""
-    return re.sub(r"[0-9a-f]{16}|\d+|train|held[-_]out|plain|white|(vectors|both)(?=\.seed)|known|tokenised", "N", str(path))
+    return re.sub(
+        r"[0-9a-f]{16}|\d+|train|held[-_]out|plain|white|(vectors|both)(?=\.seed)|known|tokenised", "N", str(path)
+    )

@@ -4,6 +4,7 @@ Each child is forked from this warm process and does a few dozen cases, one afte
 last one, that case has failed, and another child goes on behind it.
 """
 
+import contextlib
 import json
 import os
 import resource
@@ -12,6 +13,7 @@ import shutil
 import signal
 import tempfile
 import time
+import traceback
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -61,40 +63,43 @@ class Child:
         self.deadline = time.monotonic() + SECONDS
         return [Outcome(**json.loads(line)) for line in lines] if data else None
 
-    def end(self) -> int:
-        """Kill it and its own children; returns the signal that ended it, or 0."""
-        try:
+    def end(self, hangs: bool) -> tuple[list[Outcome], list[Chunk]]:
+        """Kill it and its own children; returns the case that it has not ended, if any, and those behind that."""
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         _, status = os.waitpid(self.pid, 0)
         os.close(self.pipe)
         shutil.rmtree(self.folder, ignore_errors=True)
-        return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+        number, *rest = self.chunk.numbers[self.done :] or (None,)
+        if number is None:
+            return [], []
+        how = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "ended"
+        kind, detail = ("hang", f"over {SECONDS:.0f} s") if hangs else ("crash", how)
+        chunks = [replace(self.chunk, numbers=tuple(rest))] if rest else []
+        return [Outcome(self.chunk.reader, number, self.chunk.seed, kind, detail=detail)], chunks
 
 
 def run_cases(chunks: Iterable[Chunk], pristine: Path, jobs: int) -> Iterator[Outcome]:
     """Yield the outcomes of all cases, in no order; `jobs` children work at a time."""
     waiting, children = deque(chunks), selectors.DefaultSelector()
-    while waiting or children.get_map():
-        while waiting and len(children.get_map()) < jobs:
-            child = Child(waiting.popleft(), pristine)
-            children.register(child.pipe, selectors.EVENT_READ, child)
-        ready = {key.data for key, _ in children.select(timeout=0.2)}
-        for child in [key.data for key in children.get_map().values()]:
-            outcomes = child.outcomes() if child in ready else []
-            yield from outcomes or ()
-            hangs = time.monotonic() > child.deadline
-            if outcomes is None or hangs:
-                children.unregister(child.pipe)
-                ended_by = child.end()
-                numbers = child.chunk.numbers[child.done :]
-                if numbers:
-                    kind = "hang" if hangs else "crash"
-                    detail = f"{SECONDS:.0f} s" if hangs else f"{signal.Signals(ended_by).name if ended_by else 'exit'}"
-                    yield Outcome(child.chunk.reader, numbers[0], child.chunk.seed, kind, detail=detail)
-                    if numbers[1:]:
-                        waiting.append(Chunk(child.chunk.reader, numbers[1:], child.chunk.seed))
+    try:
+        while waiting or children.get_map():
+            while waiting and len(children.get_map()) < jobs:
+                child = Child(waiting.popleft(), pristine)
+                children.register(child.pipe, selectors.EVENT_READ, child)
+            ready = {key.data for key, _ in children.select(timeout=0.2)}
+            for child in [key.data for key in children.get_map().values()]:
+                outcomes = child.outcomes() if child in ready else []
+                yield from outcomes or ()
+                hangs = time.monotonic() > child.deadline
+                if outcomes is None or hangs:
+                    children.unregister(child.pipe)
+                    failed, rest = child.end(hangs)
+                    yield from failed
+                    waiting.extendleft(rest)
+    finally:
+        for key in list(children.get_map().values()):
+            key.data.end(hangs=True)
 
 
 def chunks(names: Iterable[str], cases: int, seed: int) -> Iterator[Chunk]:
@@ -107,6 +112,7 @@ def chunks(names: Iterable[str], cases: int, seed: int) -> Iterator[Chunk]:
 
 def work(chunk: Chunk, pristine: Path, folder: Path, pipe: int) -> None:
     """What a child does: writes each outcome as a line of JSON to the pipe, and exits."""
+    complaints = os.dup(2)
     try:
         os.setpgid(0, 0)
         nowhere = os.open(os.devnull, os.O_RDWR)
@@ -120,9 +126,8 @@ def work(chunk: Chunk, pristine: Path, folder: Path, pipe: int) -> None:
             outcome = run_case(sample, reader, number, chunk.seed, expected)
             os.write(pipe, json.dumps(asdict(outcome)).encode() + b"\n")
         os._exit(0)
-    except BaseException as error:
-        os.write(pipe, b"")
-        (folder.parent / "child.log").open("a").write(f"{chunk}: {error!r}\n")
+    except BaseException:  # a mistake of the fuzzer itself
+        os.write(complaints, f"{chunk}:\n{traceback.format_exc()}".encode())
     finally:
         os._exit(1)
 

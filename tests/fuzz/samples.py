@@ -5,6 +5,7 @@ import io
 import json
 import os
 import tarfile
+from contextlib import suppress
 from pathlib import Path
 from unittest.mock import patch
 
@@ -48,7 +49,11 @@ candidates = 10
 [log]
 every_updates = 1
 """
-NER_LINES = ("Ada/B-PER Lovelace/I-PER met/O London/B-LOC ./O", "Stop/O", "Jack/B-PER London/I-PER left/O Oakland/B-LOC")
+NER_LINES = (
+    "Ada/B-PER Lovelace/I-PER met/O London/B-LOC ./O",
+    "Stop/O",
+    "Jack/B-PER London/I-PER left/O Oakland/B-LOC",
+)
 TREES = "(3 (2 This) (3 (3 works) (2 .)))\n(1 (1 (2 It) (0 fails)) (2 .))\n\n(2 Fine)\n"
 PAIRS = (("entailment", "A man sleeps .", "Someone rests ."), ("-", "A dog", "A cat"), ("neutral", "It rains", "No"))
 DOCUMENT = """\
@@ -64,7 +69,10 @@ nw/wsj/00 0 1 it PRP * - - - - * (2)
 
 #end document
 """
-RESPONSE = b"HTTP/1.1 200 OK\r\nServer: x\r\nContent-Type: text/plain\r\nContent-Length: 26\r\n\r\n" + b"abcdefghijklmnopqrstuvwxyz"
+RESPONSE = (
+    b"HTTP/1.1 200 OK\r\nServer: x\r\nContent-Type: text/plain\r\nContent-Length: 26\r\n\r\n"
+    + b"abcdefghijklmnopqrstuvwxyz"
+)
 COMPILER = """\
 for word in "$@"; do [ "$before" = -o ] && cp good.so "$word"; before=$word; done
 echo version 1
@@ -104,11 +112,8 @@ def write_corpora(folder: Path) -> None:
     corpus = Corpus("corpus")
     build_vectors.build_vectors(corpus, "random:1:6", name="plain", dtype="float32")
     build_vectors.build_vectors(corpus, "random:2:6", name="white", transform="whiten")
-    with patch.object(build_corpus, "merge_lexicons", side_effect=KeyboardInterrupt):
-        try:
-            build_corpus.build_corpus([folder / "text/known.txt"], Path("unfinished"), shard_tokens=120)
-        except KeyboardInterrupt:
-            pass
+    with suppress(KeyboardInterrupt), patch.object(build_corpus, "merge_lexicons", side_effect=KeyboardInterrupt):
+        build_corpus.build_corpus([folder / "text/known.txt"], Path("unfinished"), shard_tokens=120)
     settings = train_fasttext.FastTextSettings(seed=0, dim=4, epochs=1, buckets=20, min_count=1, workers=1)
     (folder / "vectors").mkdir()
     train_fasttext.train_fasttext(corpus, Path("vectors/small.bin"), settings)
@@ -173,5 +178,3 @@ def write_kernels(folder: Path) -> None:
     (folder / "compiler").write_text(COMPILER)
     with patch.dict(os.environ, XDG_CACHE_HOME=str(folder / "cache")):
         cpu.load.__wrapped__("sh compiler")
-
-

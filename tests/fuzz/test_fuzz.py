@@ -4,13 +4,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.fuzz.openings import functions, openings
 from tests.fuzz.readers import READERS
 
 ROOT = Path(__file__).parent.parent.parent

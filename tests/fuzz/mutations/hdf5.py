@@ -31,7 +31,12 @@ def set_attribute(file: h5py.File, random: Random) -> None:
     values = (
         *(h5py.Empty("f4"), compound, file.ref, np.array([file.ref] * 2, dtype=h5py.ref_dtype), np.zeros((0, 3))),
         *(b"\xff\xfe", "x" * 60_000, np.void(b"\0\1"), np.float64("nan"), np.complex64(1), 2**63, np.bytes_(b"\0")),
-        *(["a", "b"], np.zeros((2, 2, 2), dtype="?"), np.array([[1, 2]], dtype=">i8"), "é\ud800".encode("utf-8", "replace")),
+        *(
+            ["a", "b"],
+            np.zeros((2, 2, 2), dtype="?"),
+            np.array([[1, 2]], dtype=">i8"),
+            "é\ud800".encode("utf-8", "replace"),
+        ),
     )
     if random.random() < 0.2 and name in owner.attrs:
         del owner.attrs[name]
@@ -51,7 +56,8 @@ def set_dataset(file: h5py.File, random: Random) -> None:
         file.create_dataset(name, shape, dtype=dtype)
     else:
         shape = random.choice((*SHAPES, old.shape[::-1], old.shape[1:]))
-        file.create_dataset(name, shape, dtype="f4", chunks=bool(shape) and all(shape) and random.random() < 0.3 or None)
+        in_chunks = bool(shape) and all(shape) and random.random() < 0.3
+        file.create_dataset(name, shape, dtype="f4", chunks=in_chunks or None)
 
 
 def set_link(file: h5py.File, random: Random) -> None:

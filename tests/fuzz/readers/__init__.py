@@ -3,5 +3,7 @@
 from tests.fuzz.readers import command_lines, data_scripts, downstream, elmoc, pretrain
 
 READERS = {
-    reader.name: reader for room in (elmoc, pretrain, downstream, data_scripts, command_lines) for reader in room.READERS
+    reader.name: reader
+    for room in (elmoc, pretrain, downstream, data_scripts, command_lines)
+    for reader in room.READERS
 }

@@ -4,6 +4,7 @@ import json
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -28,8 +29,8 @@ from tests.fuzz.readers.reader import Reader, consistent, run
 MOST_UPDATES = 20
 """Of a run that is really run; a longer one is set up only."""
 COMMANDS = {
-    "dump-features": "dump-features run text/tokenised.txt out/x.h5 --layers 0,2 --dtype float16 --batch-size 3 "
-    "--batch-words 50 --device cpu --vectors random:2:6 --allow-empty",
+    "dump-features": """dump-features run text/tokenised.txt out/x.h5 --layers 0,2 --dtype float16 --batch-size 3
+        --batch-words 50 --device cpu --vectors random:2:6 --allow-empty""",
     "tokenize": "text/raw.txt out/x.txt --tokenised no --wrapped auto",
     "build_corpus": "text/tokenised.txt out/corpus --held-out text/raw.txt --min-count 2 --shard-tokens 120",
     "build_vectors": "corpus vectors/small.vec --name x --dtype float16 --post-process remove-top=1",
@@ -40,17 +41,13 @@ COMMANDS = {
     "speed": "--streams 2 --contestants plain --updates 1 --warm-up 1 --directions 1 --device cpu --threads 1",
     "sentences": "sentences ner data/entities.conll --column -1",
     "table": "table probes/results.jsonl --encoder m=x --resamples 100 --text out/t.txt --json out/t.json",
-    "pretrain": " ".join(
-        (
-            *("data.corpus=corpus data.input_vectors=white data.target_vectors=plain data.tables_on_device=false",),
-            *("encoder.kind=lstm encoder.projection_size=4 encoder.cell_size=5 encoder.layers=2 encoder.dropout=0.1",),
-            *("train.streams=2 train.window=5 train.mix_shards=1 train.epochs=0.1 train.updates=2 train.seed=1",),
-            *('train.directions=["forward"] train.device=cpu train.threads=1 train.precision=fp32 train.recompute=true',),
-            *("optimiser.beta1=0.9 optimiser.epsilon=1e-6 optimiser.gradient_norm=1.0 schedule.base=0.01",),
-            *("evaluation.every_updates=1 evaluation.words=50 evaluation.candidates=10 log.every_updates=1 log.keep=1",),
-            *("log.checkpoint_minutes=1.5 log.checkpoint_updates=1 train.recurrence=plain output_layer.kind=continuous",),
-        )
-    ),
+    "pretrain": """data.corpus=corpus data.input_vectors=white data.target_vectors=plain data.tables_on_device=false
+        encoder.kind=lstm encoder.projection_size=4 encoder.cell_size=5 encoder.layers=2 encoder.dropout=0.1
+        train.streams=2 train.window=5 train.mix_shards=1 train.epochs=0.1 train.updates=2 train.seed=1
+        train.directions=["forward"] train.device=cpu train.threads=1 train.precision=fp32 train.recompute=true
+        optimiser.beta1=0.9 optimiser.epsilon=1e-6 optimiser.gradient_norm=1.0 schedule.base=0.01
+        evaluation.every_updates=1 evaluation.words=50 evaluation.candidates=10 train.recurrence=plain
+        log.every_updates=1 log.keep=1 log.checkpoint_minutes=1.5 log.checkpoint_updates=1""",
     "max-time": "60m",
     "address": "http://127.0.0.1:PORT/response.http",
     "compiler": "c++",
@@ -71,11 +68,8 @@ class Benchmarked(Exception):
 
 
 def measure(words: list[str]) -> None:
-    with patch("pretrain.speed.benchmark.benchmark", side_effect=Benchmarked):
-        try:
-            run(speed, *words)
-        except Benchmarked:
-            pass
+    with patch("pretrain.speed.benchmark.benchmark", side_effect=Benchmarked), suppress(Benchmarked):
+        run(speed, *words)
 
 
 def pretrain(settings: list[str]) -> None:
@@ -106,14 +100,11 @@ def fetch(words: list[str]) -> None:
 
 def compile_kernels(words: list[str]) -> None:
     """A compiler that cannot compile is no error of a command: the kernels are then the reference."""
-    with patch.dict(os.environ, XDG_CACHE_HOME="out"), patch.object(cpu, "build"):
-        try:
-            cpu.load.__wrapped__(" ".join(words))
-        except cpu.KernelBuildError:
-            pass
+    with patch.dict(os.environ, XDG_CACHE_HOME="out"), patch.object(cpu, "build"), suppress(cpu.KernelBuildError):
+        cpu.load.__wrapped__(" ".join(words))
 
 
-def command_reader(name: str, read: Callable[[list[str]], Any], share: float = 0.2, writes: str | None = None) -> Reader:
+def command_reader(name: str, read: Callable[[list[str]], Any], share: float = 0.2, writes: bool = False) -> Reader:
     def read_words(folder: Path) -> None:
         read(json.loads((folder / f"words/{name}.json").read_bytes()))
 
@@ -147,7 +138,7 @@ READERS = (
     command_reader("dump-features", of(elmoc)),
     command_reader("tokenize", of(tokenize.main, *ALONE), share=0.5),
     command_reader("build_corpus", of(build_corpus.main, *ALONE), share=0.5),
-    command_reader("build_vectors", of(build_vectors.main, *ALONE), writes="corpus"),
+    command_reader("build_vectors", of(build_vectors.main, *ALONE), writes=True),
     command_reader("train_fasttext", of(train_fasttext.main, *ALONE)),
     command_reader("one_billion", of(one_billion.main, *ALONE), share=0.1),
     command_reader("join", of(join.main)),
@@ -155,7 +146,7 @@ READERS = (
     command_reader("speed", measure),
     command_reader("sentences", of(downstream)),
     command_reader("table", of(downstream)),
-    command_reader("pretrain", pretrain, share=0.5),
+    command_reader("pretrain", pretrain, share=0.3),
     command_reader("max-time", lambda words: [parse_duration(word) for word in words]),
     command_reader("address", fetch),
     command_reader("compiler", compile_kernels),

@@ -62,7 +62,7 @@ def unpack_archive(folder: Path) -> list[str]:
 
 @lru_cache
 def server(process: int) -> tuple[socket.socket, dict[str, bytes]]:
-    """A server in this process, which no fork inherits, that answers whatever is asked with `answer["bytes"]`, and hangs up."""
+    """A server in this process, which no fork inherits; it answers all that is asked with `answer["bytes"]`."""
     listening, answer = socket.create_server(("127.0.0.1", 0)), {"bytes": b""}
 
     def serve() -> None:
@@ -95,7 +95,9 @@ READERS = (
         for name, kind in (("raw.txt", TEXT), ("raw.txt.gz", (compressed,)))
     ),
     *(
-        Reader(name=f"build {name}", target=f"text/{name}", mutations=kind, read=build(name), right=consistent, share=0.5)
+        Reader(
+            name=f"build {name}", target=f"text/{name}", mutations=kind, read=build(name), right=consistent, share=0.5
+        )
         for name, kind in (("tokenised.txt", TEXT), ("tokenised.txt.gz", (compressed,)))
     ),
     *(
@@ -105,21 +107,21 @@ READERS = (
             mutations=kind,
             read=go_on_building,
             share=0.2,
-            writes="*",
+            writes=True,
         )
         for name, kind in (
             *(("piece.json", JSON), ("lexicon.txt", TEXT), ("00000.ids", RAW)),
             *(("00000.counts.npy", NPY), ("00000.documents.npy", NPY)),
         )
     ),
-    Reader(name="archive", target="archive/words.tar.gz", mutations=TAR, read=unpack_archive, share=0.3, writes="archive"),
+    Reader(name="archive", target="archive/words.tar.gz", mutations=TAR, read=unpack_archive, share=0.2, writes=True),
     Reader(
         name="unpacked.json",
         target="archive/.corpus.unpacked/unpacked.json",
         mutations=JSON,
         read=unpack_archive,
         share=0.3,
-        writes="archive",
+        writes=True,
     ),
     Reader(name="download", target="text/response.http", mutations=TEXT, read=fetch, right=consistent, is_file=False),
 )

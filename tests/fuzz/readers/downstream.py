@@ -66,7 +66,5 @@ READERS = (
         read=score_probe,
         right=consistent,
     ),
-    Reader(
-        name="results", target="probes/results.jsonl", mutations=JSON_LINES, read=read_results, right=consistent
-    ),
+    Reader(name="results", target="probes/results.jsonl", mutations=JSON_LINES, read=read_results, right=consistent),
 )

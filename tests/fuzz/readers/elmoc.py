@@ -39,7 +39,12 @@ def read_corpus(folder: Path) -> Any:
     shards = corpus.train + corpus.held_out
     ids = [corpus.read_shard(shard) for shard in shards]
     return {
-        "boundaries": (corpus.lexicon[corpus.begin_id], corpus.lexicon[corpus.end_id], corpus.ids[BEGIN], corpus.ids[END]),
+        "boundaries": (
+            corpus.lexicon[corpus.begin_id],
+            corpus.lexicon[corpus.end_id],
+            corpus.ids[BEGIN],
+            corpus.ids[END],
+        ),
         "words": corpus.lexicon,
         "types": corpus.types,
         "counts": corpus.counts,
@@ -52,7 +57,9 @@ def read_corpus(folder: Path) -> Any:
 def read_tables(folder: Path) -> Any:
     corpus = Corpus(folder / "corpus")
     tables = [VectorTable(corpus, name) for name in ("plain", "white")]
-    return [(table.rows, table.size, table.zero_rows, table.transform.lookup(WORDS, random_vectors())) for table in tables]
+    return [
+        (table.rows, table.size, table.zero_rows, table.transform.lookup(WORDS, random_vectors())) for table in tables
+    ]
 
 
 @lru_cache
@@ -145,7 +152,7 @@ def load_kernels(folder: Path) -> Any:
 
 
 READERS = (
-    Reader(name="corpus.json", target="corpus/corpus.json", mutations=JSON, read=read_corpus),
+    Reader(name="corpus.json", target="corpus/corpus.json", mutations=JSON, read=read_corpus, names=("corpus/",)),
     Reader(name="lexicon", target="corpus/lexicon.txt", mutations=TEXT, read=read_corpus),
     Reader(name="counts", target="corpus/counts.npy", mutations=NPY, read=read_corpus),
     Reader(name="shard", target="corpus/shards/train-00000.bin", mutations=RAW, read=read_corpus),
@@ -160,7 +167,9 @@ READERS = (
         read=read_vectors("small.bin"),
         right=finite,
     ),
-    Reader(name="text vectors", target="vectors/small.vec", mutations=TEXT, read=read_vectors("small.vec"), right=finite),
+    Reader(
+        name="text vectors", target="vectors/small.vec", mutations=TEXT, read=read_vectors("small.vec"), right=finite
+    ),
     Reader(
         name="text vectors gz",
         target="vectors/small.vec.gz",
@@ -170,14 +179,26 @@ READERS = (
     ),
     Reader(name="model config", target="run/model/config.json", mutations=JSON, read=read_model, right=right_states),
     Reader(
-        name="model weights", target="run/model/model.safetensors", mutations=SAFETENSORS, read=read_model, right=right_states
+        name="model weights",
+        target="run/model/model.safetensors",
+        mutations=SAFETENSORS,
+        read=read_model,
+        right=right_states,
     ),
     Reader(
-        name="model heads", target="run/model/heads.safetensors", mutations=SAFETENSORS, read=read_model, right=right_states
+        name="model heads",
+        target="run/model/heads.safetensors",
+        mutations=SAFETENSORS,
+        read=read_model,
+        right=right_states,
     ),
     Reader(name="features", target="features/layers.h5", mutations=HDF5, read=read_features, right=right_features),
     Reader(
-        name="sentences", target="text/tokenised.txt", mutations=TEXT, read=read_sentences("tokenised.txt"), right=consistent
+        name="sentences",
+        target="text/tokenised.txt",
+        mutations=TEXT,
+        read=read_sentences("tokenised.txt"),
+        right=consistent,
     ),
     Reader(
         name="sentences gz",
@@ -193,6 +214,6 @@ READERS = (
         read=load_kernels,
         right=same,
         share=0.3,
-        writes="cache",
+        writes=True,
     ),
 )

@@ -29,10 +29,14 @@ def read_config(folder: Path) -> Any:
 def resume(folder: Path) -> Any:
     """Go on with a run whose last update is done: its state is all that there is to see."""
     setup, run = setup_in(folder), RunDirectory(folder / "run")
-    init_from, was_started = run.init_from, run.was_started_by("x")
     train(setup, run, resumed=run.resume(setup.config), max_seconds=None)
     weights = setup.encoder.weights() | setup.output_layers.state_dict()
-    return init_from, was_started, {name: each.numpy() for name, each in weights.items()}, run.metrics.read_bytes()
+    return {name: each.numpy() for name, each in weights.items()}, run.metrics.read_bytes()
+
+
+def read_start(folder: Path) -> Any:
+    run = RunDirectory(folder / "run")
+    return run.init_from, run.was_started_by("x")
 
 
 def resume_by_command(folder: Path) -> None:
@@ -49,10 +53,22 @@ def draw(folder: Path) -> None:
 
 READERS = (
     Reader(name="run toml", target="run.toml", mutations=TEXT, read=read_config, right=consistent, share=0.5),
-    Reader(name="run config", target="run/config.json", mutations=JSON, read=resume_by_command, right=consistent, writes="run"),
-    Reader(name="run start", target="run/start.json", mutations=JSON, read=resume, right=consistent, writes="run"),
     Reader(
-        name="checkpoint", target="run/checkpoints/000000002.pt", mutations=CHECKPOINT, read=resume, writes="run"
+        name="run config",
+        target="run/config.json",
+        mutations=JSON,
+        read=resume_by_command,
+        right=consistent,
+        writes=True,
+    ),
+    Reader(name="run start", target="run/start.json", mutations=JSON, read=read_start, right=consistent),
+    Reader(
+        name="checkpoint",
+        target="run/checkpoints/000000002.pt",
+        mutations=CHECKPOINT,
+        read=resume,
+        writes=True,
+        share=0.5,
     ),
     Reader(name="metrics", target="run/metrics.jsonl", mutations=JSON_LINES, read=read_all_metrics, right=consistent),
     Reader(name="plot", target="run/metrics.jsonl", mutations=JSON_LINES, read=draw, right=consistent, share=0.1),

@@ -1,9 +1,11 @@
 """An entry of the registry: one way in which the project reads a file or a command line, and when that went well."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -19,9 +21,7 @@ def same(result: Any, expected: Any) -> bool:
     if isinstance(expected, dict):
         return isinstance(result, dict) and same(sorted(result.items()), sorted(expected.items()))
     if isinstance(expected, list | tuple):
-        return (
-            isinstance(result, list | tuple) and len(result) == len(expected) and all(map(same, result, expected))
-        )
+        return isinstance(result, list | tuple) and len(result) == len(expected) and all(map(same, result, expected))
     return bool(np.array_equal(np.asarray(result), np.asarray(expected)))
 
 
@@ -41,7 +41,7 @@ class Reader:
     names: one of these has to stand in the sentence that refuses the file (by default its name).
     is_file: whether it can also be replaced by a folder, a pipe and the like.
     share: cases by those of other readers; small for the slow.
-    writes: the files and folders of the sample that reading changes, as a pattern; they are restored after each case.
+    writes: whether reading changes the sample, which is then restored after each case.
     """
 
     name: str
@@ -52,10 +52,13 @@ class Reader:
     names: tuple[str, ...] | None = None
     is_file: bool = True
     share: float = 1.0
-    writes: str | None = None
+    writes: bool = False
 
 
 def run(main: Callable[[list[str]], int], *words: object) -> None:
     """Run a command that has to succeed."""
-    if status := main([str(word) for word in words]):
+    given = [str(word) for word in words]
+    with patch.object(sys, "argv", ["command", *given]):
+        status = main(given)
+    if status:
         raise CommandFailed(status)
