@@ -137,8 +137,10 @@ def judge(sample: Sample, reader: Reader, expected: Any) -> tuple[str, str, Any]
     with captured() as printed:
         try:
             status = run_command(lambda: results.append(reader.read(sample.folder)))
-        except (CommandFailed, SystemExit) as error:
-            status = 1 if error.args != (0,) else 0
+        except CommandFailed:
+            status = 1
+        except SystemExit as error:  # of argparse, which says what is wrong with the words
+            return "sentence" if error.code else "right", "", None
         except MemoryError:
             return "memory", shortened_traceback(), None
         except AssertionError as error:

@@ -23,7 +23,7 @@ from tests.fuzz.cases import Outcome, Sample, judge, run_case
 from tests.fuzz.readers import READERS
 from tests.fuzz.readers.reader import consistent
 
-CASES_OF_A_CHILD = 50
+CASES_OF_A_CHILD = 100
 SECONDS = 10.0
 """The longest that a case may take."""
 MEMORY_BYTES = 1 << 30

@@ -152,12 +152,18 @@ def load_kernels(folder: Path) -> Any:
 
 
 READERS = (
-    Reader(name="corpus.json", target="corpus/corpus.json", mutations=JSON, read=read_corpus, names=("corpus/",)),
+    Reader(name="corpus.json", target="corpus/corpus.json", mutations=JSON, read=read_corpus, names=("sample/corpus",)),
     Reader(name="lexicon", target="corpus/lexicon.txt", mutations=TEXT, read=read_corpus),
     Reader(name="counts", target="corpus/counts.npy", mutations=NPY, read=read_corpus),
     Reader(name="shard", target="corpus/shards/train-00000.bin", mutations=RAW, read=read_corpus),
     Reader(name="documents", target="corpus/shards/train-00000.documents.npy", mutations=NPY, read=read_corpus),
-    Reader(name="vector table json", target="corpus/vectors/white.json", mutations=JSON, read=read_tables),
+    Reader(
+        name="vector table json",
+        target="corpus/vectors/white.json",
+        mutations=JSON,
+        read=read_tables,
+        names=("sample/corpus",),
+    ),
     Reader(name="vector table", target="corpus/vectors/white.npy", mutations=NPY, read=read_tables),
     Reader(name="transform", target="corpus/vectors/white.post.npz", mutations=ZIP, read=read_tables),
     Reader(
@@ -177,7 +183,14 @@ READERS = (
         read=read_vectors("small.vec.gz"),
         right=finite,
     ),
-    Reader(name="model config", target="run/model/config.json", mutations=JSON, read=read_model, right=right_states),
+    Reader(
+        name="model config",
+        target="run/model/config.json",
+        mutations=JSON,
+        read=read_model,
+        right=right_states,
+        names=("sample/run",),
+    ),
     Reader(
         name="model weights",
         target="run/model/model.safetensors",

@@ -40,7 +40,7 @@ def read_start(folder: Path) -> Any:
 
 
 def resume_by_command(folder: Path) -> None:
-    pretrain(parser().parse_args(["run.toml", "run", "--resume"]))
+    pretrain(parser().parse_args([str(folder / "run.toml"), str(folder / "run"), "--resume"]))
 
 
 def read_all_metrics(folder: Path) -> Any:
