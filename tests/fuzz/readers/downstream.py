@@ -57,7 +57,12 @@ READERS = (
     data_reader("coreference", COREF, "documents.conll"),
     data_reader("trees", SST5, "trees.txt"),
     Reader(
-        name="probe json", target="probes/both.seed1/probe.json", mutations=JSON, read=score_probe, right=consistent
+        name="probe json",
+        target="probes/both.seed1/probe.json",
+        mutations=JSON,
+        read=score_probe,
+        right=consistent,
+        names=("probes/both.seed1",),
     ),
     Reader(
         name="probe weights",

@@ -59,6 +59,7 @@ READERS = (
         mutations=JSON,
         read=resume_by_command,
         right=consistent,
+        names=("sample/run",),
         writes=True,
     ),
     Reader(name="run start", target="run/start.json", mutations=JSON, read=read_start, right=consistent),
