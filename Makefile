@@ -1,4 +1,4 @@
-# quickstart, test, check and docs-check each make .venv when it is missing or older than what it is made from.
+# quickstart, test, check, docs-check and fuzz each make .venv when it is missing or older than what it is made from.
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
