@@ -172,8 +172,8 @@ def is_clear(said: str, names: tuple[str, ...]) -> bool:
 
 @contextlib.contextmanager
 def captured() -> Iterator[io.TextIOWrapper]:
-    """Standard error, kept; standard output is thrown away. Both are those of a terminal that has ASCII alone."""
-    output, errors = (io.TextIOWrapper(io.BytesIO(), "ascii", write_through=True) for _ in range(2))
+    """Standard error, kept; standard output, of a terminal that has ASCII alone, is thrown away."""
+    output, errors = (io.TextIOWrapper(io.BytesIO(), each, write_through=True) for each in ("ascii", "utf-8"))
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
         yield errors
 

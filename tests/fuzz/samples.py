@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import tarfile
 from contextlib import suppress
 from pathlib import Path
@@ -87,6 +88,7 @@ def make_sample(folder: Path) -> None:
     write_task_data(folder)
     write_run(folder)
     write_probe(folder)
+    write_old(folder)
     write_kernels(folder)
     write_words(folder)
 
@@ -169,6 +171,21 @@ def write_probe(folder: Path) -> None:
     inputs = ["--features", "features/layers.h5", "--vectors", "random:1:4", "--inputs", "vectors,both"]
     small = ["--hidden-size", "4", "--layers", "1", "--save", "probes", "--results", "probes/results.jsonl"]
     run_probes(NER, [*data, *inputs, *small])
+
+
+def write_old(folder: Path) -> None:
+    """Corpus, tables, model and probe as they were written before there were checksums."""
+    for name in ("corpus", "run/model", "probes"):
+        shutil.copytree(folder / name, folder / "old" / name)
+    versions = {"elmoc-model": 1, "elmoc-probe": 2}
+    for path in (folder / "old").rglob("*.json"):
+        content = json.loads(path.read_bytes())
+        content["version"] = versions.get(content["format"], 1)
+        for added in ("checksums", "weights"):
+            content.pop(added, None)
+        if content["format"] == "elmoc-model":
+            content["targets"] = {name: each for name, each in content.pop("output_layer").items() if name != "kind"}
+        path.write_text(json.dumps(content))
 
 
 def write_kernels(folder: Path) -> None:

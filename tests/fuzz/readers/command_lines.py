@@ -16,10 +16,9 @@ from downstream.__main__ import main as downstream
 from elmoc.__main__ import main as elmoc
 from elmoc.kernels import cpu
 from pretrain import join, plot
+from pretrain.__main__ import main as pretrain_main
 from pretrain.__main__ import parse_duration
-from pretrain.config import load_config
-from pretrain.run.directory import RunDirectory
-from pretrain.setup import set_up
+from pretrain.setup import TrainingSetup
 from pretrain.speed.__main__ import main as speed
 from pretrain.train import train
 from tests.fuzz.mutations.arguments import WORDS
@@ -27,7 +26,7 @@ from tests.fuzz.readers.data_scripts import server
 from tests.fuzz.readers.reader import Reader, consistent, run
 
 MOST_UPDATES = 20
-"""Of a run that is really run; a longer one is set up only."""
+"""Of a run that is trained; a longer one is set up only."""
 COMMANDS = {
     "dump-features": """dump-features run text/tokenised.txt out/x.h5 --layers 0,2 --dtype float16 --batch-size 3
         --batch-words 50 --device cpu --vectors random:2:6 --allow-empty""",
@@ -37,6 +36,7 @@ COMMANDS = {
     "train_fasttext": "corpus out/x.bin --dim 4 --epochs 1 --buckets 20 --min-count 1 --seed 0 --learning-rate 0.05",
     "one_billion": "archive/words.tar.gz out/corpus",
     "join": "run run/model out/model",
+    "check": "check run corpus run/model",
     "plot": "run out/curve.png",
     "speed": "--streams 2 --contestants plain --updates 1 --warm-up 1 --directions 1 --device cpu --threads 1",
     "sentences": "sentences ner data/entities.conll --column -1",
@@ -72,13 +72,14 @@ def measure(words: list[str]) -> None:
         run(speed, *words)
 
 
+def train_if_short(setup: TrainingSetup, *run: Any, **options: Any) -> bool:
+    return setup.updates > MOST_UPDATES or train(setup, *run, **options)
+
+
 def pretrain(settings: list[str]) -> None:
     """Set a run up, and train it where it is short."""
-    setup = set_up(load_config("run.toml", settings))
-    if setup.updates <= MOST_UPDATES:
-        directory = RunDirectory("out/run")
-        directory.start(setup.config, parameters=setup.parameters, init_from=None)
-        train(setup, directory, resumed=None, max_seconds=None)
+    with patch("pretrain.train.train", train_if_short):
+        run(pretrain_main, "run.toml", "out/run", *(f"--set={setting}" for setting in settings))
 
 
 def fetch(words: list[str]) -> None:
@@ -142,6 +143,7 @@ READERS = (
     command_reader("train_fasttext", of(train_fasttext.main, *ALONE)),
     command_reader("one_billion", of(one_billion.main, *ALONE), share=0.1),
     command_reader("join", of(join.main)),
+    command_reader("check", of(elmoc)),
     command_reader("plot", of(plot.main), share=0.1),
     command_reader("speed", measure),
     command_reader("sentences", of(downstream)),

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import socket
 import threading
 from functools import lru_cache
@@ -19,7 +18,8 @@ from tests.fuzz.mutations.arrays import NPY
 from tests.fuzz.mutations.json_tree import JSON
 from tests.fuzz.mutations.raw import RAW
 from tests.fuzz.mutations.text import TEXT, compressed
-from tests.fuzz.readers.elmoc import read_corpus, text_lines
+from tests.fuzz.readers.directories import read_corpus
+from tests.fuzz.readers.elmoc import text_lines
 from tests.fuzz.readers.reader import Reader, consistent
 
 
@@ -50,9 +50,7 @@ def build(name: str) -> Any:
 def go_on_building(folder: Path) -> Any:
     """An interrupted build goes on, and gives what an undisturbed one gives."""
     build_corpus([folder / "text/known.txt"], folder / "unfinished", shard_tokens=120)
-    shutil.rmtree(folder / "corpus")
-    (folder / "unfinished").rename(folder / "corpus")
-    return read_corpus(folder)
+    return read_corpus(folder / "unfinished")
 
 
 def unpack_archive(folder: Path) -> list[str]:
@@ -96,7 +94,13 @@ READERS = (
     ),
     *(
         Reader(
-            name=f"build {name}", target=f"text/{name}", mutations=kind, read=build(name), right=consistent, share=0.5
+            name=f"build {name}",
+            target=f"text/{name}",
+            mutations=kind,
+            read=build(name),
+            right=consistent,
+            names=("sample/text", "--shard-tokens"),
+            share=0.5,
         )
         for name, kind in (("tokenised.txt", TEXT), ("tokenised.txt.gz", (compressed,)))
     ),

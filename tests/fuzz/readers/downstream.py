@@ -1,5 +1,6 @@
 """Readers of `downstream`: the data of the tasks, saved probes and results."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,14 @@ def data_reader(name: str, task: Any, file: str, mutations: tuple[Mutation, ...]
     return Reader(name=name, target=f"data/{file}", mutations=mutations, read=read, right=consistent)
 
 
-def score_probe(folder: Path) -> Any:
-    data = ["--test", folder / "data/entities.conll", "--evaluate-only", folder / "probes/both.seed1"]
-    inputs = ["--features", folder / "features/layers.h5", "--vectors", "random:1:4"]
-    run_probes(NER, [str(word) for word in (*data, *inputs, "--results", folder / "out/results.jsonl")])
-    main_table(folder / "out/results.jsonl")
+def score_probe(path: str) -> Callable[[Path], None]:
+    def read(folder: Path) -> None:
+        data = ["--test", folder / "data/entities.conll", "--evaluate-only", folder / path]
+        inputs = ["--features", folder / "features/layers.h5", "--vectors", "random:1:4"]
+        run_probes(NER, [str(word) for word in (*data, *inputs, "--results", folder / "out/results.jsonl")])
+        main_table(folder / "out/results.jsonl")
+
+    return read
 
 
 def read_results(folder: Path) -> None:
@@ -56,20 +60,17 @@ READERS = (
     data_reader("propositions", SRL, "documents.conll"),
     data_reader("coreference", COREF, "documents.conll"),
     data_reader("trees", SST5, "trees.txt"),
-    Reader(
-        name="probe json",
-        target="probes/both.seed1/probe.json",
-        mutations=JSON,
-        read=score_probe,
-        right=consistent,
-        names=("probes/both.seed1",),
-    ),
-    Reader(
-        name="probe weights",
-        target="probes/both.seed1/probe.safetensors",
-        mutations=SAFETENSORS,
-        read=score_probe,
-        right=consistent,
+    *(
+        Reader(
+            name=f"{prefix}{file}",
+            target=f"{prefix}probes/both.seed1/{file}",
+            mutations=mutations,
+            read=score_probe(f"{prefix}probes/both.seed1"),
+            right=consistent,
+            names=(f"sample/{prefix}probes/both.seed1",),
+        )
+        for prefix in ("", "old/")
+        for file, mutations in (("probe.json", JSON), ("probe.safetensors", SAFETENSORS))
     ),
     Reader(name="results", target="probes/results.jsonl", mutations=JSON_LINES, read=read_results, right=consistent),
 )

@@ -52,7 +52,15 @@ def draw(folder: Path) -> None:
 
 
 READERS = (
-    Reader(name="run toml", target="run.toml", mutations=TEXT, read=read_config, right=consistent, share=0.5),
+    Reader(
+        name="run toml",
+        target="run.toml",
+        mutations=TEXT,
+        read=read_config,
+        right=consistent,
+        names=("run.toml", "sample/corpus"),
+        share=0.5,
+    ),
     Reader(
         name="run config",
         target="run/config.json",
@@ -72,5 +80,13 @@ READERS = (
         share=0.5,
     ),
     Reader(name="metrics", target="run/metrics.jsonl", mutations=JSON_LINES, read=read_all_metrics, right=consistent),
-    Reader(name="plot", target="run/metrics.jsonl", mutations=JSON_LINES, read=draw, right=consistent, share=0.1),
+    Reader(
+        name="plot",
+        target="run/metrics.jsonl",
+        mutations=JSON_LINES,
+        read=draw,
+        right=consistent,
+        names=("sample/run",),
+        share=0.1,
+    ),
 )

@@ -1,0 +1,114 @@
+"""Directories of corpora and models: as they are written now, and as they were before there were checksums in them."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from elmoc.corpus import BEGIN, END, Corpus
+from elmoc.model import load_model
+from elmoc.model_directory import read_model_directory
+from elmoc.word_vectors.sources import WordVectors, open_word_vectors
+from elmoc.word_vectors.table import VectorTable
+from tests.fuzz.mutations.arrays import NPY, SAFETENSORS, ZIP
+from tests.fuzz.mutations.json_tree import JSON
+from tests.fuzz.mutations.raw import RAW, Mutation
+from tests.fuzz.mutations.text import TEXT
+from tests.fuzz.readers.reader import Reader, same
+
+WORDS = ["w1", "w2", "unseen"]
+
+
+def read_corpus(path: Path) -> dict[str, Any]:
+    """All that there is to read in a corpus."""
+    corpus = Corpus(path)
+    shards = corpus.train + corpus.held_out
+    positions = corpus.begin_id, corpus.end_id
+    return {
+        "boundaries": (*(corpus.lexicon[row] for row in positions), corpus.ids[BEGIN], corpus.ids[END]),
+        "words": corpus.lexicon,
+        "types": corpus.types,
+        "sizes": [(shard.tokens, shard.sentences, shard.documents) for shard in shards],
+        "counts": corpus.counts,
+        "ids": [corpus.read_shard(shard) for shard in shards],
+        "documents": [corpus.read_documents(shard) for shard in shards],
+    }
+
+
+def right_old_corpus(result: Any, expected: Any) -> bool:
+    """The words are known by their hash; other numbers could be right, if they are possible."""
+    known = ("boundaries", "words", "types")
+    possible = all((ids < result["types"]).all() for ids in result["ids"]) and (result["counts"] >= 0).all()
+    return possible and all(result[name] == expected[name] for name in known)
+
+
+def read_tables(path: Path) -> list[tuple[Any, ...]]:
+    tables = [VectorTable(Corpus(path), name) for name in ("plain", "white")]
+    return [(each.rows, each.size, each.zero_rows, each.transform.lookup(WORDS, raw_vectors())) for each in tables]
+
+
+@lru_cache
+def raw_vectors() -> WordVectors:
+    return open_word_vectors("random:3:6")
+
+
+def right_old_tables(result: Any, expected: Any) -> bool:
+    """Of the right shape, and finite."""
+    return all(
+        one.shape == other.shape and np.isfinite(one).all()
+        for table, before in zip(result, expected, strict=True)
+        for one, other in ((table[0], before[0]), (table[3], before[3]))
+    )
+
+
+def read_model(path: Path) -> tuple[Any, Any]:
+    """Layer states, and the output layers, which only training reads."""
+    model = read_model_directory(path)
+    return load_model(path).layer_states([WORDS])[0], model.output_layer.weights
+
+
+def right_model(result: Any, expected: Any) -> bool:
+    """Of the right shape, and finite: settings that change no shape are not known to be right."""
+    tensors = [result[0], *(result[1] or {}).values()]
+    return result[0].shape == expected[0].shape and all(bool(torch.isfinite(each).all()) for each in tensors)
+
+
+def readers(
+    folder: str, read: Callable[[Path], Any], files: dict[str, tuple[Mutation, ...]], new: Any, old: Any
+) -> list[Reader]:
+    """Readers of the files of a directory, and of those of an old one; `new` and `old` judge their results.
+
+    A wrong value in one file may be seen in another one first, so that any of them may be named.
+    """
+
+    def reader(prefix: str, file: str, right: Any) -> Reader:
+        path = f"{prefix}{folder}"
+        return Reader(
+            name=f"{prefix}{Path(folder).name}/{Path(file).name}",
+            target=f"{path}/{file}",
+            mutations=files[file],
+            read=lambda sample: read(sample / path),
+            right=right,
+            names=(f"sample/{path}",),
+        )
+
+    return [reader(prefix, file, right) for prefix, right in (("", new), ("old/", old)) for file in files]
+
+
+CORPUS = {
+    "corpus.json": JSON,
+    "lexicon.txt": TEXT,
+    "counts.npy": NPY,
+    "shards/train-00000.bin": RAW,
+    "shards/train-00000.documents.npy": NPY,
+}
+TABLES = {"vectors/white.json": JSON, "vectors/white.npy": NPY, "vectors/white.post.npz": ZIP}
+MODEL = {"config.json": JSON, "model.safetensors": SAFETENSORS, "heads.safetensors": SAFETENSORS}
+READERS = (
+    *readers("corpus", read_corpus, CORPUS, same, right_old_corpus),
+    *readers("corpus", read_tables, TABLES, same, right_old_tables),
+    *readers("run/model", read_model, MODEL, right_model, right_model),
+)
