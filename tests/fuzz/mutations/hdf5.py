@@ -126,7 +126,7 @@ def change_map(data: bytes, random: Random) -> bytes:
         text = random.choice(JSON)(opened[MAP][0], random)
         del opened[MAP]
         if random.random() < 0.8:
-            opened.create_dataset(MAP, (1,), dtype=h5py.string_dtype())[0] = text.rstrip(b"\0")
+            opened.create_dataset(MAP, (1,), dtype=h5py.string_dtype())[0] = text.replace(b"\0", b"?")
         else:
             opened[MAP] = random.choice((np.void(text[:1000] or b"x"), [1, 2], json.dumps([text.hex()]), np.zeros(0)))
     return file.getvalue()
