@@ -17,6 +17,7 @@ from tests.fuzz.mutations.raw import RAW, Mutation
 from tests.fuzz.mutations.text import TEXT
 from tests.fuzz.readers.reader import Reader, same
 
+Judge = Callable[[Any, Any], bool]
 WORDS = ["w1", "w2", "unseen"]
 
 
@@ -36,7 +37,7 @@ def read_corpus(path: Path) -> dict[str, Any]:
     }
 
 
-def right_old_corpus(result: Any, expected: Any) -> bool:
+def possible_corpus(result: Any, expected: Any) -> bool:
     """The words are known by their hash; other numbers could be right, if they are possible."""
     known = ("boundaries", "words", "types")
     possible = all((ids < result["types"]).all() for ids in result["ids"]) and (result["counts"] >= 0).all()
@@ -52,7 +53,7 @@ def read_tables(path: Path) -> list[tuple[Any, ...]]:
     ]
 
 
-def right_old_tables(result: Any, expected: Any) -> bool:
+def possible_tables(result: Any, expected: Any) -> bool:
     """Of the right shapes, and finite."""
     pairs = zip(sum(result, ())[2:], sum(expected, ())[2:], strict=True)
     arrays = [(one, other) for one, other in pairs if isinstance(other, np.ndarray)]
@@ -65,32 +66,33 @@ def read_model(path: Path) -> tuple[Any, Any]:
     return load_model(path).layer_states([WORDS])[0], model.output_layer.weights
 
 
-def right_model(result: Any, expected: Any) -> bool:
+def possible_model(result: Any, expected: Any) -> bool:
     """Of the right shape, and finite: settings that change no shape are not known to be right."""
     tensors = [result[0], *(result[1] or {}).values()]
     return result[0].shape == expected[0].shape and all(bool(torch.isfinite(each).all()) for each in tensors)
 
 
 def readers(
-    folder: str, read: Callable[[Path], Any], files: dict[str, tuple[Mutation, ...]], new: Any, old: Any
+    folder: str, read: Callable[[Path], Any], files: dict[str, tuple[Mutation, ...]], possible: Judge
 ) -> list[Reader]:
-    """Readers of the files of a directory, and of those of an old one; `new` and `old` judge their results.
+    """Readers of the files of a directory, and of those of an old one.
 
-    A wrong value in one file may be seen in another one first, so that any of them may be named.
+    A result has to be that of the undamaged file where this has a checksum, and else only `possible`. A wrong value in
+    one file may be seen in another one first, so that any of them may be named.
     """
 
-    def reader(prefix: str, file: str, right: Any) -> Reader:
+    def reader(prefix: str, file: str) -> Reader:
         path = f"{prefix}{folder}"
         return Reader(
             name=f"{prefix}{Path(folder).name}/{Path(file).name}",
             target=f"{path}/{file}",
             mutations=files[file],
             read=lambda sample: read(sample / path),
-            right=right,
+            right=possible if prefix or file.endswith(".json") else same,
             names=(f"sample/{path}",),
         )
 
-    return [reader(prefix, file, right) for prefix, right in (("", new), ("old/", old)) for file in files]
+    return [reader(prefix, file) for prefix in ("", "old/") for file in files]
 
 
 CORPUS = {
@@ -103,7 +105,7 @@ CORPUS = {
 TABLES = {"vectors/white.json": JSON, "vectors/white.npy": NPY, "vectors/white.post.npz": ZIP}
 MODEL = {"config.json": JSON, "model.safetensors": SAFETENSORS, "heads.safetensors": SAFETENSORS}
 READERS = (
-    *readers("corpus", read_corpus, CORPUS, same, right_old_corpus),
-    *readers("corpus", read_tables, TABLES, same, right_old_tables),
-    *readers("run/model", read_model, MODEL, right_model, right_model),
+    *readers("corpus", read_corpus, CORPUS, possible_corpus),
+    *readers("corpus", read_tables, TABLES, possible_tables),
+    *readers("run/model", read_model, MODEL, possible_model),
 )
