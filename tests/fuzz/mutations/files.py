@@ -4,8 +4,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-LONGEST_LINE = 70_000_000
-
 
 def missing(path: Path) -> None:
     """Nothing is there."""
@@ -36,12 +34,6 @@ def endless_device(path: Path) -> None:
     path.symlink_to("/dev/zero")
 
 
-def one_long_line(path: Path) -> None:
-    """A line of 70 MB (zero bytes: the file is sparse)."""
-    path.touch()
-    os.truncate(path, LONGEST_LINE)
-
-
 FILES: tuple[Callable[[Path], None], ...] = (
-    *(missing, empty, folder, named_pipe, dangling_link, link_to_itself, endless_device, one_long_line),
+    *(missing, empty, folder, named_pipe, dangling_link, link_to_itself, endless_device),
 )

@@ -15,6 +15,8 @@ ODD = (
 """Characters, and bytes that are none, at which readers of text go wrong."""
 VALUES = (b"-1", b"0", b"1", b"2", b"1e999", b"nan", b"-inf", b"9" * 30, b"9" * 5000, b"2147483648", b"", b"1.5", b"x")
 """What a number is replaced by."""
+OVERLONG = 70_000_000
+"""Bytes of a line that is refused for its length."""
 PATTERNS = (b"a.", b'""', b'" ', b"(", b"(3 ", b")", b"a@", b"http://", b"a-", b"[", b"x", b"\t", b". ", b"''", b"0")
 """What, repeated, costs a reader time that grows faster than the text."""
 
@@ -25,6 +27,9 @@ def insert_odd(data: bytes, random: Random) -> bytes:
 
 
 def insert_pattern(data: bytes, random: Random) -> bytes:
+    """Insert something that is repeated, seldom until a line is longer than any reader takes."""
+    if random.random() < 0.02:
+        return bytes(OVERLONG)
     place = random.randrange(len(data) + 1)
     pattern = random.choice(PATTERNS)
     return data[:place] + pattern * (random.choice((3, 300, 300, 300, 40_000)) // len(pattern)) + data[place:]
@@ -107,8 +112,8 @@ TEXT: tuple[Mutation, ...] = (
 def compressed(data: bytes, random: Random) -> bytes:
     """For a `.gz` file: damaged text compressed, or damaged compressed text, or a line of 70 MB in 70 KB."""
     chosen = random.random()
-    if chosen < 0.01:
-        return gzip.compress(bytes(70_000_000), 1)
+    if chosen < 0.002:
+        return gzip.compress(bytes(OVERLONG), 1)
     if chosen < 0.5:
         return random.choice(RAW)(data, random)
     return gzip.compress(random.choice(TEXT)(gzip.decompress(data), random), 1)

@@ -148,7 +148,7 @@ READERS = (
     command_reader("speed", measure),
     command_reader("sentences", of(downstream)),
     command_reader("table", of(downstream)),
-    command_reader("pretrain", pretrain, share=0.3),
+    command_reader("pretrain", pretrain, share=0.2),
     command_reader("max-time", lambda words: [parse_duration(word) for word in words]),
     command_reader("address", fetch),
     command_reader("compiler", compile_kernels),

@@ -124,7 +124,7 @@ READERS = (
         target="archive/.corpus.unpacked/unpacked.json",
         mutations=JSON,
         read=unpack_archive,
-        share=0.3,
+        share=0.1,
         writes=True,
     ),
     Reader(name="download", target="text/response.http", mutations=TEXT, read=fetch, right=consistent, is_file=False),

@@ -90,6 +90,7 @@ def readers(
             read=lambda sample: read(sample / path),
             right=possible if prefix or file.endswith(".json") else same,
             names=(f"sample/{path}",),
+            share=0.5 if prefix else 1.0,
         )
 
     return [reader(prefix, file) for prefix in ("", "old/") for file in files]

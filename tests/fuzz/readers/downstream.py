@@ -68,6 +68,7 @@ READERS = (
             read=score_probe(f"{prefix}probes/both.seed1"),
             right=consistent,
             names=(f"sample/{prefix}probes/both.seed1",),
+            share=0.5,
         )
         for prefix in ("", "old/")
         for file, mutations in (("probe.json", JSON), ("probe.safetensors", SAFETENSORS))

@@ -126,6 +126,7 @@ READERS = (
         mutations=TEXT,
         read=read_sentences("tokenised.txt"),
         right=consistent,
+        share=0.5,
     ),
     Reader(
         name="sentences gz",
@@ -133,6 +134,7 @@ READERS = (
         mutations=(compressed,),
         read=read_sentences("tokenised.txt.gz"),
         right=consistent,
+        share=0.5,
     ),
     Reader(
         name="kernel library",
