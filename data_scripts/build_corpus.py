@@ -8,27 +8,39 @@ same, byte for byte, whatever the number of workers or interruptions.
 """
 
 import argparse
-import fcntl
+import os
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
 from data_scripts.parts.local_shards import LocalShard, piece_key, write_piece
 from data_scripts.parts.merge_lexicons import LocalShardSource, merge_lexicons, write_shard
+from data_scripts.parts.options import Options
 from data_scripts.parts.text_pieces import BYTES_PER_TOKEN, Piece, cut_pieces, estimate_text_bytes, find_files
 from data_scripts.parts.workers import default_workers, parallel_map
 from elmoc.corpus import ID_DTYPE, Shard, finish_corpus
 from elmoc.errors import InputError, run_command
+from elmoc.files.locks import locked
 from elmoc.files.writing import require_space
 from elmoc.progress import progress_bar
+from elmoc.settings import setting
 
 LARGEST_SHARD = 10_000_000
 SHARDS_AT_LEAST = 20
+SHARDS_AT_MOST = 100_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusOptions(Options):
+    """How a corpus is made of its text."""
+
+    min_count: int = setting(least=1, most=2**62)
+    shard_tokens: int = setting(least=1, most=10**9)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -84,14 +96,20 @@ def build_corpus(
     last shard is. `recorded_name` is what `corpus.json` calls a file. Raises `InputError` for text that cannot be used,
     naming file and line, and when `corpus` is finished already or is some other directory.
     """
-    held_out_paths = {file.resolve() for file in held_out}
-    files = [file for file in files if file.resolve() not in held_out_paths]
-    check_arguments(files, min_count, shard_tokens)
-    text_bytes = sum(estimate_text_bytes(file) for file in [*files, *held_out])
+    held_out_paths = {os.path.realpath(file) for file in held_out}
+    files = [file for file in files if os.path.realpath(file) not in held_out_paths]
+    check_files(files, held_out, corpus)
+    tokens = sum(estimate_text_bytes(file) for file in [*files, *held_out]) // BYTES_PER_TOKEN
     if shard_tokens is None:
-        shard_tokens = max(1, min(LARGEST_SHARD, text_bytes // BYTES_PER_TOKEN // SHARDS_AT_LEAST))
+        shard_tokens = max(1, min(LARGEST_SHARD, tokens // SHARDS_AT_LEAST))
+    CorpusOptions(min_count=min_count, shard_tokens=shard_tokens, workers=workers)
+    if tokens // shard_tokens > SHARDS_AT_MOST:
+        raise InputError(
+            f"--shard-tokens {shard_tokens} makes over {SHARDS_AT_MOST:,} shards of {_names(files)}, about {tokens:,} "
+            "words: give a larger one"
+        )
     with work_folder(corpus) as work:
-        require_space(corpus, 2 * ID_DTYPE.itemsize * text_bytes // BYTES_PER_TOKEN)
+        require_space(corpus, 2 * ID_DTYPE.itemsize * tokens)
         piece_bytes = shard_tokens * BYTES_PER_TOKEN
         pieces = cut_pieces(files, piece_bytes, False) + cut_pieces(held_out, piece_bytes, True)
         sources = read_pieces(pieces, corpus, work, workers=workers, shard_tokens=shard_tokens)
@@ -119,33 +137,39 @@ def build_corpus(
     print(f"{corpus}: {len(lexicon.words):,} word types; training {describe(train)}; held out {describe(evaluation)}")
 
 
-def check_arguments(files: Sequence[Path], min_count: int, shard_tokens: int | None) -> None:
-    """Raise an `InputError` unless there are training files and the numbers make sense."""
+def check_files(files: Sequence[Path], held_out: Sequence[Path], corpus: Path) -> None:
+    """Raise an `InputError` unless there are training files, and none of any is part of the corpus to be made."""
     if not files:
         raise InputError("every input file is held out: name files to train on, too")
-    if min_count < 1:
-        raise InputError(f"--min-count {min_count}: it is a number of occurrences, 1 or more")
-    if shard_tokens is not None and shard_tokens < 1:
-        raise InputError(f"--shard-tokens {shard_tokens}: it is a number of tokens, 1 or more")
+    inside = os.path.join(os.path.realpath(corpus), "")
+    for file in [*files, *held_out]:
+        if os.path.realpath(file).startswith(inside):
+            raise InputError(f"{file} is inside {corpus}, the corpus to be made: choose another output path")
+
+
+def refuse_output(corpus: Path) -> None:
+    """Raise an `InputError` when `corpus` is finished already, or is a directory of something else.
+
+    What a build left of its work folder that was killed while it removed it is removed here.
+    """
+    description, work = corpus / "corpus.json", corpus / ".work"
+    if description.exists():
+        with locked(description):
+            shutil.rmtree(work, ignore_errors=True)
+        raise InputError(f"{corpus} is a finished corpus already: remove it or choose another output path")
+    unfinished = work.exists() or not corpus.exists()
+    if not unfinished and (not corpus.is_dir() or any(not path.name.endswith(".lock") for path in corpus.iterdir())):
+        raise InputError(f"{corpus} exists and is not an unfinished corpus: remove it or choose another output path")
 
 
 @contextmanager
 def work_folder(corpus: Path) -> Iterator[Path]:
-    """`CORPUS/.work`, locked against a second build, and removed once the block ends well.
-
-    Raises `InputError` when `corpus` is finished, is being built, or is a directory of something else.
-    """
-    if (corpus / "corpus.json").exists():
-        raise InputError(f"{corpus} is a finished corpus already: remove it or choose another output path")
-    work = corpus / ".work"
-    if corpus.exists() and not work.exists() and (not corpus.is_dir() or any(corpus.iterdir())):
-        raise InputError(f"{corpus} exists and is not an unfinished corpus: remove it or choose another output path")
-    work.mkdir(parents=True, exist_ok=True)
-    with open(work / "lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(f"{corpus} is being built by another process: wait for it or stop it") from None
+    """`CORPUS/.work`, locked against a second build, and removed once the block ends well; see `refuse_output`."""
+    refuse_output(corpus)
+    with locked(corpus / "corpus.json"):
+        refuse_output(corpus)
+        work = corpus / ".work"
+        work.mkdir(exist_ok=True)
         yield work
         shutil.rmtree(work)
 
@@ -182,22 +206,32 @@ def read_pieces(
         file = f"shards/{split}-{by_split[split]:05}.bin"
         by_split[split] += 1
         sources.append(LocalShardSource(folder, number, held_out, Shard(file, **asdict(shard))))
-    check_splits(by_split, local_words=words, hold_out_last=hold_out_last)
+    if not words or not all(by_split.values()):
+        raise _nothing_in(pieces, by_split)
     return sources
 
 
-def check_splits(by_split: dict[str, int], *, local_words: int, hold_out_last: bool) -> None:
-    """Raise an `InputError` unless both splits have a shard."""
-    if not local_words:
-        raise InputError("the input holds no sentences: all its lines are blank")
-    if not by_split["train"] and hold_out_last:
-        raise InputError(
-            "the text makes only one shard, so that none is left to hold out: name files with --held-out, or give a "
-            "smaller --shard-tokens"
+def _nothing_in(pieces: Sequence[Piece], by_split: dict[str, int]) -> InputError:
+    """The error for a corpus of which a split has no shard."""
+    asked = any(piece.held_out for piece in pieces)
+    if not asked and by_split["held-out"]:
+        return InputError(
+            f"{_names(_files_of(pieces))}: the text makes only one shard, so that none is left to hold out: name files "
+            "with --held-out, or give a smaller --shard-tokens"
         )
-    for split, shards in by_split.items():
-        if not shards:
-            raise InputError(f"the {split} files hold no sentences: all their lines are blank")
+    empty = [piece for piece in pieces if not by_split["held-out" if piece.held_out else "train"]]
+    which = ("held-out" if empty[0].held_out else "train") if asked else "input"
+    names = _names(_files_of(empty))
+    return InputError(f"{names}: the {which} files hold no sentences, all their lines are blank: add some text")
+
+
+def _files_of(pieces: Sequence[Piece]) -> list[str]:
+    return list(dict.fromkeys(segment.path for piece in pieces for segment in piece.segments))
+
+
+def _names(files: Sequence[Path | str]) -> str:
+    """The first files, for a sentence about all of them."""
+    return ", ".join(map(str, files[:3])) + (f" and {len(files) - 3:,} more" if len(files) > 3 else "")
 
 
 def clean(corpus: Path, work: Path, keep: set[str]) -> None:
@@ -206,8 +240,6 @@ def clean(corpus: Path, work: Path, keep: set[str]) -> None:
     for path in work.iterdir():
         if path.is_dir() and path.name not in keep:
             shutil.rmtree(path)
-    for path in corpus.glob(".*.partial"):
-        path.unlink()
 
 
 def describe(shards: Sequence[Shard]) -> str:

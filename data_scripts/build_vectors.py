@@ -17,10 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
+from data_scripts.parts.options import Options
 from data_scripts.parts.workers import default_workers, parallel_map
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
-from elmoc.files.writing import human_bytes, require_space
+from elmoc.files.locks import locked
+from elmoc.files.writing import human_bytes, require_space, reserve_space, temporary_path
 from elmoc.progress import progress_bar
 from elmoc.word_vectors.sources import WordVectors, open_word_vectors
 from elmoc.word_vectors.table import DTYPES, write_vector_table
@@ -70,38 +72,52 @@ def build_vectors(
     """Make the vector table `name` of `corpus` from the word vectors that `origin` names.
 
     `like` names a model directory whose transform (boundary vectors, mean, matrix) is used instead of a fitted one.
-    Raises `InputError` for a table that exists (unless `replace`), vectors that cannot be used, and values that are
-    not finite in `dtype`.
+    Raises `InputError` for a table that exists (unless `replace`) or is being written, vectors that cannot be used, and
+    values that are not finite in `dtype`.
     """
-    check_name(corpus, name, replace)
+    Options(workers=workers)
+    check_name(name)
     kind = TransformKind.parse(transform)
     if like is not None and kind.name != "none":
         raise InputError("--like and --post-process both say how the vectors are processed: give one of them")
+    description = corpus.path / "vectors" / f"{name}.json"
+    with locked(description):
+        if description.exists() and not replace:
+            table = description.with_suffix(".npy")
+            raise InputError(f"{table} exists already: choose another --name or give --replace")
+        _build(corpus, description, origin, dtype=dtype, kind=kind, workers=workers, like=like)
+
+
+def _build(
+    corpus: Corpus, description: Path, origin: str, *, dtype: str, kind: TransformKind, workers: int, like: str | None
+) -> None:
     if not origin.startswith("random:"):
         origin = str(Path(origin).absolute())  # it is recorded, and opened again from anywhere
     vectors = open_word_vectors(origin, only=set(corpus.lexicon))
+    kind.check_width(vectors.size)
+    name, transform = description.stem, kind.name
+    fitted = None
+    if like is not None:
+        fitted, transform = transform_of(like, vectors)
     rows_bytes = corpus.types * vectors.size * np.dtype(dtype).itemsize
     require_space(corpus.path, 2 * rows_bytes + 4 * corpus.types * vectors.size)
-    folder = corpus.path / "vectors"
-    folder.mkdir(exist_ok=True)
     shape = (corpus.types, vectors.size)
     with (
-        temporary_array(folder / f".{name}.raw.partial", shape, "float32") as raw,
-        temporary_array(folder / f".{name}.rows.partial", shape, dtype) as rows,
+        temporary_array(description, "raw", shape, "float32") as raw,
+        temporary_array(description, "rows", shape, dtype) as rows,
     ):
         job = _Job(corpus.lexicon, vectors, raw, rows)
         job.run(_look_up, "looking up", workers)
-        if like is None:
+        if fitted is None:
             word_counts = corpus.counts.copy()
             word_counts[[corpus.begin_id, corpus.end_id]] = 0
-            job.transform = kind.fit(raw, word_counts, boundary_vectors(vectors, mean_norm(raw)))
-        else:
-            job.transform, transform = transform_of(like, vectors)
+            fitted = kind.fit(raw, word_counts, boundary_vectors(vectors, mean_norm(raw)))
+        job.transform = fitted
         job.run(_transform, "writing", workers)
-        info = write_vector_table(
-            corpus, name, rows=rows, vectors=vectors, transform=job.transform, post_processing=transform
+        record = write_vector_table(
+            corpus, name, rows=rows, vectors=vectors, transform=fitted, post_processing=transform
         )
-        report(corpus, name, rows, info["zero_rows"])
+        report(corpus, name, rows, record.zero_rows)
 
 
 def transform_of(path: str, vectors: WordVectors) -> tuple[VectorTransform, str]:
@@ -114,22 +130,18 @@ def transform_of(path: str, vectors: WordVectors) -> tuple[VectorTransform, str]
     return model.transform, model.word_vectors.post_processing
 
 
-def check_name(corpus: Corpus, name: str, replace: bool) -> None:
-    """Raise an `InputError` for an unusable name, or a table that exists."""
+def check_name(name: str) -> None:
+    """Raise an `InputError` for a name that a table cannot have."""
     if not re.fullmatch(r"\w[\w.=-]*", name):
         raise InputError(f"--name {name}: use letters, digits, and . = - _ only")
-    table = corpus.path / "vectors" / f"{name}.json"
-    if table.exists() and not replace:
-        raise InputError(f"{table.with_suffix('.npy')} exists already: choose another --name or give --replace")
 
 
 @contextmanager
-def temporary_array(path: Path, shape: tuple[int, int], dtype: str) -> Iterator[np.ndarray]:
-    """An array in a file at `path`, shared with forked workers, removed at the end."""
-    try:
-        yield np.memmap(path, dtype=dtype, mode="w+", shape=shape)
-    finally:
-        path.unlink(missing_ok=True)
+def temporary_array(table: Path, what: str, shape: tuple[int, int], dtype: str) -> Iterator[np.ndarray]:
+    """An array in a file beside the `table`, shared with forked workers, removed at the end."""
+    with temporary_path(table, what) as path:
+        reserve_space(path, shape[0] * shape[1] * np.dtype(dtype).itemsize, name=table.with_suffix(".npy"))
+        yield np.memmap(path, dtype=dtype, mode="r+", shape=shape)
 
 
 @dataclass

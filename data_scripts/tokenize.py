@@ -12,20 +12,23 @@ import gzip
 import io
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from data_scripts.parts.options import Options
 from data_scripts.parts.workers import default_workers, parallel_map
 from elmoc.errors import InputError, run_command
-from elmoc.files.text import read_lines
+from elmoc.files.locks import locked
+from elmoc.files.text import read_lines, require_file
 from elmoc.files.writing import atomic_path, refuse_existing
 from elmoc.progress import progress_bar
 from elmoc.tokenizer import looks_tokenised, looks_wrapped, sentence_splitter, tokenise_paragraph
 
 SAMPLE_CHARACTERS = 1_000_000
 _BLOCK_CHARACTERS = 1 << 18
+_LONGEST_PARAGRAPH = 1 << 20  # characters that are tokenised at once, which takes a hundred times their memory
 _ANSWERS = {"auto": None, "yes": True, "no": False}
 
 
@@ -64,27 +67,36 @@ def tokenise_file(
 ) -> None:
     """Tokenise `source` into `target`; `tokenised` and `wrapped` None are decided from the start of the file.
 
-    Raises `InputError` when the target exists, or the source is missing, empty, broken, or no UTF-8.
+    Raises `InputError` when the target exists or is being written, or the source is missing, empty, broken, or no
+    UTF-8.
     """
-    refuse_existing(target)
+    Options(workers=workers)
+    require_file(source)
+    with locked(target):
+        refuse_existing(target)
+        _tokenise_file(source, target, tokenised=tokenised, wrapped=wrapped, workers=workers)
+
+
+def _tokenise_file(source: Path, target: Path, *, tokenised: bool | None, wrapped: bool | None, workers: int) -> None:
     sample = read_sample(source)
     if not any(line.strip() for line in sample):
-        raise InputError(f"{source} is empty: there is no text to tokenise")
+        raise InputError(f"{source} is empty, there is no text to tokenise: give another file")
     text = "\n".join(sample)
     if tokenised is None:
         tokenised = looks_tokenised(text)
     if tokenised:
         print(f"{source} is tokenised already: its lines stay as they are (--tokenised no tokenises them)")
-        blocks: Iterable[list[str]] = ([line] for line in progress(source))
     else:
-        if wrapped is None:
-            wrapped = looks_wrapped(sample)
+        wrapped = looks_wrapped(sample) if wrapped is None else wrapped
         print(f"{source} is raw text, {'wrapped: its lines are joined' if wrapped else 'its lines are not wrapped'}")
-        blocks = tokenise_blocks(progress(source), sentence_splitter(text), wrapped, workers)
-        blocks = single_blank_lines(blocks)
     started = time.perf_counter()
     words = sentences = 0
-    with open_text(target) as file:
+    with closing(progress(source)) as lines, open_text(target) as file:
+        if tokenised:
+            blocks: Iterable[list[str]] = ([line] for line in lines)
+        else:
+            blocks = tokenise_blocks(lines, sentence_splitter(text), bool(wrapped), workers)
+            blocks = single_blank_lines(blocks)
         for block in blocks:
             for line in block:
                 file.write(f"{line}\n")
@@ -95,20 +107,24 @@ def tokenise_file(
 
 
 def read_sample(source: Path) -> list[str]:
-    """The first lines of the file, `SAMPLE_CHARACTERS` of them or the first line that goes beyond."""
+    """The first lines of the file until there are `SAMPLE_CHARACTERS`, and of each line no more than that."""
     sample: list[str] = []
     characters = 0
     for line in read_lines(source):
-        sample.append(line[: 10 * SAMPLE_CHARACTERS])
+        sample.append(line[:SAMPLE_CHARACTERS])
         characters += len(line)
         if characters >= SAMPLE_CHARACTERS:
             break
     return sample
 
 
-def progress(source: Path) -> Iterator[str]:
-    """The lines of `source`, with a progress bar."""
-    yield from progress_bar(iterable=read_lines(source), desc="tokenising", unit="line", unit_scale=True)
+def progress(source: Path) -> Generator[str, None, None]:
+    """The lines of `source`, with a progress bar; raises `InputError` for one with a NUL character."""
+    lines = progress_bar(iterable=read_lines(source), desc="tokenising", unit="line", unit_scale=True)
+    for number, line in enumerate(lines, 1):
+        if "\0" in line:
+            raise InputError(f"{source}, line {number}: the text holds a NUL character: take it out of the text")
+        yield line
 
 
 _split: Callable[[str], Sequence[str]] | None = None
@@ -124,7 +140,12 @@ def tokenise_blocks(
 
 
 def _paragraphs(lines: Iterable[str], wrapped: bool) -> Iterator[str]:
-    """Lines, or the joined lines between blank lines; "" for every blank line."""
+    """Lines, or the joined lines between blank lines, cut where they are very long; "" for every blank line."""
+    for paragraph in _joined(lines) if wrapped else lines:
+        yield from _cut(paragraph) if paragraph.strip() else [""]
+
+
+def _joined(lines: Iterable[str]) -> Iterator[str]:
     open_lines: list[str] = []
     characters = 0
     for line in lines:
@@ -134,13 +155,22 @@ def _paragraphs(lines: Iterable[str], wrapped: bool) -> Iterator[str]:
             open_lines, characters = [], 0
         if blank:
             yield ""
-        elif wrapped:
+        else:
             open_lines.append(line.strip())
             characters += len(line)
-        else:
-            yield line
     if open_lines:
         yield " ".join(open_lines)
+
+
+def _cut(paragraph: str) -> Iterator[str]:
+    """Parts of at most `_LONGEST_PARAGRAPH`: each ends where a sentence seems to, else between words, else anywhere."""
+    start = 0
+    while len(paragraph) - start > _LONGEST_PARAGRAPH:
+        limit = start + _LONGEST_PARAGRAPH
+        end = paragraph.rfind(". ", start, limit) + 1 or paragraph.rfind(" ", start, limit) + 1 or limit
+        yield paragraph[start:end]
+        start = end
+    yield paragraph[start:]
 
 
 def _blocks(paragraphs: Iterable[str]) -> Iterator[list[str]]:

@@ -11,40 +11,48 @@ string made of subwords that training never saw has the zero vector.
 import argparse
 import contextlib
 import ctypes
+import errno
 import math
+import os
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from data_scripts.parts.workers import default_workers
+import numpy as np
+
+from data_scripts.parts.options import Options
+from data_scripts.parts.workers import default_workers, end_with, how_it_ended
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
-from elmoc.files.writing import atomic_path, human_bytes, refuse_existing, require_space
-from elmoc.settings import check_settings, setting
+from elmoc.files.locks import locked
+from elmoc.files.writing import atomic_path, human_bytes, refuse_existing, require_space, temporary_path
+from elmoc.settings import setting
+from elmoc.word_vectors.fasttext_file import vector_width
 
 _BLOCK_TOKENS = 1 << 20
 _M_PERTURB = -6  # of glibc's malloc.h
 _SHORTEST_SUBWORD, _LONGEST_SUBWORD = 3, 6
+_HEADER_BYTES = 8 + 56 + 28  # magic and version, arguments, sizes of the dictionary
+_ENTRY_BYTES = 1 + 8 + 1  # of a word of the dictionary, besides the word: zero byte, count, type
+_MATRIX_BYTES = 1 + 16  # a matrix besides its numbers: whether it is quantised, rows and columns
+_LARGEST = 2**31 - 1  # fastText's numbers are C's int
 
 
-@dataclass(frozen=True)
-class FastTextSettings:
+@dataclass(frozen=True, kw_only=True)
+class FastTextSettings(Options):
     """What fastText is trained with; `workers` threads."""
 
-    seed: int
-    dim: int = setting(above=0)
-    epochs: int = setting(above=0)
-    buckets: int = setting(above=0)
-    min_count: int = setting(above=0)
-    workers: int = setting(above=0)
+    seed: int = setting(least=0, most=_LARGEST)
+    dim: int = setting(above=0, most=100_000)
+    epochs: int = setting(above=0, most=100_000)
+    buckets: int = setting(above=0, most=_LARGEST)
+    min_count: int = setting(above=0, most=_LARGEST)
     learning_rate: float = setting(0.05, above=0)
-
-    def __post_init__(self) -> None:
-        check_settings(self, lambda name: f"--{name.replace('_', '-')}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -107,21 +115,26 @@ def train_fasttext(corpus: Corpus, output: Path, settings: FastTextSettings) -> 
     """Train on the training shards of `corpus` and write the model to `output`.
 
     The text is written beside the output for fastText to read, and removed afterwards. Raises `InputError` when the
-    output exists or is not a `.bin`, the disk is too small, or the vectors are not finite.
+    output exists, is being written or is not a `.bin`, the disk is too small, or the vectors are not finite.
     """
     if output.suffix != ".bin":
         raise InputError(f"{output}: the name of a fastText model ends in .bin")
-    refuse_existing(output)
-    known = int((corpus.counts >= settings.min_count).sum()) - 2
+    with locked(output):
+        refuse_existing(output)
+        _train(corpus, output, settings)
+
+
+def _train(corpus: Corpus, output: Path, settings: FastTextSettings) -> None:
+    rows = corpus.counts >= settings.min_count  # what fastText keeps; `</s>` is a word to it, `<s>` is not written
+    rows[corpus.begin_id] = False
+    known = int(rows.sum() - rows[corpus.end_id])
     if known < 1:
         raise InputError(
             f"no word of {corpus.path} occurs {settings.min_count} times in training: give a smaller --min-count"
         )
-    model_bytes = 4 * settings.dim * (2 * known + settings.buckets)
-    text_bytes = sum(
-        (len(word.encode()) + 1) * int(times) for word, times in zip(corpus.lexicon, corpus.counts, strict=True)
-    )
-    require_space(output, model_bytes + text_bytes)
+    lengths = np.array([len(word.encode()) for word in corpus.lexicon])
+    model_bytes = model_size(lengths[rows], settings)
+    require_space(output, model_bytes + int((lengths + 1) @ corpus.counts))
     words = count_words(corpus)
     print(
         f"{words:,} words, {known:,} of {corpus.types:,} types occur at least {settings.min_count} times; dimensions "
@@ -130,19 +143,32 @@ def train_fasttext(corpus: Corpus, output: Path, settings: FastTextSettings) -> 
         flush=True,
     )
     started = time.perf_counter()
-    text = output.with_name(f".{output.name}.text.partial")
-    output.parent.mkdir(parents=True, exist_ok=True)
-    try:
+    with temporary_path(output, "text") as text:
         write_text(corpus, text)
         with atomic_path(output) as partial:
             _train_in_child(text, partial, settings)
-    finally:
-        text.unlink(missing_ok=True)
+            _require_whole(partial)
     seconds = time.perf_counter() - started
     print(
         f"{output}: {human_bytes(output.stat().st_size)}, trained in {seconds:.0f} s "
         f"({words * settings.epochs / seconds:,.0f} words/s)"
     )
+
+
+def model_size(lengths: np.ndarray, settings: FastTextSettings) -> int:
+    """Bytes of the model's file, given those of its words: `</s>` and the words that occur often enough."""
+    rows = 2 * len(lengths) + settings.buckets  # of both matrices: words and subwords, and words
+    return (
+        _HEADER_BYTES + int(lengths.sum()) + _ENTRY_BYTES * len(lengths) + 2 * _MATRIX_BYTES + 4 * settings.dim * rows
+    )
+
+
+def _require_whole(model: Path) -> None:
+    """Raise the error of a full disk unless the model is whole: fastText does not notice that it cannot write."""
+    try:
+        vector_width(model)
+    except InputError:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(model)) from None
 
 
 def write_text(corpus: Corpus, path: Path) -> None:
@@ -160,24 +186,28 @@ def _train_in_child(text: Path, model: Path, settings: FastTextSettings) -> None
     """Train in another process, which can be interrupted, and in which the library can crash alone."""
     context = get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_train, args=(text, model, settings, sender), daemon=True)
+    child = context.Process(target=_train_here, args=(text, model, settings, sender, os.getpid()), daemon=True)
     child.start()
     sender.close()
+    message = None
     try:
         message = receiver.recv()
     except EOFError:
-        message = "fastText ended without a result, probably because memory ran out: give fewer --buckets"
+        pass
+    except BaseException:
+        child.terminate()
+        raise
     finally:
-        if sys.exc_info()[0] is not None:
-            child.terminate()
         child.join()
+    if message is None:
+        message = f"fastText {how_it_ended([child])}: give fewer --buckets, or a smaller --dim"
     if message:
         raise InputError(message)
 
 
-def _train(text: Path, model: Path, settings: FastTextSettings, sender) -> None:
+def _train_here(text: Path, model: Path, settings: FastTextSettings, sender: Connection, parent: int) -> None:
+    end_with(parent)
     import fasttext
-    import numpy as np
 
     zero_fresh_memory()
     diverged = "the vectors diverged (they are not finite): give a smaller --learning-rate or more --buckets"
@@ -199,7 +229,10 @@ def _train(text: Path, model: Path, settings: FastTextSettings, sender) -> None:
         words = trained.get_words()
         finite = all(np.isfinite(trained.get_word_vector(word)).all() for word in words)
         if finite:
-            trained.save_model(str(model))
+            with contextlib.suppress(
+                ValueError
+            ):  # it cannot be opened, which the parent sees, as it sees other failures
+                trained.save_model(str(model))
         sender.send("" if finite else diverged)
     except RuntimeError as error:
         sender.send(diverged if "NaN" in str(error) else f"fastText: {error}")

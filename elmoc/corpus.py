@@ -1,7 +1,7 @@
 """Corpus directory: its format, how it is read, and how it is finished.
 
-corpus.json       version, counts, the shards of both splits, sources; written last, so that a directory without
-                  it is not a corpus yet
+corpus.json       version, counts, the shards of both splits, sources, checksums; written last, so that a directory
+                  without it is not a corpus yet
 lexicon.txt       one word type a line, most frequent first; id = row
 counts.npy        int64 [V], occurrences in the training shards
 shards/NAME.bin   little-endian uint32 ids, `<s> … </s>` around every sentence
@@ -10,41 +10,102 @@ vectors/NAME.npy  vector tables (see `elmoc/word_vectors/table.py`)
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from elmoc.errors import InputError
 from elmoc.files.arrays import load_array, save_array
-from elmoc.files.checksums import fingerprint
-from elmoc.files.records import read_versioned, write_json
+from elmoc.files.checksums import FileChecksum, check_size, fingerprint
+from elmoc.files.locks import locked
+from elmoc.files.records import read_record, write_record
 from elmoc.files.text import read_lines
 from elmoc.files.writing import atomic_path
+from elmoc.settings import setting
 
 FORMAT = "elmoc-corpus"
 VERSION = 1
 BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 ID_DTYPE = np.dtype("<u4")
+ADVICE = "build the corpus again"
+"""What to do about a corpus that is damaged."""
 
 
 @dataclass(frozen=True)
 class Shard:
     """One token shard: `tokens` counts every id, sentence boundaries included."""
 
-    file: str
-    tokens: int
-    sentences: int
-    documents: int
+    file: Annotated[str, Meta(pattern=r"^shards/[\w.-]+\.bin$")]
+    tokens: int = setting(least=1)
+    sentences: int = setting(least=1)
+    documents: int = setting(least=1)
+
+    @property
+    def documents_file(self) -> str:
+        """Where the positions of its documents are."""
+        return f"{self.file.removesuffix('.bin')}.documents.npy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusRecord:
+    """What `corpus.json` holds: `train_tokens` and the like are sums over the shards of a split.
+
+    checksums: of every file by its path in the directory; none in corpora from before there were checksums.
+    """
+
+    types: int = setting(least=2)
+    lexicon_fingerprint: str
+    begin_id: int
+    end_id: int
+    unknown_id: int | None
+    train_tokens: int
+    train_sentences: int
+    train_documents: int
+    held_out_tokens: int
+    held_out_sentences: int
+    held_out_documents: int
+    settings: dict[str, Any]
+    sources: list[str]
+    train: Annotated[list[Shard], Meta(min_length=1)]
+    held_out: list[Shard]
+    checksums: dict[str, FileChecksum] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not all(0 <= each < self.types for each in (self.begin_id, self.end_id, self.unknown_id or 0)):
+            raise InputError(
+                f"begin_id, end_id and unknown_id must be at least 0 and below types, which is {self.types}"
+            )
+        for name, total in totals(self.train, self.held_out).items():
+            if getattr(self, name) != total:
+                raise InputError(f"{name} is {getattr(self, name)}, but its shards have {total} together")
+
+    @property
+    def files(self) -> list[str]:
+        """The files that belong to the corpus, but for its tables, by their paths in the directory."""
+        shards = [name for shard in (*self.train, *self.held_out) for name in (shard.file, shard.documents_file)]
+        return ["lexicon.txt", "counts.npy", *shards]
+
+
+def totals(train: Sequence[Shard], held_out: Sequence[Shard]) -> dict[str, int]:
+    """The sums over shards that a `CorpusRecord` has."""
+    return {
+        f"{split}_{what}": sum(getattr(shard, what) for shard in shards)
+        for split, shards in (("train", train), ("held_out", held_out))
+        for what in ("tokens", "sentences", "documents")
+    }
 
 
 class Corpus:
     """A corpus directory opened for reading.
 
-    Raises `InputError` when the directory is missing, unfinished, of another version, or has a shard whose size is
-    not what `corpus.json` says.
+    Raises `InputError` when the directory is missing, unfinished, of another version, or has a file that is missing,
+    truncated, or damaged in its first or last block. What is read later is checked when it is read.
+
+    checksums: those that the corpus was written with, by file; none before there were checksums.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -54,38 +115,35 @@ class Corpus:
                 f"{self.path} is not a finished corpus directory (no corpus.json): build it with "
                 "`python -m data_scripts.build_corpus`"
             )
-        info = read_versioned(
-            self.path / "corpus.json", format=FORMAT, version=VERSION, advice="build the corpus again"
-        )
-        self.info: dict[str, Any] = info
-        self.types: int = info["types"]
-        self.begin_id: int = info["begin_id"]
-        self.end_id: int = info["end_id"]
-        self.train = [Shard(**shard) for shard in info["train"]]
-        self.held_out = [Shard(**shard) for shard in info["held_out"]]
-        self.lexicon_fingerprint: str = info["lexicon_fingerprint"]
+        record = read_record(self.path / "corpus.json", CorpusRecord, format=FORMAT, version=VERSION, advice=ADVICE)
+        self.record = record
+        self.types = record.types
+        self.begin_id, self.end_id = record.begin_id, record.end_id
+        self.train, self.held_out = record.train, record.held_out
+        self.lexicon_fingerprint = record.lexicon_fingerprint
+        self.checksums = {self.path / name: record.checksums[name] for name in record.files if name in record.checksums}
         for shard in self.train + self.held_out:
-            file = self.path / shard.file
-            size = file.stat().st_size if file.exists() else -1
-            if size != shard.tokens * ID_DTYPE.itemsize:
-                raise InputError(
-                    f"{file} is {'missing' if size < 0 else 'truncated or changed'} ({max(size, 0):,} bytes where "
-                    f"{shard.tokens * ID_DTYPE.itemsize:,} are expected): build the corpus again"
-                )
+            check_size(self.path / shard.file, shard.tokens * ID_DTYPE.itemsize, advice=ADVICE)
+        for file, checksum in self.checksums.items():
+            checksum.check_ends(file, advice=ADVICE)
 
     @property
     def train_tokens(self) -> int:
         """Tokens of the training shards, sentence boundaries included."""
-        return sum(shard.tokens for shard in self.train)
+        return self.record.train_tokens
 
     @cached_property
     def lexicon(self) -> list[str]:
         """The word types, most frequent first; id = position."""
         words = list(read_lines(self.path / "lexicon.txt"))
-        if len(words) != self.types or lexicon_fingerprint(words) != self.lexicon_fingerprint:
+        if (
+            len(words) != self.types
+            or lexicon_fingerprint(words) != self.lexicon_fingerprint
+            or (words[self.begin_id], words[self.end_id]) != (BEGIN, END)
+        ):
             raise InputError(
                 f"{self.path / 'lexicon.txt'} is not the lexicon of this corpus ({len(words):,} lines where "
-                f"{self.types:,} types are expected, or other words): build the corpus again"
+                f"{self.types:,} types are expected, or other words): {ADVICE}"
             )
         return words
 
@@ -93,21 +151,37 @@ class Corpus:
     def counts(self) -> np.ndarray:
         """int64 [V]: occurrences of each type in the training shards."""
         path = self.path / "counts.npy"
-        return load_array(path, shape=(self.types,), dtype=np.int64, advice="build the corpus again")
+        counts = load_array(path, shape=(self.types,), dtype=np.int64, advice=ADVICE)
+        if counts.min() < 0 or counts.sum() != self.train_tokens:
+            raise InputError(f"{path} does not count the {self.train_tokens:,} training tokens: {ADVICE}")
+        return counts
 
     @cached_property
     def ids(self) -> dict[str, int]:
         """Word type → id."""
-        return {word: row for row, word in enumerate(self.lexicon)}
+        ids = {word: row for row, word in enumerate(self.lexicon)}
+        if len(ids) < self.types:
+            raise InputError(f"{self.path / 'lexicon.txt'} has a word on two lines: {ADVICE}")
+        return ids
 
     def read_shard(self, shard: Shard) -> np.ndarray:
-        """uint32 [tokens], memory-mapped read-only."""
-        return np.memmap(self.path / shard.file, dtype=ID_DTYPE, mode="r")
+        """uint32 [tokens], memory-mapped read-only; each is below the number of types."""
+        path = self.path / shard.file
+        check_size(path, shard.tokens * ID_DTYPE.itemsize, advice=ADVICE)
+        ids = np.memmap(path, dtype=ID_DTYPE, mode="r", shape=(shard.tokens,))
+        if (largest := int(ids.max())) >= self.types:
+            raise InputError(f"{path} has the id {largest}, but the corpus has {self.types:,} types: {ADVICE}")
+        return ids
 
     def read_documents(self, shard: Shard) -> np.ndarray:
         """int64 [documents]: the position in the shard of each document's first token."""
-        path = (self.path / shard.file).with_suffix(".documents.npy")
-        return load_array(path, shape=(shard.documents,), dtype=np.int64, advice="build the corpus again")
+        path = self.path / shard.documents_file
+        documents = load_array(path, shape=(shard.documents,), dtype=np.int64, advice=ADVICE)
+        if documents[0] != 0 or (np.diff(documents) <= 0).any() or documents[-1] >= shard.tokens:
+            raise InputError(
+                f"{path} must rise from 0 to below {shard.tokens:,}, the tokens of its shard, and does not: {ADVICE}"
+            )
+        return documents
 
 
 def finish_corpus(
@@ -122,35 +196,25 @@ def finish_corpus(
 ) -> None:
     """Write `lexicon.txt`, `counts.npy` and, last, `corpus.json`, once all the shards are in place."""
     path = Path(path)
-    with atomic_path(path / "lexicon.txt") as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{word}\n" for word in lexicon)
-    save_array(path / "counts.npy", np.asarray(counts, dtype=np.int64))
-    positions = {word: row for row, word in enumerate(lexicon) if word in (BEGIN, END, UNKNOWN)}
-
-    def total(shards: Sequence[Shard], field: str) -> int:
-        return sum(getattr(shard, field) for shard in shards)
-
-    write_json(
-        path / "corpus.json",
-        {
-            "format": FORMAT,
-            "version": VERSION,
-            "types": len(lexicon),
-            "lexicon_fingerprint": lexicon_fingerprint(lexicon),
-            "begin_id": positions[BEGIN],
-            "end_id": positions[END],
-            "unknown_id": positions.get(UNKNOWN),
-            **{
-                f"{split}_{field}": total(shards, field)
-                for split, shards in (("train", train), ("held_out", held_out))
-                for field in ("tokens", "sentences", "documents")
-            },
-            "settings": settings,
-            "sources": list(sources),
-            "train": [asdict(shard) for shard in train],
-            "held_out": [asdict(shard) for shard in held_out],
-        },
-    )
+    with locked(path / "corpus.json"):
+        with atomic_path(path / "lexicon.txt") as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{word}\n" for word in lexicon)
+        save_array(path / "counts.npy", np.asarray(counts, dtype=np.int64))
+        positions = {word: row for row, word in enumerate(lexicon) if word in (BEGIN, END, UNKNOWN)}
+        record = CorpusRecord(
+            types=len(lexicon),
+            lexicon_fingerprint=lexicon_fingerprint(lexicon),
+            begin_id=positions[BEGIN],
+            end_id=positions[END],
+            unknown_id=positions.get(UNKNOWN),
+            settings=settings,
+            sources=list(sources),
+            train=list(train),
+            held_out=list(held_out),
+            **totals(train, held_out),  # type: ignore[arg-type]
+        )
+        record.checksums.update({name: FileChecksum.of(path / name) for name in record.files})
+        write_record(path / "corpus.json", record, format=FORMAT, version=VERSION)
 
 
 def lexicon_fingerprint(words: Sequence[str]) -> str:

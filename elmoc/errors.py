@@ -2,6 +2,7 @@
 
 import errno
 import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -65,24 +66,35 @@ def run_command(command: Callable[[], None]) -> int:
     try:
         _refuse_undecodable(sys.argv)
         command()
-    except InputError as error:
-        return _fail(str(error))
+        print(end="", flush=True)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
+        _drop_output()
         sys.stderr.close()
         return 1
-    except OSError as error:
-        return _fail(describe_os_error(error))
-    except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and not any(text in str(error) for text in _OUT_OF_MEMORY):
+    except Exception as error:
+        if (sentence := describe_error(error)) is None:
             raise
-        reason = " ".join(str(error).split()[:30])
-        return _fail(
-            f"memory ran out{f' ({reason})' if reason else ''}: use smaller sizes, or a machine with more of it"
-        )
+        _drop_output()
+        print(f"error: {one_line(sentence)}", file=sys.stderr)
+        return 1
     return 0
+
+
+def describe_error(error: BaseException) -> str | None:
+    """One sentence for an error that is no bug (see `run_command`); None for any other."""
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, OSError):
+        return describe_os_error(error)
+    if isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(text in str(error) for text in _OUT_OF_MEMORY)
+    ):
+        why = reason(error)
+        return f"memory ran out{f' ({why})' if why else ''}: use smaller sizes, or a machine with more of it"
+    return None
 
 
 def describe_os_error(error: OSError) -> str:
@@ -94,9 +106,23 @@ def describe_os_error(error: OSError) -> str:
     return f"{what}: {_ADVICE.get(error.errno or 0, 'see to that, and run the command again')}"
 
 
-def _fail(sentence: str) -> int:
-    print(f"error: {one_line(sentence)}", file=sys.stderr)
-    return 1
+def shortened(text: str, most: int = 80) -> str:
+    """`text` as a sentence can quote it: at most this number of characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def reason(error: Exception) -> str:
+    """What a library's exception says, as a sentence can quote it: on one line, of printable characters, not long."""
+    return shortened(one_line(" ".join(str(error).split())), 200)
+
+
+def _drop_output() -> None:
+    """Keep the interpreter from trying again, when it ends, to write what standard output does not take."""
+    try:
+        print(end="", flush=True)
+    except OSError:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _refuse_undecodable(arguments: Sequence[str]) -> None:

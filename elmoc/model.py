@@ -10,12 +10,14 @@ from torch import Tensor
 from elmoc.corpus import BEGIN, END
 from elmoc.devices import checked_device
 from elmoc.encoders.bidirectional import BidirectionalEncoder
-from elmoc.errors import InputError
+from elmoc.errors import InputError, shortened
 from elmoc.files.checksums import fingerprint
 from elmoc.model_directory import ModelDirectory, read_model_directory
 from elmoc.version import VERSION
 from elmoc.word_vectors.sources import VectorSource, WordVectors, open_word_vectors
 from elmoc.word_vectors.transform import VectorTransform
+
+_GIVE_THOSE = "give the word vectors that it was trained with, wherever they are now"
 
 
 class SentenceEncoder:
@@ -127,22 +129,29 @@ def open_model_vectors(model: ModelDirectory, override: str | None) -> WordVecto
         origin = source.origin
         if not origin.startswith("random:") and not Path(origin).exists():
             raise InputError(
-                f"the word vectors {origin}, which this model reads, are not there: say where they are now with "
-                "--vectors (load_model(..., vectors=...))"
+                f"the word vectors {origin}, which {model.path or 'this model'} reads, are not there: say where they "
+                "are now with --vectors (load_model(..., vectors=...))"
             )
-    vectors = open_word_vectors(origin)
-    check_vectors(vectors, source)
+    try:
+        vectors = open_word_vectors(origin)
+        check_vectors(vectors, source)
+    except InputError as error:
+        if override is not None or model.path is None:
+            raise
+        raise InputError(f"the word vectors of {model.path} cannot be used: {error}") from None
     return vectors
 
 
 def check_vectors(vectors: WordVectors, source: VectorSource) -> None:
     """Raise an `InputError` unless `vectors` are the ones that `source` names."""
     if vectors.size != source.size:
-        raise InputError(f"{vectors.origin} has {vectors.size} dimensions, but the model reads {source.size}")
+        raise InputError(
+            f"{vectors.origin} has {vectors.size} dimensions, but the model reads {source.size}: {_GIVE_THOSE}"
+        )
     if vectors.fingerprint != source.fingerprint:
         raise InputError(
             f"{vectors.origin} (fingerprint {vectors.fingerprint}) are not the word vectors of this model "
-            f"({source.origin}, fingerprint {source.fingerprint})"
+            f"({source.origin}, fingerprint {shortened(source.fingerprint)}): {_GIVE_THOSE}"
         )
 
 

@@ -1,6 +1,7 @@
 """Model directories: what an encoder is on disk, written whole and read with checks.
 
-    config.json           version, encoder, directions, the word vectors by origin and fingerprint, the output layer
+    config.json           version, encoder, directions, the word vectors by origin and fingerprint, the output layer,
+                          checksums
     model.safetensors     encoder weights, and the transform (`recipe.boundary`, `recipe.mean`, `recipe.matrix`)
     heads.safetensors     the weights of the output layers, for going on with training; features never need them
     README.md             what this model is, in words
@@ -9,8 +10,7 @@ A run directory is accepted wherever a model directory is: its exported `model/`
 """
 
 import json
-import os
-import shutil
+import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,16 +22,42 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from elmoc.encoders import DIRECTIONS
-from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
-from elmoc.errors import InputError
-from elmoc.files.records import read_versioned, write_json
-from elmoc.files.writing import full_disk_is_clear
+from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, check_finite, check_weights
+from elmoc.errors import InputError, reason
+from elmoc.files.checksums import FileChecksum
+from elmoc.files.records import convert, read_versioned, write_record
+from elmoc.files.text import require_file
+from elmoc.files.writing import atomic_directory
 from elmoc.version import VERSION as ELMOC_VERSION
 from elmoc.word_vectors.sources import VectorSource
-from elmoc.word_vectors.transform import VectorTransform
+from elmoc.word_vectors.transform import TransformKind, VectorTransform
 
 FORMAT = "elmoc-model"
 VERSION, OLDEST_VERSION = 2, 1
+WEIGHTS, HEADS = "model.safetensors", "heads.safetensors"
+ADVICE = "copy or export the model again"
+"""What to do about a model directory that is damaged."""
+
+
+@dataclass(frozen=True)
+class ModelRecord:
+    """What `config.json` holds.
+
+    checksums: of the files of tensors by name; none in models from before there were checksums.
+    """
+
+    elmoc: str
+    encoder: dict[str, Any]
+    directions: tuple[str, ...]
+    word_vectors: VectorSource
+    output_layer: dict[str, Any]
+    training: dict[str, Any]
+    checksums: dict[str, FileChecksum] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        TransformKind.parse(self.word_vectors.post_processing)
+        if sorted(self.directions) not in (["forward"], ["backward"], sorted(DIRECTIONS)):
+            raise InputError(f"directions must be forward, backward or both, not {list(self.directions)}")
 
 
 @dataclass(frozen=True)
@@ -62,72 +88,75 @@ class ModelDirectory:
     training: dict[str, Any] = field(default_factory=dict)
     path: Path | None = None
     """Where it was read from."""
+    checksums: dict[Path, FileChecksum] = field(default_factory=dict)
+    """Those that it was written with, by file; none before there were checksums."""
 
 
 def write_model_directory(path: Path | str, model: ModelDirectory) -> None:
     """Write a model directory; one that exists already is replaced only by a whole one."""
-    path = Path(path)
-    partial, old = (path.with_name(f".{path.name}.{os.getpid()}.{what}") for what in ("partial", "old"))
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    try:
-        with full_disk_is_clear(path):
-            _write_files(partial, model)
-        if path.exists():
-            os.replace(path, old)
-        os.replace(partial, path)
-        shutil.rmtree(old, ignore_errors=True)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    with atomic_directory(path) as folder:
+        transform = {f"recipe.{name}": torch.from_numpy(array) for name, array in model.transform.arrays.items()}
+        save_file(contiguous(model.encoder.weights()) | transform, folder / WEIGHTS)
+        if model.output_layer.weights is not None:
+            save_file(contiguous(model.output_layer.weights), folder / HEADS)
+        (folder / "README.md").write_text(_model_card(model), encoding="utf-8")
+        record = ModelRecord(
+            elmoc=ELMOC_VERSION,
+            encoder=model.encoder.config.to_dict(),
+            directions=model.encoder.directions,
+            word_vectors=model.word_vectors,
+            output_layer=model.output_layer.config,
+            training=model.training,
+            checksums={file.name: FileChecksum.of(file) for file in sorted(folder.glob("*.safetensors"))},
+        )
+        write_record(folder / "config.json", record, format=FORMAT, version=VERSION)
 
 
 def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirectory:
     """Read a model directory, or the `model/` of a run directory.
 
     `fast` chooses the fast implementation of its encoder. Raises `InputError` when the directory is missing, truncated,
-    or of a newer version.
+    of a newer version, damaged in the first or last block of a file, or holds weights that are not finite.
     """
     path = _model_path(Path(path))
-    config = read_versioned(
-        path / "config.json", format=FORMAT, version=VERSION, oldest=OLDEST_VERSION, advice="export the model again"
+    record = _read_config(path / "config.json")
+    size = record.word_vectors.size
+    config = EncoderConfig.from_dict(
+        record.encoder, word_vector_size=size, where=str(path / "config.json"), advice=ADVICE
     )
-    try:
-        encoder_config = EncoderConfig.from_dict({**config["encoder"]})
-        directions = tuple(config["directions"])
-        if not directions or not set(directions) <= set(DIRECTIONS):
-            raise InputError(f"unknown directions {list(directions)}")
-        word_vectors = VectorSource(**config["word_vectors"])
-        if config["version"] == 1:  # whose output layers were all continuous
-            config["output_layer"] = {"kind": "continuous", **asdict(VectorSource(**config["targets"]))}
-        output_layer = {**config["output_layer"]}
-        training = config["training"]
-    except InputError as error:
-        raise InputError(f"{path / 'config.json'}: {error}") from None
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{path / 'config.json'} lacks or misspells a setting ({error})") from None
-    tensors = _read_tensors(path / "model.safetensors")
-    transform = {
-        name: tensors.pop(f"recipe.{name}").numpy()
-        for name in ("boundary", "mean", "matrix")
-        if f"recipe.{name}" in tensors
-    }
-    if "boundary" not in transform:
-        raise InputError(f"{path / 'model.safetensors'} lacks the boundary vectors: export the model again")
+    checksums = {path / name: record.checksums[name] for name in (WEIGHTS, HEADS) if name in record.checksums}
+    tensors = _read_tensors(path / WEIGHTS, checksums)
     with torch.device("meta"):  # without weights of their own, which are slow to draw
-        encoder = BidirectionalEncoder(encoder_config, directions=directions, fast=fast)
+        encoder = BidirectionalEncoder(config, directions=record.directions, fast=fast)
+        shapes = TransformKind.parse(record.word_vectors.post_processing).shapes(size)
+        transform = {name: torch.empty(shape) for name, shape in shapes.items()}
     try:
-        encoder.load_weights(tensors, assign=True)
+        check_weights(tensors, encoder.weights() | {f"recipe.{name}": each for name, each in transform.items()})
     except InputError as error:
-        raise InputError(f"{path / 'model.safetensors'} does not fit the sizes in config.json ({error})") from None
-    heads = path / "heads.safetensors"
+        raise InputError(f"{path / WEIGHTS} does not fit the sizes in config.json ({error}): {ADVICE}") from None
+    arrays = {name: tensors.pop(f"recipe.{name}").numpy() for name in transform}
+    encoder.load_weights(tensors, assign=True)
+    heads = path / HEADS
     return ModelDirectory(
         encoder=encoder.eval(),
-        output_layer=OutputLayerRecord(output_layer, _read_tensors(heads) if heads.exists() else None),
-        transform=VectorTransform(**transform),
-        word_vectors=word_vectors,
-        training=training,
+        output_layer=OutputLayerRecord(
+            record.output_layer, _read_tensors(heads, checksums) if heads.exists() else None
+        ),
+        transform=VectorTransform(**arrays),
+        word_vectors=record.word_vectors,
+        training=record.training,
         path=path,
+        checksums=checksums,
     )
+
+
+def _read_config(path: Path) -> ModelRecord:
+    info = read_versioned(path, format=FORMAT, version=VERSION, oldest=OLDEST_VERSION, advice=ADVICE)
+    del info["format"]
+    if info.pop("version") == 1 and "targets" in info:  # its output layers were all continuous
+        targets = convert(info.pop("targets"), VectorSource, where=str(path), advice=ADVICE, prefix="targets.")
+        info["output_layer"] = {"kind": "continuous", **asdict(targets)}
+    return convert(info, ModelRecord, where=str(path), advice=ADVICE)
 
 
 def _model_path(path: Path) -> Path:
@@ -149,34 +178,18 @@ def contiguous(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
 
 
-def _write_files(folder: Path, model: ModelDirectory) -> None:
-    transform = {
-        f"recipe.{name}": torch.from_numpy(array) for name, array in vars(model.transform).items() if array is not None
-    }
-    save_file(contiguous(model.encoder.weights()) | transform, folder / "model.safetensors")
-    if model.output_layer.weights is not None:
-        save_file(contiguous(model.output_layer.weights), folder / "heads.safetensors")
-    config = {
-        "format": FORMAT,
-        "version": VERSION,
-        "elmoc": ELMOC_VERSION,
-        "encoder": model.encoder.config.to_dict(),
-        "directions": list(model.encoder.directions),
-        "word_vectors": asdict(model.word_vectors),
-        "output_layer": model.output_layer.config,
-        "training": model.training,
-    }
-    (folder / "README.md").write_text(_model_card(model), encoding="utf-8")
-    write_json(folder / "config.json", config)
-
-
-def _read_tensors(path: Path) -> dict[str, Tensor]:
+def _read_tensors(path: Path, checksums: Mapping[Path, FileChecksum]) -> dict[str, Tensor]:
+    require_file(path)
+    if path in checksums:
+        checksums[path].check_ends(path, advice=ADVICE)
     try:
-        return load_file(path)
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist: the model directory is not whole") from None
+        tensors = load_file(path)
+        check_finite(tensors)
+    except InputError as error:
+        raise InputError(f"{path}: {error}: {ADVICE}") from None
     except (SafetensorError, OSError) as error:
-        raise InputError(f"{path} is truncated or damaged ({error}): copy or export the model again") from None
+        raise InputError(f"{path} is truncated or damaged ({reason(error)}): {ADVICE}") from None
+    return tensors
 
 
 def _model_card(model: ModelDirectory) -> str:
@@ -195,5 +208,5 @@ needed to use it; when they have moved, say where with `--vectors`, or put the f
 
 Training:
 
-    {json.dumps(model.training, ensure_ascii=False)}
+{textwrap.indent(json.dumps(model.training, ensure_ascii=False, indent=2), "    ")}
 """

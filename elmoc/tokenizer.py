@@ -7,6 +7,7 @@ Sentences: NLTK's Punkt with parameters learned from the text itself, besides co
 """
 
 import re
+import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -28,7 +29,7 @@ _STRAIGHT = str.maketrans({"“": '"', "”": '"', "„": '"', "‟": '"', "‘"
 _PLACEHOLDER = "\ue000"  # a private-use character: stands for a URL while the rest is tokenised
 _ADDRESS = re.compile(
     r"(?:https?://|ftp://|www\.)[^\s<>\"]*[^\s<>\".,;:!?'()\[\]{}]"  # no punctuation at the end
-    r"|\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"
+    r"|\b[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+\b"  # RFC 5321's limit, without which `a.a.a…` took the square of its length
 )
 _APART = re.compile(r"(?:^|\s)[,;:!?.\"](?=\s|$)")
 _ATTACHED = re.compile(r"\w[,;:!?](?=\s|$)|\w\.(?=\s*$)|(?:^|\s)\"\w|\w\"(?=\s|$)", re.MULTILINE)
@@ -105,8 +106,11 @@ def _nltk(module: str) -> Any:
     from importlib import import_module
 
     try:
-        return import_module(module)
+        imported = import_module(module)
     except ImportError:
         raise InputError(
             "tokenising needs nltk: install it with `pip install 'elmoc[data]'`, or 'elmoc[downstream]' for the probes"
         ) from None
+    if "nltk.redos" in sys.modules:  # 5 s a pattern and text, of which a busy machine needs more for a long paragraph
+        vars(sys.modules["nltk.redos"])["DEFAULT_TIMEOUT"] = None
+    return imported

@@ -1,5 +1,6 @@
 """Tiny corpora, vector tables and models that the tests build."""
 
+import json
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -70,6 +71,13 @@ def add_table(
     rows[[corpus.ids[word] for word in zero]] = 0
     write_vector_table(corpus, name, rows=rows, vectors=vectors, transform=transform, post_processing="none")
     return rows
+
+
+def forget_checksums(description: Path) -> None:
+    """Make a corpus (by its `corpus.json`), a table (`NAME.json`) or a model (`config.json`) one without checksums."""
+    record = json.loads(description.read_text(encoding="utf-8"))
+    del record["checksums"]
+    description.write_text(json.dumps(record), encoding="utf-8")
 
 
 def tiny_model(*, directions: tuple[str, ...] = DIRECTIONS, vectors: WordVectors | None = None) -> ModelDirectory:

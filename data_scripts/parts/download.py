@@ -2,50 +2,138 @@
 
 import http.client
 import os
+import re
 import urllib.error
+import urllib.parse
 import urllib.request
+from collections.abc import Iterator
+from http.client import HTTPResponse
 from pathlib import Path
 
 from elmoc.errors import InputError
-from elmoc.files.writing import require_space
+from elmoc.files.locks import locked
+from elmoc.files.writing import full_disk_is_clear, require_space
 from elmoc.progress import progress_bar
 
 _TIMEOUT_SECONDS = 60
+_READ_BYTES = 1 << 20
+_HANDLERS = (  # urllib's own, without those of other schemes, to which a server could redirect
+    urllib.request.ProxyHandler,
+    urllib.request.UnknownHandler,
+    urllib.request.HTTPHandler,
+    urllib.request.HTTPSHandler,
+    urllib.request.HTTPDefaultErrorHandler,
+    urllib.request.HTTPRedirectHandler,
+    urllib.request.HTTPErrorProcessor,
+)
+
+
+def is_address(text: str) -> bool:
+    """Whether the text is the address of a file on a server, rather than a path."""
+    return text.lower().startswith(("http://", "https://"))
+
+
+def file_name(address: str) -> str:
+    """The name of the file at `address`; raises `InputError` when it has none."""
+    try:
+        name = urllib.parse.urlsplit(address).path.rstrip("/").rsplit("/", 1)[-1]
+    except ValueError as error:
+        raise _bad_address(address, error) from None
+    if name in ("", ".", ".."):
+        raise InputError(f"{address} names no file: give the whole address of the archive")
+    return name
 
 
 def download(address: str, path: Path) -> None:
     """Download `address` to `path`, with progress; nothing happens when `path` exists.
 
     What arrives is kept in `PATH.partial` until it is whole; a second call asks the server for the rest alone.
-    Raises `InputError` when the server cannot be reached, refuses, or breaks off.
+    Raises `InputError` when the server cannot be reached, refuses, breaks off, or does not say how long the file is.
     """
-    if path.exists():
-        print(f"{path} is there already: not downloaded again")
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.partial")
-    have = partial.stat().st_size if partial.exists() else 0
-    request = urllib.request.Request(address, headers={"Range": f"bytes={have}-"} if have else {})
+    with locked(path):
+        if path.exists():
+            print(f"{path} is there already: not downloaded again")
+            return
+        partial = path.with_name(f"{path.name}.partial")
+        have = partial.stat().st_size if partial.exists() else 0
+        response = _open(address, have, partial)
+        if response is not None:
+            with response, full_disk_is_clear(partial):
+                _receive(response, address, have, partial)
+        os.replace(partial, path)
+
+
+def _open(address: str, have: int, partial: Path) -> HTTPResponse | None:
+    """The server's answer to a request for what comes after `have` bytes; None where nothing does."""
+    opener = urllib.request.OpenerDirector()
+    for handler in _HANDLERS:
+        opener.add_handler(handler())
     try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as response:
-            if response.status != http.client.PARTIAL_CONTENT:
-                have = 0  # the server sends the whole file
-            length = response.headers.get("Content-Length")
-            total = have + int(length) if length else None
-            require_space(partial, (total or have) - have)
-            with (
-                open(partial, "ab" if have else "wb") as file,
-                progress_bar(desc=path.name, total=total, initial=have, unit="B", unit_scale=True) as bar,
-            ):
-                while data := response.read(1 << 20):
-                    file.write(data)
-                    bar.update(len(data))
+        request = urllib.request.Request(address, headers={"Range": f"bytes={have}-"} if have else {})
+        return opener.open(request, timeout=_TIMEOUT_SECONDS)
     except urllib.error.HTTPError as error:
-        hint = f"; remove {partial} and run the command again" if error.code == 416 else ""
-        raise InputError(f"{address}: the server answers {error.code} {error.reason}{hint}") from None
-    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
-        raise InputError(f"{address} cannot be downloaded ({error}): run the command again to go on") from None
+        if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
+            if error.headers.get("Content-Range") == f"bytes */{have}":
+                return None
+            hint = f"remove {partial} and run the command again"
+        else:
+            hint = "check the address"
+        raise InputError(f"{address}: the server answers {error.code} {_short(error.reason)}: {hint}") from None
+    except (OSError, http.client.HTTPException) as error:
+        if isinstance(error, http.client.InvalidURL):
+            raise _bad_address(address, error) from None
+        raise InputError(f"{address} cannot be downloaded ({_short(error)}): run the command again to go on") from None
+    except ValueError as error:  # also characters that are not ASCII
+        raise _bad_address(address, error) from None
+
+
+def _receive(response: HTTPResponse, address: str, have: int, partial: Path) -> None:
+    """Write the answer to `partial`, after the `have` bytes of it that are there if that is what it holds."""
+    if response.status == http.client.PARTIAL_CONTENT:
+        asked = f"bytes {have}-"
+        if not response.headers.get("Content-Range", asked).startswith(asked):
+            raise InputError(
+                f"{address}: the server sends another part than was asked for: remove {partial} and run the command "
+                "again"
+            )
+    else:
+        have = 0  # the server sends the whole file
+    length = response.headers.get("Content-Length", "")
+    chunked = response.headers.get("Transfer-Encoding", "").lower() == "chunked"  # of which the last says that it is
+    if not chunked and not re.fullmatch("[0-9]{1,18}", length):
+        raise InputError(
+            f"{address}: the server does not say how long the file is (Content-Length: {_short(length) or 'none'}), so "
+            "that a download that breaks off would not be noticed: download it by other means and give the file"
+        )
+    total = None if chunked else have + int(length)
+    if total is not None:
+        require_space(partial, total - have)
+    with (
+        open(partial, "ab" if have else "wb") as file,
+        progress_bar(desc=partial.stem, total=total, initial=have, unit="B", unit_scale=True) as bar,
+    ):
+        for data in _blocks(response, address):
+            file.write(data)
+            bar.update(len(data))
     size = partial.stat().st_size
     if total is not None and size != total:
         raise InputError(f"{address} broke off at {size:,} of {total:,} bytes: run the command again to go on")
-    os.replace(partial, path)
+
+
+def _blocks(response: HTTPResponse, address: str) -> Iterator[bytes]:
+    try:
+        while data := response.read(_READ_BYTES):
+            yield data
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise InputError(f"{address} broke off ({_short(error)}): run the command again to go on") from None
+
+
+def _bad_address(address: str, error: Exception) -> InputError:
+    return InputError(
+        f"{address!r} is not an address ({_short(error)}): correct it, with other characters than ASCII as %XX"
+    )
+
+
+def _short(error: object) -> str:
+    """What went wrong, on one line, without all that a server may have sent."""
+    return " ".join(str(error).split())[:200]

@@ -7,15 +7,17 @@ NNNNN.ids             little-endian uint32 ids of this piece, `<s> … </s>` aro
 NNNNN.documents.npy   int64, position of the first `<s>` of every document of the shard
 NNNNN.counts.npy      int64, occurrences in the shard of the piece's types
 lexicon.txt           the piece's types; id = line
-piece.json            written last: the shards
+piece.json            the shards, and the checksums of the files
+
+The folder appears when all of it is written.
 """
 
 import json
+import math
 import os
-import shutil
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -24,11 +26,15 @@ import numpy as np
 from data_scripts.parts.text_pieces import Piece, Segment, line_number, read_blocks
 from elmoc.corpus import BEGIN, END, ID_DTYPE
 from elmoc.errors import InputError
-from elmoc.files.arrays import load_array
-from elmoc.files.checksums import fingerprint
-from elmoc.files.records import read_json, write_json
+from elmoc.files.arrays import load_array, write_array
+from elmoc.files.checksums import FileChecksum, fingerprint
+from elmoc.files.records import read_record, write_record
+from elmoc.files.writing import atomic_directory
+from elmoc.settings import setting
 
-_LAYOUT = 1
+FORMAT = "elmoc-piece"
+VERSION = 1
+_LAYOUT = 2
 _BEGIN_ID, _END_ID = 0, 1
 
 
@@ -36,14 +42,22 @@ _BEGIN_ID, _END_ID = 0, 1
 class LocalShard:
     """A shard of a piece; `tokens` counts sentence boundaries."""
 
-    tokens: int
-    sentences: int
-    documents: int
+    tokens: int = setting(least=1)
+    sentences: int = setting(least=1)
+    documents: int = setting(least=1)
+
+
+@dataclass(frozen=True)
+class PieceRecord:
+    """What `piece.json` holds: its shards, and the checksums of the other files."""
+
+    shards: list[LocalShard]
+    files: dict[str, FileChecksum]
 
 
 def piece_key(piece: Piece, shard_tokens: int) -> str:
     """A hash of the piece: path, size and time of change of its files, its byte ranges, and the shard size."""
-    files = [(str(Path(segment.path).resolve()), os.stat(segment.path)) for segment in piece.segments]
+    files = [(os.path.realpath(segment.path), os.stat(segment.path)) for segment in piece.segments]
     described = [
         (path, stat.st_size, stat.st_mtime_ns, segment.start, segment.end)
         for (path, stat), segment in zip(files, piece.segments, strict=True)
@@ -52,41 +66,54 @@ def piece_key(piece: Piece, shard_tokens: int) -> str:
 
 
 def finished_piece(folder: Path) -> list[LocalShard] | None:
-    """The shards of the piece in `folder`, or None unless it is there as a whole."""
-    if not (folder / "piece.json").exists():
+    """The shards of the piece in `folder`, or None unless it is there as it was written."""
+    advice = "it is made again"
+    try:
+        piece = read_record(folder / "piece.json", PieceRecord, format=FORMAT, version=VERSION, advice=advice)
+        for name in _file_names(len(piece.shards)):
+            piece.files[name].check_whole(folder / name, advice=advice)
+    except (InputError, OSError, KeyError):
         return None
-    shards = [LocalShard(**shard) for shard in read_json(folder / "piece.json", advice="remove its folder")]
-    for number, shard in enumerate(shards):
-        ids = folder / f"{number:05}.ids"
-        if not ids.exists() or ids.stat().st_size != shard.tokens * ID_DTYPE.itemsize:
-            return None
-    return shards
+    return piece.shards
+
+
+def _file_names(shards: int) -> list[str]:
+    kinds = ("ids", "documents.npy", "counts.npy")
+    return ["lexicon.txt", *(f"{number:05}.{kind}" for number in range(shards) for kind in kinds)]
 
 
 def write_piece(task: tuple[Piece, Path], shard_tokens: int) -> list[LocalShard]:
     """Read a piece and write its shards of about `shard_tokens` into its folder (reused when it is there already).
 
-    Raises `InputError` naming file and line for anything in the text that cannot be used.
+    Raises `InputError` naming file and line for anything in the text that cannot be used, and for a file that changes
+    meanwhile.
     """
     piece, folder = task
-    finished = finished_piece(folder)
-    if finished is not None:
-        return finished
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    shards = finished_piece(folder)
+    if shards is None:
+        with atomic_directory(folder, sync=False) as partial:
+            shards = _write_shards(piece, partial, shard_tokens)
+            files = {name: FileChecksum.of(partial / name) for name in _file_names(len(shards))}
+            write_record(partial / "piece.json", PieceRecord(shards, files), format=FORMAT, version=VERSION)
+            if piece_key(piece, shard_tokens) != folder.name:
+                names = ", ".join(segment.path for segment in piece.segments)
+                raise InputError(f"{names} changed while it was read: run the command again when it is finished")
+    return shards
+
+
+def _write_shards(piece: Piece, folder: Path, shard_tokens: int) -> list[LocalShard]:
     local_ids: defaultdict[str, int] = defaultdict(count().__next__)
     assert (local_ids[BEGIN], local_ids[END]) == (_BEGIN_ID, _END_ID)
     shards: list[LocalShard] = []
     for ids, documents in _cut_shards(_number_words(piece, local_ids), shard_tokens):
         stem = f"{len(shards):05}"
-        ids.tofile(folder / f"{stem}.ids")
-        np.save(folder / f"{stem}.documents.npy", documents)
+        (folder / f"{stem}.ids").write_bytes(np.ascontiguousarray(ids).data)
+        write_array(folder / f"{stem}.documents.npy", documents)
         counts = np.bincount(ids, minlength=len(local_ids))
-        np.save(folder / f"{stem}.counts.npy", counts)
+        write_array(folder / f"{stem}.counts.npy", counts)
         shards.append(LocalShard(len(ids), int(counts[_BEGIN_ID]), len(documents)))
     with open(folder / "lexicon.txt", "w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{word}\n" for word in local_ids)
-    write_json(folder / "piece.json", [asdict(shard) for shard in shards])
     return shards
 
 
@@ -95,8 +122,8 @@ def _number_words(piece: Piece, local_ids: defaultdict[str, int]) -> Iterator[tu
     for segment in piece.segments:
         new_document = True  # the next sentence starts one: here at the start of the file or of the piece
         for first_line, text in read_blocks(segment):
-            if BEGIN in text or END in text:
-                _refuse_boundaries(segment, first_line, text)
+            if BEGIN in text or END in text or "\0" in text:
+                _refuse_marks(segment, first_line, text)
             words = f"{BEGIN} {text}".replace("\n", f" {END} {BEGIN} ").split()
             words.pop()  # the begin of a sentence after the last line
             ids = np.fromiter(map(local_ids.__getitem__, words), dtype=ID_DTYPE, count=len(words))
@@ -113,14 +140,14 @@ def _number_words(piece: Piece, local_ids: defaultdict[str, int]) -> Iterator[tu
             yield ids, documents
 
 
-def _refuse_boundaries(segment: Segment, first_line: int, text: str) -> None:
+def _refuse_marks(segment: Segment, first_line: int, text: str) -> None:
     for number, line in enumerate(text.split("\n"), first_line):
-        for word in line.split():
-            if word in (BEGIN, END):
-                raise InputError(
-                    f"{segment.path}, line {line_number(segment, number)}: the text holds {word}, which is the mark of "
-                    "a sentence boundary here: take it out of the text"
-                )
+        marks = [word for word in line.split() if word in (BEGIN, END)]
+        if marks or "\0" in line:
+            mark = f"{marks[0]}, which is the mark of a sentence boundary here" if marks else "a NUL character"
+            raise InputError(
+                f"{segment.path}, line {line_number(segment, number)}: the text holds {mark}: take it out of the text"
+            )
 
 
 def _cut_shards(
@@ -144,22 +171,23 @@ def _cut_shards(
         ids, parts, waiting = np.concatenate([ids, *parts]), [], 0
         done = 0
         while len(ids) - done >= 1.5 * shard_tokens:
-            cut = _cut_position(ids[done:], documents[documents >= done] - done, shard_tokens)
-            if cut >= len(ids) - done:
+            cut = _cut_position(ids, documents, done, shard_tokens)
+            if cut >= len(ids):
                 break
-            yield _shard(ids, documents, done, done + cut)
-            done += cut
-        ids, documents = ids[done:], documents[documents >= done] - done
+            yield _shard(ids, documents, done, cut)
+            done = cut
+        ids, documents = ids[done:], documents[np.searchsorted(documents, done) :] - done
     ids = np.concatenate([ids, *parts])
     if len(ids):
         yield _shard(ids, documents, 0, len(ids))
 
 
-def _cut_position(ids: np.ndarray, documents: np.ndarray, shard_tokens: int) -> int:
-    near = documents[(documents >= 0.9 * shard_tokens) & (documents <= 1.1 * shard_tokens) & (documents > 0)]
-    if len(near):
-        return int(near[0])
-    reach = max(1, shard_tokens)
+def _cut_position(ids: np.ndarray, documents: np.ndarray, start: int, shard_tokens: int) -> int:
+    """Where the shard ends that starts at `start`; `documents` are in order."""
+    near = int(np.searchsorted(documents, start + max(1, math.ceil(0.9 * shard_tokens))))
+    if near < len(documents) and documents[near] <= start + math.floor(1.1 * shard_tokens):
+        return int(documents[near])
+    reach = start + shard_tokens
     while reach < len(ids):  # a sentence starts somewhere after the wanted size
         starts = np.flatnonzero(ids[reach : reach + 10_000] == _BEGIN_ID)
         if len(starts):
@@ -169,8 +197,8 @@ def _cut_position(ids: np.ndarray, documents: np.ndarray, shard_tokens: int) -> 
 
 
 def _shard(ids: np.ndarray, documents: np.ndarray, start: int, end: int) -> tuple[np.ndarray, np.ndarray]:
-    inside = documents[(documents > start) & (documents < end)] - start
-    return ids[start:end], np.concatenate([[0], inside]).astype(np.int64)
+    first, last = np.searchsorted(documents, [start + 1, end])
+    return ids[start:end], np.concatenate([[0], documents[first:last] - start]).astype(np.int64)
 
 
 def local_lexicon(folder: Path) -> list[str]:

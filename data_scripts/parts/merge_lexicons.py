@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, groupby
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from data_scripts.parts.local_shards import local_counts, local_lexicon
 from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN, Shard
 from elmoc.files.arrays import load_array, save_array
-from elmoc.files.writing import atomic_path
+from elmoc.files.writing import atomic_path, reserve_space
 
 _GATHER_TOKENS = 1 << 22
 
@@ -37,21 +37,21 @@ class Lexicon:
 def merge_lexicons(sources: Sequence[LocalShardSource], work: Path, min_count: int) -> Lexicon:
     """Merge the lexicons of all pieces; leaves in `work` and the folders of the pieces what `write_shard` needs.
 
-    Words are ordered by their count in the training shards, equal ones by code point. With `min_count` above 1 the
-    words that are rarer become `<unk>`, but never `<s>` and `</s>`.
+    The shards of a piece follow each other in `sources`. Words are ordered by their count in the training shards, equal
+    ones by code point. With `min_count` above 1 the words that are rarer become `<unk>`, but never `<s>` and `</s>`.
     """
     rows: defaultdict[str, int] = defaultdict(count().__next__)
     counts = np.zeros(1 << 20, dtype=np.int64)
-    for folder in dict.fromkeys(source.folder for source in sources):
+    for folder, of_folder in groupby(sources, key=lambda source: source.folder):
         words = local_lexicon(folder)
         local_rows = np.fromiter(map(rows.__getitem__, words), dtype=ID_DTYPE, count=len(words))
         if len(rows) > len(counts):
             counts = np.concatenate([counts, np.zeros(max(len(counts), len(rows)), dtype=np.int64)])
-        for source in sources:
-            if source.folder == folder and not source.held_out:
+        for source in of_folder:
+            if not source.held_out:
                 shard_counts = local_counts(folder, source.number)
                 counts[local_rows[: len(shard_counts)]] += shard_counts
-        np.save(folder / "rows.npy", local_rows)
+        save_array(folder / "rows.npy", local_rows)
     words = list(rows)
     counts = counts[: len(words)]
     kept = np.ones(len(words), dtype=bool)
@@ -72,7 +72,7 @@ def merge_lexicons(sources: Sequence[LocalShardSource], work: Path, min_count: i
     final_ids[order] = np.arange(len(order), dtype=ID_DTYPE)
     if min_count > 1:
         final_ids[~kept] = final_ids[rows[UNKNOWN]]
-    np.save(work / "final_ids.npy", final_ids)
+    save_array(work / "final_ids.npy", final_ids)
     return Lexicon([words[row] for row in order.tolist()], counts[order])
 
 
@@ -82,8 +82,10 @@ def write_shard(source: LocalShardSource, corpus: Path) -> None:
     final_ids = load_array(source.folder.parent / "final_ids.npy", shape=(None,), dtype=ID_DTYPE, mmap=True)
     table = final_ids[load_array(source.folder / "rows.npy", shape=(None,), dtype=ID_DTYPE)]
     ids = np.memmap(source.folder / f"{source.number:05}.ids", dtype=ID_DTYPE, mode="r")
-    with atomic_path(target) as partial, open(partial, "wb") as file:
-        for start in range(0, len(ids), _GATHER_TOKENS):
-            table[ids[start : start + _GATHER_TOKENS]].tofile(file)
+    with atomic_path(target) as partial:
+        reserve_space(partial, ids.nbytes, name=target)
+        with open(partial, "r+b") as file:
+            for start in range(0, len(ids), _GATHER_TOKENS):
+                file.write(table[ids[start : start + _GATHER_TOKENS]].data)
     documents = load_array(source.folder / f"{source.number:05}.documents.npy", shape=(None,), dtype=np.int64)
     save_array(target.with_suffix(".documents.npy"), documents)

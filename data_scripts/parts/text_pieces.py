@@ -6,6 +6,7 @@ the middle), or several small files. The cut depends on the files and the wanted
 
 import glob
 import gzip
+import os
 import re
 import zlib
 from collections.abc import Iterator, Sequence
@@ -13,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elmoc.errors import InputError
-from elmoc.files.text import broken_gzip, invalid_utf8, open_binary
+from elmoc.files.text import MAX_LINE_BYTES, broken_gzip, invalid_utf8, line_too_long, open_binary, require_file
 
 BYTES_PER_TOKEN = 5  # of tokenised English, spaces included; only sizes of pieces depend on it
 GZIP_RATIO = 2.7  # text bytes per compressed byte
 BLOCK_BYTES = 4 << 20
-LONGEST_LINE = 64 << 20
 _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
 
 
@@ -44,8 +44,8 @@ class Piece:
 def find_files(arguments: Sequence[str]) -> list[Path]:
     """The files that the arguments (files, globs, folders) name: arguments in their order, what one names sorted.
 
-    Hidden files in folders are left out. Raises `InputError` for an argument that names no file and for a file that
-    is named twice.
+    Hidden files in folders are left out. Raises `InputError` for an argument that names no file, for a file that is
+    named twice, and for a name that is not UTF-8, which the corpus could not record.
     """
     files: list[Path] = []
     for argument in arguments:
@@ -53,18 +53,21 @@ def find_files(arguments: Sequence[str]) -> list[Path]:
         if path.is_dir():
             inside = [file for file in path.rglob("*") if "/." not in f"/{file.relative_to(path)}"]
             found = sorted(file for file in inside if file.is_file())
-        elif path.exists():
-            found = [path]
-        else:
+        elif glob.has_magic(argument) and not os.path.lexists(path):
             found = sorted(Path(name) for name in glob.glob(argument, recursive=True) if Path(name).is_file())
+        else:
+            require_file(path)
+            found = [path]
         if not found:
             raise InputError(f"{argument} {'is a folder without files' if path.is_dir() else 'does not exist'}")
         files += found
-    seen: set[Path] = set()
+    seen: set[str] = set()
     for file in files:
-        if file.resolve() in seen:
+        if any("\ud800" <= character <= "\udfff" for character in str(file)):
+            raise InputError(f"the name {str(file)!r} is not valid UTF-8: rename the file")
+        if os.path.realpath(file) in seen:
             raise InputError(f"{file} is named twice: name every input file once")
-        seen.add(file.resolve())
+        seen.add(os.path.realpath(file))
     return files
 
 
@@ -111,8 +114,9 @@ def _cut_file(path: Path, size: int, piece_bytes: int, held_out: bool) -> Iterat
             ahead = file.read(min(1 << 20, piece_bytes // 4 + 1))
             match = _BLANK_LINE.search(ahead)
             cut = nominal + match.end() if match else nominal + len(ahead[: ahead.find(b"\n") + 1])
-            while cut == nominal and ahead:  # no line ends in what was read
-                nominal += len(ahead)
+            while cut == nominal and ahead:  # no line ends in what was read, nor before the cut before
+                nominal = max(nominal + len(ahead), cuts[-1] - 1)
+                file.seek(nominal)
                 ahead = file.read(1 << 20)
                 cut = nominal + ahead.find(b"\n") + 1
             cuts.append(cut if ahead else size)
@@ -125,7 +129,7 @@ def read_blocks(segment: Segment, block_bytes: int = BLOCK_BYTES) -> Iterator[tu
     r"""Yield (number of the first line within the segment, text) for blocks of whole lines.
 
     Only "\n" ends a line; every text ends with one. Raises `InputError` naming file and line for invalid UTF-8, a
-    broken gzip file, and a line of more than 64 MiB.
+    broken gzip file, and a line of more than `MAX_LINE_BYTES`.
     """
     path = segment.path
     line = 1
@@ -139,15 +143,12 @@ def read_blocks(segment: Segment, block_bytes: int = BLOCK_BYTES) -> Iterator[tu
             except (EOFError, zlib.error, gzip.BadGzipFile) as error:
                 raise broken_gzip(path, line_number(segment, line + rest.count(b"\n")) - 1, error) from None
             left -= len(data)
+            if len(rest) + (data.find(b"\n") if b"\n" in data else len(data)) > MAX_LINE_BYTES:
+                raise line_too_long(path, line_number(segment, line))
             if data:
                 cut = data.rfind(b"\n") + 1
                 if not cut:
                     rest += data
-                    if len(rest) > LONGEST_LINE:
-                        raise InputError(
-                            f"{path}, line {line_number(segment, line)}: a line of over {LONGEST_LINE:,} bytes; "
-                            "one sentence a line is expected"
-                        )
                     continue
                 block, rest = rest + data[:cut], data[cut:]
             elif rest:

@@ -37,9 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Dump features as the parsed command line says."""
-    from elmoc.features.dump import dump_features
+    from elmoc.files.locks import locked
     from elmoc.files.writing import refuse_existing
-    from elmoc.model import load_model
 
     device = arguments.device
     if arguments.cuda_device is not None:
@@ -47,18 +46,21 @@ def run(arguments: argparse.Namespace) -> None:
     for option in ("batch_size", "batch_words"):
         if getattr(arguments, option) < 1:
             raise InputError(f"--{option.replace('_', '-')} must be at least 1")
-    refuse_existing(arguments.output)
-    model = load_model(arguments.model, vectors=arguments.vectors, device=device)
     chosen = "all" if arguments.layers is None else arguments.layers
-    dump_features(
-        model,
-        arguments.sentences,
-        arguments.output,
-        layers="top" if arguments.top else "average" if arguments.average else chosen,
-        dtype=arguments.dtype,
-        batch_size=arguments.batch_size,
-        batch_words=arguments.batch_words,
-        sentence_map=not arguments.forget_sentences,
-        allow_empty=arguments.allow_empty,
-        command_line=" ".join(["elmoc", *sys.argv[1:]]),
-    )
+    with locked(arguments.output):
+        refuse_existing(arguments.output)
+        from elmoc.features.dump import dump_features
+        from elmoc.model import load_model
+
+        dump_features(
+            load_model(arguments.model, vectors=arguments.vectors, device=device),
+            arguments.sentences,
+            arguments.output,
+            layers="top" if arguments.top else "average" if arguments.average else chosen,
+            dtype=arguments.dtype,
+            batch_size=arguments.batch_size,
+            batch_words=arguments.batch_words,
+            sentence_map=not arguments.forget_sentences,
+            allow_empty=arguments.allow_empty,
+            command_line=" ".join(["elmoc", *sys.argv[1:]]),
+        )

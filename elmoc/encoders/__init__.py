@@ -78,8 +78,8 @@ class EncoderSizes(ABC):
     kind: ClassVar[str]
     """Its name in configs and model directories."""
 
-    projection_size: int = setting(512, least=1)
-    layers: int = setting(2, least=1)
+    projection_size: int = setting(512, least=1, most=2**20)
+    layers: int = setting(2, least=1, most=1000)
     dropout: float = setting(0.1, least=0, below=1)
 
     def __post_init__(self) -> None:

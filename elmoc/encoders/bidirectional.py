@@ -4,7 +4,7 @@ Letters: B sentences of a batch, T time, E word-vector width, P projection, L la
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from elmoc.encoders import DIRECTIONS, Encoder, EncoderOutput, EncoderSizes, EncoderState
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError
+from elmoc.files.records import convert
 from elmoc.input_layers import InputLayer
 from elmoc.input_layers.vector_projection import VectorProjection
 
@@ -36,16 +37,18 @@ class EncoderConfig:
         return {"kind": self.sizes.kind, **asdict(self.sizes), "word_vector_size": self.word_vector_size}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "EncoderConfig":
-        """From the `encoder` object of a model directory; unknown kinds and keys are `InputError`s."""
+    def from_dict(cls, values: Mapping[str, Any], *, word_vector_size: int, where: str, advice: str) -> "EncoderConfig":
+        """From the `encoder` object of a model directory, which has `word_vector_size`, too.
+
+        Raises `InputError` with `where` and `advice` for an unknown kind or key, or an impossible value.
+        """
         sizes = dict(values)
-        word_vector_size = sizes.pop("word_vector_size")
         kind = sizes.pop("kind", LstmSizes.kind)  # the first models were LSTMs without saying so
         if not isinstance(kind, str) or kind not in ENCODERS:
-            raise InputError(f"unknown encoder {kind!r} (known: {', '.join(ENCODERS)})")
-        if unknown := sorted(sizes.keys() - {each.name for each in fields(ENCODERS[kind])}):
-            raise InputError(f"unknown encoder settings: {', '.join(unknown)}")
-        return cls(ENCODERS[kind](**sizes), word_vector_size)
+            raise InputError(f"{where}: unknown encoder.kind {kind!r} (known: {', '.join(ENCODERS)}): {advice}")
+        if sizes.pop("word_vector_size", None) != word_vector_size:
+            raise InputError(f"{where}: encoder.word_vector_size must be that of the word vectors: {advice}")
+        return cls(convert(sizes, ENCODERS[kind], where=where, advice=advice, prefix="encoder."), word_vector_size)
 
 
 class DirectionEncoder(nn.Module):
@@ -121,7 +124,7 @@ class BidirectionalEncoder(nn.Module):
     def load_weights(self, weights: Mapping[str, Tensor], *, assign: bool = False) -> None:
         """Take over weights by their names in files, copied, or with `assign` as they are.
 
-        Raises `InputError` when one is missing, unknown, or of another shape.
+        Raises `InputError` when one is missing, unknown, or of another shape or type.
         """
         own = self.state_dict()
         check_weights(weights, {_file_name(name): tensor for name, tensor in own.items()})
@@ -129,7 +132,7 @@ class BidirectionalEncoder(nn.Module):
 
 
 def check_weights(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
-    """Raise an `InputError` unless weights have the names and shapes of the `expected` ones."""
+    """Raise an `InputError` unless weights have the names, shapes and types of the `expected` ones."""
     for what, names in (("lacks", expected.keys() - weights.keys()), ("has unknown", weights.keys() - expected.keys())):
         if names:
             raise InputError(f"{what} weights: {', '.join(sorted(names)[:3])}{', …' if len(names) > 3 else ''}")
@@ -137,6 +140,17 @@ def check_weights(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor])
         if tensor.shape != expected[name].shape:
             shapes = list(tensor.shape), list(expected[name].shape)
             raise InputError(f"{name} has the shape {shapes[0]}, where {shapes[1]} is expected")
+        if tensor.dtype != expected[name].dtype:
+            raise InputError(f"{name} has the type {tensor.dtype}, where {expected[name].dtype} is expected")
+
+
+def check_finite(weights: Mapping[str, Tensor]) -> None:
+    """Raise an `InputError` for a weight with a number that is NaN or infinite."""
+    for name, tensor in weights.items():
+        if tensor.is_floating_point() and tensor.numel():
+            least, largest = tensor.aminmax()  # NaN where there is any
+            if not (least.isfinite() and largest.isfinite()):
+                raise InputError(f"{name} has a number that is not finite")
 
 
 def _file_name(name: str) -> str:

@@ -26,9 +26,9 @@ class LstmSizes(EncoderSizes):
 
     kind: ClassVar[str] = "lstm"
 
-    cell_size: int = setting(4096, least=1)
-    cell_clip: float = setting(3.0, least=0)
-    projection_clip: float = setting(3.0, least=0)
+    cell_size: int = setting(4096, least=1, most=2**20)
+    cell_clip: float = setting(3.0, least=0, most=1e30)
+    projection_clip: float = setting(3.0, least=0, most=1e30)
     layer_norm: bool = True
     residual: bool = True
 

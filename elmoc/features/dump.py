@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, shortened
 from elmoc.features.writer import write_features
+from elmoc.files.arrays import all_finite
 from elmoc.files.text import read_lines
 from elmoc.files.writing import human_bytes, require_space
 from elmoc.model import SentenceEncoder
@@ -65,17 +66,19 @@ def dump_features(
 
 
 def converted(states: np.ndarray, dtype: str, line: str) -> np.ndarray:
-    """The layer states of a line in the type of the file; numbers too large for it are an `InputError`."""
+    """The layer states of a line in the type of the file.
+
+    Numbers that are too large for it or not finite are an `InputError`.
+    """
+    which = f'the states of the line "{shortened(line.strip())}"'
+    if not all_finite(states):
+        raise InputError(f"{which} are not finite: the model or its word vectors are damaged, get them again")
     try:
         with np.errstate(over="raise"):
             return states.astype(dtype, copy=False)
     except FloatingPointError:
-        text = line.strip()
-        shown = text if len(text) <= 80 else text[:79] + "…"
         largest = f"{np.finfo(dtype).max:,.0f}"
-        raise InputError(
-            f'the states of the line "{shown}" are too large for {dtype}, which ends at {largest}: write float32'
-        ) from None
+        raise InputError(f"{which} are too large for {dtype}, which ends at {largest}: write float32") from None
 
 
 def layer_selection(layers: str, count: int) -> tuple[Callable[[np.ndarray], np.ndarray], list[str]]:
@@ -91,7 +94,9 @@ def layer_selection(layers: str, count: int) -> tuple[Callable[[np.ndarray], np.
     except ValueError:
         chosen = []
     if not chosen or not all(0 <= layer < count for layer in chosen):
-        raise InputError(f"--layers takes indices from 0 to {count - 1}, such as 0,{count - 1}; not {layers!r}")
+        raise InputError(
+            f"--layers takes indices from 0 to {count - 1}, such as 0,{count - 1}; not {shortened(layers)!r}"
+        )
     return (lambda states: states[chosen]), [str(layer) for layer in chosen]
 
 

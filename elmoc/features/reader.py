@@ -1,7 +1,7 @@
 """Feature reader: the sentences of a feature file, mapped into memory and read when they are used."""
 
-import mmap
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,15 +9,19 @@ from typing import Any
 import h5py
 import numpy as np
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, shortened
 from elmoc.features.layouts import LAYOUTS
+from elmoc.files.arrays import all_finite
+from elmoc.files.hdf5 import CheckedFile
+
+_ADVICE = "write it again with `elmoc dump-features`"
 
 
 class FeatureFile:
     """Reads a feature file: `file[i]` is line i's array, `file.find(words)` the index of a sentence.
 
     Can be used as a context manager; several processes may read one file. Raises `InputError` for a missing, truncated
-    or foreign file.
+    or foreign file, and when a sentence is read that is damaged or has another shape than the first.
     """
 
     dtype: np.dtype
@@ -29,48 +33,80 @@ class FeatureFile:
 
     def __init__(self, path: Path | str, layout: str = "allennlp") -> None:
         self.path = Path(path)
-        if not self.path.exists():
-            raise InputError(f"{path} does not exist: write it with `elmoc dump-features`")
-        try:
-            self._file = h5py.File(path, "r")
-        except OSError as error:
-            raise InputError(
-                f"{path} is not a whole HDF5 file ({error}): write it again with `elmoc dump-features`"
-            ) from None
-        self.attributes: dict[str, Any] = dict(self._file.attrs)
-        self._layout = LAYOUTS[layout].reader(self._file)
-        self.layers, self.width, first = self._layout.layers, self._layout.width, self._layout.first
-        self.dtype, self._type = first.dtype, first.id.get_type()
-        with open(path, "rb") as file:
-            self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._file = CheckedFile(path, advice=_ADVICE)
+        weakref.finalize(self, self._file.close)  # the library would read at the end of the process, through Python
+        self.attributes: dict[str, Any] = self._file.attributes()
+        with self._file.damage("cannot be read"):
+            self._layout = LAYOUTS[layout].reader(self._file)
+            self.layers, self.width, first = self._layout.layers, self._layout.width, self._layout.first
+            self.dtype, self._type = first.dtype, first.id.get_type()
 
     def __len__(self) -> int:
         """The number of sentences."""
         return len(self._layout)
 
     def __getitem__(self, index: int) -> np.ndarray:
-        """[L + 1, n, 2P], or [n, 2P] when the file holds one layer, in the type that the file holds."""
-        return np.array(self.view(index))
+        """[L + 1, n, 2P], or [n, 2P] when the file holds one layer, in the type that the file holds.
+
+        One of another number of layers or width than the first, and numbers that are not finite, are an `InputError`.
+        """
+        array = np.array(self.view(index))
+        self._require_sound(index, array)
+        return array
 
     def view(self, index: int) -> np.ndarray:
         """The same without a copy, read-only: a part of the file itself, mapped into memory.
 
         It is read when it is used, into memory that all processes share (the system's page cache), and stays good when
-        the `FeatureFile` is closed. Of datasets in chunks (foreign files, compressed ones) it is a copy.
+        the `FeatureFile` is closed. Its shape and numbers are whatever the file has. Of datasets in chunks (foreign
+        files, compressed ones) it is a copy.
         """
         if not 0 <= index < len(self._layout):
             raise IndexError(f"sentence {index} of {len(self._layout)}")
-        try:
-            return self._layout.view(index, self._dataset)
-        except (KeyError, OSError) as error:
-            raise InputError(f"{self.path}: sentence {index} cannot be read ({error}): write it again") from None
+        with self._file.damage(f"has a sentence {index} that cannot be read"):
+            array = self._layout.view(index, self._dataset)
+        if array.dtype.kind != "f" or array.dtype.itemsize > 8:
+            raise InputError(f"{self.path}: sentence {index} has no floating-point numbers: {_ADVICE}")
+        return array
+
+    def _require_sound(self, index: int, array: np.ndarray) -> None:
+        layers, *rest = array.shape if array.ndim == 3 else (1, *array.shape)
+        if (layers, len(rest), rest[-1:]) != (self.layers, 2, [self.width]):
+            shape = " × ".join(map(str, array.shape))
+            raise InputError(
+                f"{self.path}: sentence {index} has the shape {shape}, not {self.layers} layers of width {self.width}: "
+                f"{_ADVICE}"
+            )
+        if not all_finite(array):
+            raise InputError(f"{self.path}: sentence {index} has numbers that are not finite: {_ADVICE}")
 
     def _dataset(self, name: str) -> np.ndarray:
-        dataset = h5py.h5d.open(self._file.id, name.encode())
+        dataset = self._file.dataset(name)
         offset = dataset.get_offset()  # None when the data are in chunks, or there are none
         if offset is None or not dataset.get_type().equal(self._type) or offset % self.dtype.alignment:
-            return self._file[name][()]
-        return np.ndarray(dataset.shape, self.dtype, buffer=self._content, offset=offset)
+            return h5py.Dataset(dataset)[()]
+        return np.ndarray(dataset.shape, self.dtype, buffer=self._file.content, offset=offset)
+
+    def check(self, progress: Callable[[int], object] = lambda sentences: None) -> None:
+        """Read all of the file, and raise `InputError` for the first sentence that is damaged or not that of the map.
+
+        `progress` is called after each sentence with the number 1.
+        """
+        lengths = []
+        for index in range(len(self)):
+            array = self.view(index)
+            self._require_sound(index, array)
+            lengths.append(array.shape[-2])
+            progress(1)
+        if not self._layout.has_map:
+            return
+        for text, index in self._sentences.items():
+            words = len(text.split())
+            if words != lengths[index]:
+                raise InputError(
+                    f'{self.path}: its map says that sentence {index} is "{shortened(text)}", of {words} words, but it '
+                    f"has {lengths[index]}: {_ADVICE}"
+                )
 
     def find(self, words: Sequence[str]) -> int | None:
         """The index of the sentence with these words, or None; the file needs its sentence map."""

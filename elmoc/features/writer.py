@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 
 from elmoc.features.layouts import LAYOUTS, LayoutWriter
+from elmoc.files.locks import locked
 from elmoc.files.writing import atomic_path, refuse_existing
 
 
@@ -17,7 +18,7 @@ from elmoc.files.writing import atomic_path, refuse_existing
 def write_features(
     path: Path | str, attributes: dict[str, Any], *, sentence_map: bool = True, layout: str = "allennlp"
 ) -> Iterator["FeatureWriter"]:
-    """Open a new feature file; it appears under its name only when the block ends well.
+    """Open a new feature file; it appears under its name only when the block ends well, and is locked until then.
 
     Args:
         path: the file; it must not exist.
@@ -25,17 +26,18 @@ def write_features(
         sentence_map: write how sentences are found by their words, where the layout can.
         layout: one of `LAYOUTS`.
     """
-    refuse_existing(path)
-    with atomic_path(path) as partial, DiskFile(partial) as disk:
-        try:
-            with h5py.File(disk, "w") as file:
-                for name, value in attributes.items():
-                    file.attrs[name] = value
-                writer = LAYOUTS[layout].writer(file, sentence_map)
-                yield FeatureWriter(writer, disk)
-                writer.finish()
-        finally:
-            disk.raise_error()
+    with locked(path):
+        refuse_existing(path)
+        with atomic_path(path) as partial, DiskFile(partial) as disk:
+            try:
+                with h5py.File(disk, "w") as file:
+                    for name, value in attributes.items():
+                        file.attrs[name] = value
+                    writer = LAYOUTS[layout].writer(file, sentence_map)
+                    yield FeatureWriter(writer, disk)
+                    writer.finish()
+            finally:
+                disk.raise_error()
 
 
 class FeatureWriter:
@@ -64,6 +66,7 @@ class DiskFile(io.FileIO):
     def raise_error(self) -> None:
         """Raise what went wrong in a write, if anything did."""
         if self.error is not None:
+            self.error.filename = str(self.name)
             raise self.error
 
     def write(self, data: Any) -> int:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,25 +25,27 @@ class FileChecksum:
     @classmethod
     def of(cls, path: Path | str) -> "FileChecksum":
         """The checksum of a file as it is now; all of it is read."""
-        return cls(os.path.getsize(path), _ends(path), _whole(path))
+        return cls(os.path.getsize(path), _ends(path), _whole(path, lambda _: None))
 
     def check_ends(self, path: Path | str, *, advice: str) -> None:
         """Raise an `InputError` unless the file has its size and its first and last block; reads no more than these."""
-        size = os.path.getsize(path) if os.path.isfile(path) else None
-        if size is None:
-            raise InputError(f"{path} is missing: {advice}")
-        if size != self.bytes:
-            raise InputError(
-                f"{path} is truncated or changed ({size:,} bytes where {self.bytes:,} are expected): {advice}"
-            )
+        check_size(path, self.bytes, advice=advice)
         if _ends(path) != self.ends:
             raise InputError(f"{path} is damaged (its first or last block is not what was written): {advice}")
 
-    def check_whole(self, path: Path | str, *, advice: str) -> None:
-        """Raise an `InputError` unless all of the file is as it was written."""
+    def check_whole(self, path: Path | str, *, advice: str, progress: Callable[[int], object] = lambda _: None) -> None:
+        """Raise an `InputError` unless all of the file is as it was written; `progress` is called with bytes read."""
         self.check_ends(path, advice=advice)
-        if _whole(path) != self.whole:
+        if _whole(path, progress) != self.whole:
             raise InputError(f"{path} is damaged (its content is not what was written): {advice}")
+
+
+def check_size(path: Path | str, size: int, *, advice: str) -> None:
+    """Raise an `InputError` unless there is a file of so many bytes."""
+    if not os.path.isfile(path):
+        raise InputError(f"{path} is {'no ordinary file' if os.path.exists(path) else 'missing'}: {advice}")
+    if (found := os.path.getsize(path)) != size:
+        raise InputError(f"{path} is truncated or changed ({found:,} bytes where {size:,} are expected): {advice}")
 
 
 def _ends(path: Path | str) -> str:
@@ -53,11 +56,12 @@ def _ends(path: Path | str) -> str:
     return digest.hexdigest()
 
 
-def _whole(path: Path | str) -> str:
+def _whole(path: Path | str, progress: Callable[[int], object]) -> str:
     digest = xxhash.xxh3_64()
     with open(path, "rb", buffering=0) as file:
         while block := file.read(_READ_BYTES):
             digest.update(block)
+            progress(len(block))
     return digest.hexdigest()
 
 

@@ -75,5 +75,5 @@ def _remove_leftovers(path: Path) -> None:
             os.replace(old, path)
     for each in beside:
         number, _, kind = each.name.removeprefix(f".{path.name}.").partition(".")
-        if number.isdigit() and kind in ("partial", "old"):
+        if number.isdigit() and kind.rpartition(".")[2] in ("partial", "old"):
             shutil.rmtree(each) if each.is_dir() else each.unlink(missing_ok=True)

@@ -9,7 +9,8 @@ import json
 import re
 import reprlib
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -46,7 +47,12 @@ def read_versioned(
 
 def write_record(path: Path | str, record: Any, *, format: str, version: int) -> None:
     """Write a dataclass as `read_record` reads it, atomically."""
-    write_json(path, {"format": format, "version": version, **asdict(record)})
+    write_json(path, as_json(record, format=format, version=version))
+
+
+def as_json(record: Any, *, format: str, version: int) -> dict[str, Any]:
+    """A dataclass as the object of JSON that `read_record` reads."""
+    return {"format": format, "version": version, **asdict(record)}
 
 
 def read_json(path: Path | str, *, advice: str) -> Any:
@@ -55,24 +61,45 @@ def read_json(path: Path | str, *, advice: str) -> Any:
 
 
 def parse_json(content: bytes | str, *, where: str, advice: str) -> Any:
-    """The value of a piece of JSON; `where` is what an `InputError` calls it, e.g. a file and a line."""
+    """The value of a piece of JSON; `where` is what an `InputError` calls it, e.g. a file and a line.
+
+    An object with a key twice is refused: which of the two values is meant is not known.
+    """
     try:
-        return msgspec.json.decode(content)
+        value = msgspec.json.decode(content)
+        twice: list[str] = []
+        json.loads(content, object_pairs_hook=lambda pairs: twice.extend(_repeated(pairs)))
     except RecursionError:
         raise InputError(f"{where} is nested too deeply: {advice}") from None
     except ValueError as error:  # also those of msgspec, and of text that is not UTF-8
         raise InputError(f"{where} is not valid JSON ({error}), it may be truncated: {advice}") from None
+    if twice:
+        raise InputError(f"{where} has the key {reprlib.repr(twice[0])} twice in one object: {advice}")
+    return value
+
+
+def _repeated(pairs: list[tuple[str, Any]]) -> list[str]:
+    """The keys of an object that are there more than once."""
+    once = dict(pairs)
+    if len(once) == len(pairs):
+        return []
+    return [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
 
 
 def write_json(path: Path | str, value: Any) -> None:
     """Write `value` as indented JSON, atomically."""
+    content = json_bytes(path, value)
+    with atomic_path(path) as partial:
+        partial.write_bytes(content)
+
+
+def json_bytes(path: Path | str, value: Any) -> bytes:
+    """`value` as the indented JSON that is to be written to `path`, which errors name."""
     try:
-        content = (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
+        return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
     except UnicodeEncodeError as error:
         name = error.object[max(0, error.start - 40) : error.end + 40]
         raise InputError(f"{path} cannot record a name that is not valid UTF-8 (near {name!r}): rename it") from None
-    with atomic_path(path) as partial:
-        partial.write_bytes(content)
 
 
 def read_toml(path: Path | str) -> dict[str, Any]:
@@ -101,13 +128,14 @@ def convert(value: Any, kind: type[T], *, where: str, advice: str, prefix: str =
     """
     try:
         record = msgspec.convert(value, kind)
+        _check_fields(value, record, prefix)
     except msgspec.ValidationError as error:
         raise InputError(f"{where}: {_problem(str(error), value, prefix)}: {advice}") from None
     except RecursionError:
         raise InputError(f"{where} is nested too deeply: {advice}") from None
-    try:
-        _check_fields(value, record, prefix)
-    except InputError as error:
+    except UnicodeEncodeError as error:
+        raise InputError(f"{where}: {error.object[:50]!r} is not valid UTF-8: {advice}") from None
+    except InputError as error:  # also those of `__post_init__`
         raise InputError(f"{where}: {error}: {advice}") from None
     return record
 
@@ -167,12 +195,12 @@ def _check_fields(value: Any, record: Any, prefix: str) -> None:
         check_settings(record, f"{prefix}{{}}".format)
         for key, each in value.items():
             _check_fields(each, getattr(record, key), f"{prefix}{key}.")
-    elif isinstance(record, Mapping):
+    elif isinstance(record, dict):
         for key, each in record.items():
             _check_fields(value[key], each, f"{prefix}{key}.")
-    elif isinstance(record, Sequence) and not isinstance(record, (str, bytes)):
+    elif isinstance(record, (list, tuple)):
         for index, (each, one) in enumerate(zip(value, record, strict=True)):
             if not isinstance(one, (int, float)):  # of which there may be many
                 _check_fields(each, one, f"{prefix.rstrip('.')}[{index}].")
-    elif isinstance(record, str) and "\0" in record:
-        raise InputError(f"{prefix.rstrip('.')} holds a NUL character")
+    elif isinstance(record, str) and ("\0" in record or any("\ud800" <= each <= "\udfff" for each in record)):
+        raise InputError(f"{prefix.rstrip('.')} holds a NUL character, or one that is not valid UTF-8")

@@ -1,6 +1,7 @@
 """Writing: files and directories that appear whole or not at all, and disks that are full."""
 
 import ctypes
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -39,10 +40,11 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_directory(path: Path | str) -> Iterator[Path]:
+def atomic_directory(path: Path | str, *, sync: bool = True) -> Iterator[Path]:
     """Yield a directory beside `path` to fill; it takes the place of `path` when the block ends well, else is removed.
 
-    Locks, permissions and errors are those of `atomic_path`.
+    Locks, permissions and errors are those of `atomic_path`. Without `sync`, a machine that fails may leave a directory
+    whose files are damaged; that is for what is only worked with, and checked before it is used again.
     """
     path = Path(path)
     if path.exists() and not path.is_dir():
@@ -56,7 +58,8 @@ def atomic_directory(path: Path | str) -> Iterator[Path]:
                 mode = partial.stat().st_mode & 0o666
                 for file in partial.iterdir():
                     os.chmod(file, mode)
-                    _to_disk(file)
+                    if sync:
+                        _to_disk(file)
                 if not path.exists():
                     os.replace(partial, path)
                 elif not _exchanged(partial, path):
@@ -68,13 +71,29 @@ def atomic_directory(path: Path | str) -> Iterator[Path]:
 
 
 @contextmanager
+def temporary_path(path: Path | str, what: str) -> Iterator[Path]:
+    """Yield a path beside `path` for a file that is needed while `path` is made, e.g. its `what` text.
+
+    It is this process's own, and removed when the block ends, or by the next writer of `path` after a kill.
+    """
+    path = Path(path)
+    with locked(path), full_disk_is_clear(path):
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.{what}.partial")
+        try:
+            with _named(path, temporary):
+                yield temporary
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
 def _named(path: Path, partial: Path) -> Iterator[None]:
-    """Let errors of the operating system name `path`, which the user knows, where they name `partial`."""
+    """Let errors of the operating system name `path`, which the user knows, for `partial` and what is in it."""
     try:
         yield
     except OSError as error:
-        if error.filename == str(partial):
-            error.filename = str(path)
+        if isinstance(error.filename, str) and error.filename.startswith(str(partial)):
+            error.filename = f"{path}{error.filename.removeprefix(str(partial))}"
         raise
 
 
@@ -95,11 +114,15 @@ def full_disk_is_clear(path: Path) -> Iterator[None]:
     """Turn an exception of the block into an `InputError` when the disk of `path` is full.
 
     The libraries that write for us (HDF5, safetensors, PyTorch) each report a full disk as an exception of their own.
+    An error about a file that may not grow (ulimit -f) gets its name.
     """
     try:
         yield
     except Exception as error:
         if isinstance(error, InputError):
+            raise
+        if isinstance(error, OSError) and error.errno == errno.EFBIG:
+            error.filename = error.filename or str(path)
             raise
         full = (isinstance(error, OSError) and error.errno in FULL) or "No space left" in str(error)
         if not full and shutil.disk_usage(_existing(path)).free >= FULL_BYTES:
@@ -117,10 +140,11 @@ def require_space(path: Path | str, needed_bytes: int) -> None:
         raise _too_small(path, needed_bytes, free)
 
 
-def reserve_space(path: Path | str, size: int) -> None:
+def reserve_space(path: Path | str, size: int, *, name: Path | str | None = None) -> None:
     """Make a file of `size` bytes whose blocks are on the disk already, so that a memory map of it can be written.
 
-    Raises `InputError` when the disk is too full for it; the file is gone again then.
+    Raises `InputError` when the disk is too full for it, which calls the file `name` (by default `path`); the file is
+    gone again then.
     """
     try:
         with open(path, "wb") as file:
@@ -130,7 +154,7 @@ def reserve_space(path: Path | str, size: int) -> None:
         Path(path).unlink(missing_ok=True)
         if error.errno not in FULL:
             raise
-        raise _too_small(path, size, shutil.disk_usage(_existing(path)).free) from None
+        raise _too_small(name or path, size, shutil.disk_usage(_existing(path)).free) from None
 
 
 def _too_small(path: Path | str, needed: int, free: int) -> InputError:

@@ -2,34 +2,64 @@
 
 vectors/NAME.npy     [V, E] float16 or float32, rows in the order of the lexicon, transformed
 vectors/NAME.json    version, word vectors (origin, fingerprint), lexicon fingerprint, dtype, zero rows, the kind of the
-                     transform (`post_processing`) and its raw boundary vectors; written last
+                     transform (`post_processing`) and its raw boundary vectors, checksums; written last
 vectors/NAME.post.npz   mean and matrix of the transform, where it has any
 """
 
-import zipfile
-import zlib
+import os
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.files.arrays import load_array, save_array
-from elmoc.files.records import read_versioned, write_json
+from elmoc.files.arrays import all_finite, load_array, load_arrays
+from elmoc.files.checksums import FileChecksum
+from elmoc.files.records import as_json, json_bytes, read_record
 from elmoc.files.writing import atomic_path
+from elmoc.settings import setting
 from elmoc.word_vectors.sources import VectorSource, WordVectors
-from elmoc.word_vectors.transform import VectorTransform
+from elmoc.word_vectors.transform import TransformKind, VectorTransform
 
 FORMAT = "elmoc-vectors"
 VERSION = 1
 DTYPES = ("float16", "float32")
+ADVICE = "build the table again"
+"""What to do about a table that is damaged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRecord:
+    """What `vectors/NAME.json` holds.
+
+    checksums: of `rows`, and of `transform` where it has a file; none in tables from before there were checksums.
+    """
+
+    size: int = setting(least=1)
+    dtype: str = setting(choices=DTYPES)
+    zero_rows: int = setting(least=0)
+    origin: str
+    vectors_fingerprint: str
+    lexicon_fingerprint: str
+    post_processing: str
+    boundary_vectors: list[list[float]]
+    checksums: dict[str, FileChecksum] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        TransformKind.parse(self.post_processing)
+        if [len(row) for row in self.boundary_vectors] != [self.size, self.size]:
+            raise InputError(f"boundary_vectors must be 2 × {self.size} numbers")
 
 
 class VectorTable:
     """A vector table opened for reading; `rows` is memory-mapped.
 
-    Raises `InputError` when it is missing, truncated, of another version, or made for another lexicon.
+    Raises `InputError` when it is missing, truncated, damaged in its first or last block, of another version, made for
+    another lexicon, or holds numbers that are not finite.
+
+    files: its rows and, where there is one, the file of its transform.
+    checksums: those that it was written with, by file; none before there were checksums.
     """
 
     def __init__(self, corpus: Corpus, name: str) -> None:
@@ -40,29 +70,36 @@ class VectorTable:
                 f"{description} does not exist: build the table with `python -m data_scripts.build_vectors "
                 f"{corpus.path} VECTORS --name {name}`"
             )
-        info = read_versioned(description, format=FORMAT, version=VERSION, advice="build the table again")
-        self.info: dict[str, Any] = info
-        if info["lexicon_fingerprint"] != corpus.lexicon_fingerprint:
-            raise InputError(f"{self.path} was built for another lexicon than that of {corpus.path}: build it again")
-        shape = (corpus.types, info["size"])
-        self.rows = load_array(self.path, shape=shape, dtype=info["dtype"], mmap=True, advice="build the table again")
+        record = read_record(description, TableRecord, format=FORMAT, version=VERSION, advice=ADVICE)
+        if record.lexicon_fingerprint != corpus.lexicon_fingerprint:
+            raise InputError(f"{description} is of a table for another lexicon than that of {corpus.path}: {ADVICE}")
+        kind = TransformKind.parse(record.post_processing)
+        self._shapes = kind.shapes(record.size)
+        files = {"rows": self.path} | ({} if kind.name == "none" else {"transform": transform_path(self.path)})
+        self.files = tuple(files.values())
+        self.checksums = {files[what]: record.checksums[what] for what in files if what in record.checksums}
+        for file, checksum in self.checksums.items():
+            checksum.check_ends(file, advice=ADVICE)
+        shape = (corpus.types, record.size)
+        self.rows = load_array(self.path, shape=shape, dtype=record.dtype, mmap=True, advice=ADVICE)
+        if not all_finite(self.rows):
+            raise InputError(f"{self.path} holds numbers that are not finite: {ADVICE}")
         self.name = name
-        self.size: int = info["size"]
-        self.zero_rows: int = info["zero_rows"]
-        self.source = VectorSource(info["origin"], info["vectors_fingerprint"], self.size, info["post_processing"])
+        self.size = record.size
+        self.zero_rows = record.zero_rows
+        self.source = VectorSource(record.origin, record.vectors_fingerprint, record.size, record.post_processing)
+        self._boundary = record.boundary_vectors
 
     @property
     def transform(self) -> VectorTransform:
         """What the table's vectors have been through, for words outside the table."""
-        boundary = np.array(self.info["boundary_vectors"], dtype=np.float32)
-        if self.source.post_processing == "none":
-            return VectorTransform(boundary=boundary)
-        path = transform_path(self.path)
+        shapes = {name: shape for name, shape in self._shapes.items() if name != "boundary"}
+        arrays = load_arrays(self.files[1], shapes=shapes, dtype="float32", advice=ADVICE) if shapes else {}
         try:
-            with np.load(path, allow_pickle=False) as arrays:
-                return VectorTransform(boundary=boundary, mean=arrays["mean"], matrix=arrays.get("matrix"))
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-            raise InputError(f"{path} is missing or damaged ({error}): build the table again") from None
+            with np.errstate(over="ignore"):  # what is too large is not finite then
+                return VectorTransform(np.array(self._boundary, dtype=np.float32), **arrays)
+        except InputError as error:  # of the boundary vectors, which the description has
+            raise InputError(f"{self.path.with_suffix('.json')}: {error}: {ADVICE}") from None
 
 
 def write_vector_table(
@@ -73,32 +110,46 @@ def write_vector_table(
     vectors: WordVectors,
     transform: VectorTransform,
     post_processing: str,
-) -> dict[str, Any]:
+) -> TableRecord:
     """Write `rows` [V, E] (transformed, float16 or float32) and their description; returns the description.
 
     `post_processing` is the name of the transform's kind.
     """
     path = corpus.path / "vectors" / f"{name}.npy"
-    info = {
-        "format": FORMAT,
-        "version": VERSION,
-        "size": rows.shape[1],
-        "dtype": str(rows.dtype),
-        "zero_rows": int((~rows.any(axis=1)).sum()),
-        "origin": vectors.origin,
-        "vectors_fingerprint": vectors.fingerprint,
-        "lexicon_fingerprint": corpus.lexicon_fingerprint,
-        "post_processing": post_processing,
-        "boundary_vectors": [[float(number) for number in row] for row in transform.boundary],
-    }
-    path.with_suffix(".json").unlink(missing_ok=True)  # no description, no table: never a new one with old rows
-    if transform.mean is not None:
-        arrays = {"mean": transform.mean} | ({} if transform.matrix is None else {"matrix": transform.matrix})
-        with atomic_path(transform_path(path)) as partial, open(partial, "wb") as file:
+    description, other = path.with_suffix(".json"), transform_path(path)
+    arrays = transform.arrays
+    boundary = arrays.pop("boundary")
+    with atomic_path(description) as new_description, atomic_path(path) as new, atomic_path(other) as new_other:
+        with open(new, "wb") as file:
+            np.save(file, rows)
+            file.flush()
+            os.fsync(file.fileno())
+        with open(new_other, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
-    save_array(path, rows)
-    write_json(path.with_suffix(".json"), info)
-    return info
+        files = {"rows": new} | ({"transform": new_other} if arrays else {})
+        record = TableRecord(
+            size=rows.shape[1],
+            dtype=str(rows.dtype),
+            zero_rows=count_zero_rows(rows),
+            origin=vectors.origin,
+            vectors_fingerprint=vectors.fingerprint,
+            lexicon_fingerprint=corpus.lexicon_fingerprint,
+            post_processing=post_processing,
+            boundary_vectors=[[float(number) for number in row] for row in boundary],
+            checksums={what: FileChecksum.of(file) for what, file in files.items()},
+        )
+        content = json_bytes(description, as_json(record, format=FORMAT, version=VERSION))
+        new_description.write_bytes(content)
+        # all is written and only has to be renamed, the description last: never is there an old one with new rows
+        description.unlink(missing_ok=True)
+    if not arrays:
+        other.unlink()
+    return record
+
+
+def count_zero_rows(rows: np.ndarray) -> int:
+    """How many rows are all zeros."""
+    return int((~rows.any(axis=1)).sum())
 
 
 def transform_path(path: Path) -> Path:

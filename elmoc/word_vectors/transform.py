@@ -12,6 +12,7 @@ import numpy as np
 
 from elmoc.corpus import BEGIN, END
 from elmoc.errors import InputError
+from elmoc.files.arrays import all_finite
 from elmoc.word_vectors.sources import WordVectors
 
 TRANSFORMS = "none, centre, remove-top=K (centre and remove the K top principal components), whiten"
@@ -29,19 +30,28 @@ class VectorTransform:
     boundary  float32 [2, E]: the raw vectors of `<s>` and `</s>`
     mean      float32 [E] or None
     matrix    float32 [E, E] or None
+
+    Raises `InputError` for numbers that are not finite.
     """
 
     boundary: np.ndarray
     mean: np.ndarray | None = None
     matrix: np.ndarray | None = None
 
+    def __post_init__(self) -> None:
+        for name, array in self.arrays.items():
+            if not all_finite(array):
+                raise InputError(f"the {name} of the transform holds numbers that are not finite")
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Those of its arrays that there are, by name."""
+        return {name: array for name, array in vars(self).items() if array is not None}
+
     def same_as(self, other: "VectorTransform") -> bool:
         """Whether both give the same vectors for the same raw ones."""
-        pairs = ((getattr(self, name), getattr(other, name)) for name in ("boundary", "mean", "matrix"))
-        return all(
-            (mine is None) == (theirs is None) and (mine is None or np.array_equal(mine, theirs))
-            for mine, theirs in pairs
-        )
+        mine, theirs = self.arrays, other.arrays
+        return mine.keys() == theirs.keys() and all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
     def lookup(self, words: Sequence[str], vectors: WordVectors) -> np.ndarray:
         """float32 [len(words), E]: the transformed vectors of `words`."""
@@ -101,6 +111,17 @@ class TransformKind:
             raise InputError(f"unknown transform {text!r}: choose from {TRANSFORMS}")
         return cls(text, int(match[1] or 0))
 
+    def shapes(self, size: int) -> dict[str, tuple[int, ...]]:
+        """The shapes of the arrays that its transforms of vectors of width `size` have."""
+        names = {"none": ("boundary",), "centre": ("boundary", "mean")}.get(self.name, ("boundary", "mean", "matrix"))
+        shapes = {"boundary": (2, size), "mean": (size,), "matrix": (size, size)}
+        return {name: shapes[name] for name in names}
+
+    def check_width(self, size: int) -> None:
+        """Raise an `InputError` where no component of vectors of this width would be left."""
+        if self.removed >= size:
+            raise InputError(f"{self.name} leaves nothing of vectors of width {size}: remove fewer components")
+
     def fit(self, raw: np.ndarray, counts: np.ndarray, boundary: np.ndarray) -> VectorTransform:
         """The transform with these boundary vectors, fitted to the rows of `raw` [V, E], each weighted by its count.
 
@@ -109,8 +130,7 @@ class TransformKind:
         if self.name == "none":
             return VectorTransform(boundary)
         size = raw.shape[1]
-        if self.removed >= size:
-            raise InputError(f"{self.name} leaves nothing of vectors of width {size}: remove fewer components")
+        self.check_width(size)
         total, mean = 0.0, np.zeros(size)
         for weights, rows in _weighted_blocks(raw, counts):
             total += weights.sum()

@@ -12,6 +12,7 @@ from elmoc.process import keep_freed_memory, wait_without_spinning
 
 PAPER_SIZE = Path(__file__).parent.parent / "configs" / "elmo_c.toml"
 DIRECTIONS = {1: ["forward"], 2: ["forward", "backward"]}
+OPTIONS = "the command line"
 CONTESTANTS = ("allennlp", "plain", "fused-fp32", "fused-bf16")
 
 
@@ -60,7 +61,9 @@ def speed(arguments: argparse.Namespace) -> None:
     given = {"train.device": arguments.device, "train.threads": arguments.threads}
     settings |= {key: value for key, value in given.items() if value is not None}
     reports = benchmark(
-        load_config(arguments.config, [f"{key}={json.dumps(value)}" for key, value in settings.items()]),
+        load_config(
+            arguments.config, [f"{key}={json.dumps(value)}" for key, value in settings.items()], option=OPTIONS
+        ),
         streams=arguments.streams,
         contestants=list(dict.fromkeys(arguments.contestants)),
         updates=arguments.updates,

@@ -25,6 +25,7 @@ def copied(encoder: BidirectionalEncoder, *, fast: bool) -> BidirectionalEncoder
     """A copy of an encoder that runs by the fused recurrence (`fast`) or the plain one."""
     with torch.device("meta"):  # without weights of its own
         other = BidirectionalEncoder(encoder.config, directions=encoder.directions, fast=fast)
+    other.to(next(encoder.parameters()).dtype)
     other.load_weights({name: value.clone() for name, value in encoder.weights().items()}, assign=True)
     return other
 

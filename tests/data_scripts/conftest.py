@@ -1,12 +1,18 @@
 """Small corpora that several tests of the data scripts read."""
 
 import random
+import resource
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 
 from data_scripts.build_corpus import build_corpus
 from elmoc.corpus import Corpus
+from elmoc.files.locks import locked
 
 
 @pytest.fixture(scope="session")
@@ -19,8 +25,48 @@ def small_text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def _corpus_of_small_text(small_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("corpus") / "corpus"
+    build_corpus([small_text], path)
+    return path
+
+
 @pytest.fixture
-def small_corpus(small_text: Path, tmp_path: Path) -> Corpus:
+def small_corpus(_corpus_of_small_text: Path, tmp_path: Path) -> Corpus:
     """A corpus directory of `small_text`, fresh for every test."""
-    build_corpus([small_text], tmp_path / "corpus")
+    shutil.copytree(_corpus_of_small_text, tmp_path / "corpus")
     return Corpus(tmp_path / "corpus")
+
+
+@pytest.fixture
+def other_writer() -> Iterator[Callable[[Path], None]]:
+    """Given a path: another process has locked it, as a command does that writes there."""
+    context = get_context("fork")
+    processes = []
+
+    def lock(path: Path) -> None:
+        receiver, sender = context.Pipe(duplex=False)
+
+        def hold() -> None:
+            with locked(path):
+                sender.send("locked")
+                signal.pause()
+
+        process = context.Process(target=hold, daemon=True)
+        process.start()
+        processes.append(process)
+        assert receiver.poll(30)
+
+    yield lock
+    for process in processes:
+        process.kill()
+        process.join()
+
+
+@pytest.fixture
+def files_of_at_most() -> Iterator[Callable[[int], None]]:
+    """Given a number of bytes: no file grows beyond it, which every writer meets as it does a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)

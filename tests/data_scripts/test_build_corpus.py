@@ -170,9 +170,10 @@ def test_finished_pieces_are_reused_only_for_the_same_input(
         ("a.txt", b"fine\nbad \xff byte\n", "a.txt, line 2: byte 0xff is not valid UTF-8"),
         ("a.txt", b"one\n\ntwo <s> three\n", "a.txt, line 3: the text holds <s>"),
         ("a.txt", b"one\ntwo </s>\n", "a.txt, line 2: the text holds </s>"),
-        ("a.txt", b"\n \n\t\n", "no sentences"),
-        ("a.txt", b"", "no sentences"),
-        ("a.txt", b"one sentence only\n", "only one shard"),
+        ("a.txt", b"one\n\ntwo\0\n", "a.txt, line 3: the text holds a NUL character: take it out"),
+        ("a.txt", b"\n \n\t\n", "a.txt: the input files hold no sentences, all their lines are blank: add some text"),
+        ("a.txt", b"", "a.txt: the input files hold no sentences"),
+        ("a.txt", b"one sentence only\n", "a.txt: the text makes only one shard"),
         ("a.txt.gz", gzip.compress(os.urandom(1000).hex().encode() + b"\n")[:-20], "truncated or damaged"),
         ("a.txt.gz", b"no gzip\n", "truncated or damaged"),
     ],
@@ -203,11 +204,16 @@ def test_line_numbers_hold_in_later_pieces_of_a_file(tmp_path: Path, capfd) -> N
         (["a.txt", "./a.txt", "c"], "is named twice"),
         (["empty", "c"], "is a folder without files"),
         (["a.txt", "c", "--held-out", "a.txt"], "every input file is held out"),
-        (["a.txt", "c", "--min-count", "0"], "--min-count 0"),
-        (["a.txt", "c", "--shard-tokens", "0"], "--shard-tokens 0"),
-        (["a.txt", "c", "--workers", "0"], "--workers 0"),
+        (["a.txt", "c", "--min-count", "0"], "--min-count must be at least 1 and at most 4611686018427387904, not 0"),
+        (["a.txt", "c", "--shard-tokens", "0"], "--shard-tokens must be at least 1 and at most 1000000000, not 0"),
+        (["a.txt", "c", "--workers", "0"], "--workers must be at least 1 and at most 1024, not 0"),
         (["a.txt", "other"], "is not an unfinished corpus"),
         (["a.txt", "a.txt"], "is not an unfinished corpus"),
+        (["pipe", "c"], "pipe is not an ordinary file"),
+        (["circle", "c"], "circle: Too many levels of symbolic links: its links lead in a circle: mend them"),
+        (["a.txt", "circle"], "circle"),
+        (["a.txt", "c", "--held-out", "circle"], "circle: Too many levels of symbolic links"),
+        (["other", "other/.work/.."], "other/file is inside other/.work/.., the corpus to be made"),
     ],
 )
 def test_bad_arguments(tmp_path: Path, monkeypatch, capfd, arguments: list[str], message: str) -> None:
@@ -216,8 +222,11 @@ def test_bad_arguments(tmp_path: Path, monkeypatch, capfd, arguments: list[str],
     Path("empty").mkdir()
     Path("other").mkdir()
     Path("other/file").write_text("mine")
+    Path("circle").symlink_to("circle")
+    os.mkfifo("pipe")
     assert main(arguments) == 1
     assert message in capfd.readouterr().err
+    assert sorted(os.listdir()) == ["a.txt", "circle", "empty", "other", "pipe"]
     assert Path("a.txt").read_text() == "a b\nc d\n"
     assert Path("other/file").read_text() == "mine"
 

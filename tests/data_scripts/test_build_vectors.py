@@ -108,6 +108,14 @@ def test_too_large_for_float16(small_corpus: Corpus, tmp_path: Path, capfd, work
     assert main([*command, "--dtype", "float32"]) == 0
 
 
+def test_a_transform_that_leaves_nothing_is_refused_before_anything_is_looked_up(
+    small_corpus: Corpus, monkeypatch: pytest.MonkeyPatch, error_line
+) -> None:
+    monkeypatch.setattr(RandomVectors, "lookup", None)
+    command = [str(small_corpus.path), "random:1:4", "--name", "t", "--post-process", "remove-top=4"]
+    assert "remove-top=4 leaves nothing of vectors of width 4" in error_line(main(command))
+
+
 @pytest.mark.parametrize(
     ("vectors", "options", "message"),
     [

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from data_scripts.build_vectors import main
 from elmoc.corpus import Corpus
@@ -38,8 +39,11 @@ def test_the_models_transform_is_used(small_corpus: Corpus, tmp_path: Path) -> N
     np.testing.assert_allclose(table.rows, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_other_vectors_or_two_transforms_are_refused(small_corpus: Corpus, tmp_path: Path, error_line) -> None:
+def test_other_vectors_or_two_transforms_are_refused(
+    small_corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line
+) -> None:
     model_with_transform(tmp_path / "model")
+    monkeypatch.setattr(RandomVectors, "lookup", None)  # before anything is looked up
     like = ["--name", "input", "--like", str(tmp_path / "model")]
     assert "are not the word vectors of this model" in error_line(main([str(small_corpus.path), "random:4:6", *like]))
     both = main([str(small_corpus.path), "random:3:6", *like, "--post-process", "centre"])

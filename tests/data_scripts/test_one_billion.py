@@ -1,6 +1,7 @@
 """`one_billion`: a (tiny) archive of the benchmark's layout is split as in the paper."""
 
-import io
+import gzip
+import re
 import tarfile
 import threading
 from functools import partial
@@ -14,22 +15,7 @@ from data_scripts.one_billion import main
 from data_scripts.parts.download import download
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-
-ROOT = "1-billion-word-language-modeling-benchmark-r13output"
-
-
-def write_archive(path: Path, chunks: range = range(1, 100)) -> Path:
-    """An archive of one sentence a chunk, which holds the chunk's number, and a held-out file that is not used."""
-    with tarfile.open(path, "w:gz") as archive:
-        names = {f"training-monolingual.tokenized.shuffled/news.en-{number:05}-of-00100": number for number in chunks}
-        names["heldout-monolingual.tokenized.shuffled/news.en.heldout-00000-of-00050"] = 1000
-        names["training-monolingual.tokenized.shuffled/._news.en-00001-of-00100"] = 1000
-        for name, number in reversed(names.items()):
-            member = tarfile.TarInfo(f"{ROOT}/{name}")
-            data = f"this is sentence c{number} .\n".encode()
-            member.size, member.mtime = len(data), 1_300_000_000
-            archive.addfile(member, io.BytesIO(data))
-    return path
+from tests.data_scripts.archives import CHUNKS, add, write_archive
 
 
 @pytest.fixture
@@ -52,8 +38,8 @@ def test_split(archive: Path, tmp_path: Path) -> None:
     assert main([str(archive), str(tmp_path / "corpus"), "--workers", "1"]) == 0
     corpus = Corpus(tmp_path / "corpus")
     check(corpus)
-    assert corpus.info["sources"][0] == f"{archive}:news.en-00001-of-00100"
-    assert corpus.info["settings"]["held_out"] == [f"{archive}:news.en-00099-of-00100"]
+    assert corpus.record.sources[0] == f"{archive}:news.en-00001-of-00100"
+    assert corpus.record.settings["held_out"] == [f"{archive}:news.en-00099-of-00100"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1b.tar.gz", "corpus"]
     assert main([str(archive), str(tmp_path / "corpus")]) == 1
 
@@ -69,6 +55,87 @@ def test_interrupted_between_unpacking_and_building(archive: Path, tmp_path: Pat
         patch.setattr(module, "_unpack_chunks", stop)  # all is unpacked already
         assert main([str(archive), str(tmp_path / "corpus"), "--workers", "1"]) == 0
     check(Corpus(tmp_path / "corpus"))
+
+
+@pytest.mark.parametrize("damage", [b"[]", b"{}", b"{", b"1" * 10_000, b'{"format": "elmoc-unpacked", "version": 1}'])
+def test_an_unpacked_folder_without_its_description_is_unpacked_again(
+    archive: Path, tmp_path: Path, monkeypatch, damage: bytes
+) -> None:
+    folder = tmp_path / ".corpus.unpacked"
+    module.unpack(archive, folder)
+    whole = (folder / "unpacked.json").read_bytes()
+    (folder / "unpacked.json").write_bytes(damage)
+    (folder / "news.en-00003-of-00100").write_text("something else\n")
+    module.unpack(archive, folder)
+    assert (folder / "unpacked.json").read_bytes() == whole
+    assert (folder / "news.en-00003-of-00100").read_text() == "this is sentence c3 .\n"
+
+
+def test_the_corpus_may_be_the_folder_of_the_command(archive: Path, tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "corpus").mkdir()
+    monkeypatch.chdir(tmp_path / "corpus")
+    assert main([str(archive), ".", "--workers", "1"]) == 0
+    check(Corpus(tmp_path / "corpus"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1b.tar.gz", "corpus"]
+
+
+@pytest.mark.parametrize("mtime", [1e20, -1e20, float("nan"), float("inf"), -5, 0.25])
+def test_times_in_the_archive_do_not_matter(tmp_path: Path, mtime: float) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.PAX_FORMAT) as archive:
+        for number in range(1, 100):
+            add(archive, f"{CHUNKS}/news.en-{number:05}-of-00100", b"a\n", mtime=0, pax_headers={"mtime": str(mtime)})
+    module.unpack(tmp_path / "a.tar", tmp_path / "unpacked")
+    archive_time = (tmp_path / "a.tar").stat().st_mtime_ns
+    assert {file.stat().st_mtime_ns for file in (tmp_path / "unpacked").glob("news*")} == {archive_time}
+
+
+@pytest.mark.parametrize(
+    ("number", "fields", "message"),
+    [
+        ("00007", {}, "holds news.en-00007-of-00100 twice: download the benchmark's archive"),
+        ("00000", {}, "1 of the chunks .* are missing, or too many (00000)"),
+        ("00100", {}, "1 of the chunks .* are missing, or too many (00100)"),
+        ("00099", {"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"}, "are missing, or too many (00099)"),
+        ("00099", {"type": tarfile.LNKTYPE, "linkname": "../../secret"}, "are missing, or too many (00099)"),
+        ("00099", {"type": tarfile.FIFOTYPE}, "are missing, or too many (00099)"),
+        ("00099", {"type": tarfile.DIRTYPE}, "are missing, or too many (00099)"),
+        ("00099", {"size": 10**15}, "needs about 1000.0 TB, but its disk"),
+    ],
+)
+def test_odd_members(tmp_path: Path, error_line, number: str, fields: dict, message: str) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.GNU_FORMAT) as archive:
+        for each in range(1, 99 if number == "00099" else 100):
+            add(archive, f"{CHUNKS}/news.en-{each:05}-of-00100", b"a\n")
+        add(archive, f"{CHUNKS}/news.en-{number}-of-00100", **fields)
+    error = error_line(main([str(tmp_path / "a.tar"), str(tmp_path / "corpus")]))
+    assert re.search(message.replace("(", "[(]").replace(")", "[)]"), error)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tar"]
+
+
+def test_names_in_the_archive_lead_nowhere_else(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for number in range(1, 100):
+            name = f"{CHUNKS}/news.en-{number:05}-of-00100"
+            add(archive, "", b"a\n", name=f"/etc/{name}" if number % 2 else f"../../{name}")
+    module.unpack(tmp_path / "a.tar", tmp_path / "unpacked")
+    assert len(list((tmp_path / "unpacked").iterdir())) == 100
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tar", "unpacked"]
+
+
+def test_damage_that_only_the_checksum_of_gzip_shows(archive: Path, tmp_path: Path, error_line) -> None:
+    stored = gzip.compress(gzip.decompress(archive.read_bytes()), compresslevel=0)
+    archive.write_bytes(stored.replace(b"this is sentence c50 .", b"this is sentence c51 ."))
+    error = error_line(main([str(archive), str(tmp_path / "corpus")]))
+    assert "1b.tar.gz is truncated, damaged or not a tar archive (CRC check failed" in error
+    assert [path.name for path in tmp_path.iterdir()] == ["1b.tar.gz"]
+
+
+@pytest.mark.parametrize(
+    "address", ["http://[::1", "http://127.0.0.1:1", "http://127.0.0.1:1/é.tar.gz", "http://a b/c"]
+)
+def test_bad_addresses(tmp_path: Path, error_line, address: str) -> None:
+    assert address in error_line(main([address, str(tmp_path / "corpus")])).replace("'", "")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("what", ["missing", "truncated", "other", "incomplete", "text"])

@@ -82,12 +82,34 @@ def test_wrapped_lines_are_joined(tmp_path: Path) -> None:
     assert (tmp_path / "kept").read_text().startswith("It is a truth universally acknowledged , that a single man in\n")
 
 
+@pytest.mark.parametrize("wrapped", ["yes", "no"])
+def test_a_very_long_paragraph_is_cut_between_sentences(tmp_path: Path, monkeypatch, wrapped: str) -> None:
+    (tmp_path / "in").write_text("It came, and it went. " * 300 + "\n\nNext one.\n\n" + "a b " * 400)
+    outputs = []
+    for longest in (1 << 20, 100):
+        monkeypatch.setattr(module, "_LONGEST_PARAGRAPH", longest)
+        command = [str(tmp_path / "in"), str(tmp_path / f"out{longest}"), "--wrapped", wrapped, "--workers", "1"]
+        assert main([*command, "--tokenised", "no"]) == 0
+        outputs.append((tmp_path / f"out{longest}").read_text())
+    sentences, cut = (output.split("\n") for output in outputs)
+    assert cut[:303] == sentences[:303] == ["It came , and it went ."] * 300 + ["", "Next one .", ""]
+    assert " ".join(cut[303:]).split() == " ".join(sentences[303:]).split() == ["a", "b"] * 400
+    assert max(map(len, cut)) <= 100
+
+
+def test_a_very_long_word_is_cut_too(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(module, "_LONGEST_PARAGRAPH", 100)
+    assert list(module._cut("x" * 250)) == ["x" * 100, "x" * 100, "x" * 50]
+    assert "".join(module._cut("A. " + "b " * 200)) == "A. " + "b " * 200
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
         (b"", "is empty"),
         (b"\n  \n", "is empty"),
         (b"fine.\nbad \xff.\n", "line 2: byte 0xff"),
+        (b"Fine.\n\nNot \0 fine.\n", "in, line 3: the text holds a NUL character: take it out of the text"),
         (None, "does not exist"),
     ],
 )

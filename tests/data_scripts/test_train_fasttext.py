@@ -1,11 +1,14 @@
 """`train_fasttext`: trains on the training shards alone, says what is wrong, and leaves nothing behind."""
 
+import os
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from data_scripts.train_fasttext import buckets_for, epochs_for, main, write_text
+from data_scripts import train_fasttext as module
+from data_scripts.train_fasttext import FastTextSettings, buckets_for, epochs_for, main, model_size, write_text
 from elmoc.corpus import Corpus
 from elmoc.word_vectors.sources import FastTextVectors
 
@@ -41,12 +44,51 @@ def test_one_worker_repeats_itself_and_the_seed_matters(small_corpus: Corpus, tm
     assert not np.array_equal(rows["a"], rows["c"])
 
 
+@pytest.mark.parametrize("min_count", [1, 380])
+def test_the_size_of_the_file_is_known_before(small_corpus: Corpus, tmp_path: Path, capfd, min_count: int) -> None:
+    assert main([str(small_corpus.path), str(tmp_path / "v.bin"), *SMALL, "--min-count", str(min_count)]) == 0
+    words = FastTextVectors(tmp_path / "v.bin")._model.get_words()
+    assert "</s>" in words
+    assert f", {len(words) - 1} of 62 types occur at least {min_count} times;" in capfd.readouterr().out
+    settings = FastTextSettings(seed=0, dim=10, epochs=3, buckets=1000, min_count=min_count)
+    size = model_size(np.array([len(word) for word in words]), settings)
+    assert (tmp_path / "v.bin").stat().st_size == size
+
+
+@pytest.mark.parametrize("kept", [0, 100, -1])
+def test_a_model_that_is_not_whole_gets_no_name(
+    small_corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line, kept: int
+) -> None:
+    real = module._train_in_child
+
+    def truncated(text: Path, model: Path, settings: FastTextSettings) -> None:
+        real(text, model, settings)
+        model.write_bytes(model.read_bytes()[:kept])
+
+    monkeypatch.setattr(module, "_train_in_child", truncated)
+    (tmp_path / "o").mkdir()
+    error = error_line(main([str(small_corpus.path), str(tmp_path / "o" / "v.bin"), *SMALL]))
+    assert "o/v.bin could not be written, its disk (" in error
+    assert not list((tmp_path / "o").iterdir())
+
+
+def test_a_child_that_dies_is_one_sentence(
+    small_corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line
+) -> None:
+    monkeypatch.setattr(module, "zero_fresh_memory", lambda: os.kill(os.getpid(), signal.SIGKILL))
+    error = error_line(main([str(small_corpus.path), str(tmp_path / "v.bin"), *SMALL]))
+    assert error == (
+        "error: fastText was killed, probably because memory ran out: give fewer --buckets, or a smaller --dim"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["corpus"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--learning-rate", "1000"], "diverged"),
-        (["--buckets", "0"], "--buckets must be above 0, not 0"),
-        (["--dim", "-1"], "--dim must be above 0, not -1"),
+        (["--buckets", "0"], "--buckets must be above 0 and at most 2147483647, not 0"),
+        (["--dim", "-1"], "--dim must be above 0 and at most 100000, not -1"),
         (["--min-count", "100000"], "smaller --min-count"),
     ],
 )

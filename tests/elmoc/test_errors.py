@@ -2,6 +2,8 @@
 
 import errno
 import io
+import os
+import subprocess
 import sys
 
 import pytest
@@ -62,3 +64,15 @@ def test_names_that_are_not_utf8_are_refused_at_the_start(
     monkeypatch.setattr(sys, "argv", ["elmoc", "caf\udce9.txt"])
     assert run_command(lambda: pytest.fail("the command was run")) == 1
     assert capsys.readouterr().err == "error: the argument 'caf\\udce9.txt' is not valid UTF-8: rename the file\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+def test_an_output_that_is_full_is_one_sentence() -> None:
+    code = "import sys; from elmoc.errors import run_command; sys.exit(run_command(lambda: print('x')))"
+    with open("/dev/full", "w") as full:
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        ran = subprocess.run(
+            [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True, env=environment
+        )
+    assert ran.returncode == 1
+    assert ran.stderr == "error: No space left on device: free some space and run the command again\n"

@@ -99,7 +99,15 @@ def test_progress_counts_the_words(model_path: Path) -> None:
     assert sum(counted) == sum(map(len, SENTENCES))
 
 
-@pytest.mark.parametrize("device", ["gpu", "cuda:99", "", "cpu:x", "meta", "mps"])
+@pytest.mark.parametrize("device", ["gpu", "cuda:99", "", "cpu:x", "cpu:256", "meta", "mps", "cuda:-1", "cuda:1\n"])
 def test_a_device_that_is_not_there_is_named(device: str) -> None:
     with pytest.raises(InputError, match=r"is not a device|is not there"):
         checked_device(device)
+
+
+def test_numbers_of_devices_do_not_wrap_around(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert torch.device("cuda:257").index == 1, "what PyTorch makes of it"
+    assert checked_device("cuda:1") == torch.device("cuda:1")
+    with pytest.raises(InputError, match="cuda:257 is not there, PyTorch sees 2 CUDA devices"):
+        checked_device("cuda:257")

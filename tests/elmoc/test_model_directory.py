@@ -1,8 +1,11 @@
 """Model directories: read back as they were written, and damaged ones refused in words."""
 
 import json
+import os
 import shutil
+import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +19,15 @@ from elmoc.model import load_model
 from elmoc.model_directory import read_model_directory, write_model_directory
 from elmoc.word_vectors.sources import TextVectors
 from elmoc.word_vectors.transform import VectorTransform
-from tests.tiny import tiny_model
+from tests.tiny import forget_checksums, tiny_model
 
 SENTENCES = [["The", "cat", "sat", "."], ["unheard-of"]]
+
+
+def old_model(path: Path) -> Path:
+    """A model directory made one from before there were checksums."""
+    forget_checksums(path / "config.json")
+    return path
 
 
 def edit_config(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -35,6 +44,7 @@ def test_everything_comes_back(tmp_path: Path) -> None:
         mean=generator.standard_normal(6, dtype=np.float32),
         matrix=generator.standard_normal((6, 6), dtype=np.float32),
     )
+    model.word_vectors = replace(model.word_vectors, post_processing="whiten")
     model.training = {"corpus": "café", "updates": 7}
     write_model_directory(tmp_path / "model", model)
     read = read_model_directory(tmp_path / "model")
@@ -82,8 +92,106 @@ def test_one_direction_is_half_as_wide_and_equals_its_half(tmp_path: Path, model
 def test_a_truncated_file_is_named(model_path: Path, name: str, share: float) -> None:
     content = (model_path / name).read_bytes()
     (model_path / name).write_bytes(content[: int(len(content) * share)])
-    with pytest.raises(InputError, match=rf"{name} is truncated or damaged .*copy or export the model again"):
+    with pytest.raises(InputError, match=rf"{name} is truncated or changed .*copy or export the model again"):
         load_model(model_path)
+    with pytest.raises(InputError, match=rf"{name} is truncated or damaged .*copy or export the model again"):
+        load_model(old_model(model_path))
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "heads.safetensors"])
+def test_damage_that_fits_is_seen_by_the_checksum(model_path: Path, name: str) -> None:
+    content = bytearray((model_path / name).read_bytes())
+    content[-2] ^= 1  # another number
+    (model_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=rf"{name} is damaged .*copy or export the model again"):
+        load_model(model_path)
+    load_model(old_model(model_path))
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "heads.safetensors"])
+@pytest.mark.parametrize("what", ["directory", "FIFO"])
+def test_what_is_no_file_is_refused_unopened(model_path: Path, name: str, what: str) -> None:
+    (model_path / name).unlink()
+    if what == "FIFO":
+        os.mkfifo(model_path / name)
+    else:
+        (model_path / name).mkdir()
+    with pytest.raises(InputError, match=rf"{name} is {'a directory' if what == 'directory' else 'not an ordinary'}"):
+        load_model(model_path)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "heads.safetensors"])
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_weights_that_are_not_finite_are_refused(model_path: Path, name: str, number: float) -> None:
+    tensors = load_file(model_path / name)
+    first = sorted(tensors)[0]
+    tensors[first].view(-1)[-1] = number
+    save_file(tensors, model_path / name)
+    with pytest.raises(InputError, match=rf"{name}: {first} has a number that is not finite: copy or export"):
+        load_model(old_model(model_path))
+
+
+@pytest.mark.parametrize("name", ["mean", "matrix"])
+def test_a_transform_that_is_not_whole_is_refused(tmp_path: Path, name: str) -> None:
+    model = tiny_model()
+    arrays = {"mean": np.ones(6, dtype=np.float32), "matrix": np.eye(6, dtype=np.float32)}
+    model.word_vectors = replace(model.word_vectors, post_processing="whiten")
+    for change, message in (
+        ({name: None}, rf"lacks weights: recipe\.{name}"),
+        ({name: np.ones((2, 3), dtype=np.float32)}, rf"recipe\.{name} has the shape \[2, 3\], where \[6"),
+        ({name: arrays[name].astype(np.float64)}, rf"recipe\.{name} has the type torch\.float64, where torch\.float32"),
+    ):
+        model.transform = VectorTransform(boundary=model.transform.boundary, **(arrays | change))
+        write_model_directory(tmp_path / "model", model)
+        with pytest.raises(InputError, match=rf"does not fit the sizes in config\.json \({message}.*export the model"):
+            read_model_directory(tmp_path / "model")
+    model.transform = VectorTransform(boundary=model.transform.boundary, **arrays)
+    write_model_directory(tmp_path / "model", model)
+    edit_config(tmp_path / "model", lambda config: config["word_vectors"].update(post_processing="none"))
+    with pytest.raises(InputError, match=r"has unknown weights: recipe\.matrix, recipe\.mean"):
+        read_model_directory(tmp_path / "model")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.int32, torch.bool])
+def test_tensors_of_another_type_are_refused(model_path: Path, dtype: torch.dtype) -> None:
+    tensors = load_file(model_path / "model.safetensors")
+    tensors["forward_lm.input_norm.weight"] = tensors["forward_lm.input_norm.weight"].to(dtype)
+    save_file(tensors, model_path / "model.safetensors")
+    with pytest.raises(InputError, match=rf"input_norm\.weight has the type {dtype}, where torch\.float32 is expected"):
+        load_model(old_model(model_path))
+
+
+@pytest.mark.parametrize("offsets", [[0, 1 << 60], [1 << 60, (1 << 60) + 20], [-4, 16], [20, 0], [0, 4], "x"], ids=str)
+def test_a_header_of_wrong_places_is_one_sentence(model_path: Path, offsets: object) -> None:
+    path = model_path / "model.safetensors"
+    content = path.read_bytes()
+    (size,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + size])
+    header["forward_lm.input_norm.weight"]["data_offsets"] = offsets
+    changed = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(changed)) + changed + content[8 + size :])
+    with pytest.raises(InputError, match=r"model\.safetensors is truncated or damaged .*export the model again"):
+        load_model(old_model(model_path))
+
+
+def test_files_get_the_permissions_of_the_umask(model_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        write_model_directory(model_path, tiny_model())
+    finally:
+        os.umask(before)
+    assert {file.name: file.stat().st_mode & 0o777 for file in model_path.iterdir()} == dict.fromkeys(
+        ("README.md", "config.json", "heads.safetensors", "model.safetensors"), 0o644
+    )
+
+
+def test_the_readme_can_be_read(model_path: Path) -> None:
+    model = tiny_model()
+    model.training = {"corpus": "café", "held_out": {f"metric_{number}": 0.5 for number in range(30)}}
+    write_model_directory(model_path, model)
+    text = (model_path / "README.md").read_text(encoding="utf-8")
+    assert '      "corpus": "café",' in text
+    assert max(len(line) for line in text.splitlines()[-34:]) < 80
 
 
 def test_features_never_need_the_heads(model_path: Path) -> None:
@@ -116,43 +224,70 @@ def test_tensors_of_another_size_are_refused(model_path: Path) -> None:
         match=r"does not fit the sizes in config\.json "
         r"\(forward_lm\.input_norm\.weight has the shape \[4\], where \[5\] is expected",
     ):
-        load_model(model_path)
+        load_model(old_model(model_path))
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda config: config.update(version=3), "has version 3 .*this elmoc reads version 2"),
+        (lambda config: config.update(version=3), "has version 3 .*this elmoc reads versions 1 to 2"),
         (lambda config: config.update(format="elmoc-corpus"), "is not of the format elmoc-model"),
         (
             lambda config: config["encoder"].update(zoneout=0.1, attention=True),
-            "unknown encoder settings: attention, z",
+            r"unknown key encoder\.zoneout \(known: encoder\.projection_size, ",
         ),
+        (lambda config: config["encoder"].update(layers="2"), r"encoder\.layers must be of type int, not '2'"),
+        (lambda config: config["encoder"].update(layers=2.0), r"encoder\.layers must be of type int, not 2\.0"),
+        (lambda config: config["encoder"].update(layers=True), r"encoder\.layers must be of type int, not True"),
         (
-            lambda config: config["encoder"].update(layers="2"),
-            r"config\.json: encoder\.layers must be at least 1, not '2'",
+            lambda config: config["encoder"].update(layers=0),
+            r"encoder\.layers must be at least 1 and at most 1000, not 0",
         ),
-        (lambda config: config["encoder"].update(kind="mamba"), "unknown encoder 'mamba' .known: lstm"),
+        (lambda config: config["encoder"].update(layers=10**9), r"encoder\.layers must be at least 1 and at most 1000"),
+        (
+            lambda config: config["encoder"].update(cell_size=10**12),
+            r"encoder\.cell_size must be at least 1 and at most",
+        ),
+        (lambda config: config["encoder"].update(cell_size=1 << 20), r"does not fit the sizes in config\.json"),
+        (
+            lambda config: config["encoder"].update(projection_size=10**30),
+            r"encoder\.projection_size must be at least 1",
+        ),
+        (lambda config: config["encoder"].update(word_vector_size=7), r"encoder\.word_vector_size must be that of the"),
+        (lambda config: config["encoder"].update(kind="mamba"), r"unknown encoder\.kind 'mamba' \(known: lstm\)"),
         (lambda config: config["encoder"].update(layers=3), r"does not fit the sizes in config\.json"),
-        (lambda config: config.update(directions=["sideways"]), "unknown directions"),
-        (lambda config: config.update(directions=[]), "unknown directions"),
-        (lambda config: config.pop("word_vectors"), "lacks or misspells a setting .*word_vectors"),
-        (lambda config: config.pop("training"), "lacks or misspells a setting .*training"),
-        (lambda config: config.pop("output_layer"), "lacks or misspells a setting .*output_layer"),
-        (lambda config: config.update(output_layer="continuous"), "lacks or misspells a setting .*mapping"),
-        (lambda config: config.update(encoder="lstm"), "lacks or misspells a setting .*mapping"),
+        (lambda config: config.update(directions=["sideways"]), r"directions must be forward, backward or both, not"),
+        (lambda config: config.update(directions=[]), r"directions must be forward, backward or both, not \[\]"),
+        (lambda config: config.update(directions=["forward"] * 2), r"directions must be forward, backward or both"),
+        (lambda config: config.pop("word_vectors"), "the field word_vectors is missing"),
+        (lambda config: config.pop("training"), "the field training is missing"),
+        (lambda config: config.pop("output_layer"), "the field output_layer is missing"),
+        (
+            lambda config: config.update(output_layer="continuous"),
+            "output_layer must be of type object, not 'continuous'",
+        ),
+        (lambda config: config.update(encoder="lstm"), "encoder must be of type object, not 'lstm'"),
         (lambda config: config["encoder"].update(kind=["lstm"]), "unknown encoder"),
+        (lambda config: config.update(dropout=0.1), "unknown key dropout"),
+        (lambda config: config["word_vectors"].update(size=-6), r"word_vectors\.size must be at least 1"),
+        (lambda config: config["word_vectors"].update(post_processing="bleach"), "unknown transform 'bleach'"),
+        (lambda config: config["word_vectors"].update(origin="a\0b"), r"word_vectors\.origin holds a NUL character"),
+        (
+            lambda config: config["checksums"].update({"model.safetensors": 3}),
+            r"checksums\[\.\.\.\] must be of type object, not int",
+        ),
         (
             lambda config: config.update(version=1, targets={"origin": "random:3:6"}),
-            "lacks or misspells a setting .*fingerprint",
+            r"the field targets\.fingerprint is missing",
         ),
+        (lambda config: config.update(version=1, targets=3), "targets must be of type object, not 3"),
     ],
 )
 def test_a_config_that_cannot_be_read_says_why(
     model_path: Path, change: Callable[[dict[str, Any]], object], message: str
 ) -> None:
     edit_config(model_path, change)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=rf"{model_path}.*{message}.*: .*(copy or )?export the model again"):
         load_model(model_path)
 
 
@@ -211,7 +346,7 @@ def test_word_vectors_are_found_where_they_were_moved_or_bundled(tmp_path: Path)
     model = vec_model(tmp_path / "here")
     expected = load_model(model).layer_states([["cat", "sat"]])[0]
     (tmp_path / "here" / "words.vec").rename(tmp_path / "moved.vec")
-    with pytest.raises(InputError, match=r"words\.vec, which this model reads, are not there: .*--vectors"):
+    with pytest.raises(InputError, match=rf"words\.vec, which {model} reads, are not there: .*--vectors"):
         load_model(model)
     torch.testing.assert_close(
         load_model(model, vectors=str(tmp_path / "moved.vec")).layer_states([["cat", "sat"]])[0], expected
@@ -223,10 +358,15 @@ def test_word_vectors_are_found_where_they_were_moved_or_bundled(tmp_path: Path)
 def test_other_word_vectors_are_refused(tmp_path: Path) -> None:
     model = vec_model(tmp_path)
     (tmp_path / "other.vec").write_text("2 3\ncat 1 0 2\nsat 0.5 1 1\n")
-    with pytest.raises(InputError, match=r"other\.vec \(fingerprint \w+\) are not the word vectors of this model"):
+    with pytest.raises(
+        InputError, match=r"other\.vec \(fingerprint \w+\) are not the word vectors of this model .*: give the"
+    ):
         load_model(model, vectors=str(tmp_path / "other.vec"))
     (tmp_path / "wide.vec").write_text("2 4\ncat 1 0 2 3\nsat 0.5 1 1 4\n")
-    with pytest.raises(InputError, match=r"wide\.vec has 4 dimensions, but the model reads 3"):
+    with pytest.raises(InputError, match=r"wide\.vec has 4 dimensions, but the model reads 3: give the word"):
         load_model(model, vectors=str(tmp_path / "wide.vec"))
     with pytest.raises(InputError, match=r"none\.vec does not exist"):
         load_model(model, vectors=str(tmp_path / "none.vec"))
+    edit_config(model, lambda config: config["word_vectors"].update(origin="random:2:-1"))
+    with pytest.raises(InputError, match=rf"the word vectors of {model} cannot be used: 'random:2:-1' is not of the"):
+        load_model(model)

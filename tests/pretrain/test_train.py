@@ -4,7 +4,7 @@ import json
 import math
 import shutil
 from collections.abc import Callable
-from itertools import islice
+from itertools import cycle, islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +21,11 @@ from pretrain.__main__ import main, parse_duration
 from pretrain.data.windows import Position, training_windows, windows_per_epoch
 from pretrain.execution import device as execution
 from pretrain.join import join
+from pretrain.run.clock import Clock
 from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.schedule import ScheduleConfig, learning_rate
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
-from tests.tiny import add_table, learnable_sentences, write_corpus
+from tests.tiny import add_table, forget_checksums, learnable_sentences, write_corpus
 
 Fails = Callable[[int], str]
 WEIGHTS = ("encoder", "heads", "optimisers")
@@ -197,10 +198,35 @@ def test_durations(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["60", "m", "0s", "-5m", "5 m", "1h30m"])
+@pytest.mark.parametrize("text", ["60", "m", "0s", "-5m", "5 m", "1h30m", "3651d", f"{'9' * 400}s"])
 def test_what_is_no_duration(runs: TinyRuns, error_line: Fails, text: str) -> None:
     assert "--max-time takes a number and one of s, m, h, d" in error_line(runs.status("run", f"--max-time={text}"))
     assert not (runs.folder / "run").exists()
+
+
+def test_a_time_limit_after_the_end_says_that_it_changes_nothing(
+    runs: TinyRuns, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = runs.run("run", log__checkpoint_updates=5, log__keep=2, evaluation__every_updates=5)
+    runs.run("run", "--resume", "--max-time=1h", log__checkpoint_updates=5, evaluation__every_updates=5)
+    assert "the run has reached its end before, so that --max-time changes nothing" in capsys.readouterr().out
+    for path in run.checkpoint_paths()[-1:]:
+        path.unlink()
+    runs.run("run", "--resume", "--max-time=1h", log__checkpoint_updates=5, evaluation__every_updates=5)
+    assert "--max-time comes too late: the learning rate is falling" in capsys.readouterr().out
+
+
+def test_evaluations_are_not_passed_over_while_a_time_limit_sets_the_length(
+    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = cycle([110, 90, 100])
+    monkeypatch.setattr(Clock, "may_set_length", lambda self, update, updates, share: update % 3 == 0 and update < 40)
+    monkeypatch.setattr(Clock, "updates_within_limit", lambda self, update, every: next(lengths))
+    run = runs.run("run", "--max-time=1h", train__updates=10**6, evaluation__every_updates=0)
+    updates = [line["update"] for line in read_metrics(run.path, "evaluation")]
+    assert updates[-1] == last_checkpoint(run)["updates"]
+    assert len(updates) in (10, 11, 12)
+    assert max(after - before for before, after in pairwise(updates)) <= 15
 
 
 def test_the_last_checkpoints_and_the_best_are_kept(runs: TinyRuns) -> None:
@@ -237,10 +263,15 @@ def test_init_from_starts_heads_anew_for_other_targets(runs: TinyRuns, capsys: p
 
 def test_init_from_a_model_with_damaged_output_layers(runs: TinyRuns, error_line: Fails) -> None:
     heads = runs.run("first", train__updates=1).model / "heads.safetensors"
+    forget_checksums(heads.with_name("config.json"))
     weights = load_file(heads)
     for damaged, message in (
         ({name: each for name, each in weights.items() if name != "forward_lm.bias"}, "lacks weights: forward_lm.bias"),
         (weights | {"forward_lm.bias": torch.ones(3)}, "forward_lm.bias has the shape [3], where [8] is expected"),
+        (
+            weights | {"forward_lm.bias": torch.ones(8, dtype=torch.float64)},
+            "forward_lm.bias has the type torch.float64, where torch.float32 is expected",
+        ),
     ):
         save_file(damaged, heads)
         status = runs.status("second", "--init-from", str(runs.folder / "first"))
@@ -297,13 +328,25 @@ def test_init_from_a_model_that_does_not_fit(
 # bad input
 
 
-def test_vectors_that_are_not_finite_end_the_run(runs: TinyRuns, error_line: Fails) -> None:
+def with_a_number(runs: TinyRuns, number: float) -> None:
+    """Let the runs read a table that has the `number` in one place."""
     corpus = write_corpus(runs.folder / "corpus", [learnable_sentences(50, 0)], [learnable_sentences(20, 1)])
     add_table(corpus, "raw", RandomVectors(seed=5, size=8))
     rows = np.load(corpus.path / "vectors" / "raw.npy")
-    rows[corpus.ids["w7"], 2] = math.nan
+    rows[corpus.ids["w7"], 2] = number
     np.save(corpus.path / "vectors" / "raw.npy", rows)
+    forget_checksums(corpus.path / "vectors" / "raw.json")
     runs.corpus = corpus.path
+
+
+def test_vectors_that_are_not_finite_are_found_before_the_run(runs: TinyRuns, error_line: Fails) -> None:
+    with_a_number(runs, math.nan)
+    assert "raw.npy holds numbers that are not finite: build the table again" in error_line(runs.status("run"))
+    assert not (runs.folder / "run").exists()
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(runs: TinyRuns, error_line: Fails) -> None:
+    with_a_number(runs, 3e38)
     error = error_line(runs.status("run"))
     assert "loss is nan at update" in error
     assert "check the vector tables for rows that are not finite" in error
@@ -346,7 +389,7 @@ def other_lexicon(corpus: Path) -> None:
         (lambda corpus: (corpus / "shards" / "held_out-0.bin").unlink(), "held_out-0.bin is missing"),
         (lambda corpus: cut(corpus / "vectors" / "raw.npy"), "raw.npy is truncated"),
         (lambda corpus: shutil.rmtree(corpus / "vectors"), "raw.json does not exist: build the table with"),
-        (other_lexicon, "raw.npy was built for another lexicon"),
+        (other_lexicon, "raw.json is of a table for another lexicon"),
         (lambda corpus: cut(corpus / "counts.npy"), "counts.npy is truncated"),
     ],
     ids=["no corpus", "unfinished", "json", "shard", "no held-out", "table", "no table", "other lexicon", "counts"],

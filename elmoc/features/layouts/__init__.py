@@ -1,7 +1,8 @@
 """Layouts of feature files: the reader and the writer of one form on disk each, and the table of them.
 
 `FeatureFile` and `write_features` open the HDF5 file, map it into memory, keep its attributes, and see to atomic
-writing and full disks; a layout finds or puts sentences in the open file.
+writing and full disks; a layout finds or puts sentences in the open file. What a reader takes from its `CheckedFile`
+lies in that file and is there whole; other errors of the library become an `InputError` by `CheckedFile.damage`.
 """
 
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import h5py
 import numpy as np
 
 from elmoc.features.layouts.allennlp import AllennlpReader, AllennlpWriter
+from elmoc.files.hdf5 import CheckedFile
 
 
 class LayoutReader(Protocol):
@@ -20,8 +22,10 @@ class LayoutReader(Protocol):
     """One whose type is that of the file's numbers."""
     layers: int
     width: int
+    has_map: bool
+    """Whether the file has a map of sentences."""
 
-    def __init__(self, file: h5py.File) -> None:
+    def __init__(self, file: CheckedFile) -> None:
         """Raises `InputError` for a file that is not in the layout."""
 
     def __len__(self) -> int:

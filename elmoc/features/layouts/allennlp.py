@@ -13,7 +13,9 @@ from typing import Any
 import h5py
 import numpy as np
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, shortened
+from elmoc.files.hdf5 import CheckedFile
+from elmoc.files.records import parse_json
 
 MAP_KEY = "sentence_to_index"
 
@@ -21,18 +23,20 @@ MAP_KEY = "sentence_to_index"
 class AllennlpReader:
     """The `LayoutReader`."""
 
-    def __init__(self, file: h5py.File) -> None:
+    def __init__(self, file: CheckedFile) -> None:
         self._file = file
-        first = file.get("0")
-        if not isinstance(first, h5py.Dataset) or first.dtype.kind != "f" or first.ndim not in (2, 3):
-            raise InputError(
-                f'{file.filename} has no dataset "0" of numbers, (layers, words, width) or (words, width): it is not a '
-                "feature file in the allennlp layout"
-            )
-        self.first = first
-        self.layers: int = first.shape[0] if first.ndim == 3 else 1
-        self.width: int = first.shape[-1]
-        self._length = len(file) - (MAP_KEY in file)
+        with file.damage(
+            'has no dataset "0" of numbers, (layers, words, width) or (words, width): it is not a feature file in the '
+            "allennlp layout"
+        ):
+            self.first = file["0"]
+            shape, dtype = self.first.shape, self.first.dtype
+            if dtype.kind != "f" or len(shape) not in (2, 3) or 0 in (shape[0], shape[-1])[3 - len(shape) :]:
+                raise ValueError(f"it has the shape {shape} and the type {dtype}")
+        self.layers: int = shape[0] if len(shape) == 3 else 1
+        self.width: int = shape[-1]
+        self.has_map = MAP_KEY in file
+        self._length = len(file) - self.has_map
 
     def __len__(self) -> int:
         return self._length
@@ -42,14 +46,16 @@ class AllennlpReader:
 
     def sentence_map(self) -> dict[str, int]:
         path = self._file.filename
-        if MAP_KEY not in self._file:
+        if not self.has_map:
             raise InputError(
                 f"{path} has no {MAP_KEY} map, by which sentences are found: write it again without --forget-sentences"
             )
-        try:
-            sentences = json.loads(self._file[MAP_KEY][0])
-        except (ValueError, TypeError, IndexError, OSError) as error:
-            raise InputError(f"{path}: the {MAP_KEY} map is damaged ({error}): write the file again") from None
+        with self._file.damage(f"has a {MAP_KEY} map that is damaged"):
+            dataset = self._file[MAP_KEY]
+            if h5py.check_string_dtype(dataset.dtype) is None:
+                raise ValueError(f"its type is {dataset.dtype}")
+            content = dataset[0]
+        sentences = parse_json(content, where=f"{path}: the {MAP_KEY} map", advice="write the file again")
         if not isinstance(sentences, dict):
             raise InputError(
                 f"{path}: the {MAP_KEY} map is not a JSON object of sentences and their indices: write the file again"
@@ -59,10 +65,9 @@ class AllennlpReader:
     def _checked(self, index: Any, words: str) -> int:
         text = str(index)
         if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) < self._length):
-            shown = words if len(words) <= 80 else words[:79] + "…"
             raise InputError(
-                f'{self._file.filename}: the {MAP_KEY} map gives the sentence "{shown}" the index {json.dumps(index)}, '
-                f"but the file has 0 to {self._length - 1}: write it again"
+                f'{self._file.filename}: the {MAP_KEY} map gives the sentence "{shortened(words)}" the index '
+                f"{shortened(json.dumps(index))}, but the file has 0 to {self._length - 1}: write it again"
             )
         return int(text)
 

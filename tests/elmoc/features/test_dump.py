@@ -4,6 +4,9 @@ import errno
 import gzip
 import io
 import json
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -109,6 +112,38 @@ def test_states_too_large_for_float16(
     assert not (tmp_path / "f.h5").exists()
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_states_that_are_not_finite(
+    model_path: Path,
+    sentences: Path,
+    tmp_path: Path,
+    error_line: Fails,
+    monkeypatch: pytest.MonkeyPatch,
+    number: float,
+) -> None:
+    monkeypatch.setattr(SentenceEncoder, "layer_states", lambda *_, **__: [torch.full((3, 4, 10), number)] * len(LINES))
+    error = error_line(main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5")]))
+    assert 'the states of the line "The cat sat ." are not finite' in error
+    assert not (tmp_path / "f.h5").exists()
+
+
+def test_the_output_is_locked_while_the_model_is_loaded(
+    model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second dump to the same file is told so at its start, not when it has done all its work."""
+    output = tmp_path / "f.h5"
+    command = [sys.executable, "-m", "elmoc", "dump-features", "no model", "no sentences", str(output)]
+    second: list[str] = []
+
+    def load(*arguments: object, **options: object) -> SentenceEncoder:
+        second.append(subprocess.run(command, capture_output=True, text=True).stderr)
+        return load_model(model_path)
+
+    monkeypatch.setattr("elmoc.model.load_model", load)
+    assert len(dumped(model_path, sentences, output)) == len(LINES)
+    assert second == [f"error: another process is writing {output}: wait for it, or stop it\n"]
+
+
 @pytest.mark.parametrize("options", [["--batch-size", "1"], ["--batch-size", "3", "--batch-words", "30"], []])
 def test_order_and_batches_change_nothing(
     model_path: Path, sentences: Path, tmp_path: Path, options: list[str], monkeypatch: pytest.MonkeyPatch
@@ -211,7 +246,7 @@ def test_a_disk_that_is_too_small_is_seen_at_the_start(
 ) -> None:
     words = sum(len(line.split()) for line in LINES)
     size = words * 3 * 10 * 4
-    monkeypatch.setattr("elmoc.files.shutil.disk_usage", lambda path: type("Usage", (), {"free": size}))
+    monkeypatch.setattr("elmoc.files.writing.shutil.disk_usage", lambda path: type("Usage", (), {"free": size}))
     status = main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5")])
     assert f"has {human_bytes(size)} free" in error_line(status)
     assert not (tmp_path / "f.h5").exists()
@@ -232,5 +267,5 @@ def test_a_disk_that_fills_up_leaves_nothing_behind(
     monkeypatch.setattr("elmoc.features.writer.DiskFile", FileOnFullDisk)
     before = set(tmp_path.iterdir())
     status = main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5")])
-    assert "the disk is full: free some space" in error_line(status)
+    assert re.search(r"f\.h5 could not be written, its disk \(.*\) is full: free some space there", error_line(status))
     assert set(tmp_path.iterdir()) == before

@@ -109,7 +109,7 @@ def test_a_sentence_that_is_missing_is_named(path: Path) -> None:
     with h5py.File(path, "a") as file:
         del file["1"]
         file["extra"] = np.zeros(1)
-    with FeatureFile(path) as features, pytest.raises(InputError, match="sentence 1 cannot be read"):
+    with FeatureFile(path) as features, pytest.raises(InputError, match="sentence 1 that cannot be read"):
         features[1]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from elmoc.errors import InputError
+from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import write_features
 from tests.elmoc.features.sentences import states_of
 
@@ -29,6 +30,27 @@ def test_an_existing_file_is_not_overwritten(path: Path) -> None:
     assert path.read_bytes() == before
 
 
+def test_a_second_writer_is_told_so(tmp_path: Path) -> None:
+    path = tmp_path / "features.h5"
+    code = """
+import sys
+from elmoc.errors import run_command
+from elmoc.features.writer import write_features
+def command():
+    with write_features(sys.argv[1], {}):
+        pass
+sys.exit(run_command(command))
+"""
+    with write_features(path, {}) as writer:
+        writer.add("a", states_of(0, 1))
+        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == f"error: another process is writing {path}: wait for it, or stop it\n"
+    with FeatureFile(path) as file:
+        assert len(file) == 1
+    assert list(tmp_path.iterdir()) == [path]
+
+
 @pytest.mark.parametrize("limit", [20_000, 900_000])
 def test_a_file_that_may_not_grow_is_an_error_not_a_crash(tmp_path: Path, limit: int) -> None:
     code = f"""
@@ -45,6 +67,7 @@ def command():
 sys.exit(run_command(command))
 """
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "f.h5")], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (1, "error: File too large: allow larger files (ulimit -f)\n")
+    assert done.returncode == 1
+    assert done.stderr == f"error: {tmp_path / 'f.h5'}: File too large: allow larger files (ulimit -f)\n"
     assert int(done.stdout.split()[-1]) < 2000, "it ends when it fails, not after all the sentences"
     assert list(tmp_path.iterdir()) == []

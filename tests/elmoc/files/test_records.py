@@ -68,6 +68,12 @@ def test_json_is_bounded(text: str | bytes, message: str) -> None:
         parse_json(text, where="x, line 3", advice="remove it")
 
 
+def test_a_key_that_is_there_twice() -> None:
+    with pytest.raises(InputError, match=r"^x, line 3 has the key 'a' twice in one object: remove it$"):
+        parse_json('{"b": [{"a": 1, "c": 2, "a": 1}]}', where="x, line 3", advice="remove it")
+    assert parse_json('[{"a": 1}, {"a": {"a": 1}}]', where="x", advice="") == [{"a": 1}, {"a": {"a": 1}}]
+
+
 def test_records_round_trip(tmp_path: Path) -> None:
     record = Whole("n", 1.0, [Part(2, "b")], ("x", "y"), {"a": [1]}, {"p": Part()})
     write_record(tmp_path / "a.json", record, format="f", version=2)

@@ -55,6 +55,7 @@ def test_a_broken_map_is_an_input_error(path: Path) -> None:
     [
         ('["The cat"]', "is not a JSON object of sentences"),
         ("null", "is not a JSON object of sentences"),
+        ('{"The cat": "0", "The cat": "1"}', "has the key 'The cat' twice"),
         ('{"The cat": "5"}', r'the sentence "The cat" the index "5", but the file has 0 to 4'),
         ('{"The cat": "-1"}', 'the index "-1"'),
         ('{"The cat": "x"}', 'the index "x"'),

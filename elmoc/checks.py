@@ -1,0 +1,199 @@
+"""Checks: corpora, models, runs and feature files, read whole and compared with what was written down of them."""
+
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+
+from elmoc.corpus import ADVICE as CORPUS_ADVICE
+from elmoc.corpus import Corpus, Shard
+from elmoc.errors import InputError, reason
+from elmoc.features.reader import FeatureFile
+from elmoc.files.checksums import FileChecksum
+from elmoc.files.text import require_file
+from elmoc.files.writing import human_bytes
+from elmoc.model_directory import ADVICE as MODEL_ADVICE
+from elmoc.model_directory import HEADS, WEIGHTS, read_model_directory
+from elmoc.progress import progress_bar
+from elmoc.word_vectors.table import ADVICE as TABLE_ADVICE
+from elmoc.word_vectors.table import VectorTable, count_zero_rows
+
+Progress = Callable[[int], object]
+"""Called with the bytes that have been read since the last call."""
+_BLOCK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of what is checked.
+
+    group: what it is called together with the others of its kind.
+    bytes: how much is read.
+    check: reads it, raises `InputError` where it is damaged, and returns whether it has checksums.
+    """
+
+    group: str
+    bytes: int
+    check: Callable[[Progress], bool]
+
+
+def check(path: Path | str) -> list[str]:
+    """Read a corpus, run or model directory or a feature file whole, and print which parts of it are sound.
+
+    Returns a sentence for each that is damaged.
+    """
+    try:
+        parts = list(_parts(Path(path)))
+    except InputError as error:
+        return [str(error)]
+    if not parts:
+        return [f"{path} has neither a model nor a checkpoint yet: check it when it has"]
+    damaged: list[str] = []
+    started = time.perf_counter()
+    print(path)
+    for group, members in groupby(parts, lambda part: part.group):
+        damaged += _check_group(group, list(members))
+    total, seconds = sum(part.bytes for part in parts), time.perf_counter() - started
+    print(f"  {human_bytes(total)} in {seconds:.1f} s ({human_bytes(total / seconds)}/s)")
+    return damaged
+
+
+def _check_group(group: str, parts: list[Part]) -> list[str]:
+    """Check the parts of a group and print what was found; returns a sentence for each that is damaged."""
+    size = sum(part.bytes for part in parts)
+    damaged, have_checksums = [], True
+    with progress_bar(total=size, unit="B", unit_scale=True, desc=f"  {group}", delay=2, leave=False) as bar:
+        for part in parts:
+            try:
+                have_checksums &= part.check(bar.update)
+            except InputError as error:
+                damaged.append(str(error))
+    state = "sound" if have_checksums else "sound as far as can be seen without checksums"
+    print(f"  {group}: {human_bytes(size)}, {f'{len(damaged)} of {len(parts)} damaged' if damaged else state}")
+    for sentence in damaged:
+        print(f"    {sentence}")
+    return damaged
+
+
+def _parts(path: Path) -> Iterator[Part]:
+    if (path / "corpus.json").exists():
+        yield from _corpus_parts(path)
+    elif (path / "checkpoints").is_dir():
+        if (path / "model" / "config.json").exists():
+            yield from _model_parts(path / "model")
+        for file in sorted((path / "checkpoints").glob("*.pt")):
+            yield Part("checkpoints", _size(file), partial(_check_checkpoint, file))
+    elif (path / "config.json").exists():
+        yield from _model_parts(path)
+    elif path.is_dir():
+        raise InputError(f"{path} is neither a corpus, nor a run, nor a model: name one of these, or a feature file")
+    else:
+        with FeatureFile(path):  # one that cannot be opened is said at once
+            yield Part("features", _size(path), partial(_check_features, path))
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.is_file() else 0
+
+
+def _compare(checksums: Mapping[Path, FileChecksum], files: Sequence[Path], advice: str, progress: Progress) -> bool:
+    """Compare files with the checksums that there are; returns whether each has one."""
+    for file in files:
+        if file in checksums:
+            checksums[file].check_whole(file, advice=advice, progress=progress)
+        else:
+            progress(_size(file))
+    return all(file in checksums for file in files)
+
+
+def _corpus_parts(path: Path) -> Iterator[Part]:
+    corpus = Corpus(path)
+
+    def part(group: str, names: Sequence[str], content: Callable[[], object]) -> Part:
+        files = [path / name for name in names]
+
+        def check_files(progress: Progress) -> bool:
+            known = _compare(corpus.checksums, files, CORPUS_ADVICE, progress)
+            content()
+            return known
+
+        return Part(group, sum(map(_size, files)), check_files)
+
+    counts = np.zeros((2, corpus.types), dtype=np.int64)  # of the training shards, and of the others
+    yield part("lexicon.txt", ["lexicon.txt"], lambda: corpus.ids)
+    for split, shards in enumerate((corpus.train, corpus.held_out)):
+        for shard in shards:
+            content = partial(_check_shard, corpus, shard, counts[split])
+            yield part("shards", [shard.file, shard.documents_file], content)
+    yield part("counts.npy", ["counts.npy"], lambda: _check_counts(corpus, counts[0]))
+    for file in sorted((path / "vectors").glob("*.json")):
+        yield Part(f"vectors/{file.stem}", _size(file.with_suffix(".npy")), partial(_check_table, corpus, file.stem))
+
+
+def _check_shard(corpus: Corpus, shard: Shard, counts: np.ndarray) -> None:
+    """Raise an `InputError` unless a shard is of sentences and documents; adds its `counts`."""
+    ids = corpus.read_shard(shard)
+    found = np.bincount(ids, minlength=corpus.types)
+    if ids[0] != corpus.begin_id or not found[corpus.begin_id] == found[corpus.end_id] == shard.sentences:
+        raise InputError(
+            f"{corpus.path / shard.file} does not hold {shard.sentences:,} sentences from <s> to </s>: {CORPUS_ADVICE}"
+        )
+    if (ids[corpus.read_documents(shard)] != corpus.begin_id).any():
+        raise InputError(
+            f"{corpus.path / shard.documents_file} has documents that do not start with <s>: {CORPUS_ADVICE}"
+        )
+    counts += found
+
+
+def _check_counts(corpus: Corpus, found: np.ndarray) -> None:
+    """Compare the counts with those `found`, unless a training shard was damaged."""
+    if found.sum() == corpus.train_tokens and not np.array_equal(corpus.counts, found):
+        raise InputError(f"{corpus.path / 'counts.npy'} has other counts than the training shards: {CORPUS_ADVICE}")
+
+
+def _check_table(corpus: Corpus, name: str, progress: Progress) -> bool:
+    table = VectorTable(corpus, name)
+    known = _compare(table.checksums, table.files, TABLE_ADVICE, progress)
+    if (found := count_zero_rows(table.rows)) != table.zero_rows:
+        raise InputError(
+            f"{table.path} has {found:,} rows of zeros, where {table.zero_rows:,} are expected: {TABLE_ADVICE}"
+        )
+    table.transform  # noqa: B018 (it is read, and so checked)
+    return known
+
+
+def _model_parts(path: Path) -> Iterator[Part]:
+    model = read_model_directory(path)
+    for file in (path / WEIGHTS, path / HEADS):
+        if file.exists():
+            yield Part("model", _size(file), partial(_compare, model.checksums, [file], MODEL_ADVICE))
+
+
+def _check_checkpoint(file: Path, progress: Progress) -> bool:
+    """Compare the members of a checkpoint with the checksums that every zip archive has."""
+    require_file(file)
+    try:
+        with zipfile.ZipFile(file) as archive:
+            for member in archive.infolist():
+                with archive.open(member) as content:
+                    while block := content.read(_BLOCK_BYTES):
+                        progress(len(block))
+    except Exception as error:  # what a damaged archive may raise is not documented
+        if isinstance(error, OSError) and error.filename:
+            raise
+        raise InputError(
+            f"{file} is truncated or damaged ({reason(error)}): remove it, and the run goes on from the one before"
+        ) from None
+    return True
+
+
+def _check_features(path: Path, progress: Progress) -> bool:
+    with FeatureFile(path) as features:
+        share = _size(path) // max(1, len(features))
+        features.check(lambda sentences: progress(sentences * share))
+    return False

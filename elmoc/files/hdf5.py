@@ -1,0 +1,168 @@
+"""HDF5 files, opened so that damage is an `InputError`, and so that no byte of another file is read.
+
+The HDF5 library crashes or runs for ever on some damaged files, and follows links into other files. Both are kept from
+it here, as far as can be: it reads through `_CheckedContent`, and `CheckedFile` opens nothing but datasets that lie in
+the file itself and are there whole.
+"""
+
+import io
+import math
+import mmap
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from elmoc.errors import InputError, shortened
+from elmoc.files.text import require_file
+from elmoc.files.writing import human_bytes
+
+MOST_COMPRESSION = 1032
+"""How many times larger than its stored bytes a dataset may be: deflate, the usual filter, does no better."""
+_HEAP = b"GCOL\x01"
+"""The start of a global heap collection, where HDF5 keeps strings of variable length: signature and version."""
+_HEAP_BYTES = struct.Struct("<8xQ")  # signature, version and padding; size of the collection
+_HEAP_OBJECT = struct.Struct("<H6xQ")  # index (0 for free space), references and padding; size
+_ATTRIBUTE_CLASSES = (h5py.h5t.STRING, h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.ENUM)
+_DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, MemoryError)
+"""What h5py makes of the errors of the library, which has some for every part of a file."""
+
+
+class CheckedFile(h5py.File):
+    """An HDF5 file opened for reading, and its content as a memory map of it.
+
+    Raises `InputError` with the `advice` for a file that is missing, truncated or foreign. Whatever else is wrong is
+    found when it is read, which is done within `damage`.
+    """
+
+    def __init__(self, path: Path | str, *, advice: str) -> None:
+        require_file(path)
+        self.path = str(path)
+        self.advice = advice
+        with self.damage("is not a whole HDF5 file"), open(path, "rb") as file:
+            self.content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            super().__init__(_CheckedContent(self.content), "r")
+            if self.id.get_create_plist().get_sizes() != (8, 8):
+                raise ValueError("its addresses have not 8 bytes")
+
+    @property
+    def filename(self) -> str:
+        """The path, as it was given."""
+        return self.path
+
+    @contextmanager
+    def damage(self, what: str) -> Iterator[None]:
+        """Let whatever the library finds wrong in the block be an `InputError`: the path, `what` and the reason."""
+        try:
+            yield
+        except _DAMAGE as error:
+            text = " ".join(str(error.args[0] if isinstance(error, KeyError) and error.args else error).split())
+            raise InputError(f"{self.path} {what} ({shortened(text, 200)}): {self.advice}") from None
+
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of the root: strings and numbers; of another type the library crashes on some."""
+        attributes = {}
+        with self.damage("has attributes that are damaged"):
+            for name in self.attrs:
+                if self.attrs.get_id(name).get_type().get_class() not in _ATTRIBUTE_CLASSES:
+                    raise ValueError(f"{name} is neither text nor numbers")
+                attributes[name] = self.attrs[name]
+                for text in np.ravel(attributes[name]):
+                    if isinstance(text, str):
+                        text.encode("utf-8")  # h5py decodes whatever is there
+        return attributes
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is anything of that name, be it a link."""
+        return self.id.links.exists(str(name).encode())
+
+    def __getitem__(self, name: str) -> h5py.Dataset | h5py.Group:
+        """The dataset of that name (see `dataset`), or the root, whose attributes h5py takes from there."""
+        return super().__getitem__(name) if name == "/" else h5py.Dataset(self.dataset(name))
+
+    def dataset(self, name: str) -> h5py.h5d.DatasetID:
+        """The dataset of that name; an error of `damage` unless it is in this file, whole, and no link."""
+        for part in accumulate(name.split("/"), "{}/{}".format):
+            if self.id.links.get_info(part.encode()).type != h5py.h5l.TYPE_HARD:
+                raise ValueError(f'"{part}" is a link, which may lead to another file')
+        dataset = h5py.h5d.open(self.id, name.encode())
+        self._require_stored(name, dataset)
+        return dataset
+
+    def _require_stored(self, name: str, dataset: h5py.h5d.DatasetID) -> None:
+        """Raise an error of `damage` unless all that a dataset says it has is in this file."""
+        properties, shape = dataset.get_create_plist(), dataset.shape
+        layout = properties.get_layout()
+        if layout == h5py.h5d.VIRTUAL or properties.get_external_count():
+            raise ValueError(f'the data of "{name}" are in other files')
+        size = math.prod(shape) * dataset.get_type().get_size()
+        stored = dataset.get_storage_size()
+        if layout == h5py.h5d.CHUNKED:
+            chunks = math.prod(-(-length // chunk) for length, chunk in zip(shape, properties.get_chunk(), strict=True))
+            whole = size <= MOST_COMPRESSION * stored and chunks == dataset.get_num_chunks()
+        else:
+            whole = size <= stored
+        if size and not (whole and (dataset.get_offset() or 0) + stored <= len(self.content)):
+            raise ValueError(f'"{name}" says that it has {human_bytes(size)}, which the file does not hold')
+
+
+class _CheckedContent(io.RawIOBase):
+    """What the library reads: the content of a file, in which collections of strings that are damaged are zeros.
+
+    The library reads such a collection without looking at its bounds. Zeros in its place it refuses.
+    """
+
+    def __init__(self, content: mmap.mmap) -> None:
+        self._content = content
+        self._position = 0
+        self._checked: dict[int, bool] = {}
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Set the position of the next read; the library knows the start and the end."""
+        self._position = offset if whence == io.SEEK_SET else len(self._content) + offset
+        return self._position
+
+    def tell(self) -> int:
+        """The position of the next read."""
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill `buffer`, with zeros behind the end of the file."""
+        start, end = self._position, self._position + len(buffer)
+        found = self._content[start:end] if self._is_safe(start, end) else b""
+        buffer[:] = found.ljust(len(buffer), b"\0")
+        self._position = end
+        return len(buffer)
+
+    def _is_safe(self, start: int, end: int) -> bool:
+        around = len(_HEAP) - 1
+        heap = self._content.find(_HEAP, max(0, start - around), end + around)
+        while heap >= 0:
+            if heap not in self._checked:
+                self._checked[heap] = _is_whole_heap(self._content, heap)
+            if not self._checked[heap]:
+                return False
+            heap = self._content.find(_HEAP, heap + 1, end + around)
+        return True
+
+
+def _is_whole_heap(content: mmap.mmap, start: int) -> bool:
+    """Whether the objects of the heap collection at `start` follow each other up to its end, which the file has."""
+    if start + _HEAP_BYTES.size > len(content):
+        return False
+    (size,) = _HEAP_BYTES.unpack_from(content, start)
+    position, end = start + _HEAP_BYTES.size, start + size
+    if end > len(content):
+        return False
+    while position + _HEAP_OBJECT.size <= end:
+        index, object_size = _HEAP_OBJECT.unpack_from(content, position)
+        step = object_size if index == 0 else _HEAP_OBJECT.size + -(-object_size // 8) * 8
+        if step < _HEAP_OBJECT.size:
+            return False
+        position += step
+    return position <= end

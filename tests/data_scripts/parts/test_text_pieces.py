@@ -1,0 +1,83 @@
+"""Pieces of text: what can be a file of text, and long lines."""
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from data_scripts.parts import text_pieces
+from data_scripts.parts.text_pieces import Segment, cut_pieces, find_files, read_blocks
+from elmoc.errors import InputError
+
+
+def test_only_ordinary_files_are_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    Path("circle").symlink_to("circle")
+    Path("folder").mkdir()
+    Path("folder/text").write_text("a\n")
+    os.mkfifo("folder/pipe")
+    Path("folder/circle").symlink_to("circle")
+    Path("folder/nowhere").symlink_to("missing")
+    assert find_files(["folder"]) == find_files(["folder/*"]) == [Path("folder/text")]
+    for name, message in [
+        ("pipe", "pipe is not an ordinary file"),
+        ("missing", "missing does not exist"),
+        ("missing/text", "missing/text does not exist"),
+        ("folder/nowhere", "is a link to a file that does not exist"),
+        ("a\0b", "it holds a NUL character"),
+        ("folder/p*", r"folder/p\* does not exist"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            find_files([name])
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        find_files(["circle"])
+
+
+def test_a_name_that_a_corpus_cannot_record_is_refused_at_once(tmp_path: Path) -> None:
+    with open(os.fsencode(tmp_path) + b"/caf\xe9", "w") as file:
+        file.write("a\n")
+    with pytest.raises(InputError, match=r"the name '.*caf\\udce9' is not valid UTF-8: rename the file"):
+        find_files([str(tmp_path)])
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "two\nlines [1]").write_text("a\n")
+    assert find_files([str(tmp_path / "b" / "two\nlines [1]")]) == find_files([str(tmp_path / "b")])
+
+
+def test_a_file_without_line_ends_is_passed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = 8 << 20
+    (tmp_path / "a").write_bytes(b"a " * (size // 2))
+    read = 0
+
+    class Counted(io.FileIO):
+        def read(self, size: int = -1) -> bytes:
+            nonlocal read
+            data = super().read(size)
+            read += len(data)
+            return data
+
+    monkeypatch.setattr(text_pieces, "open", Counted, raising=False)
+    pieces = cut_pieces([tmp_path / "a"], 100_000, False)
+    assert [(each.start, each.end) for piece in pieces for each in piece.segments] == [(0, size)]
+    assert read < 2 * size
+
+
+def test_a_long_line_after_a_cut_is_passed_once(tmp_path: Path) -> None:
+    lines = [b"a" * length for length in (10, 5000, 3, 70_000, 1, 1, 40_000)]
+    (tmp_path / "a").write_bytes(b"\n".join(lines))
+    pieces = cut_pieces([tmp_path / "a"], 1000, False)
+    segments = [each for piece in pieces for each in piece.segments]
+    assert b"".join(text.encode() for each in segments for _, text in read_blocks(each)) == b"\n".join(lines) + b"\n"
+    assert [segment.start for segment in segments] == [0, 5012, 75_017]
+
+
+@pytest.mark.parametrize("block_bytes", [7, 50])
+def test_a_line_is_as_long_as_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int) -> None:
+    monkeypatch.setattr(text_pieces, "MAX_LINE_BYTES", 50)
+    (tmp_path / "a").write_text(f"{'a' * 50}\n\n{'b' * 50}\nc\n{'d' * 50}")
+    (tmp_path / "b").write_text(f"{'a' * 50}\n\n{'b' * 51}\nc\n")
+    texts = [text for _, text in read_blocks(Segment(str(tmp_path / "a")), block_bytes)]
+    assert "".join(texts) == (tmp_path / "a").read_text() + "\n"
+    with pytest.raises(InputError, match="b, line 3 is longer than 64 MiB: break it into several lines"):
+        list(read_blocks(Segment(str(tmp_path / "b")), block_bytes))
