@@ -118,7 +118,15 @@ READERS = (
             *(("00000.counts.npy", NPY), ("00000.documents.npy", NPY)),
         )
     ),
-    Reader(name="archive", target="archive/words.tar.gz", mutations=TAR, read=unpack_archive, share=0.2, writes=True),
+    Reader(
+        name="archive",
+        target="archive/words.tar.gz",
+        mutations=TAR,
+        read=unpack_archive,
+        names=("words.tar.gz", ".corpus.unpacked"),
+        share=0.2,
+        writes=True,
+    ),
     Reader(
         name="unpacked.json",
         target="archive/.corpus.unpacked/unpacked.json",
