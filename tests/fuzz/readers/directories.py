@@ -86,8 +86,8 @@ def readers(
 ) -> list[Reader]:
     """Readers of the files of a directory, and of those of an old one.
 
-    A result has to be `equal` to that of the undamaged file where this has a checksum, and else only `possible`. A wrong value in
-    one file may be seen in another one first, so that any of them may be named.
+    A result has to be `equal` to that of the undamaged file where this has a checksum, and else only `possible`. A
+    wrong value in one file may be seen in another one first, so that any of them may be named.
     """
 
     def reader(prefix: str, file: str) -> Reader:
