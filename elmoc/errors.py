@@ -64,7 +64,7 @@ def run_command(command: Callable[[], None]) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character does not cost the work
             stream.reconfigure(errors="backslashreplace")
     try:
-        _refuse_undecodable(sys.argv)
+        _check_arguments(sys.argv)
         command()
         print(end="", flush=True)
     except KeyboardInterrupt:
@@ -125,8 +125,13 @@ def _drop_output() -> None:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
-def _refuse_undecodable(arguments: Sequence[str]) -> None:
-    """Raise an `InputError` for an argument that is not UTF-8: files record the names of what they were made from."""
+def _check_arguments(arguments: Sequence[str]) -> None:
+    """Raise an `InputError` for an argument that is not UTF-8 (files record the names of what they were made from).
+
+    Also for `--option=--`, which argparse takes for a list.
+    """
     for argument in arguments:
         if any("\ud800" <= character <= "\udfff" for character in argument):
             raise InputError(f"the argument {argument!r} is not valid UTF-8: rename the file")
+        if argument.startswith("--") and argument.endswith("=--"):
+            raise InputError(f"the argument {argument} lacks a value: give one behind the equals sign")

@@ -77,6 +77,6 @@ def _json_value(value: Any) -> Any:
         return _json_value(value.tolist())
     if isinstance(value, list):
         return [_json_value(one) for one in value]
-    if isinstance(value, (str, bytes)):
-        return (value.encode("utf-8", "replace") if isinstance(value, str) else value).decode("utf-8", "replace")
-    return value if isinstance(value, int) or (isinstance(value, float) and isfinite(value)) else str(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value if isinstance(value, (str, int)) or (isinstance(value, float) and isfinite(value)) else str(value)

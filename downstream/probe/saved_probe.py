@@ -22,7 +22,7 @@ from downstream.probe.settings import TrainingSettings
 from downstream.probe.task import Probe, Task
 from downstream.results.records import Number, ResultLine, encoder_identity, parse_line, word_vectors_identity
 from elmoc.encoders.bidirectional import check_finite, check_weights
-from elmoc.errors import InputError
+from elmoc.errors import InputError, reason, shortened
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.records import convert, read_record, write_json
 from elmoc.files.text import require_file
@@ -123,8 +123,8 @@ class SavedProbe(ProbeRecord):
             trained, given = self.record[name], described[name]
             if trained is not None and given is not None and identity(trained) != identity(given):
                 raise InputError(
-                    f"{self.path} was trained on other {name} ({identity(trained)}) than those given "
-                    f"({identity(given)})"
+                    f"{self.path} was trained on other {name} ({shortened(identity(trained))}) than those given "
+                    f"({shortened(identity(given))}): give the former, or train the probe again"
                 )
 
     def _converted(self, value: Any, kind: type[T], prefix: str) -> T:
@@ -138,7 +138,7 @@ class SavedProbe(ProbeRecord):
         try:
             return safetensors.torch.load_file(path)
         except SafetensorError as error:
-            raise InputError(f"{path} cannot be read ({' '.join(str(error).split())}): {ADVICE}") from None
+            raise InputError(f"{path} cannot be read ({reason(error)}): {ADVICE}") from None
 
 
 def is_saved(path: Path) -> bool:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 from msgspec import Meta
 
 from downstream.inputs.kinds import INPUT_KINDS
-from elmoc.errors import InputError
+from elmoc.errors import InputError, shortened
 from elmoc.files.records import convert
 from elmoc.files.writing import full_disk_is_clear
 from elmoc.settings import setting
@@ -76,32 +76,30 @@ def parse_line(value: Any, kind: type[Line], *, where: str, advice: str, prefix:
     if isinstance(value, dict):
         value = {each.name: value[each.name] for each in fields(kind) if each.name in value}
     line = convert(value, kind, where=where, advice=advice, prefix=prefix)
-    reads, runs = INPUT_KINDS[line.inputs], len(line.seeds)
+    kind_of_inputs, runs = INPUT_KINDS[line.inputs], len(line.seeds)
     per_seed = {"scores": line.scores, "seconds": line.seconds, "examples_per_second": line.examples_per_second}
-    lengths = {name: len(values) for name, values in (per_seed | line.figures).items() if len(values) != runs}
-    problems = {
-        f"vectors does not go with the inputs {line.inputs}": (line.vectors is not None) != reads.words,
-        f"features does not go with the inputs {line.inputs}": (line.features is not None) != reads.states,
-        "vectors has no fingerprint": line.vectors is not None and "fingerprint" not in line.vectors,
-        f"data has no {line.split}": line.split not in line.data,
-        f"seeds has a number twice in {reprlib.repr(line.seeds)}": len(set(line.seeds)) != runs,
-        f"{next(iter(lengths), '')} has {next(iter(lengths.values()), 0)} numbers for {runs} seeds": bool(lengths),
-        f"counts does not hold as many numbers for each of {line.items:,} items and {runs} seeds": not _is_regular(
-            line
-        ),
-    }
-    for problem, found in problems.items():
+    unequal = [shortened(name) for name, values in (per_seed | line.figures).items() if len(values) != runs]
+    problems = (
+        ((line.vectors is None) == kind_of_inputs.words, f"vectors does not go with the inputs {line.inputs}"),
+        ((line.features is None) == kind_of_inputs.states, f"features does not go with the inputs {line.inputs}"),
+        (line.vectors is not None and "fingerprint" not in line.vectors, "vectors has no fingerprint"),
+        (line.split not in line.data, f"data has no {shortened(line.split)}"),
+        (line.fingerprints.keys() != line.data.keys(), "fingerprints does not have the splits of data"),
+        (len(set(line.seeds)) != runs, f"seeds has a number twice in {reprlib.repr(line.seeds)}"),
+        (bool(unequal), f"{', '.join(unequal[:1])} has not one number for each of {runs} seeds"),
+        (not _is_regular(line), f"counts has not as many numbers for each of {line.items:,} items and {runs} seeds"),
+    )
+    for found, problem in problems:
         if found:
             raise InputError(f"{where}: {prefix}{problem}: {advice}")
     return line
 
 
 def _is_regular(line: ResultLine) -> bool:
-    """Whether the counts have the shape [seeds, items, K]."""
+    """Whether the counts have the shape [seeds, items, K], with K from 1."""
+    items = [len(one) for one in line.counts]
     columns = {len(counts) for one in line.counts for counts in one}
-    return (
-        [len(one) for one in line.counts] == [line.items] * len(line.seeds) and len(columns) == 1 and 0 not in columns
-    )
+    return items == [line.items] * len(line.seeds) and len(columns) == 1 and 0 not in columns
 
 
 def mean_and_deviation(scores: Sequence[float]) -> tuple[float, float | None]:

@@ -8,6 +8,7 @@ the file itself and are there whole.
 import io
 import math
 import mmap
+import os
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,6 +42,8 @@ class CheckedFile(h5py.File):
     """
 
     def __init__(self, path: Path | str, *, advice: str) -> None:
+        if not os.path.lexists(path):
+            raise InputError(f"{path} does not exist: {advice}")
         require_file(path)
         self.path = str(path)
         self.advice = advice

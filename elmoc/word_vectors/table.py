@@ -14,7 +14,7 @@ import numpy as np
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.files.arrays import all_finite, load_array, load_arrays
+from elmoc.files.arrays import all_finite, load_array, load_arrays, write_array
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.records import as_json, json_bytes, read_record
 from elmoc.files.writing import atomic_path
@@ -120,10 +120,7 @@ def write_vector_table(
     arrays = transform.arrays
     boundary = arrays.pop("boundary")
     with atomic_path(description) as new_description, atomic_path(path) as new, atomic_path(other) as new_other:
-        with open(new, "wb") as file:
-            np.save(file, rows)
-            file.flush()
-            os.fsync(file.fileno())
+        write_array(new, rows)
         with open(new_other, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
         files = {"rows": new} | ({"transform": new_other} if arrays else {})
@@ -140,7 +137,9 @@ def write_vector_table(
         )
         content = json_bytes(description, as_json(record, format=FORMAT, version=VERSION))
         new_description.write_bytes(content)
-        # all is written and only has to be renamed, the description last: never is there an old one with new rows
+        with open(new, "rb") as written:
+            os.fsync(written.fileno())
+        # all is on the disk and only has to be renamed, the description last: never is an old one there with new rows
         description.unlink(missing_ok=True)
     if not arrays:
         other.unlink()

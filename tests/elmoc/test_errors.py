@@ -66,6 +66,14 @@ def test_names_that_are_not_utf8_are_refused_at_the_start(
     assert capsys.readouterr().err == "error: the argument 'caf\\udce9.txt' is not valid UTF-8: rename the file\n"
 
 
+def test_an_option_with_two_dashes_for_a_value_is_refused_at_the_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["elmoc", "--max-time=--"])
+    assert run_command(lambda: pytest.fail("the command was run")) == 1
+    assert capsys.readouterr().err.startswith("error: the argument --max-time=-- lacks a value: ")
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
 def test_an_output_that_is_full_is_one_sentence() -> None:
     code = "import sys; from elmoc.errors import run_command; sys.exit(run_command(lambda: print('x')))"

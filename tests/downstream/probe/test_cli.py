@@ -32,7 +32,7 @@ from elmoc.errors import InputError
         ("--vectors random:x", "random:SEED:SIZE"),
         ("--vectors none.vec", "none.vec does not exist"),
         ("--vectors none.npy", "word vectors are a fastText .bin file"),
-        ("--features none.h5", "none.h5 does not exist: write it with `elmoc dump-features`"),
+        ("--features none.h5", "none.h5 does not exist: write it again with `elmoc dump-features`"),
         ("--features TEN", "is not a whole HDF5 file"),
         ("--vectors random:1:4 --seeds 0", "--seeds 0 is not possible"),
         ("--vectors random:1:4 --seeds 3-2", "--seeds 3-2 is not possible: give their number, such as 3"),

@@ -166,6 +166,11 @@ def test_damaged_lines_are_errors_with_their_place(tmp_path: Path, line: str, me
         ({"data": {"test": 3}}, "data"),
         ({"data": {"train": {"a": 1}}}, "data"),
         ({"fingerprints": {"test": "f3"}}, "fingerprints"),
+        ({"fingerprints": {"test": ["f3"]}}, "fingerprints"),
+        ({"items": 10**400}, "items"),
+        ({"inputs": "a" * 100_000}, "inputs"),
+        ({"split": "a" * 100_000}, "data"),
+        ({"figures": {"a" * 100_000: [50.0]}}, "a{79}"),
         ({"reader": None}, "reader"),
         ({"item": ""}, "item"),
         ({"settings": []}, "settings"),
@@ -206,6 +211,7 @@ def test_wrong_fields_are_errors_that_name_them(tmp_path: Path, changes: dict[st
     assert str(error.value).startswith(f"{path}, line 2: ")
     assert re.match(rf"(the field )?{field}\b", str(error.value).removeprefix(f"{path}, line 2: "))
     assert str(error.value).endswith(": run the probe again and remove that line")
+    assert len(str(error.value)) < 500
     assert "\n" not in str(error.value)
 
 

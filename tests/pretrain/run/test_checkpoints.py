@@ -242,9 +242,10 @@ def test_contents_that_do_not_fit_are_named_before_anything_is_changed(
     assert_same(dict(setup.encoder.state_dict()), before)
 
 
-def test_a_run_without_a_best_evaluation_goes_on(run: RunDirectory, setup: TrainingSetup) -> None:
+@pytest.mark.parametrize("score", [None, -math.inf], ids=["now", "older versions"])
+def test_a_run_without_a_best_evaluation_goes_on(run: RunDirectory, setup: TrainingSetup, score: float | None) -> None:
     path, state = run.checkpoint_paths()[-1], last_checkpoint(run)
-    torch.save(state | {"best_update": None, "best_cosine": None}, path)
+    torch.save(state | {"best_update": None, "best_cosine": score}, path)
     assert starting_state(setup, run, run.resume(setup.config)).best_score == -math.inf
 
 
