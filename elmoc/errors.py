@@ -29,8 +29,28 @@ _OUT_OF_MEMORY = ("allocate memory", "out of memory")
 """What PyTorch says when memory ran out, on the CPU and on a GPU."""
 
 
+_LONGEST = 800
+"""Characters of a sentence: what is damaged, and quoted in it, may be longer."""
+
+
 class InputError(Exception):
-    """Something the user gave cannot be used; the message is one sentence that names it and says what to do."""
+    """Something the user gave cannot be used; the message is one sentence that names it and says what to do.
+
+    Whatever it quotes, it is kept to one line that can be printed: see `one_line`.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
+
+
+def one_line(text: str) -> str:
+    """A text on one line, without control characters, and cut in the middle where it is long."""
+    line = " ".join(_cut(text).splitlines())
+    return _cut("".join(each if each.isprintable() else repr(each)[1:-1] for each in line))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 300]} … {text[-297:]}"
 
 
 def run_command(command: Callable[[], None]) -> int:
@@ -58,7 +78,7 @@ def run_command(command: Callable[[], None]) -> int:
         if (sentence := describe_error(error)) is None:
             raise
         _drop_output()
-        print(f"error: {' '.join(sentence.splitlines())}", file=sys.stderr)
+        print(f"error: {one_line(sentence)}", file=sys.stderr)
         return 1
     return 0
 
@@ -93,8 +113,7 @@ def shortened(text: str, most: int = 80) -> str:
 
 def reason(error: Exception) -> str:
     """What a library's exception says, as a sentence can quote it: on one line, of printable characters, not long."""
-    text = " ".join(str(error).split())
-    return shortened("".join(each if each.isprintable() else "?" for each in text), 200)
+    return shortened(one_line(" ".join(str(error).split())), 200)
 
 
 def _drop_output() -> None:

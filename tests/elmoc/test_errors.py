@@ -34,6 +34,22 @@ def test_commands_say_what_is_wrong_in_one_line(capsys) -> None:
         run_command(lambda: fail(ZeroDivisionError()))
 
 
+def test_a_sentence_is_one_printable_line_whatever_it_quotes(capsys: pytest.CaptureFixture[str]) -> None:
+    error = InputError("a.txt, line 2: 'x\x1b[31m\0\udcff\u2028y' is no label:\nmend it")
+    assert str(error) == r"a.txt, line 2: 'x\x1b[31m\x00\udcff y' is no label: mend it"
+    long = str(InputError(f"a.txt, line 2: {'[' * 100_000} is no label: mend it"))
+    assert len(long) < 1000
+    assert long.startswith("a.txt, line 2: [[[")
+    assert long.endswith("[[[ is no label: mend it")
+    assert str(InputError(long)) == long
+
+    def fail() -> None:
+        raise OSError(errno.ENAMETOOLONG, "File name too long", "a" * 5000)
+
+    assert run_command(fail) == 1
+    assert len(capsys.readouterr().err) < 1000
+
+
 def test_a_terminal_that_lacks_a_character_does_not_cost_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
     monkeypatch.setattr(sys, "stdout", terminal)
