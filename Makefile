@@ -1,9 +1,9 @@
-# quickstart, test, check and docs-check each make .venv when it is missing or older than what it is made from.
+# quickstart, test, check, docs-check and fuzz each make .venv when it is missing or older than what it is made from.
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: quickstart test test-all check docs-check machine
+.PHONY: quickstart test test-all check docs-check fuzz machine
 
 quickstart: $(VENV)/installed
 	$(RUN) -m quickstart
@@ -21,6 +21,10 @@ check: $(VENV)/installed
 
 docs-check: $(VENV)/installed
 	$(RUN) -m tests.docs
+
+fuzz: $(VENV)/installed
+	$(RUN) -m tests.fuzz --cases $(or $(CASES),2000) --seed $(or $(SEED),0) $(if $(READER),--reader "$(READER)") \
+		--failures fuzz-failures.jsonl
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	@$(MAKE) --no-print-directory machine

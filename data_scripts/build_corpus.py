@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from data_scripts.parts.local_shards import LocalShard, piece_key, write_piece
-from data_scripts.parts.merge_lexicons import LocalShardSource, merge_lexicons, write_shard
+from data_scripts.parts.merge_lexicons import Lexicon, LocalShardSource, merge_lexicons, write_shard
 from data_scripts.parts.options import Options
 from data_scripts.parts.text_pieces import BYTES_PER_TOKEN, Piece, cut_pieces, estimate_text_bytes, find_files
 from data_scripts.parts.workers import default_workers, parallel_map
@@ -102,7 +102,7 @@ def build_corpus(
     tokens = sum(estimate_text_bytes(file) for file in [*files, *held_out]) // BYTES_PER_TOKEN
     if shard_tokens is None:
         shard_tokens = max(1, min(LARGEST_SHARD, tokens // SHARDS_AT_LEAST))
-    CorpusOptions(min_count=min_count, shard_tokens=shard_tokens, workers=workers)
+    options = CorpusOptions(min_count=min_count, shard_tokens=shard_tokens, workers=workers)
     if tokens // shard_tokens > SHARDS_AT_MOST:
         raise InputError(
             f"--shard-tokens {shard_tokens} makes over {SHARDS_AT_MOST:,} shards of {_names(files)}, about {tokens:,} "
@@ -112,15 +112,10 @@ def build_corpus(
         require_space(corpus, 2 * ID_DTYPE.itemsize * tokens)
         piece_bytes = shard_tokens * BYTES_PER_TOKEN
         pieces = cut_pieces(files, piece_bytes, False) + cut_pieces(held_out, piece_bytes, True)
-        sources = read_pieces(pieces, corpus, work, workers=workers, shard_tokens=shard_tokens)
-        started = time.perf_counter()
-        lexicon = merge_lexicons(sources, work, min_count)
-        writing = parallel_map(partial(write_shard, corpus=corpus), sources, workers)
-        for _ in progress_bar(iterable=writing, desc="writing", total=len(sources), unit="shard"):
-            pass
-        print(f"lexicon merged and shards written in {time.perf_counter() - started:.1f} s")
+        sources = read_pieces(pieces, corpus, work, options)
         train = [source.shard for source in sources if not source.held_out]
         evaluation = [source.shard for source in sources if source.held_out]
+        lexicon = _write_shards(sources, corpus, work, options)
         finish_corpus(
             corpus,
             lexicon=lexicon.words,
@@ -135,6 +130,17 @@ def build_corpus(
             },
         )
     print(f"{corpus}: {len(lexicon.words):,} word types; training {describe(train)}; held out {describe(evaluation)}")
+
+
+def _write_shards(sources: Sequence[LocalShardSource], corpus: Path, work: Path, options: CorpusOptions) -> Lexicon:
+    """Write the shards of the corpus; returns its lexicon."""
+    started = time.perf_counter()
+    lexicon = merge_lexicons(sources, work, options.min_count)
+    writing = parallel_map(partial(write_shard, corpus=corpus), sources, options.workers)
+    for _ in progress_bar(iterable=writing, desc="writing", total=len(sources), unit="shard"):
+        pass
+    print(f"lexicon merged and shards written in {time.perf_counter() - started:.1f} s")
+    return lexicon
 
 
 def check_files(files: Sequence[Path], held_out: Sequence[Path], corpus: Path) -> None:
@@ -174,19 +180,19 @@ def work_folder(corpus: Path) -> Iterator[Path]:
         shutil.rmtree(work)
 
 
-def read_pieces(
-    pieces: Sequence[Piece], corpus: Path, work: Path, *, workers: int, shard_tokens: int
-) -> list[LocalShardSource]:
+def read_pieces(pieces: Sequence[Piece], corpus: Path, work: Path, options: CorpusOptions) -> list[LocalShardSource]:
     """Number the words of all pieces; returns the shards of the corpus, and where each comes from."""
     started = time.perf_counter()
-    folders = [work / piece_key(piece, shard_tokens) for piece in pieces]
+    folders = [work / piece_key(piece, options.shard_tokens) for piece in pieces]
     clean(corpus, work, keep={folder.name for folder in folders})
-    read = partial(write_piece, shard_tokens=shard_tokens)
+    read = partial(write_piece, shard_tokens=options.shard_tokens)
     results: list[list[LocalShard]] = []
     with progress_bar(
         desc="reading", total=sum(piece.text_bytes for piece in pieces), unit="B", unit_scale=True
     ) as bar:
-        for piece, result in zip(pieces, parallel_map(read, zip(pieces, folders, strict=True), workers), strict=True):
+        for piece, result in zip(
+            pieces, parallel_map(read, zip(pieces, folders, strict=True), options.workers), strict=True
+        ):
             results.append(result)
             bar.update(piece.text_bytes)
     local = [
@@ -196,7 +202,7 @@ def read_pieces(
     ]
     words = sum(shard.tokens - 2 * shard.sentences for *_, shard in local)
     seconds = time.perf_counter() - started
-    print(f"{words:,} words read in {seconds:.1f} s ({words / seconds:,.0f} words/s, {workers} workers)")
+    print(f"{words:,} words read in {seconds:.1f} s ({words / seconds:,.0f} words/s, {options.workers} workers)")
     sources = []
     by_split = {"train": 0, "held-out": 0}
     hold_out_last = not any(piece.held_out for piece in pieces)

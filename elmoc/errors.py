@@ -2,6 +2,7 @@
 
 import errno
 import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -28,8 +29,28 @@ _OUT_OF_MEMORY = ("allocate memory", "out of memory")
 """What PyTorch says when memory ran out, on the CPU and on a GPU."""
 
 
+_LONGEST = 800
+"""Characters of a sentence: what is damaged, and quoted in it, may be longer."""
+
+
 class InputError(Exception):
-    """Something the user gave cannot be used; the message is one sentence that names it and says what to do."""
+    """Something the user gave cannot be used; the message is one sentence that names it and says what to do.
+
+    Whatever it quotes, it is kept to one line that can be printed: see `one_line`.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
+
+
+def one_line(text: str) -> str:
+    """A text on one line, without control characters, and cut in the middle where it is long."""
+    line = " ".join(_cut(text).splitlines())
+    return _cut("".join(each if each.isprintable() else repr(each)[1:-1] for each in line))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 300]} … {text[-297:]}"
 
 
 def run_command(command: Callable[[], None]) -> int:
@@ -43,26 +64,37 @@ def run_command(command: Callable[[], None]) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character does not cost the work
             stream.reconfigure(errors="backslashreplace")
     try:
-        _refuse_undecodable(sys.argv)
+        _check_arguments(sys.argv)
         command()
-    except InputError as error:
-        return _fail(str(error))
+        print(end="", flush=True)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
+        _drop_output()
         sys.stderr.close()
         return 1
-    except OSError as error:
-        return _fail(describe_os_error(error))
-    except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and not any(text in str(error) for text in _OUT_OF_MEMORY):
+    except Exception as error:
+        if (sentence := describe_error(error)) is None:
             raise
-        reason = " ".join(str(error).split()[:30])
-        return _fail(
-            f"memory ran out{f' ({reason})' if reason else ''}: use smaller sizes, or a machine with more of it"
-        )
+        _drop_output()
+        print(f"error: {one_line(sentence)}", file=sys.stderr)
+        return 1
     return 0
+
+
+def describe_error(error: BaseException) -> str | None:
+    """One sentence for an error that is no bug (see `run_command`); None for any other."""
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, OSError):
+        return describe_os_error(error)
+    if isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(text in str(error) for text in _OUT_OF_MEMORY)
+    ):
+        why = reason(error)
+        return f"memory ran out{f' ({why})' if why else ''}: use smaller sizes, or a machine with more of it"
+    return None
 
 
 def describe_os_error(error: OSError) -> str:
@@ -81,17 +113,25 @@ def shortened(text: str, most: int = 80) -> str:
 
 def reason(error: Exception) -> str:
     """What a library's exception says, as a sentence can quote it: on one line, of printable characters, not long."""
-    text = " ".join(str(error).split())
-    return shortened("".join(each if each.isprintable() else "?" for each in text), 200)
+    return shortened(one_line(" ".join(str(error).split())), 200)
 
 
-def _fail(sentence: str) -> int:
-    print(f"error: {' '.join(sentence.splitlines())}", file=sys.stderr)
-    return 1
+def _drop_output() -> None:
+    """Keep the interpreter from trying again, when it ends, to write what standard output does not take."""
+    try:
+        print(end="", flush=True)
+    except OSError:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
-def _refuse_undecodable(arguments: Sequence[str]) -> None:
-    """Raise an `InputError` for an argument that is not UTF-8: files record the names of what they were made from."""
+def _check_arguments(arguments: Sequence[str]) -> None:
+    """Raise an `InputError` for an argument that is not UTF-8 (files record the names of what they were made from).
+
+    Also for `--option=--`, which argparse takes for a list.
+    """
     for argument in arguments:
         if any("\ud800" <= character <= "\udfff" for character in argument):
             raise InputError(f"the argument {argument!r} is not valid UTF-8: rename the file")
+        if argument.startswith("--") and argument.endswith("=--"):
+            raise InputError(f"the argument {argument} lacks a value: give one behind the equals sign")

@@ -5,6 +5,7 @@ Every part of the project declares what it can be told as a frozen dataclass bes
 """
 
 import math
+import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, field, fields
 from typing import Any
@@ -43,15 +44,20 @@ def check_settings(settings: Any, name: Callable[[str], str]) -> None:
     """Raise an `InputError` for the first impossible value of a dataclass.
 
     Args:
-        settings: the dataclass instance; a field that `setting` did not make is checked for finite numbers only.
+        settings: the dataclass instance; a number has to be finite and of 64 bits, whether `setting` made its field
+            or not.
         name: what the user calls a field, e.g. `train.streams` or `--batch-size`.
     """
     for each in fields(settings):
         value = getattr(settings, each.name)
         if not _is_possible(each, value):
-            endless = isinstance(value, float) and not math.isfinite(value)
-            needed = "a finite number" if endless else expected(each)
-            raise InputError(f"{name(each.name)} must be {needed}, not {value!r}")
+            if isinstance(value, float) and not math.isfinite(value):
+                needed = "a finite number"
+            elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+                needed = "a number of 64 bits"
+            else:
+                needed = expected(each)
+            raise InputError(f"{name(each.name)} must be {needed}, not {reprlib.repr(value)}")
 
 
 def expected(each: Field[Any]) -> str:
@@ -70,7 +76,7 @@ def _is_possible(each: Field[Any], value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return not bounds or isinstance(value, bool)
     return (
-        math.isfinite(value)
+        (math.isfinite(value) if isinstance(value, float) else -(2**63) <= value < 2**63)
         and value >= bounds.get("least", -math.inf)
         and value > bounds.get("above", -math.inf)
         and value <= bounds.get("most", math.inf)

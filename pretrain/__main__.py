@@ -9,6 +9,9 @@ from contextlib import ExitStack
 from elmoc.errors import InputError, run_command
 from elmoc.process import keep_freed_memory, wait_without_spinning
 
+MOST_DAYS = 3650
+"""Of a run with a time limit."""
+
 
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m pretrain", description="Train a contextual encoder.")
@@ -29,6 +32,7 @@ def pretrain(arguments: argparse.Namespace) -> None:
 
     Raises `KeyboardInterrupt` when the run was asked to stop (and has saved), so that what follows it does not start.
     """
+    from pretrain.checkpoint import Checkpoint
     from pretrain.config import load_config
     from pretrain.describe import describe
     from pretrain.distributed.rendezvous import connect
@@ -39,32 +43,33 @@ def pretrain(arguments: argparse.Namespace) -> None:
     run = RunDirectory(arguments.run)
     with connect() as processes, ExitStack() as stack:
         with processes.raise_together():
+            check_options(arguments, processes.world_size)
             max_seconds = None if arguments.max_time is None else parse_duration(arguments.max_time)
             config = load_config(arguments.config, arguments.set)
-            if arguments.resume and arguments.init_from:
-                raise InputError("--resume goes on with a run, --init-from starts one: give one of them")
-            if arguments.describe and processes.world_size > 1:
-                raise InputError("--describe looks at one process: leave torchrun out")
             resume, resumed, init_from = arguments.resume, None, arguments.init_from
             if processes.is_rank0 and not arguments.describe:
                 resume = resume or (processes.restarted and run.was_started_by(processes.launch))
                 if resume:
+                    run.require_resumable()
+                    stack.enter_context(run.locked())
                     resumed = run.resume(config)
                     init_from = run.init_from if resumed is None else None
-        resumed, init_from, max_seconds = processes.broadcast_from_rank0((resumed, init_from, max_seconds))
+                else:
+                    run.require_new()
+        values = None if resumed is None else resumed.to_dict()
+        values, init_from, max_seconds = processes.broadcast_from_rank0((values, init_from, max_seconds))
+        resumed = None if values is None else Checkpoint.from_dict(values)
         with processes.raise_together():
-            setup = set_up(config, init_from, processes)
+            setup = set_up(config, init_from, processes, to_train=not arguments.describe)
         if arguments.describe:
             print(describe(setup))
             return
         processes.require_equal_settings(fixed_settings(config) | setup.data.fingerprints | setup.arithmetic)
         with processes.raise_together():
             if processes.is_rank0 and not resume:
+                stack.enter_context(run.locked())
                 run.start(config, parameters=setup.parameters, init_from=init_from, launch=processes.launch)
             print(f"{arguments.run}: {setup.summary}")
-            if processes.is_rank0:
-                stack.enter_context(run.locked())
-                run.remove_leftovers()
         finished = train(setup, run, resumed=resumed, max_seconds=max_seconds)
         if finished:
             print(f"done: the model is in {run.model}")
@@ -74,12 +79,23 @@ def pretrain(arguments: argparse.Namespace) -> None:
         raise KeyboardInterrupt
 
 
+def check_options(arguments: argparse.Namespace, world_size: int) -> None:
+    """Raise an `InputError` for options that do not go together."""
+    if arguments.resume and arguments.init_from:
+        raise InputError("--resume goes on with a run, --init-from starts one: give one of them")
+    if arguments.describe and world_size > 1:
+        raise InputError("--describe looks at one process: leave torchrun out")
+
+
 def parse_duration(text: str) -> float:
     """Seconds from `90s`, `60m`, `2h`, `1d`."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
-    if not match or float(match[1]) == 0:
-        raise InputError(f"--max-time takes a number and one of s, m, h, d, such as 60m; not {text!r}")
-    return float(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
+    seconds = float(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]] if match else 0
+    if not 0 < seconds <= MOST_DAYS * 86400:
+        raise InputError(
+            f"--max-time takes a number and one of s, m, h, d, such as 60m, and at most {MOST_DAYS}d; not {text[:50]!r}"
+        )
+    return seconds
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -4,11 +4,9 @@ Each part of the code owns the dataclass of its settings; `RunConfig` nests them
 file, and that by `--set section.key=value`. Unknown keys and impossible values are errors.
 """
 
-import math
-import tomllib
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,8 @@ from elmoc.encoders import DIRECTIONS, EncoderSizes
 from elmoc.encoders.bidirectional import ENCODERS
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError
-from elmoc.settings import check_settings, setting
+from elmoc.files.records import convert, parse_toml, read_toml
+from elmoc.settings import setting
 from pretrain.data.sources import DataConfig
 from pretrain.evaluation import EvaluationConfig
 from pretrain.output_layers import OutputLayerSettings
@@ -27,6 +26,8 @@ from pretrain.train_state import OptimiserConfig
 PARALLEL = ("data", "directions")
 PRECISIONS = ("fp32", "bf16", "auto")
 RECURRENCES = ("fused", "plain")
+MOST_UPDATES = 10**9 - 1
+"""Of a run; a checkpoint's name has nine digits."""
 
 
 @dataclass(frozen=True)
@@ -52,16 +53,23 @@ class TrainConfig:
     streams: int = setting(768, least=1)
     window: int = setting(20, least=1)
     mix_shards: int = setting(8, least=1)
-    epochs: float = setting(10.0, above=0)
-    updates: int = setting(0, least=0)
+    epochs: float = setting(10.0, above=0, most=1e6)
+    updates: int = setting(0, least=0, most=MOST_UPDATES)
     carry_state: bool = True
-    seed: int = setting(1, least=0)
+    seed: int = setting(1, least=0, below=2**62)
     device: str = "auto"
-    threads: int = setting(0, least=0)
+    threads: int = setting(0, least=0, most=1024)
     precision: str = setting("fp32", choices=PRECISIONS)
     recurrence: str = setting("fused", choices=RECURRENCES)
     recompute: bool = False
     cuda_graph: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.directions or list(self.directions) != [each for each in DIRECTIONS if each in self.directions]:
+            raise InputError(
+                f'train.directions must be ["forward", "backward"], ["forward"] or ["backward"], not '
+                f"{list(self.directions)!r:.200}"
+            )
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,7 @@ class LogConfig:
     """
 
     every_updates: int = setting(20, least=1)
-    checkpoint_minutes: float = setting(10.0, above=0)
+    checkpoint_minutes: float = setting(10.0, above=0, most=1e9)
     checkpoint_updates: int = setting(0, least=0)
     keep: int = setting(2, least=1)
 
@@ -93,52 +101,83 @@ class RunConfig:
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     log: LogConfig = field(default_factory=LogConfig)
 
-    def check(self) -> "RunConfig":
-        """Raise an `InputError` that names the key of the first impossible value; returns the config."""
-        for section in fields(self):
-            check_settings(getattr(self, section.name), f"{section.name}.{{}}".format)
-        self.schedule.check()
-        directions = self.train.directions
-        if not directions or list(directions) != [each for each in DIRECTIONS if each in directions]:
-            raise InputError(
-                f'train.directions must be ["forward", "backward"], ["forward"] or ["backward"], not {list(directions)}'
-            )
-        return self
-
 
 OUTPUT_LAYERS = {settings.kind: settings for settings in (ContinuousSettings,)}
 """The output layers there are, by the name that configs and model directories have for them."""
+ADVICE = "correct it"
 KINDS: dict[str, Mapping[str, Any]] = {"encoder": ENCODERS, "output_layer": OUTPUT_LAYERS}
 """Sections whose `kind` chooses their dataclass."""
 
 
-def load_config(path: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
-    """Read a TOML config, apply `section.key=value` overrides, and check everything."""
-    try:
-        values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not valid TOML: {error}") from None
+def load_config(path: Path | str, overrides: Sequence[str] = (), *, option: str = "--set") -> RunConfig:
+    """Read a TOML config, apply `section.key=value` overrides, and check everything.
+
+    An `InputError` says whether the file is wrong or the `option` that gave the overrides.
+    """
+    values = read_toml(path)
+    given: dict[str, dict[str, Any]] = {}
     for override in overrides:
-        key, separator, text = override.partition("=")
-        section, dot, name = key.strip().partition(".")
-        if not separator or not dot:
-            raise InputError(f"--set takes section.key=value, not {override!r}")
-        try:
-            value = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
-            value = text  # a string need not be quoted on the command line
-        section_values = values.setdefault(section, {})
-        if not isinstance(section_values, dict):
-            raise InputError(f"{path}: {section} must be a section")
-        section_values[name] = value
-    return config_from_dict(values, str(path)).check()
+        section, name, value = read_override(override, option)
+        given.setdefault(section, {})[name] = value
+        if not isinstance(values.setdefault(section, {}), dict):
+            raise InputError(f"{path}: {section} must be a section: {ADVICE}")
+        values[section][name] = value
+    for section, settings in given.items():  # by themselves, so that what is wrong after that is the file's
+        if "kind" not in settings and "kind" in values[section]:
+            section_type(section, values[section], str(path), advice=ADVICE)
+            settings = {"kind": values[section]["kind"], **settings}
+        config_from_dict({section: settings}, option, advice=ADVICE)
+    config = config_from_dict(values, str(path), advice=ADVICE)
+    try:
+        config.schedule.check()
+    except InputError as error:
+        where = f"{path} with {option}" if "schedule" in given else path
+        raise InputError(f"{where}: {error}: {ADVICE}") from None
+    return config
 
 
-def config_from_dict(values: Mapping[str, Any], where: str) -> RunConfig:
-    """Build a `RunConfig` from nested dictionaries; unknown keys and wrong types are `InputError`s."""
-    return _build(RunConfig, values, where, "")
+def read_override(override: str, option: str) -> tuple[str, str, Any]:
+    """Section, key and value of `section.key=value`; a string need not be quoted."""
+    key, separator, text = override.partition("=")
+    section, dot, name = key.strip().partition(".")
+    if not separator or not dot:
+        raise InputError(f"{option} takes section.key=value, not {override!r}")
+    try:
+        return section, name, parse_toml(f"value = {text}")["value"]
+    except ValueError:
+        return section, name, text
+    except RecursionError:
+        raise InputError(f"{option}: {section}.{name} is nested too deeply: {ADVICE}") from None
+
+
+def config_from_dict(values: Any, where: str, *, advice: str) -> RunConfig:
+    """Build a `RunConfig` from nested dictionaries; unknown keys and impossible values are `InputError`s."""
+    sections = {}
+    for section, settings in convert(values, dict[str, Any], where=where, advice=advice).items():
+        kind = section_type(section, settings, where, advice=advice)
+        known = [*(["kind"] if section in KINDS else []), *(each.name for each in fields(kind))]
+        if unknown := [name for name in settings if name not in known]:
+            names = ", ".join(f"{section}.{name}" for name in known)
+            raise InputError(f"{where}: unknown key {section}.{unknown[0]} (known: {names}): {advice}")
+        own = {name: value for name, value in settings.items() if name != "kind" or section not in KINDS}
+        sections[section] = convert(own, kind, where=where, advice=advice, prefix=f"{section}.")
+    return RunConfig(**sections)
+
+
+def section_type(section: str, settings: Any, where: str, *, advice: str) -> Any:
+    """The dataclass of a section, which its `kind` may choose; an `InputError` where one of them is unknown."""
+    types = typing.get_type_hints(RunConfig)
+    if section not in types:
+        raise InputError(f"{where}: unknown key {section} (known: {', '.join(types)}): {advice}")
+    if not isinstance(settings, Mapping):
+        raise InputError(f"{where}: {section} must be a section: {advice}")
+    if section not in KINDS:
+        return types[section]
+    kinds = KINDS[section]
+    kind = settings.get("kind", next(iter(kinds)))  # the first is the default
+    if not isinstance(kind, str) or kind not in kinds:
+        raise InputError(f"{where}: {section}.kind must be one of {', '.join(kinds)}, not {kind!r:.50}: {advice}")
+    return kinds[kind]
 
 
 def config_to_dict(config: RunConfig) -> dict[str, Any]:
@@ -148,39 +187,3 @@ def config_to_dict(config: RunConfig) -> dict[str, Any]:
     for section in KINDS:
         values[section] = {"kind": getattr(config, section).kind, **values[section]}
     return values
-
-
-def _build(cls: Any, values: Any, where: str, prefix: str) -> Any:
-    if not isinstance(values, Mapping):
-        raise InputError(f"{where}: {prefix.rstrip('.')} must be a section")
-    if kinds := KINDS.get(prefix.rstrip(".")):
-        values = dict(values)
-        kind = values.pop("kind", next(iter(kinds)))  # the first is the default
-        if not isinstance(kind, str) or kind not in kinds:
-            raise InputError(f"{where}: {prefix}kind must be one of {', '.join(kinds)}, not {kind!r}")
-        cls = kinds[kind]
-    types = typing.get_type_hints(cls)
-    names = [item.name for item in fields(cls)]
-    for name in values:
-        if name not in names:
-            known = ", ".join(prefix + each for each in (["kind", *names] if kinds else names))
-            raise InputError(f"{where}: unknown key {prefix}{name} (known: {known})")
-    built = {}
-    for name, value in values.items():
-        kind = types[name]
-        key = f"{prefix}{name}"
-        if is_dataclass(kind):
-            built[name] = _build(kind, value, where, f"{key}.")
-        elif typing.get_origin(kind) is tuple:
-            if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-                raise InputError(f"{where}: {key} must be a list of strings, not {value!r}")
-            built[name] = tuple(value)
-        elif kind is float and isinstance(value, int) and not isinstance(value, bool):
-            built[name] = float(value)
-        elif kind is float and isinstance(value, float) and not math.isfinite(value):
-            raise InputError(f"{where}: {key} must be a finite number, not {value!r}")
-        elif type(value) is not kind:
-            raise InputError(f"{where}: {key} must be of type {kind.__name__}, not {value!r}")
-        else:
-            built[name] = value
-    return cls(**built)

@@ -3,6 +3,7 @@
 from contextlib import closing
 from functools import partial
 
+from elmoc.devices import free_memory
 from elmoc.files.writing import human_bytes
 from pretrain.setup import TrainingSetup
 from pretrain.speed.contestants import with_streams
@@ -21,17 +22,13 @@ def describe(setup: TrainingSetup) -> str:
     trained = setup.parameters
     seconds_per_word = measure(setup)
     words = setup.updates * data.words_per_update
-    kept = setup.encoder.config.sizes.activation_bytes(
-        fast=execution.fast, recompute=setup.config.train.recompute, dtype=execution.dtype
-    )
     lines = [
         f"encoder: {setup.encoder.config.sizes.description}, {' and '.join(directions)}",
         f"trainable parameters: {trained:,} ({trained // len(directions):,} a direction)",
         f"corpus: {data.corpus.types:,} types, {data.corpus.train_tokens:,} training tokens",
         f"vector tables: {human_bytes(data.table_bytes)} on disk, read through the page cache; "
         f"{data.targets.zero_rows:,} types without a target vector",
-        f"memory: weights, gradients and Adam {human_bytes(16 * trained)}, "
-        f"activations about {human_bytes(kept * data.words_per_update * len(directions))}",
+        *(f"memory: {need}; {human_bytes(free_memory(need.device))} are free" for need in setup.memory),
         f"updates: {setup.updates:,} of {data.streams} streams × {data.window} words "
         f"({data.updates_per_epoch:,} an epoch), {words / 1e6:,.1f}M words",
         f"by {setup.implementation}",
@@ -46,6 +43,7 @@ def measure(setup: TrainingSetup) -> float:
     config, device = setup.config, setup.execution.device
     if device.type == "cpu":  # more streams would hardly be faster
         setup = with_streams(setup, min(setup.data.streams, TRIAL_STREAMS))
+    setup.require_memory()
     state = new_state(setup.encoder, setup.output_layers, config.optimiser, seed=config.train.seed, device=device)
     with closing(new_train_step(setup, state)) as train_step:
         batches = first_batches(setup, TRIAL_UPDATES)

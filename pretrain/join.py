@@ -5,13 +5,14 @@ python -m pretrain.join RUN_FORWARD RUN_BACKWARD MODEL
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, check_weights, direction_name
 from elmoc.errors import InputError, run_command
+from elmoc.files.locks import locked
 from elmoc.files.writing import refuse_existing
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, read_model_directory, write_model_directory
 
@@ -21,8 +22,14 @@ def join(forward_path: str, backward_path: str, output: str) -> None:
 
     Raises `InputError` when a direction is missing or the two do not fit (sizes, word vectors, targets).
     """
-    refuse_existing(output)
-    paths = {"forward": forward_path, "backward": backward_path}
+    with locked(output):
+        refuse_existing(output)
+        write_model_directory(output, joined({"forward": forward_path, "backward": backward_path}))
+    print(f"{output}: both directions in one model")
+
+
+def joined(paths: Mapping[str, str]) -> ModelDirectory:
+    """The model whose directions are those of the models at `paths`."""
     models = {direction: read_model_directory(path) for direction, path in paths.items()}
     for direction, model in models.items():
         if direction not in model.encoder.directions:
@@ -38,7 +45,10 @@ def join(forward_path: str, backward_path: str, output: str) -> None:
     }
     for what, same in fits.items():
         if not same:
-            raise InputError(f"{forward_path} and {backward_path} do not belong together: {what} differ")
+            raise InputError(
+                f"{paths['forward']} and {paths['backward']} do not belong together, {what} differ: give two "
+                "directions that were trained alike"
+            )
     encoder = BidirectionalEncoder(forward.encoder.config, directions=DIRECTIONS)
     for direction, model in models.items():
         encoder.direction(direction).load_state_dict(model.encoder.direction(direction).state_dict())
@@ -46,25 +56,17 @@ def join(forward_path: str, backward_path: str, output: str) -> None:
     try:
         check_weights(outputs["backward"], outputs["forward"])
     except InputError as error:
-        raise InputError(f"{backward_path}: heads.safetensors does not fit that of {forward_path} ({error})") from None
-    write_model_directory(
-        output,
-        ModelDirectory(
-            encoder=encoder,
-            output_layer=OutputLayerRecord(
-                forward.output_layer.config,
-                {
-                    f"{direction_name(each)}.{name}": tensor
-                    for each in outputs
-                    for name, tensor in outputs[each].items()
-                },
-            ),
-            transform=forward.transform,
-            word_vectors=forward.word_vectors,
-            training={direction: model.training for direction, model in models.items()},
-        ),
+        raise InputError(
+            f"{paths['backward']}: heads.safetensors does not fit that of {paths['forward']} ({error}): export it again"
+        ) from None
+    weights = {f"{direction_name(each)}.{name}": tensor for each in outputs for name, tensor in outputs[each].items()}
+    return ModelDirectory(
+        encoder=encoder,
+        output_layer=OutputLayerRecord(forward.output_layer.config, weights),
+        transform=forward.transform,
+        word_vectors=forward.word_vectors,
+        training={direction: model.training for direction, model in models.items()},
     )
-    print(f"{output}: both directions in one model")
 
 
 def output_weights(model: ModelDirectory, direction: str) -> dict[str, Tensor]:

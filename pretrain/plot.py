@@ -6,6 +6,7 @@ python -m pretrain.plot RUN OUT.png
 import argparse
 import sys
 from collections.abc import Sequence
+from math import inf
 
 from elmoc.errors import InputError, run_command
 from elmoc.files.writing import atomic_path
@@ -23,6 +24,8 @@ PANELS = (
     ),
 )
 
+ROUNDING = 1e-3
+
 
 def plot(run: str, output: str) -> None:
     """Draw held-out cosine and retrieval against words seen, each beside the best constant prediction (dashed)."""
@@ -33,7 +36,11 @@ def plot(run: str, output: str) -> None:
         raise InputError("plots need matplotlib: pip install 'elmoc[plots]'") from None
     lines = read_metrics(run, "evaluation")
     if not lines:
-        raise InputError(f"{run} has no evaluation yet: let it run a little longer")
+        raise InputError(f"{run}/metrics.jsonl has no evaluation yet: let it run a little longer")
+    for name in (prefix + each for _, curves in PANELS for each, _ in curves for prefix in ("", "constant_")):
+        for value in (line.get(name, inf) for line in lines):
+            if value is not None and abs(value) > 1 + ROUNDING:
+                raise InputError(f"{run}/metrics.jsonl: an evaluation has no {name} of at most 1: remove that line")
     words = [line["words"] / 1e6 for line in lines]
     figure = Figure(figsize=(10, 4.5), layout="constrained")
     FigureCanvasAgg(figure)

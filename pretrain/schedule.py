@@ -1,5 +1,6 @@
 """Schedule: the learning rate of every update."""
 
+import sys
 from dataclasses import dataclass
 
 from elmoc.errors import InputError
@@ -19,12 +20,12 @@ class ScheduleConfig:
     linear_cooldown: over this last fraction of the run the rate falls linearly to zero (0: none).
     """
 
-    base: float = setting(1e-4, above=0)
+    base: float = setting(1e-4, above=0, most=1e6)
     streams_per_worker: int = setting(128, least=1)
     warmup_updates: int = setting(10_000, least=1)
     warmup_fraction: float = setting(0.1, above=0, most=1)
-    decay_start: float = setting(0.4, least=0)
-    decay_end: float = setting(2.0, above=0)
+    decay_start: float = setting(0.4, least=0, most=1e6)
+    decay_end: float = setting(2.0, most=1e6)
     minimum: float = setting(0.5, least=0, most=1)
     linear_warmup_updates: int = setting(0, least=0)
     linear_cooldown: float = setting(0.0, least=0, most=1)
@@ -53,7 +54,8 @@ def learning_rate(config: ScheduleConfig, *, update: int, updates: int, streams:
     n = max(1.0, streams / config.streams_per_worker)
     warmup = max(1.0, min(config.warmup_updates, config.warmup_fraction * updates))
     start, end = config.decay_start * updates, config.decay_end * updates
-    decayed = n * (2 * n) ** ((start - update) / (end - start))
+    decay = min(0.0, (start - update) / max(end - start, sys.float_info.min))  # before it starts, n is the smaller
+    decayed = n * (2 * n) ** decay
     rate = config.base * max(config.minimum, min(1 + update * (n - 1) / warmup, n, decayed))
     if config.linear_warmup_updates:
         rate *= min(1.0, (update + 1) / config.linear_warmup_updates)

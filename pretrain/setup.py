@@ -1,6 +1,6 @@
 """The set-up of a run: everything that has to be opened and checked before the first update."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -8,11 +8,12 @@ from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, check_weights, direction_name
 from elmoc.errors import InputError
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, read_model_directory
-from pretrain.config import RunConfig
+from pretrain.config import MOST_UPDATES, RunConfig
 from pretrain.data.sources import TrainingData, open_sources
 from pretrain.distributed.processes import Processes
 from pretrain.execution.device import Execution, choose_execution
-from pretrain.output_layers import OutputLayers, OutputLayerSettings
+from pretrain.execution.memory import BYTES_OF_A_PARAMETER, BYTES_OF_A_SHUFFLED_TOKEN, MemoryNeed
+from pretrain.output_layers import OutputLayer, OutputLayers
 
 
 @dataclass
@@ -30,13 +31,50 @@ class TrainingSetup:
     def updates(self) -> int:
         """Updates of the whole run as the config has it."""
         train = self.config.train
-        return train.updates or max(1, round(train.epochs * self.data.updates_per_epoch))
+        updates = train.updates or max(1, round(train.epochs * self.data.updates_per_epoch))
+        if updates > MOST_UPDATES:
+            raise InputError(
+                f"train.epochs={train.epochs:g} are {updates:,} updates, {MOST_UPDATES:,} are the most: use fewer"
+            )
+        return updates
 
     @property
     def parameters(self) -> int:
         """Trainable parameters, of all directions."""
         modules = (self.encoder, self.output_layers)
         return sum(parameter.numel() for module in modules for parameter in module.parameters())
+
+    @property
+    def memory(self) -> list[MemoryNeed]:
+        """What training takes in this process, on every device that it uses."""
+        train, evaluation, data, device = self.config.train, self.config.evaluation, self.data, self.execution.device
+        directions = self.processes.directions
+        side_by_side = train.cuda_graph or (device.type == "cpu" and torch.get_num_threads() > 1)
+        own = self.processes.stream_slice(data.streams)
+        kept = self.encoder.config.sizes.activation_bytes(
+            fast=self.execution.fast, recompute=train.recompute, dtype=self.execution.dtype
+        )
+        held_out = sum(shard.tokens for shard in data.corpus.held_out)
+        need = MemoryNeed(
+            device,
+            weights=BYTES_OF_A_PARAMETER * self.parameters * len(directions) // len(data.directions),
+            activations=kept * (len(directions) if side_by_side else 1) * data.window * (own.stop - own.start),
+            scoring=self.config.output_layer.scoring_bytes(
+                targets=data.targets,
+                words=min(evaluation.words, held_out),
+                candidates=min(evaluation.candidates, data.corpus.types),
+            ),
+        )
+        text = BYTES_OF_A_SHUFFLED_TOKEN * data.most_tokens_together
+        if device.type == "cpu":
+            return [replace(need, text=text)]
+        on_device = data.table_bytes if data.resident else 0
+        return [replace(need, tables=on_device), MemoryNeed(torch.device("cpu"), text=text)]
+
+    def require_memory(self, *, to_train: bool = True) -> None:
+        """Raise an `InputError` when training (or, without `to_train`, its weights alone) does not fit into memory."""
+        for need in self.memory:
+            (need if to_train else MemoryNeed(need.device, weights=need.weights)).require()
 
     @property
     def implementation(self) -> str:
@@ -81,10 +119,20 @@ class TrainingSetup:
         )
 
 
-def set_up(config: RunConfig, init_from: str | None = None, processes: Processes | None = None) -> TrainingSetup:
-    """Open everything a run needs; `init_from` names a model directory whose weights it goes on from.
+def set_up(
+    config: RunConfig,
+    init_from: str | None = None,
+    processes: Processes | None = None,
+    *,
+    to_train: bool = False,
+) -> TrainingSetup:
+    """Open everything a run needs, before anything large is made.
 
-    The work is divided among `processes`; None is this process alone.
+    Args:
+        config: of the run.
+        init_from: names a model directory whose weights it goes on from.
+        processes: among which the work is divided; None is this process alone.
+        to_train: whether all that training takes has to fit into memory, or the weights alone.
     """
     train = config.train
     processes = processes or Processes()
@@ -102,8 +150,29 @@ def set_up(config: RunConfig, init_from: str | None = None, processes: Processes
         )
     if train.threads:
         torch.set_num_threads(train.threads)
+    data = open_data(config)
+    if data.resident:
+        data.require_device_memory(execution.device)
+    encoder_config = EncoderConfig(config.encoder, data.inputs.size)
+    with torch.device("meta"):  # without weights, so that modules of any size can be counted
+        encoder = BidirectionalEncoder(encoder_config, directions=train.directions)
+        output_layers = OutputLayers({each: output_layer_of(config, data) for each in train.directions})
+    setup = TrainingSetup(config, data, encoder, output_layers, execution, processes)
+    data.updates_per_epoch, setup.updates  # noqa: B018 (too little text, or too long a run, is found out now)
+    setup.require_memory(to_train=to_train)
+    setup.encoder, setup.output_layers = initial_modules(config, data, fast=execution.fast)
+    for direction in train.directions:
+        setup.encoder.direction(direction).encoder.recompute = train.recompute
+    if init_from is not None:
+        initialise_from(setup, init_from)
+    return setup
+
+
+def open_data(config: RunConfig) -> TrainingData:
+    """The corpus and tables of a run, and how it cuts them."""
+    train = config.train
     corpus, inputs, targets = open_sources(config.data, window=train.window)
-    data = TrainingData(
+    return TrainingData(
         corpus=corpus,
         inputs=inputs,
         targets=targets,
@@ -115,41 +184,29 @@ def set_up(config: RunConfig, init_from: str | None = None, processes: Processes
         reads_targets=config.output_layer.reads_target_vectors,
         resident=config.data.tables_on_device,
     )
-    if data.resident:
-        data.require_device_memory(execution.device)
-    encoder, output_layers = initial_modules(
-        EncoderConfig(config.encoder, data.inputs.size),
-        config.output_layer,
-        data=data,
-        seed=train.seed,
-        fast=execution.fast,
-    )
-    for direction in train.directions:
-        encoder.direction(direction).encoder.recompute = train.recompute
-    data.updates_per_epoch  # noqa: B018 (too little text is found out before the run begins)
-    setup = TrainingSetup(config, data, encoder, output_layers, execution, processes)
-    if init_from is not None:
-        initialise_from(setup, init_from)
-    return setup
 
 
-def initial_modules(
-    config: EncoderConfig, output_layer: OutputLayerSettings, *, data: TrainingData, seed: int, fast: bool
-) -> tuple[BidirectionalEncoder, OutputLayers]:
+def initial_modules(config: RunConfig, data: TrainingData, *, fast: bool) -> tuple[BidirectionalEncoder, OutputLayers]:
     """Encoder and output layers with random weights, those of a direction the same whichever others are trained."""
+    encoder_config = EncoderConfig(config.encoder, data.inputs.size)
     with torch.device("meta"):  # without weights of their own
-        encoder = BidirectionalEncoder(config, directions=data.directions, fast=fast)
+        encoder = BidirectionalEncoder(encoder_config, directions=data.directions, fast=fast)
     layers = {}
     for index, direction in enumerate(DIRECTIONS):
         if direction in data.directions:
             with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(2 * seed + index)
-                alone = BidirectionalEncoder(config, directions=(direction,))
-                layers[direction] = output_layer.build(
-                    projection_size=config.sizes.projection_size, corpus=data.corpus, targets=data.targets
-                )
+                torch.manual_seed(2 * data.seed + index)
+                alone = BidirectionalEncoder(encoder_config, directions=(direction,))
+                layers[direction] = output_layer_of(config, data)
             encoder.direction(direction).load_state_dict(alone.direction(direction).state_dict(), assign=True)
     return encoder, OutputLayers(layers)
+
+
+def output_layer_of(config: RunConfig, data: TrainingData) -> OutputLayer:
+    """An output layer with random weights."""
+    return config.output_layer.build(
+        projection_size=config.encoder.projection_size, corpus=data.corpus, targets=data.targets
+    )
 
 
 def initialise_from(setup: TrainingSetup, path: str) -> None:

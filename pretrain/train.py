@@ -1,26 +1,25 @@
 """The train loop: batch, step, log, evaluate, save."""
 
 from contextlib import ExitStack, closing
-from typing import Any
 
 from elmoc.errors import InputError
+from pretrain.checkpoint import Checkpoint
 from pretrain.data.loader import stream_batches
-from pretrain.run.clock import Clock, evaluation_is_due
+from pretrain.distributed.processes import Processes
+from pretrain.run.clock import Clock, evaluation_is_due, evaluations_done, last_evaluation
 from pretrain.run.directory import RunDirectory
 from pretrain.run.recorder import Recorder
 from pretrain.run.stop_signals import stop_signals
 from pretrain.schedule import learning_rate
 from pretrain.setup import TrainingSetup
-from pretrain.step import TrainStep, require_finite
+from pretrain.step import DirectionStep, TrainStep, require_finite
 from pretrain.train_state import TrainState, new_state
 
 UPDATES_BETWEEN_LOOKS = 10
 """At the clock of rank 0, of several processes."""
 
 
-def train(
-    setup: TrainingSetup, run: RunDirectory, *, resumed: dict[str, Any] | None, max_seconds: float | None
-) -> bool:
+def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None, max_seconds: float | None) -> bool:
     """Train to the end of the run, or until a signal asks to stop; returns whether the end was reached.
 
     Args:
@@ -30,17 +29,19 @@ def train(
         max_seconds: sets the length of the run, schedule included, from the measured speed.
     """
     config, data, processes = setup.config, setup.data, setup.processes
-    state = starting_state(setup, resumed)
-    clock = Clock(state.seconds, max_seconds)
+    state = starting_state(setup, run, resumed)
+    evaluations = 0 if resumed is None else 1 + evaluations_done(state.evaluated, state.updates)
+    clock = Clock(state.seconds, max_seconds, evaluations)
     share_before_decay = config.schedule.share_before_decay
     if max_seconds is not None and state.update >= share_before_decay * state.updates:
-        print("--max-time comes too late: the learning rate is falling towards the end that the run was given before")
+        ended = "the run has reached its end before, so that --max-time changes nothing"
+        late = "--max-time comes too late: the learning rate is falling towards the end that the run was given before"
+        print(ended if state.update == state.updates else late)
     own = processes.stream_slice(config.train.streams)
     windows = data.windows(state.position, directions=processes.directions, own=own)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_signals())
-        metrics_bytes = 0 if resumed is None else resumed["metrics_bytes"]
-        recorder = Recorder(setup=setup, state=state, run=run, clock=clock, metrics_bytes=metrics_bytes)
+        recorder = Recorder(setup=setup, state=state, run=run, clock=clock, resumed=resumed)
         stack.enter_context(closing(recorder))
         device = setup.execution.device
         batches = stack.enter_context(closing(stream_batches(windows, data.tables(device), device)))
@@ -52,7 +53,7 @@ def train(
             rate = learning_rate(
                 config.schedule, update=state.update, updates=state.updates, streams=config.train.streams
             )
-            steps = processes.broadcast_from_leaders(train_step(batch, rate))
+            steps = steps_everywhere(processes, train_step(batch, rate))
             require_finite(steps, state.update + 1)
             state.position = batch.next
             state.update += 1
@@ -63,13 +64,20 @@ def train(
                 length = clock.updates_within_limit(state.update, config.evaluation.every_updates)
                 state.updates = processes.broadcast_from_rank0(length)
             recorder.add(steps, rate)
-            if evaluation_is_due(state.update, state.updates, config.evaluation.every_updates):
+            every = config.evaluation.every_updates
+            if evaluation_is_due(state.update, state.updates, every, evaluated=state.evaluated):
                 recorder.evaluate()
             if state.update == state.updates or checkpoint_is_due(setup, state, clock):
                 recorder.save()
         if state.update < state.updates:  # asked to stop
             recorder.save()
     return state.update >= state.updates
+
+
+def steps_everywhere(processes: Processes, own: dict[str, DirectionStep]) -> dict[str, DirectionStep]:
+    """What an update did in every direction, of which this process trained its `own`."""
+    numbers = processes.broadcast_from_leaders(own, len(DirectionStep._fields))
+    return {direction: DirectionStep(loss, norm, int(masked)) for direction, (loss, norm, masked) in numbers.items()}
 
 
 def new_train_step(setup: TrainingSetup, state: TrainState, *, side_by_side: bool = True) -> TrainStep:
@@ -86,10 +94,10 @@ def new_train_step(setup: TrainingSetup, state: TrainState, *, side_by_side: boo
     )
 
 
-def starting_state(setup: TrainingSetup, resumed: dict[str, Any] | None) -> TrainState:
+def starting_state(setup: TrainingSetup, run: RunDirectory, resumed: Checkpoint | None) -> TrainState:
     """The state before the first update, or that of a checkpoint; from now on gradients are summed over processes.
 
-    Raises `InputError` when the checkpoint is of other data.
+    Raises `InputError` when the checkpoint does not fit, or is of other data.
     """
     config, processes, device = setup.config, setup.processes, setup.execution.device
     processes.broadcast_weights(setup.encoder, setup.output_layers)
@@ -104,17 +112,35 @@ def starting_state(setup: TrainingSetup, resumed: dict[str, Any] | None) -> Trai
     state.updates = setup.updates
     if resumed is not None:
         with processes.raise_together():
-            changed = [key for key, name in setup.data.fingerprints.items() if resumed["data"][key] != name]
+            changed = [key for key, name in setup.data.fingerprints.items() if resumed.data.get(key) != name]
             if changed:
                 raise InputError(
                     f"the run was started with other data under {', '.join(changed)}: resume it with that, or start a "
                     "new run"
                 )
-        state.load_dict(resumed, processes.stream_slice(config.train.streams))
+            take_over(resumed, setup, run, state)
     processes.connect_groups(device)
     for direction, group in processes.groups.items():
         group.all_reduce_gradients(state.parameters(direction))
     return state
+
+
+def take_over(checkpoint: Checkpoint, setup: TrainingSetup, run: RunDirectory, state: TrainState) -> None:
+    """Give a state the content of a checkpoint; one that does not fit is an `InputError` that names it."""
+    train = setup.config.train
+    try:
+        setup.data.require_position(checkpoint.position)
+        state.load(
+            checkpoint,
+            streams=train.streams,
+            carry_state=train.carry_state,
+            own=setup.processes.stream_slice(train.streams),
+        )
+    except InputError as error:
+        path = run.checkpoint_path(checkpoint.update)
+        raise InputError(f"{path} does not fit this run ({error}): {run.removal_advice}") from None
+    evaluated = checkpoint.evaluated
+    state.evaluated = last_evaluation(state.update, state.updates) if evaluated is None else evaluated
 
 
 def checkpoint_is_due(setup: TrainingSetup, state: TrainState, clock: Clock) -> bool:

@@ -1,7 +1,8 @@
 """The train state: what a run needs to go on exactly where it stopped."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -10,7 +11,9 @@ from torch.optim import Adam
 
 from elmoc.encoders import DIRECTIONS, EncoderState
 from elmoc.encoders.bidirectional import BidirectionalEncoder
+from elmoc.errors import InputError
 from elmoc.settings import setting
+from pretrain.checkpoint import Checkpoint, check_tensors, flat
 from pretrain.data.windows import Position
 from pretrain.output_layers import OutputLayers
 
@@ -24,7 +27,7 @@ class OptimiserConfig:
 
     beta1: float = setting(0.9, least=0, below=1)
     beta2: float = setting(0.999, least=0, below=1)
-    epsilon: float = setting(1e-6, above=0)
+    epsilon: float = setting(1e-6, above=0, most=1e3)
     gradient_norm: float = setting(1.0, above=0)
 
 
@@ -49,6 +52,8 @@ class TrainState:
     """Targets that the loss left out so far, over all directions."""
     seconds: float = 0.0
     """Of training so far, evaluation included."""
+    evaluated: int = 0
+    """The update of the last evaluation."""
     best_update: int | None = None
     best_score: float = float("-inf")
     """Of the held-out metric that chooses the exported model."""
@@ -58,7 +63,7 @@ class TrainState:
         return [*self.encoder.direction(direction).parameters(), *self.output_layers.direction(direction).parameters()]
 
     def to_dict(self) -> dict[str, Any]:
-        """Tensors and plain values, for `torch.save`."""
+        """What a `Checkpoint` has of it: tensors and plain values, for `torch.save`."""
         return {
             "encoder": self.encoder.weights(),
             "heads": self.output_layers.state_dict(),
@@ -68,35 +73,90 @@ class TrainState:
                 name: None if state is None else [tuple(layer) for layer in state.layers]
                 for name, state in self.recurrent.items()
             },
-            "position": self.position.to_dict(),
+            "position": asdict(self.position),
             "device": next(self.encoder.parameters()).device.type,
-            "best_cosine": self.best_score,
+            "best_cosine": None if self.best_update is None else self.best_score,
+            "evaluated": self.evaluated,
             **{name: getattr(self, name) for name in PLAIN},
         }
 
-    def load_dict(self, values: dict[str, Any], own: slice = slice(None)) -> None:
-        """Take over `to_dict`'s result: of the streams those that are `own`, of the directions those trained here."""
+    def load(self, checkpoint: Checkpoint, *, streams: int, carry_state: bool, own: slice = slice(None)) -> None:
+        """Take over what a checkpoint has of the directions that are trained here.
+
+        Args:
+            streams, carry_state: of the whole run (see `TrainConfig`).
+            own: the streams that are read here.
+
+        Raises `InputError`, and changes nothing, where the checkpoint does not fit.
+        """
         device = next(self.encoder.parameters()).device
-        self.encoder.load_weights(values["encoder"])
-        self.output_layers.load_state_dict(values["heads"])
-        for name, optimiser in self.optimisers.items():
-            ours = [{key: group[key] for key in ("lr", "capturable")} for group in optimiser.param_groups]
-            optimiser.load_state_dict(values["optimisers"][name])
-            for group, here in zip(optimiser.param_groups, ours, strict=True):
-                group.update(here)  # which depend on the device
+        expected = self._expected(streams, begun=checkpoint.update > 0, carry_state=carry_state)
+        found = {
+            "encoder": checkpoint.encoder,
+            "heads": checkpoint.heads,
+            "optimisers": {name: checkpoint.optimisers.get(name, {}).get("state") for name in self.optimisers},
+            "generators": {name: checkpoint.generators.get(name) for name in self.generators},
+            "recurrent": {name: checkpoint.recurrent.get(name) for name in self.recurrent},
+        }
+        if checkpoint.device != device.type:  # whose generators have other states: masks go on from a new seed
+            del expected["generators"], found["generators"]
+        tensors = dict(flat(found))
+        check_tensors(tensors, dict(flat(expected)))
         for name, generator in self.generators.items():
-            if values["device"] == device.type:
-                generator.set_state(values["generators"][name])
-            else:  # the generators of another kind of device have other states: masks go on from a new seed
-                generator.manual_seed(generator.initial_seed() + values["update"])
+            if "generators" in found:
+                set_generator(generator, tensors[f"generators.{name}"], f"generators.{name}")
+            else:
+                generator.manual_seed(generator.initial_seed() + checkpoint.update)
+        self.encoder.load_weights(checkpoint.encoder)
+        self.output_layers.load_state_dict(checkpoint.heads)
+        for name, optimiser in self.optimisers.items():
+            moments = {
+                index: {part: tensors[f"optimisers.{name}.{index}.{part}"] for part in parts}
+                for index, parts in expected["optimisers"].get(name, {}).items()
+            }
+            optimiser.load_state_dict(optimiser.state_dict() | {"state": moments})
         for name in self.recurrent:
-            layers = values["recurrent"][name]
-            state = None if layers is None else EncoderState(tuple(tuple(layer) for layer in layers))
+            layers = checkpoint.recurrent[name]
+            state = None if layers is None else EncoderState(tuple(layers))
             self.recurrent[name] = None if state is None else state.map(lambda tensor: tensor[own].to(device))
-        self.position = Position.from_dict(values["position"])
-        self.best_score = values["best_cosine"]
+        self.position = checkpoint.position
+        self.best_score = -math.inf if checkpoint.best_cosine is None else checkpoint.best_cosine
         for name in PLAIN:
-            setattr(self, name, values[name])
+            setattr(self, name, getattr(checkpoint, name))
+
+    def _expected(self, streams: int, *, begun: bool, carry_state: bool) -> dict[str, Any]:
+        """Tensors of the names, shapes and types that a checkpoint has, of a run that has `begun` its updates."""
+        adam = {
+            name: {
+                index: {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}
+                for index, parameter in enumerate(self.parameters(name))
+            }
+            for name in self.optimisers
+            if begun
+        }
+        return {
+            "encoder": self.encoder.weights(),
+            "heads": self.output_layers.state_dict(),
+            "optimisers": adam,
+            "generators": {name: generator.get_state() for name, generator in self.generators.items()},
+            "recurrent": {name: self._carried(name, streams) for name in adam if carry_state},
+        }
+
+    @torch.no_grad()
+    def _carried(self, direction: str, streams: int) -> list[list[Tensor]]:
+        """Tensors of the shapes of a direction's recurrent state."""
+        encoder = self.encoder.direction(direction).eval()
+        parameter = next(encoder.parameters())
+        state = encoder(parameter.new_zeros(1, 1, self.encoder.config.word_vector_size)).state
+        return [[tensor.float().expand(streams, *tensor.shape[1:]) for tensor in layer] for layer in state.layers]
+
+
+def set_generator(generator: torch.Generator, state: Tensor, name: str) -> None:
+    """Set the state of a random generator; an `InputError` with its `name` where it is none."""
+    try:
+        generator.set_state(state)
+    except RuntimeError as error:
+        raise InputError(f"{name} is not the state of a random generator ({error})") from None
 
 
 def new_state(

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +71,12 @@ class FeatureStates:
 
 def _json_value(value: Any) -> Any:
     """An attribute of a feature file as JSON can hold it; foreign files have bytes among them."""
+    if isinstance(value, np.ndarray) and value.ndim > 2:
+        return str(value)
     if isinstance(value, (np.generic, np.ndarray)):
         return _json_value(value.tolist())
     if isinstance(value, list):
         return [_json_value(one) for one in value]
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    return value if isinstance(value, (str, int, float)) else str(value)
+    return value if isinstance(value, (str, int)) or (isinstance(value, float) and isfinite(value)) else str(value)

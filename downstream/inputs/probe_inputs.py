@@ -20,6 +20,7 @@ from downstream.inputs.kinds import InputKind
 from downstream.inputs.model_states import ModelStates
 from downstream.inputs.sentence import Sentence
 from downstream.inputs.word_table import WordTable
+from elmoc.errors import InputError
 
 
 class LayerStates(Protocol):
@@ -135,6 +136,8 @@ class ProbeInputs(torch.nn.Module):
         if self._states is not None:
             weights = self.mix.gamma * torch.cat(list(self.mix.scalar_parameters)).softmax(dim=0)  # [L + 1]
             mixed = PaddedMix.apply(weights.cpu(), self._states.lookup(sentences))
+            if not self.training:  # in training it is the loss that tells
+                _require_finite(mixed, sentences)
             parts.append(mixed.to(weights.device))  # [B, T, 2P]
         if self._words is not None:
             rows = self._words.rows(sentences, max(lengths)).to(self.table.device)
@@ -174,6 +177,17 @@ class PaddedMix(torch.autograd.Function):
         for row, layers in zip(gradient.flatten(1), ctx.flat, strict=True):
             weights.addmv_(layers, row[: layers.shape[1]])
         return weights, None
+
+
+def _require_finite(mixed: Tensor, sentences: Sequence[Sentence]) -> None:
+    """Raise an `InputError` for the first sentence whose mixed states [B, T, 2P] are not all finite."""
+    if not mixed.sum().isfinite():
+        for row, sentence in zip(mixed, sentences, strict=True):
+            if not row.isfinite().all():
+                raise InputError(
+                    f"{sentence.file}, line {sentence.line}: the layer states of the sentence that begins here have "
+                    "numbers that are not finite, or their mix has: make the features again, or train the probe again"
+                )
 
 
 def valid_mask(lengths: Tensor, device: torch.device) -> Tensor:

@@ -1,5 +1,6 @@
 """Word vectors of a run: one table of the distinct words of its sentences."""
 
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from downstream.inputs.sentence import Sentence
 from elmoc.errors import InputError
+from elmoc.files.arrays import all_finite
 from elmoc.word_vectors.sources import open_word_vectors
 
 
@@ -30,6 +32,11 @@ class WordTable:
         self.padded = torch.zeros(len(words) + 1, source.size)
         self.vectors = self.padded[:-1]
         self.vectors.copy_(torch.from_numpy(source.lookup(words)))
+        if not all_finite(self.vectors.numpy()):
+            word = words[int((~self.vectors.isfinite().all(dim=1)).nonzero()[0])]
+            raise InputError(
+                f"{origin}: the vector of {reprlib.repr(word)} has numbers that are not finite: make the vectors again"
+            )
         self.missing = int((~self.vectors.any(dim=1)).sum())
 
     def distribution(self, sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor]:

@@ -11,6 +11,8 @@ from downstream.inputs.sentence import Sentence
 
 PADDING, BEGIN, END, UNKNOWN = range(4)
 """Ids of the special symbols; those of characters follow."""
+MOST_CHARACTERS = 1_000
+"""Characters of a word that are read; longer words are damaged data."""
 
 
 def characters_of(sentences: Iterable[Sentence]) -> list[str]:
@@ -24,7 +26,8 @@ class CharacterCnn(torch.nn.Module):
     characters    those that have an embedding of their own; all others share one
     filters       filters of each width; a word's vector has `output_size` = filters × widths numbers
 
-    A word is read between a begin and an end mark.
+    A word is read between a begin and an end mark, up to `MOST_CHARACTERS`: all words of a batch are padded to the
+    longest.
     """
 
     def __init__(self, *, characters: Sequence[str], size: int, filters: int, widths: Sequence[int]) -> None:
@@ -50,7 +53,7 @@ class CharacterCnn(torch.nn.Module):
 
     def _word_ids(self, word: str) -> Tensor:
         if word not in self._rows:
-            ids = [BEGIN, *(self._ids.get(character, UNKNOWN) for character in word), END]
+            ids = [BEGIN, *(self._ids.get(character, UNKNOWN) for character in word[:MOST_CHARACTERS]), END]
             ids += [PADDING] * (self._shortest - len(ids))
             self._rows[word] = torch.tensor(ids)
         return self._rows[word]

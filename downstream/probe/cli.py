@@ -1,7 +1,9 @@
 """Command lines of a task: the options of its probes, which of them go together, and the printing of its sentences."""
 
 import argparse
+import io
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -12,6 +14,7 @@ from downstream.probe.experiment import run_experiment
 from downstream.probe.settings import CommandSettings, option_name
 from downstream.probe.task import Task
 from elmoc.errors import InputError
+from elmoc.settings import check_settings
 
 SEEDS, MOST_SEEDS, MEMORY_LIMIT = "3", 10_000, 4.0
 """Default seeds; most seeds of a command, as more are a mistake; GB of features that are kept by default."""
@@ -184,12 +187,15 @@ def print_sentences(task: Task[Any, Any], arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(
         prog=f"python -m downstream sentences {task.name}",
         description="Print the sentences of the files as the probe reads them, each distinct one once, one a line, "
-        "words joined by a space: the text of which `elmoc dump-features` makes features, for all splits at once.",
+        "words joined by a space, in UTF-8: the text of which `elmoc dump-features` makes features, for all splits at "
+        "once.",
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     _add_options(parser, task.reader)
     parsed = parser.parse_args(arguments)
     options = _chosen(parsed, task.reader)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # data for other programs, whatever the terminal shows
+        sys.stdout.reconfigure(encoding="utf-8", errors="strict")
     printed: set[tuple[str, ...]] = set()
     for path in parsed.files:
         for example in task.read(path, options, training=True):
@@ -213,7 +219,9 @@ def _add_options(group: argparse._ActionsContainer, defaults: CommandSettings) -
 
 def _chosen(options: argparse.Namespace, defaults: Settings) -> Settings:
     """`defaults` with what the command line gives instead; raises `InputError` for impossible values."""
-    return replace(defaults, **_given(options, defaults))
+    chosen = replace(defaults, **_given(options, defaults))
+    check_settings(chosen, option_name)
+    return chosen
 
 
 def _given_options(options: argparse.Namespace, settings: CommandSettings) -> list[str]:

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,19 +14,23 @@ import torch
 
 from downstream.inputs.kinds import INPUT_KINDS, InputKind
 from downstream.inputs.probe_inputs import ProbeInputs, open_sources
-from downstream.probe.saved_probe import SavedProbe, read_probe
+from downstream.probe.saved_probe import SavedProbe, is_saved, read_probe
 from downstream.probe.settings import ReaderOptions, TrainingSettings
 from downstream.probe.task import Probe, Split, Task
 from downstream.probe.training import evaluate, train_probe
 from downstream.results.records import append_result, mean_and_deviation, open_results, summary
-from elmoc.devices import checked_device
+from elmoc.devices import checked_device, free_memory
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint_file
-from elmoc.files.writing import refuse_existing
+from elmoc.files.locks import locked
+from elmoc.files.writing import human_bytes, refuse_existing
 from elmoc.version import VERSION
 
 TRAINING_FIELDS = ("preset", "dev_scores", "best_epochs", "epochs", "curves", "seconds", "examples_per_second")
 """What a line of results says about the training of its probes: it stays true when they are scored on other data."""
+
+COPIES = 5
+"""What training keeps of each weight: itself, the best so far, its gradient and two numbers of the optimiser."""
 
 
 def run_experiment(task: Task[Any, Any], options: argparse.Namespace) -> None:
@@ -110,9 +115,9 @@ class Experiment:
         given = {"train": options.train, "dev": options.dev, "test": options.test}
         self.splits = {name: read_split(task, name, files, options.reader) for name, files in given.items() if files}
         self.reported = list(self.splits.values())[-1]
-        for kind, seed in probes:
-            if options.predictions and not self._is_saved(kind, seed):  # else they were written with the saved probe
-                refuse_existing(self._prediction_path(kind, seed))
+        for kind, seed in probes:  # before anything is computed
+            with self._locked(kind, seed):
+                pass
         self.sources = open_sources(
             {kind for kind, _ in probes},
             sentences=[sentence for split in self.splits.values() for sentence in split.sentences],
@@ -121,11 +126,16 @@ class Experiment:
 
     def train(self, kind: InputKind, seed: int, vocabulary: dict[str, Any]) -> dict[str, Any]:
         """The line of results of one seed: of a probe that is saved already, or of one that is trained now."""
+        with self._locked(kind, seed):
+            return self._train(kind, seed, vocabulary)
+
+    def _train(self, kind: InputKind, seed: int, vocabulary: dict[str, Any]) -> dict[str, Any]:
         task, settings, train = self.task, self.options.settings, self.splits["train"]
         title = f"{task.name} {kind.name} seed {seed}"
         facts = self._facts(kind, settings)
         if self._is_saved(kind, seed):
             return self._trained_before(read_probe(self._probe_path(kind, seed)), title, facts)
+        self._require_memory(kind, vocabulary)
         torch.manual_seed(seed)
         inputs = ProbeInputs(self.sources.select(kind))
         if settings.standardise:
@@ -159,8 +169,9 @@ class Experiment:
     def score_saved(self, saved: SavedProbe) -> dict[str, Any]:
         """The line of results of a saved probe on the reported split."""
         kind, settings = INPUT_KINDS[saved.kind], saved.settings_of(self.task)
-        scored, predictions = self._score(self._rebuild(saved), saved.seed, settings)
-        self._write_predictions(kind, saved.seed, predictions)
+        with self._locked(kind, saved.seed):
+            scored, predictions = self._score(self._rebuild(saved), saved.seed, settings)
+            self._write_predictions(kind, saved.seed, predictions)
         print(f"{saved.path}: {self.reported.name} {scored['scores'][0]:.2f}", flush=True)
         facts = self._facts(kind, settings)
         for name in ("data", "fingerprints"):
@@ -176,6 +187,18 @@ class Experiment:
             evaluation = evaluate(self.task, self._rebuild(saved), self.reported, settings.batch_size)
             self._write_predictions(kind, saved.seed, evaluation.predictions)
         return record
+
+    def _require_memory(self, kind: InputKind, vocabulary: dict[str, Any]) -> None:
+        """Raise an `InputError` unless the weights of a probe, and what its training keeps of them, have room."""
+        inputs, settings = self.sources.select(kind), self.options.settings
+        with torch.device("meta"):
+            probe = self.task.build(vocabulary=vocabulary, inputs=ProbeInputs(inputs), settings=settings)
+        needed, free = COPIES * sum(4 * each.numel() for each in probe.parameters()), free_memory(self.device)
+        if needed > free:
+            raise InputError(
+                f"a probe of these sizes needs {human_bytes(needed)} for its training, and {human_bytes(free)} are "
+                "free: choose smaller layers, or fewer"
+            )
 
     def _rebuild(self, saved: SavedProbe) -> Probe[Any, Any]:
         return saved.rebuild(self.task, self.sources.select(INPUT_KINDS[saved.kind])).to(self.device)
@@ -224,11 +247,26 @@ class Experiment:
         return Path(self.options.save, f"{kind.name}.seed{seed}")
 
     def _is_saved(self, kind: InputKind, seed: int) -> bool:
-        return bool(self.options.save) and (self._probe_path(kind, seed) / "probe.json").exists()
+        return bool(self.options.save) and is_saved(self._probe_path(kind, seed))
 
     def _prediction_path(self, kind: InputKind, seed: int) -> Path:
         name = f"{self.task.name}.{kind.name}.seed{seed}.{self.reported.name}{self.task.suffix}"
         return Path(self.options.predictions, name)
+
+    @contextmanager
+    def _locked(self, kind: InputKind, seed: int) -> Iterator[None]:
+        """Keep other processes from writing the saved probe and the predictions of a seed.
+
+        Raises `InputError` where one writes them now, and for predictions that are there.
+        """
+        with ExitStack() as stack:
+            if self.options.save:
+                stack.enter_context(locked(self._probe_path(kind, seed)))
+            if self.options.predictions:
+                stack.enter_context(locked(self._prediction_path(kind, seed)))
+            if not self._is_saved(kind, seed) and self.options.predictions:  # else they were written with the probe
+                refuse_existing(self._prediction_path(kind, seed))
+            yield
 
     def _write_predictions(self, kind: InputKind, seed: int, predictions: Sequence[Any]) -> None:
         if self.options.predictions:

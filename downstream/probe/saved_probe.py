@@ -4,66 +4,102 @@
 `probe.safetensors` the weights. The word vectors and features that it reads are named by fingerprint, not copied.
 """
 
+import os
+import reprlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import safetensors.torch
+import torch
 from safetensors import SafetensorError
+from torch import Tensor
 
 from downstream.inputs.kinds import INPUT_KINDS
 from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.probe.settings import TrainingSettings
 from downstream.probe.task import Probe, Task
-from downstream.results.records import encoder_identity, word_vectors_identity
-from elmoc.errors import InputError
-from elmoc.files.records import check_version, read_json, write_json
-from elmoc.files.writing import atomic_path
+from downstream.results.records import Number, ResultLine, encoder_identity, parse_line, word_vectors_identity
+from elmoc.encoders.bidirectional import check_finite, check_weights
+from elmoc.errors import InputError, reason, shortened
+from elmoc.files.checksums import FileChecksum
+from elmoc.files.records import convert, read_record, write_json
+from elmoc.files.text import require_file
+from elmoc.files.writing import atomic_directory
+from elmoc.settings import setting
 
-FORMAT, VERSION = "elmoc-probe", 2
+FORMAT, VERSION = "elmoc-probe", 3
+RECORD, WEIGHTS = "probe.json", "probe.safetensors"
+ADVICE = "train the probe again"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SavedProbe:
-    """All that scoring a trained probe on other data needs, and the line of results of its training."""
+class TrainedLine(ResultLine):
+    """A line of results of one seed, and what it says about the training."""
 
-    path: Path
+    dev_scores: list[Number]
+    best_epochs: list[int]
+    epochs: list[int]
+    curves: list[list[dict[str, float]]]
+    device: str | None = None
+    threads: int | None = None
+    elmoc: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeRecord:
+    """What is in `probe.json`."""
+
     task: str
-    kind: str
+    kind: str = setting(choices=tuple(INPUT_KINDS))
     seed: int
     settings: dict[str, Any]
     vocabulary: dict[str, Any]
     record: dict[str, Any]
+    weights: FileChecksum | None = None
+    """Of `probe.safetensors`; None in version 2."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedProbe(ProbeRecord):
+    """All that scoring a trained probe on other data needs, and the line of results of its training."""
+
+    path: Path
 
     def save(self, probe: Probe[Any, Any]) -> None:
-        """Write the directory; `probe.json` comes last, so that a directory with it is whole."""
+        """Write the directory, in the place of what a stopped run may have left."""
         weights = {name: weight.detach().cpu().contiguous() for name, weight in probe.state_dict().items()}
-        with atomic_path(self.path / "probe.safetensors") as partial:
-            safetensors.torch.save_file(weights, partial)
-        content = {name: value for name, value in asdict(self).items() if name != "path"}
-        write_json(self.path / "probe.json", {"format": FORMAT, "version": VERSION, **content})
+        content = {each.name: getattr(self, each.name) for each in fields(ProbeRecord)}
+        with atomic_directory(self.path) as partial:
+            safetensors.torch.save_file(weights, partial / WEIGHTS)
+            content["weights"] = asdict(FileChecksum.of(partial / WEIGHTS))
+            write_json(partial / RECORD, {"format": FORMAT, "version": VERSION, **content})
 
     def settings_of(self, task: Task[Any, Any]) -> TrainingSettings:
         """The hyper-parameters of its training; raises `InputError` where this elmoc has others."""
-        try:
-            return type(task.published)(**self.settings)
-        except TypeError:
-            raise InputError(
-                f"{self.path / 'probe.json'} has other settings than this elmoc knows: train the probe again"
-            ) from None
+        return self._converted(self.settings, type(task.published), "settings.")
 
     def rebuild(self, task: Task[Any, Any], sources: InputSources) -> Probe[Any, Any]:
-        """The probe with its trained weights, reading from `sources`, which must be those it was trained on."""
+        """The probe with its trained weights, reading from `sources`, which must be those it was trained on.
+
+        The weights are compared with the settings before anything of these sizes is made.
+        """
         self.check_sources(sources.describe())
+        vocabulary = dict(vars(self._converted(self.vocabulary, task.vocabulary_type, "vocabulary.")))
         settings = self.settings_of(task)
-        probe = task.build(vocabulary=self.vocabulary, inputs=ProbeInputs(sources), settings=settings)
-        path = self.path / "probe.safetensors"
+        weights = self._read_weights()
+        with torch.device("meta"):
+            expected = task.build(vocabulary=vocabulary, inputs=ProbeInputs(sources), settings=settings).state_dict()
         try:
-            probe.load_state_dict(safetensors.torch.load_file(path))
-        except (OSError, SafetensorError, RuntimeError) as error:
-            reason = " ".join(str(error).split())
-            raise InputError(f"{path} cannot be read ({reason}): train the probe again") from None
+            check_weights(weights, expected)
+            check_finite(weights)
+        except InputError as error:
+            raise InputError(f"{self.path / WEIGHTS} does not fit its probe.json ({error}): {ADVICE}") from None
+        probe = task.build(vocabulary=vocabulary, inputs=ProbeInputs(sources), settings=settings)
+        probe.load_state_dict(weights)
         return probe
 
     def record_of(self, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,8 +111,8 @@ class SavedProbe:
             if self.record[name] != facts[name]:
                 what = "data" if name == "fingerprints" else name
                 raise InputError(
-                    f"{self.path} was trained with other {what} ({self.record[what]}) than this run has: choose "
-                    "another directory for --save, or remove it"
+                    f"{self.path} was trained with other {what} ({reprlib.repr(self.record[what])}) than this run has: "
+                    "choose another directory for --save, or remove it"
                 )
         self.check_sources(facts)
         return self.record | {"dataset": facts["dataset"]}
@@ -87,22 +123,40 @@ class SavedProbe:
             trained, given = self.record[name], described[name]
             if trained is not None and given is not None and identity(trained) != identity(given):
                 raise InputError(
-                    f"{self.path} was trained on other {name} ({identity(trained)}) than those given "
-                    f"({identity(given)})"
+                    f"{self.path} was trained on other {name} ({shortened(identity(trained))}) than those given "
+                    f"({shortened(identity(given))}): give the former, or train the probe again"
                 )
+
+    def _converted(self, value: Any, kind: type[T], prefix: str) -> T:
+        return convert(value, kind, where=str(self.path / RECORD), advice=ADVICE, prefix=prefix)
+
+    def _read_weights(self) -> dict[str, Tensor]:
+        path = self.path / WEIGHTS
+        require_file(path)
+        if self.weights is not None:
+            self.weights.check_whole(path, advice=ADVICE)
+        try:
+            return safetensors.torch.load_file(path)
+        except SafetensorError as error:
+            raise InputError(f"{path} cannot be read ({reason(error)}): {ADVICE}") from None
+
+
+def is_saved(path: Path) -> bool:
+    """Whether there is a probe; raises `InputError` for a directory that is there and holds something else."""
+    names = set(os.listdir(path)) if path.is_dir() else set()
+    if RECORD not in names and any(name != WEIGHTS and not name.startswith(".") for name in names):
+        raise InputError(f"{path} holds no probe, but other files: choose another directory for --save, or move them")
+    return RECORD in names
 
 
 def read_probe(path: Path) -> SavedProbe:
     """Read a probe directory; raises `InputError` when it is missing, incomplete or foreign."""
-    content = read_json(path / "probe.json", advice="train the probe again")
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InputError(f"{path / 'probe.json'} is not of the format {FORMAT}: give a directory that --save wrote")
-    check_version(path / "probe.json", content, format=FORMAT, version=VERSION, advice="train the probe again")
-    try:
-        saved = SavedProbe(path=path, **{name: content[name] for name in content.keys() - {"format", "version"}})
-        whole = all(isinstance(part, dict) for part in (saved.settings, saved.vocabulary, saved.record))
-    except TypeError:
-        whole = False
-    if not whole or saved.kind not in INPUT_KINDS:
-        raise InputError(f"{path / 'probe.json'} lacks fields or has unknown ones: train the probe again")
-    return saved
+    file = path / RECORD
+    content = read_record(
+        file, ProbeRecord, format=FORMAT, version=VERSION, oldest=2, advice=f"{ADVICE}, or give a directory of --save"
+    )
+    line = parse_line(content.record, TrainedLine, where=str(file), advice=ADVICE, prefix="record.")
+    if (line.task, line.inputs, line.seeds) != (content.task, content.kind, [content.seed]):
+        raise InputError(f"{file}: record is the line of results of another probe: {ADVICE}")
+    record = {each.name: content.record[each.name] for each in fields(line) if each.name in content.record}
+    return SavedProbe(path=path, **vars(content) | {"record": record})

@@ -37,6 +37,11 @@ class Split:
     fingerprints: list[str]
 
 
+@dataclass(frozen=True)
+class NoVocabulary:
+    """The vocabulary of a model that has to know nothing of its training data."""
+
+
 class Probe(torch.nn.Module, ABC, Generic[Example, Prediction]):
     """A task model on top of frozen inputs."""
 
@@ -72,6 +77,8 @@ class Task(ABC, Generic[Example, Prediction]):
     """The default options of `read`."""
     model: type[Probe[Example, Prediction]]
     """Its arguments are `inputs`, `settings` (of the class of `published`) and what `vocabulary` returns."""
+    vocabulary_type: type = NoVocabulary
+    """The dataclass of what `vocabulary` returns."""
     published: TrainingSettings
     """The published hyper-parameters: the defaults of the command line."""
     small: TrainingSettings
@@ -93,7 +100,10 @@ class Task(ABC, Generic[Example, Prediction]):
         """One printed line about a split: counts, and whatever the reader had to change or leave out."""
 
     def vocabulary(self, train: Sequence[Example]) -> dict[str, Any]:
-        """What a model has to know of its training data (label sets), as JSON can hold it: arguments of `model`."""
+        """What a model has to know of its training data (label sets), as JSON can hold it: arguments of `model`.
+
+        They are the fields of `vocabulary_type`.
+        """
         return {}
 
     def build(

@@ -11,6 +11,7 @@ import torch
 
 from downstream.probe.settings import TrainingSettings
 from downstream.probe.task import Probe, Split, Task
+from elmoc.encoders.bidirectional import check_finite
 from elmoc.errors import InputError
 from elmoc.progress import progress_bar
 
@@ -114,6 +115,7 @@ def train_probe(
                 losses.append(optimiser.update([train.examples[row] for row in batch], f"epoch {epoch} of {title}"))
                 progress.update(len(batch))
             seconds = time.perf_counter() - epoch_begin
+            _check_weights(probe, f"epoch {epoch} of {title}")
             score = evaluate(task, probe, dev, settings.batch_size).metrics[task.metric]
             epochs.append(Epoch(loss=sum(losses) / len(losses), dev_score=score, seconds=seconds))
             optimiser.end_epoch(score)
@@ -132,6 +134,14 @@ def train_probe(
         seconds=time.perf_counter() - begin,
         examples_per_second=len(epochs) * count / sum(one.seconds for one in epochs),
     )
+
+
+def _check_weights(probe: Probe[Any, Any], place: str) -> None:
+    """Raise an `InputError` after an update that made a weight infinite or NaN, of which no loss has told yet."""
+    try:
+        check_finite(dict(probe.named_parameters()))
+    except InputError as error:
+        raise InputError(f"{error} after {place}: lower --learning-rate") from None
 
 
 class _Optimiser:

@@ -10,6 +10,7 @@ then one column of arguments for each predicate of the sentence (11 … −2), a
 """
 
 import re
+import reprlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,10 +29,10 @@ LEAST_COLUMNS = 12
 NOTHING = "-"
 """The cell of a column that says nothing about a word."""
 
-_BEGIN = re.compile(r"#begin document \((.*)\); part (\d+)\s*")
+_BEGIN = re.compile(r"#begin document \((.{0,1000})\); part (\d{1,9})\s*")
 _BEGIN_EXPECTED = "`#begin document (NAME); part 000`"
-_ARGUMENT_CELL = re.compile(r"((?:\([^()*\s]+)*)\*(\)*)")
-_COREFERENCE_PART = re.compile(r"(\(?)(\d+)(\)?)")
+_ARGUMENT_CELL = re.compile(r"((?:\([^()*\s]{1,100})*)\*(\)*)")
+_COREFERENCE_PART = re.compile(r"(\(?)(\d{1,100})(\)?)")
 
 
 class Span(NamedTuple):
@@ -125,7 +126,8 @@ class DocumentSentence:
 
     def _unreadable(self, place: int, what: str, cell: str, expected: str) -> InputError:
         return InputError(
-            f"{self.file}, line {self.lines[place]}: the {what} cell {cell!r} cannot be read; {expected} expected"
+            f"{self.file}, line {self.lines[place]}: the {what} cell {reprlib.repr(cell)} cannot be read; {expected} "
+            "expected"
         )
 
     def _unmatched(self, place: int, what: str, missing: str) -> InputError:
@@ -190,7 +192,9 @@ def read_documents(path: Path) -> Iterator[Document]:
 def _begin(path: Path, line: int, text: str) -> Document:
     match = _BEGIN.fullmatch(text)
     if match is None:
-        raise InputError(f"{path}, line {line}: {text.strip()!r} cannot be read; {_BEGIN_EXPECTED} is expected")
+        raise InputError(
+            f"{path}, line {line}: {reprlib.repr(text.strip())} cannot be read; {_BEGIN_EXPECTED} is expected"
+        )
     return Document(match[1], int(match[2]), [], line)
 
 

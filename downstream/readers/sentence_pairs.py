@@ -6,29 +6,39 @@ premise, hypothesis. Other fields and columns are ignored. Texts are tokenised b
 tokenised text nearly as it is.
 """
 
-import json
-import re
+import reprlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 from pathlib import Path
 
 from downstream.inputs.sentence import Sentence, make_sentence
 from elmoc.errors import InputError
+from elmoc.files.records import convert, parse_json
 from elmoc.files.text import read_lines
 from elmoc.progress import progress_bar
 from elmoc.tokenizer import tokenise_sentence
 
 UNDECIDED = "-"
 """The gold label of SNLI where no label had a majority among the annotators."""
-LONGEST = 300
-"""Words of a sentence that are read; only damaged lines have more (some copies of MultiNLI hold a few)."""
+LONGEST, LONGEST_TEXT = 300, 20_000
+"""Words and characters of a sentence that are read; only damaged lines have more (some copies of MultiNLI do)."""
+LONGEST_LABEL = 100
+"""Characters of a label."""
 
 _TEXTS = ("sentence1", "sentence2")
 _LABELS = ("gold_label", "label")
 _HEADER_WORDS = {*_TEXTS, *_LABELS, "premise", "hypothesis", "text", "text1", "text2", "sentence", "pairid", "index"}
 _EXPECTED = "a first line that names the columns sentence1, sentence2 and gold_label (or label)"
-_QUOTED = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')  # as spreadsheets write a text that has quotes in it
+
+
+@dataclass(frozen=True)
+class _PairLine:
+    """What is read of a JSON line; its other fields are ignored."""
+
+    gold_label: str
+    sentence1: str
+    sentence2: str
 
 
 @dataclass(frozen=True)
@@ -37,7 +47,7 @@ class SentencePair:
 
     texts         sentence1 and sentence2 as the file has them
     undecided     how many pairs without a gold label were left out just before this one (for the last: also after it)
-    shortened     how many of the two sentences were cut to `LONGEST` words
+    shortened     how many of the two sentences were cut to `LONGEST` words or `LONGEST_TEXT` characters
     """
 
     premise: Sentence
@@ -64,12 +74,19 @@ def read_sentence_pairs(path: Path) -> list[SentencePair]:
             raise InputError(
                 f"{path}, line {line}: the label is empty: write one, or {UNDECIDED} to leave the pair out"
             )
-        words = [tokenise_sentence(text) for text in texts]
+        if len(label) > LONGEST_LABEL:
+            raise InputError(
+                f"{path}, line {line}: the label {reprlib.repr(label)} is longer than {LONGEST_LABEL} characters: mend "
+                "the line, or take it out"
+            )
+        words = [tokenise_sentence(text[:LONGEST_TEXT]) for text in texts]
         for name, found in zip(_TEXTS, words, strict=True):
             if not found:
                 raise InputError(f"{path}, line {line}: {name} is empty: both sentences of a pair need a word")
         premise, hypothesis = (make_sentence(found[:LONGEST], file=path, line=line) for found in words)
-        shortened = sum(len(found) > LONGEST for found in words)
+        shortened = sum(
+            len(found) > LONGEST or len(text) > LONGEST_TEXT for found, text in zip(words, texts, strict=True)
+        )
         pairs.append(SentencePair(premise, hypothesis, label, texts, undecided, shortened))
         undecided = 0
     if not pairs:
@@ -104,21 +121,12 @@ def _rows(path: Path) -> Iterator[tuple[int, str, tuple[str, str]]]:
 
 
 def _json_row(path: Path, number: int, line: str) -> tuple[int, str, tuple[str, str]]:
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {number}: this is no JSON object ({error}); the line is damaged") from None
-    values = []
-    for name in (_LABELS[0], *_TEXTS):
-        value = record.get(name) if isinstance(record, dict) else None
-        if not isinstance(value, str):
-            raise InputError(f'{path}, line {number}: a JSON object with a text named "{name}" is needed')
-        if any("\ud800" <= character <= "\udfff" for character in value):
-            raise InputError(
-                f'{path}, line {number}: "{name}" holds half a character (a lone surrogate): mend the line'
-            )
-        values.append(value)
-    return number, values[0].strip(), (values[1], values[2])
+    where, advice = f"{path}, line {number}", "mend the line, or take it out"
+    record = parse_json(line, where=where, advice=advice)
+    if isinstance(record, dict):
+        record = {each.name: record[each.name] for each in fields(_PairLine) if each.name in record}
+    pair = convert(record, _PairLine, where=where, advice=advice)
+    return number, pair.gold_label.strip(), (pair.sentence1, pair.sentence2)
 
 
 def _column_row(path: Path, number: int, line: str, chosen: list[int], width: int) -> tuple[int, str, tuple[str, str]]:
@@ -128,11 +136,16 @@ def _column_row(path: Path, number: int, line: str, chosen: list[int], width: in
             f"{path}, line {number}: {len(columns)} columns where the first line has {width}; the line is damaged, or "
             "a text has a tab in it"
         )
-    label, *texts = (_unquoted(columns[column].strip()) for column in chosen)
+    label, *texts = (unquoted(columns[column].strip()) for column in chosen)
     if " " in label:
-        raise InputError(f"{path}, line {number}: {label!r} is no label, which is one word: {_EXPECTED} is needed")
+        raise InputError(
+            f"{path}, line {number}: {reprlib.repr(label)} is no label, which is one word: {_EXPECTED} is needed"
+        )
     return number, label, (texts[0], texts[1])
 
 
-def _unquoted(cell: str) -> str:
-    return cell[1:-1].replace('""', '"') if _QUOTED.fullmatch(cell) else cell
+def unquoted(cell: str) -> str:
+    """The text of a cell in which a spreadsheet wrote a text with quotes: within quotes, its own ones doubled."""
+    inner = cell[1:-1]
+    quoted = len(cell) > 1 and cell[0] == cell[-1] == '"' and '""' in inner and '"' not in inner.replace('""', "")
+    return inner.replace('""', '"') if quoted else cell

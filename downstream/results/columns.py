@@ -54,8 +54,8 @@ def metrics_table(rows: Sequence[NamedRow]) -> TextTable:
     """All metrics of every task: what the reported one is made of, and its variants."""
     named, metrics, means = [], [], []
     for row in rows:
-        for metric in dict.fromkeys(name for result in row.results.values() for name in result.metrics):
-            known = {kind: result.metrics[metric] for kind, result in row.results.items() if metric in result.metrics}
+        for metric in dict.fromkeys(name for result in row.results.values() for name in result.figures):
+            known = {kind: result.figures[metric] for kind, result in row.results.items() if metric in result.figures}
             means.append({kind: mean_and_deviation(values) for kind, values in known.items()})
             metrics.append(metric)
             named.append(row)

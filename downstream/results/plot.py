@@ -13,6 +13,8 @@ STYLES = {"both": ("o", "-", "C0", "features and word vectors"), "features": ("s
 """Kind of inputs → marker, line, colour and name: the kinds differ in more than colour."""
 BETWEEN = 0.3
 """The distance between the kinds of one row; rows are 1 apart."""
+MOST_ROWS = 500
+"""A picture is 93 pixels high for each, and has at most 65,535."""
 
 
 def draw_gains(rows: Sequence[NamedRow], path: Path) -> None:
@@ -28,6 +30,8 @@ def draw_gains(rows: Sequence[NamedRow], path: Path) -> None:
     drawn = [row for row in rows if row.gains]
     if not drawn:
         raise InputError("there is no gain to draw: no task has results both with and without --inputs vectors")
+    if len(drawn) > MOST_ROWS:
+        raise InputError(f"{len(drawn):,} rows are more than a picture has room for: draw at most {MOST_ROWS}")
     figure = Figure(figsize=(9, 1.6 + 0.62 * len(drawn)), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
@@ -36,7 +40,7 @@ def draw_gains(rows: Sequence[NamedRow], path: Path) -> None:
         _draw_row(axes, row, place)
     several = several_encoders(rows)
     names = ["\n".join([f"{row.first.task}  {row.dataset}", *([row.encoder] if several else [])]) for row in drawn]
-    axes.set_yticks(range(len(drawn)), names)
+    axes.set_yticks(range(len(drawn)), names, parse_math=False)
     axes.set_ylim(len(drawn) - 0.4, -0.6)
     axes.grid(axis="x", alpha=0.3)
     axes.set_xlabel("gain over word vectors alone, in points, with its 95 % interval over test items")

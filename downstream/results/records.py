@@ -1,14 +1,105 @@
 """Records of runs: lines of results, their means, the file they are appended to, and identities of their inputs."""
 
+import errno
 import fcntl
 import json
 import os
+import reprlib
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
-from elmoc.errors import InputError
+from msgspec import Meta
+
+from downstream.inputs.kinds import INPUT_KINDS
+from elmoc.errors import InputError, shortened
+from elmoc.files.records import convert
+from elmoc.files.writing import full_disk_is_clear
+from elmoc.settings import setting
+
+Name = Annotated[str, Meta(min_length=1)]
+Number = Annotated[float, Meta(ge=-1e15, le=1e15)]
+Value = bool | int | float | str | None
+Facts = dict[str, Value | list[Value | list[Value]]]
+"""What is known of something, by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultLine:
+    """The scores of one task, one set of data and one kind of inputs, with a run for each seed.
+
+    Its fields are those of a line of results that are read again.
+    """
+
+    task: Name
+    dataset: Name
+    inputs: str = setting(choices=tuple(INPUT_KINDS))
+    metric: Name
+    split: Name
+    unit: Name
+    item: Name
+    preset: Name
+    data: dict[str, dict[str, int]]
+    """Split → file → number of sentences."""
+    fingerprints: dict[str, list[str]]
+    """Split → the hashes of the contents of its files."""
+    reader: Facts
+    """The options with which the files were read."""
+    settings: Facts
+    features: Facts | None
+    """What is known of the encoder; None where the inputs are word vectors alone."""
+    vectors: Facts | None
+    """What is known of the word vectors; None where the inputs are features alone."""
+    seeds: Annotated[list[int], Meta(min_length=1)]
+    scores: list[Number]
+    """The metric of each seed, in percent."""
+    figures: dict[str, list[Number]]
+    """All metrics of each seed."""
+    items: int = setting(least=1)
+    counts: list[list[list[Number]]]
+    """[seeds, N, K]: what the metric counts in each of the N items of the test set."""
+    seconds: list[Number]
+    """Of training."""
+    examples_per_second: list[Number]
+
+
+Line = TypeVar("Line", bound=ResultLine)
+
+
+def parse_line(value: Any, kind: type[Line], *, where: str, advice: str, prefix: str = "") -> Line:
+    """A line of results from its JSON, of which other fields are ignored; arguments are those of `convert`.
+
+    Raises `InputError` for fields that are missing, of another type, or do not go together.
+    """
+    if isinstance(value, dict):
+        value = {each.name: value[each.name] for each in fields(kind) if each.name in value}
+    line = convert(value, kind, where=where, advice=advice, prefix=prefix)
+    kind_of_inputs, runs = INPUT_KINDS[line.inputs], len(line.seeds)
+    per_seed = {"scores": line.scores, "seconds": line.seconds, "examples_per_second": line.examples_per_second}
+    unequal = [shortened(name) for name, values in (per_seed | line.figures).items() if len(values) != runs]
+    problems = (
+        ((line.vectors is None) == kind_of_inputs.words, f"vectors does not go with the inputs {line.inputs}"),
+        ((line.features is None) == kind_of_inputs.states, f"features does not go with the inputs {line.inputs}"),
+        (line.vectors is not None and "fingerprint" not in line.vectors, "vectors has no fingerprint"),
+        (line.split not in line.data, f"data has no {shortened(line.split)}"),
+        (line.fingerprints.keys() != line.data.keys(), "fingerprints does not have the splits of data"),
+        (len(set(line.seeds)) != runs, f"seeds has a number twice in {reprlib.repr(line.seeds)}"),
+        (bool(unequal), f"{', '.join(unequal[:1])} has not one number for each of {runs} seeds"),
+        (not _is_regular(line), f"counts has not as many numbers for each of {line.items:,} items and {runs} seeds"),
+    )
+    for found, problem in problems:
+        if found:
+            raise InputError(f"{where}: {prefix}{problem}: {advice}")
+    return line
+
+
+def _is_regular(line: ResultLine) -> bool:
+    """Whether the counts have the shape [seeds, items, K], with K from 1."""
+    items = [len(one) for one in line.counts]
+    columns = {len(counts) for one in line.counts for counts in one}
+    return items == [line.items] * len(line.seeds) and len(columns) == 1 and 0 not in columns
 
 
 def mean_and_deviation(scores: Sequence[float]) -> tuple[float, float | None]:
@@ -29,6 +120,8 @@ def open_results(path: Path) -> None:
     if path.suffix == ".gz":
         raise InputError(f"--results {path} is not possible: lines are added as plain text, give a name without .gz")
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():
+        raise InputError(f"--results {path} is {'a directory' if path.is_dir() else 'no ordinary file'}: name a file")
     with open(path, "ab"):
         pass
 
@@ -36,14 +129,18 @@ def open_results(path: Path) -> None:
 def append_result(path: Path, record: dict[str, Any]) -> None:
     """Append one JSON line, in a single write while the file is locked: several runs may share it."""
     line = (json.dumps(record, ensure_ascii=False) + "\n").encode("utf-8")
-    with open(path, "a+b", buffering=0) as file:
+    with full_disk_is_clear(path), open(path, "a+b", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        file.seek(0, os.SEEK_END)
-        if file.tell() and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n":
+        end = file.seek(0, os.SEEK_END)
+        if end and os.pread(file.fileno(), 1, end - 1) != b"\n":
             line = b"\n" + line  # another run broke off in the middle of a line
-        if file.write(line) != len(line):
-            raise InputError(f"{path} could not be written, the disk is full: free some space and run it again")
-        os.fsync(file.fileno())
+        try:
+            if file.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(end)  # nothing is left of a line that is not whole
+            raise
 
 
 def encoder_identity(features: dict[str, Any]) -> str:
@@ -52,6 +149,12 @@ def encoder_identity(features: dict[str, Any]) -> str:
         return str(features.get("file"))
     parts = [features.get(name) for name in ("model", "word_vectors", "layers")]
     return json.dumps(parts, sort_keys=True, ensure_ascii=False)
+
+
+def layer_names(features: dict[str, Any]) -> list[str]:
+    """The layers that lines say a feature file holds; a foreign file may have anything under that name."""
+    layers = features.get("layers") or []
+    return list(map(str, layers if isinstance(layers, list) else [layers]))
 
 
 def word_vectors_identity(vectors: dict[str, Any]) -> str:

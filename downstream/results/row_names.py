@@ -8,6 +8,7 @@ from typing import Any
 
 from downstream.results.comparison import Row
 from downstream.results.reading import Result
+from downstream.results.records import layer_names
 from elmoc.errors import InputError
 
 NONE = "–"
@@ -59,7 +60,7 @@ def _encoder_names(results: Sequence[Result], given: Mapping[str, str]) -> dict[
     for encoder, name in names.items():
         if taken.count(name) > 1:
             first = origins[encoder][0]
-            layers = f" layers {','.join(map(str, first['layers']))}" if first.get("layers") else ""
+            layers = f" layers {','.join(layer_names(first))}" if layer_names(first) else ""
             names[encoder] = f"{name} {_short_fingerprint(first)}{layers}"
     return names
 

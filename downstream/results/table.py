@@ -1,9 +1,11 @@
 """The table of results, `python -m downstream table RESULTS…`: what a frozen encoder is worth on every task."""
 
 import argparse
+import os
 import shutil
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
@@ -12,8 +14,10 @@ from typing import Any, cast
 from downstream.results.columns import metrics_table, result_tables, runs_table
 from downstream.results.comparison import PAPER, Metrics, arrange, compare
 from downstream.results.reading import Result, read_results
+from downstream.results.records import layer_names
 from downstream.results.row_names import NONE, NamedRow, name_rows
-from elmoc.errors import InputError
+from elmoc.errors import InputError, shortened
+from elmoc.files.locks import locked
 from elmoc.files.records import write_json
 from elmoc.files.writing import atomic_path
 
@@ -21,6 +25,15 @@ WIDTH = 160
 """The width of the text where no terminal has one."""
 FEW_ITEMS = 30
 """An interval from fewer items than this is rough."""
+MOST_RESAMPLES = 1_000_000
+"""More change nothing that is shown."""
+OUTPUTS = {
+    "text": ("FILE", "write what is printed to a file"),
+    "markdown": ("FILE.md", "write the table in Markdown"),
+    "json": ("FILE.json", "write all numbers, those of each seed too"),
+    "plot": ("FILE.png", "draw the gains and their intervals"),
+}
+"""Options for files that are written, each with its metavar and help."""
 
 Tasks = Mapping[str, Callable[[], Any]]
 """Name → the function that loads the task, whose metrics the table needs."""
@@ -29,6 +42,13 @@ Tasks = Mapping[str, Callable[[], Any]]
 def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
     """`python -m downstream table RESULTS…`; `tasks` are those there are."""
     options = _parse(arguments)
+    with ExitStack() as stack:
+        for path in filter(None, (getattr(options, name) for name in OUTPUTS)):
+            stack.enter_context(locked(path))
+        _write_table(options, tasks)
+
+
+def _write_table(options: argparse.Namespace, tasks: Tasks) -> None:
     results, notes = read_results(options.results)
     rows = name_rows(
         [
@@ -75,13 +95,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         metavar="FINGERPRINT=NAME",
         help="what to call the encoder of which the fingerprint begins so; can be given for several",
     )
-    outputs = {
-        "text": ("FILE", "write what is printed to a file"),
-        "markdown": ("FILE.md", "write the table in Markdown"),
-        "json": ("FILE.json", "write all numbers, those of each seed too"),
-        "plot": ("FILE.png", "draw the gains and their intervals"),
-    }
-    for name, (metavar, what) in outputs.items():
+    for name, (metavar, what) in OUTPUTS.items():
         parser.add_argument(f"--{name}", type=Path, metavar=metavar, help=what)
     parser.add_argument(
         "--figures", action="store_true", help="show all figures of the tasks, too, not the metric alone"
@@ -90,16 +104,19 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--resamples", type=int, default=10_000, metavar="N", help="resamples of the bootstrap (default: 10000)"
     )
     options = parser.parse_args(arguments)
-    if options.resamples < 100:
-        raise InputError(f"--resamples {options.resamples} is too few for an interval: give 100 or more")
-    used = {path.resolve() for path in options.results}
-    for name in outputs:
+    if not 100 <= options.resamples <= MOST_RESAMPLES:
+        raise InputError(
+            f"--resamples {options.resamples} is too {'few' if options.resamples < 100 else 'many'} for an interval: "
+            f"give 100 to {MOST_RESAMPLES:,}"
+        )
+    used = {os.path.realpath(path) for path in options.results}
+    for name in OUTPUTS:
         path = getattr(options, name)
         if path and path.is_dir():
             raise InputError(f"--{name} {path} is a folder: give the name of a file, which may be in it")
-        if path and path.resolve() in used:
+        if path and os.path.realpath(path) in used:
             raise InputError(f"{path} is named twice: what is written needs a file of its own")
-        used |= {path.resolve()} if path else set()
+        used |= {os.path.realpath(path)} if path else set()
     return options
 
 
@@ -114,7 +131,7 @@ def _metrics(row: Mapping[str, Result], tasks: Tasks) -> Metrics:
     result = next(iter(row.values()))
     if result.task not in tasks:
         raise InputError(
-            f"{result.origins[0]} is of the task {result.task}, which is not one of {', '.join(tasks)}: "
+            f"{result.origins[0]} is of the task {shortened(result.task)}, which is not one of {', '.join(tasks)}: "
             "remove that line"
         )
     return cast(Metrics, tasks[result.task]().metrics)
@@ -157,7 +174,7 @@ def _describe_encoder(origins: Sequence[dict[str, Any]]) -> str:
     """The fingerprint of an encoder, its layers, and where its features are."""
     first = origins[0]
     parts = [f"model {first['model']}"] if "model" in first else []
-    parts += [f"layers {', '.join(map(str, first['layers']))}"] if first.get("layers") else []
+    parts += [f"layers {', '.join(layers)}"] if (layers := layer_names(first)) else []
     places = dict.fromkeys(str(origin[key]) for origin in origins for key in ("directory", "file") if key in origin)
     return ", ".join(parts + ([f"from {' and '.join(places)}"] if places else []))
 
@@ -174,7 +191,7 @@ def _as_json(row: NamedRow) -> dict[str, Any]:
                 **asdict(row.scores[kind]),
                 "seeds": result.seeds,
                 "scores": result.scores,
-                "figures": {name: fmean(values) for name, values in result.metrics.items()},
+                "figures": {name: fmean(values) for name, values in result.figures.items()},
                 "seconds": result.seconds,
                 "examples_per_second": result.examples_per_second,
             }

@@ -56,35 +56,39 @@ class FeatureWriter:
 class DiskFile(io.FileIO):
     """The file that HDF5 writes to. HDF5 crashes the process when a write fails (a full disk), so none ever does.
 
-    The first error is kept for `raise_error`, and what would be written after it is thrown away.
+    The first exception is kept for `raise_error`, an interrupt too, and what would be written after it is thrown away.
     """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "w+")
-        self.error: OSError | None = None
+        self.error: BaseException | None = None
 
     def raise_error(self) -> None:
         """Raise what went wrong in a write, if anything did."""
-        if self.error is not None:
+        if isinstance(self.error, OSError):
             self.error.filename = str(self.name)
+        if self.error is not None:
             raise self.error
 
     def write(self, data: Any) -> int:
         """Write all of `data`."""
         rest = memoryview(data).cast("B")
         size = len(rest)
-        try:
+        with self._kept():
             while self.error is None and len(rest):
                 rest = rest[super().write(rest) :]
-        except OSError as error:
-            self.error = error
         return size
 
     def truncate(self, size: int | None = None) -> int:
         """Set the size of the file."""
-        try:
+        with self._kept():
             if self.error is None:
                 super().truncate(size)
-        except OSError as error:
-            self.error = error
         return size or 0
+
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            self.error = self.error or error

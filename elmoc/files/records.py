@@ -10,7 +10,7 @@ import re
 import reprlib
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -133,6 +133,8 @@ def convert(value: Any, kind: type[T], *, where: str, advice: str, prefix: str =
         raise InputError(f"{where}: {_problem(str(error), value, prefix)}: {advice}") from None
     except RecursionError:
         raise InputError(f"{where} is nested too deeply: {advice}") from None
+    except UnicodeEncodeError as error:
+        raise InputError(f"{where}: {error.object[:50]!r} is not valid UTF-8: {advice}") from None
     except InputError as error:  # also those of `__post_init__`
         raise InputError(f"{where}: {error}: {advice}") from None
     return record
@@ -193,12 +195,12 @@ def _check_fields(value: Any, record: Any, prefix: str) -> None:
         check_settings(record, f"{prefix}{{}}".format)
         for key, each in value.items():
             _check_fields(each, getattr(record, key), f"{prefix}{key}.")
-    elif isinstance(record, Mapping):
+    elif isinstance(record, dict):
         for key, each in record.items():
             _check_fields(value[key], each, f"{prefix}{key}.")
-    elif isinstance(record, Sequence) and not isinstance(record, (str, bytes)):
+    elif isinstance(record, (list, tuple)):
         for index, (each, one) in enumerate(zip(value, record, strict=True)):
             if not isinstance(one, (int, float)):  # of which there may be many
                 _check_fields(each, one, f"{prefix.rstrip('.')}[{index}].")
-    elif isinstance(record, str) and "\0" in record:
-        raise InputError(f"{prefix.rstrip('.')} holds a NUL character")
+    elif isinstance(record, str) and ("\0" in record or any("\ud800" <= each <= "\udfff" for each in record)):
+        raise InputError(f"{prefix.rstrip('.')} holds a NUL character, or one that is not valid UTF-8")

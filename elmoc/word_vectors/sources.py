@@ -4,6 +4,8 @@
 """
 
 import hashlib
+import os
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,11 +14,15 @@ from typing import Protocol
 
 import numpy as np
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, shortened
+from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint_file
 from elmoc.files.text import read_lines
 from elmoc.settings import setting
 from elmoc.word_vectors.fasttext_file import vector_width
+
+MAX_SIZE = 1 << 16
+"""Wider word vectors are refused: no one makes them, and a damaged number can say so."""
 
 
 class WordVectors(Protocol):
@@ -52,18 +58,20 @@ class VectorSource:
 class FastTextVectors:
     """A fastText `.bin` model: every string has a vector, made of its character n-grams.
 
-    Raises `InputError` when the file is missing, truncated or something else.
+    Raises `InputError` when the file is missing, truncated, damaged or something else.
     """
 
     def __init__(self, path: Path | str) -> None:
-        self.origin = str(Path(path).resolve())
+        self.origin = os.path.realpath(path)
         self.size = vector_width(path)
         import fasttext
 
         try:
             self._model = fasttext.load_model(self.origin)
         except (ValueError, MemoryError) as error:
-            raise InputError(f"{path} cannot be loaded by fastText ({error})") from None
+            raise InputError(f"{path} cannot be loaded by fastText ({error}): give another, or more memory") from None
+        self._labels = frozenset(self._model.f.getLabels("replace")[0])
+        """They are no words, and fastText takes the row of some other string for theirs, or one that is not there."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -74,7 +82,14 @@ class FastTextVectors:
         """float32 [len(words), E]: fastText's vector of each string."""
         vectors = np.zeros((len(words), self.size), dtype=np.float32)
         for row, word in enumerate(words):
-            vectors[row] = self._model.get_word_vector(word)
+            if word not in self._labels:
+                vectors[row] = self._model.get_word_vector(word)
+        if not all_finite(vectors):
+            word = words[int(np.argmin(np.isfinite(vectors).all(axis=1)))]
+            raise InputError(
+                f"{self.origin}: the vector of {shortened(word)!r} has numbers that are not finite: download or train "
+                "it again"
+            )
         return vectors
 
 
@@ -83,43 +98,66 @@ class TextVectors:
 
     A first line with two numbers (fastText's and word2vec's header) says how many vectors there are and how wide.
     Only the words of the file have vectors; any other gets zeros. `only` keeps memory small: other words of the file
-    are passed over.
-    Raises `InputError` with the line number for a line of another width or with something that is not a number.
+    are passed over. Of a word that is there twice the first vector counts.
+    Raises `InputError` with the line number for a line of another width, or with something that is not a finite number.
     """
 
     def __init__(self, path: Path | str, only: Collection[str] | None = None) -> None:
-        self.origin = str(Path(path).resolve())
-        self.size = 0
+        self.origin = os.path.realpath(path)
+        self._path = path
         wanted = None if only is None else set(only)
         rows: list[np.ndarray] = []
         self._rows: dict[str, int] = {}
-        read, expected = 0, None
+        self.size, read, expected = 0, 0, None
         for number, line in enumerate(read_lines(path), 1):
-            fields = line.rstrip(" ").split(" ")
-            if number == 1 and len(fields) == 2 and all(field.isdigit() for field in fields):
-                expected, self.size = int(fields[0]), int(fields[1])
+            if number == 1 and (header := re.fullmatch(r"([0-9]{1,18}) ([0-9]{1,18}) *", line)):
+                expected, self.size = map(int, header.groups())
+                self._require_width(self.size, number)
                 continue
             read += 1
-            self.size = self.size or len(fields) - 1
-            word = " ".join(fields[: -self.size])  # a few words of published files hold spaces
-            if len(fields) <= self.size or self.size < 2:
-                raise InputError(
-                    f"{path}, line {number}: {len(fields) - 1} numbers where {self.size} are expected; the file may "
-                    "be truncated"
-                )
+            if not self.size:
+                self.size = line.rstrip(" ").count(" ")
+                self._require_width(self.size, number)
+            word, numbers = self._split(line, number)
             if word in self._rows or (wanted is not None and word not in wanted):
                 continue
-            try:
-                rows.append(np.array(fields[-self.size :], dtype=np.float32))
-            except ValueError as error:
-                raise InputError(f"{path}, line {number}: {error}") from None
+            rows.append(self._parsed(numbers, number))
             self._rows[word] = len(rows) - 1
         if expected is not None and read < expected:
             raise InputError(f"{path} has {read:,} vectors where its first line says {expected:,}: download it again")
         if not read:
-            raise InputError(f"{path} holds no vectors")
+            raise InputError(f"{path} holds no vectors: give a file with a word and its numbers on each line")
         # one more row, of zeros, for the words that are not there
         self._vectors = np.stack([*rows, np.zeros(self.size, dtype=np.float32)])
+
+    def _require_width(self, size: int, line: int) -> None:
+        if not 2 <= size <= MAX_SIZE:
+            raise InputError(
+                f"{self._path}, line {line}: vectors of {size:,} numbers, where 2 to {MAX_SIZE:,} are expected: give a "
+                "file with a word and its numbers on each line"
+            )
+
+    def _split(self, line: str, number: int) -> tuple[str, list[str]]:
+        """The word of a line and its numbers, not yet parsed."""
+        fields = line.rstrip(" ").rsplit(" ", self.size)
+        # a few words of published files hold spaces; but where all before the last E fields is numbers, these are more
+        _, *more = fields[0].split(" ")
+        if len(fields) <= self.size or (more and all(map(_is_number, more))):
+            raise InputError(
+                f"{self._path}, line {number}: {len(fields) - 1 + len(more):,} numbers where {self.size:,} are "
+                "expected, the file may be truncated: download it again"
+            )
+        return fields[0], fields[1:]
+
+    def _parsed(self, numbers: list[str], line: int) -> np.ndarray:
+        try:
+            with np.errstate(over="ignore"):
+                row = np.array(numbers, dtype=np.float32)
+        except ValueError as error:
+            raise InputError(f"{self._path}, line {line}: {shortened(str(error))}: download it again") from None
+        if not np.isfinite(row).all():
+            raise InputError(f"{self._path}, line {line} has numbers that are not finite: download it again")
+        return row
 
     @cached_property
     def fingerprint(self) -> str:
@@ -130,6 +168,14 @@ class TextVectors:
         """float32 [len(words), E]; zeros for a word that the file lacks."""
         missing = len(self._vectors) - 1
         return self._vectors[[self._rows.get(word, missing) for word in words]]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 class RandomVectors:
@@ -164,17 +210,18 @@ def open_word_vectors(origin: str, only: Collection[str] | None = None) -> WordV
     `only` lists the words that will be asked for, where that is known: a text file then takes less memory.
     """
     if origin.startswith("random:"):
-        try:
-            seed, size = (int(number) for number in origin.split(":")[1:])
-            if seed < 0 or size < 1:
-                raise ValueError
-        except ValueError:
-            raise InputError(f"{origin!r} is not of the form random:SEED:SIZE, for instance random:1:300") from None
-        return RandomVectors(seed=seed, size=size)
+        numbers = re.fullmatch(r"random:([0-9]{1,20}):([0-9]{1,5})", origin)
+        if numbers is None or not 1 <= int(numbers[2]) <= MAX_SIZE:
+            raise InputError(
+                f"{shortened(origin)!r} is not of the form random:SEED:SIZE, for instance random:1:300, with a SEED of "
+                f"at most 20 digits and a SIZE of 1 to {MAX_SIZE:,}: correct it"
+            )
+        return RandomVectors(seed=int(numbers[1]), size=int(numbers[2]))
     if origin.endswith(".bin"):
         return FastTextVectors(origin)
     if origin.removesuffix(".gz").endswith((".vec", ".txt")):
         return TextVectors(origin, only)
     raise InputError(
-        f"{origin}: word vectors are a fastText .bin file, a text .vec or .txt file (also .gz), or random:SEED:SIZE"
+        f"{shortened(origin)}: word vectors are a fastText .bin file, a text .vec or .txt file (also .gz), or "
+        "random:SEED:SIZE"
     )

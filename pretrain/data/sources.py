@@ -17,7 +17,9 @@ from pretrain.data.windows import (
     Window,
     held_out_windows,
     require_held_out,
+    shard_groups,
     training_windows,
+    windows_of,
     windows_per_epoch,
 )
 
@@ -77,6 +79,11 @@ class TrainingData:
         return windows_per_epoch(self.corpus, self.streams, self.window, mix=self.mix_shards, seed=self.seed)
 
     @property
+    def most_tokens_together(self) -> int:
+        """Tokens of the shards that are shuffled together, at most."""
+        return sum(sorted(shard.tokens for shard in self.corpus.train)[-self.mix_shards :])
+
+    @property
     def fingerprints(self) -> dict[str, str]:
         """What names the data of a run, by the setting it comes from: a resumed run has to read the same."""
         tables = {"data.input_vectors": self.inputs, "data.target_vectors": self.targets}
@@ -84,6 +91,14 @@ class TrainingData:
             key: f"{table.source.fingerprint} {table.source.post_processing} {table.rows.dtype}"
             for key, table in tables.items()
         }
+
+    def require_position(self, position: Position) -> None:
+        """Raise an `InputError` when there is no such window."""
+        groups = shard_groups(self.corpus, mix=self.mix_shards, seed=self.seed, epoch=position.epoch)
+        tokens = [sum(shard.tokens for shard in group) for group in groups[position.shard :]]
+        windows = windows_of(tokens[0], self.streams, self.window) if tokens else 1
+        if position.shard > len(groups) or position.window >= max(1, windows):
+            raise InputError(f"position must be that of a window, not group {position.shard}, window {position.window}")
 
     @property
     def table_bytes(self) -> int:

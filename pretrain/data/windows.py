@@ -6,30 +6,21 @@ is T consecutive tokens of each. The backward direction reads the whole stream r
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from elmoc.corpus import Corpus, Shard
 from elmoc.errors import InputError
+from elmoc.settings import setting
 
 
 @dataclass(frozen=True)
 class Position:
-    """The next window to read: `shard_group` counts the groups of shards in the order of the epoch."""
+    """The next window to read: `shard` counts the groups of shards in the order of the epoch."""
 
-    epoch: int = 0
-    shard_group: int = 0
-    window: int = 0
-
-    def to_dict(self) -> dict[str, int]:
-        """As a checkpoint has it."""
-        return {"epoch": self.epoch, "shard": self.shard_group, "window": self.window}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "Position":
-        """From `to_dict`'s result."""
-        return cls(values["epoch"], values["shard"], values["window"])
+    epoch: int = setting(0, least=0)
+    shard: int = setting(0, least=0)
+    window: int = setting(0, least=0)
 
 
 @dataclass(frozen=True)
@@ -82,7 +73,7 @@ def training_windows(
     """
     while True:
         groups = shard_groups(corpus, mix=mix, seed=seed, epoch=position.epoch)
-        for place in range(position.shard_group, len(groups)):
+        for place in range(position.shard, len(groups)):
             group = groups[place]
             count = windows_of(sum(shard.tokens for shard in group), streams, window)
             if count > position.window:
@@ -96,7 +87,7 @@ def training_windows(
                     yield Window(ids, position)
             else:
                 position = Position(position.epoch, place + 1, 0)
-        position = replace(position, epoch=position.epoch + 1, shard_group=0, window=0)
+        position = replace(position, epoch=position.epoch + 1, shard=0, window=0)
 
 
 def held_out_windows(

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import torch.distributed as dist
 
-from elmoc.errors import InputError, describe_os_error
+from elmoc.errors import InputError, describe_error
 
 
 class ProcessLost(InputError):
@@ -45,8 +45,8 @@ def exit_with(error: BaseException, rank: int) -> NoReturn:
     if isinstance(error, RaisedTogether) and rank:
         with suppress(RuntimeError):
             dist.barrier()  # rank 0 never enters it: it has printed the error when this breaks off
-    elif isinstance(error, InputError | OSError):
-        print(f"error: rank {rank}: {sentence(error)}" if rank else f"error: {sentence(error)}", file=sys.stderr)
+    elif (sentence := describe_error(error)) is not None:
+        print(f"error: rank {rank}: {sentence}" if rank else f"error: {sentence}", file=sys.stderr)
     elif isinstance(error, KeyboardInterrupt):
         print("interrupted", file=sys.stderr)
     else:
@@ -54,8 +54,3 @@ def exit_with(error: BaseException, rank: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(130 if isinstance(error, KeyboardInterrupt) else 1)
-
-
-def sentence(error: InputError | OSError) -> str:
-    """The one sentence that an error is printed as."""
-    return describe_os_error(error) if isinstance(error, OSError) else str(error)

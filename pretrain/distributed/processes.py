@@ -4,7 +4,7 @@
 """
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -14,10 +14,10 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from elmoc.errors import InputError
+from elmoc.errors import describe_error
 from pretrain.config import TrainConfig
 from pretrain.distributed.direction_group import DirectionGroup, direction_ranks
-from pretrain.distributed.errors import RaisedTogether, collective_errors, sentence
+from pretrain.distributed.errors import RaisedTogether, collective_errors
 
 TIMEOUT = timedelta(minutes=30)
 """Longer than rank 0 evaluates or saves while the others wait. A process that dies is noticed at once."""
@@ -83,25 +83,29 @@ class Processes:
         return next(iter(self.groups.values())).stream_slice(streams)
 
     def broadcast_from_rank0(self, value: Value) -> Value:
-        """Rank 0's value, in every process."""
-        return self._broadcast(value, source=0)
-
-    def broadcast_from_leaders(self, values: dict[str, Value]) -> dict[str, Value]:
-        """For every direction the value of its leader; `values` has those of this process's directions."""
-        if self.groups.keys() == self.ranks.keys():  # every process has them all
-            return values
-        return {
-            direction: self._broadcast(values.get(direction), source=ranks.start)
-            for direction, ranks in self.ranks.items()
-        }
-
-    def _broadcast(self, value: Any, *, source: int) -> Any:
+        """Rank 0's value of tensors and plain values, in every process."""
         if self.world_size == 1:
             return value
-        values = [value]
+        packed = pack(value)
+        size = torch.tensor([len(packed)])
         with collective_errors():
-            dist.broadcast_object_list(values, src=source)
-        return values[0]
+            dist.broadcast(size, src=0)
+            if not self.is_rank0:
+                packed = torch.empty(int(size), dtype=torch.uint8)
+            dist.broadcast(packed, src=0)
+        return value if self.is_rank0 else unpack(packed)
+
+    def broadcast_from_leaders(self, values: Mapping[str, Sequence[float]], length: int) -> dict[str, Sequence[float]]:
+        """For every direction the `length` numbers of its leader; `values` has those of this process's directions."""
+        if self.groups.keys() == self.ranks.keys():  # every process has them all
+            return dict(values)
+        numbers: dict[str, Sequence[float]] = {}
+        for direction, ranks in self.ranks.items():
+            own = torch.tensor(values.get(direction, [0.0] * length), dtype=torch.float64)
+            with collective_errors():
+                dist.broadcast(own, src=ranks.start)
+            numbers[direction] = own.tolist()
+        return numbers
 
     def broadcast_weights(self, *modules: nn.Module) -> None:
         """Give every process rank 0's weights, on the CPU: another machine may draw slightly different ones."""
@@ -114,25 +118,31 @@ class Processes:
     def send_to_rank0(self, value: Any, *, source: int) -> Any:
         """Tensors and plain values of another process in rank 0, on the CPU; in the others `value` comes back."""
         if self.rank == source:
-            packed = io.BytesIO()
-            torch.save(value, packed)
+            packed = pack(value)
             with collective_errors():
-                dist.send_object_list([packed.getvalue()], dst=0)
+                dist.send(torch.tensor([len(packed)]), dst=0)
+                dist.send(packed, dst=0)
         elif self.is_rank0:
-            received: list[Any] = [None]
+            size = torch.empty(1, dtype=torch.int64)
             with collective_errors():
-                dist.recv_object_list(received, src=source)
-            return torch.load(io.BytesIO(received[0]), map_location="cpu", weights_only=True)
+                dist.recv(size, src=source)
+                packed = torch.empty(int(size), dtype=torch.uint8)
+                dist.recv(packed, src=source)
+            return unpack(packed)
         return value
 
     def all_gather(self, value: Value) -> list[Value]:
-        """The value of every process, by rank."""
+        """The plain value of every process, by rank."""
         if self.world_size == 1:
             return [value]
-        values: list[Any] = [None] * self.world_size
+        packed = pack(value)
+        sizes = [torch.empty(1, dtype=torch.int64) for _ in range(self.world_size)]
         with collective_errors():
-            dist.all_gather_object(values, value)
-        return values
+            dist.all_gather(sizes, torch.tensor([len(packed)]))
+            longest = int(max(sizes))
+            everywhere = [torch.empty(longest, dtype=torch.uint8) for _ in sizes]
+            dist.all_gather(everywhere, torch.nn.functional.pad(packed, (0, longest - len(packed))))
+        return [unpack(each[:size]) for each, size in zip(everywhere, sizes, strict=True)]
 
     def any_at_last_step(self, flag: bool) -> bool:
         """Whether the flag was set in any process: now where there is one process, else when this was last called.
@@ -151,14 +161,14 @@ class Processes:
 
     @contextmanager
     def raise_together(self) -> Iterator[None]:
-        """Raise an `InputError` of the block in any process in all of them (the block itself exchanges nothing)."""
+        """Raise an error of the block in any process, if it is no bug, in all of them (the block exchanges nothing)."""
         problem = None
         try:
             yield
-        except (InputError, OSError) as error:
-            if self.world_size == 1:
+        except Exception as error:
+            problem = describe_error(error)
+            if self.world_size == 1 or problem is None:
                 raise
-            problem = sentence(error)
         for rank, each in enumerate(self.all_gather(problem)):
             if each is not None:
                 raise RaisedTogether(f"rank {rank}: {each}" if rank else each)
@@ -172,3 +182,15 @@ class Processes:
                 raise RaisedTogether(
                     f"rank {rank} has other values than rank 0 for {', '.join(differing)}: give all of them the same"
                 )
+
+
+def pack(value: Any) -> torch.Tensor:
+    """uint8 [n]: tensors and plain values as bytes."""
+    packed = io.BytesIO()
+    torch.save(value, packed)
+    return torch.frombuffer(packed.getbuffer(), dtype=torch.uint8)
+
+
+def unpack(packed: torch.Tensor) -> Any:
+    """What `pack` packed, on the CPU; nothing else is unpickled, whatever a process may have sent."""
+    return torch.load(io.BytesIO(packed.numpy().data), map_location="cpu", weights_only=True)

@@ -79,6 +79,10 @@ class OutputLayerSettings(ABC):
     def record(self, targets: VectorTable) -> dict[str, Any]:
         """What tells it apart from others, for a model directory: `kind` and more; `origin` is not compared."""
 
+    def scoring_bytes(self, *, targets: VectorTable, words: int, candidates: int) -> int:
+        """Roughly the memory that scoring `words` held-out words takes; 0 where that is little."""
+        return 0
+
     @abstractmethod
     def scorer(self, *, corpus: Corpus, targets: VectorTable, candidates: int, device: torch.device) -> Scorer:
         """What scores its predictions, the true word among the `candidates` most frequent types."""

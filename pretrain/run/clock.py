@@ -2,7 +2,7 @@
 
 import time
 
-from pretrain.config import LogConfig
+from pretrain.config import MOST_UPDATES, LogConfig
 
 UNMEASURED_UPDATES = 3
 """The first updates of a process are slow (allocation, caches) and are left out of the measured speed."""
@@ -10,11 +10,29 @@ EVALUATIONS = 10
 """Evaluations of a run that does not say how often, after the one before its first update."""
 
 
-def evaluation_is_due(update: int, updates: int, every_updates: int) -> bool:
-    """At the end and every `every_updates`, or, where that is 0, at ten evenly spaced times of the run."""
+def evaluation_is_due(update: int, updates: int, every_updates: int, *, evaluated: int) -> bool:
+    """At the end and every `every_updates`, or, where that is 0, at ten evenly spaced times of the run.
+
+    `evaluated` is the update of the last evaluation: none of the ten is passed over while the run's length changes.
+    """
+    if update == updates:
+        return True
     if every_updates:
-        return update % every_updates == 0 or update == updates
-    return update * EVALUATIONS // updates > (update - 1) * EVALUATIONS // updates
+        return update % every_updates == 0
+    return update * EVALUATIONS // updates > evaluations_done(evaluated, updates)
+
+
+def evaluations_done(evaluated: int, updates: int) -> int:
+    """How many of the ten evaluations of a run are over when the last was at update `evaluated`.
+
+    One may have been a little early, for another length of the run, and still count.
+    """
+    return (EVALUATIONS * evaluated + max(0, updates // 2 - EVALUATIONS)) // updates
+
+
+def last_evaluation(update: int, updates: int) -> int:
+    """The update of the last evaluation up to `update` of a run whose length has always been the same."""
+    return -(-(update * EVALUATIONS // updates) * updates // EVALUATIONS)
 
 
 class Clock:
@@ -23,16 +41,17 @@ class Clock:
     Args:
         before: seconds that the run took before this process.
         limit: seconds that the whole run may take, or None.
+        evaluations: those before this process.
     """
 
-    def __init__(self, before: float, limit: float | None) -> None:
+    def __init__(self, before: float, limit: float | None, evaluations: int = 0) -> None:
         self.limit = limit
         self._before = before
         self._started = time.monotonic()
         self._measured_from = self._started
         self._last_checkpoint = self._started
         self._updates = 0
-        self._evaluations = 0
+        self._evaluations = evaluations
         self._evaluation_seconds = 0.0  # since _measured_from
         self._longest_evaluation = 0.0
 
@@ -92,7 +111,7 @@ class Clock:
             to_come = max(0, 1 + EVALUATIONS - self._evaluations)  # one was before the first update
             # half of the time is for updates, however slow evaluations are
             more = max(left / 2, left - to_come * self._longest_evaluation) / per_update
-        return update + max(1, int(more))
+        return min(MOST_UPDATES, update + max(1, int(more)))
 
     def checkpoint_is_due(self, update: int, config: LogConfig) -> bool:
         """Every `checkpoint_updates`, or, where that is 0, every `checkpoint_minutes`."""

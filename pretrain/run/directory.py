@@ -8,27 +8,30 @@ tensorboard/      events, where TensorBoard is installed
 model/            the exported model directory: the best evaluation so far
 """
 
-import fcntl
 import json
 import math
 import os
-import pickle
-import shutil
+import re
+import sys
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from elmoc.errors import InputError
-from elmoc.files.records import check_version, read_json, write_json
-from elmoc.files.writing import atomic_path, require_space
+from elmoc.files.locks import locked
+from elmoc.files.records import check_version, convert, parse_json, read_json, write_json
+from elmoc.files.text import MAX_LINE_BYTES, open_binary, require_file
+from elmoc.files.writing import atomic_path, full_disk_is_clear, require_space
+from elmoc.settings import setting
+from pretrain.checkpoint import FORMAT, VERSION, Checkpoint
 from pretrain.config import RunConfig, config_from_dict, config_to_dict
 
-FORMAT = "elmoc-checkpoint"
-VERSION = 2
+NEW_RUN = "start another run"
 FREE_TO_CHANGE = {
     *(f"train.{name}" for name in ("device", "threads", "parallel", "precision")),
     *(f"train.{name}" for name in ("recurrence", "recompute", "cuda_graph")),
@@ -40,89 +43,133 @@ known by its content). Another device, precision, recurrence or number of thread
 else stays the same."""
 
 
+@dataclass(frozen=True)
+class Start:
+    """What `start.json` says: the model that a run started from, and the launch by `torchrun`, where there are."""
+
+    init_from: str | None
+    launch: str | None = None
+
+
 class RunDirectory:
     """The files of one run."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
+        self.config = self.path / "config.json"
         self.checkpoints = self.path / "checkpoints"
         self.model = self.path / "model"
         self.metrics = self.path / "metrics.jsonl"
+
+    def require_new(self) -> None:
+        """Raise an `InputError` when there is a run, or something that is no directory."""
+        if os.path.lexists(self.config):
+            raise InputError(f"{self.path} holds a run already: go on with it by --resume, or choose another directory")
+        if os.path.lexists(self.path) and not self.path.is_dir():
+            raise InputError(f"{self.path} is not a directory, as a run is: choose another name")
 
     def start(self, config: RunConfig, *, parameters: int, init_from: str | None, launch: str | None = None) -> None:
         """Make the directory of a run with `parameters` trainable parameters; `launch` names what it was started by.
 
         One that is there already, or a disk that is too small for what the run will keep, is an `InputError`.
         """
-        if (self.path / "config.json").exists():
-            raise InputError(f"{self.path} holds a run already: go on with it by --resume, or choose another directory")
+        self.require_new()
         # a checkpoint holds weights and Adam's two moments; one more than is kept is there while it is written
         checkpoints, models = config.log.keep + 2, 2
         require_space(self.path, (3 * checkpoints + models) * 4 * parameters)
         self.checkpoints.mkdir(parents=True, exist_ok=True)
-        write_json(self.path / "start.json", {"init_from": init_from, "launch": launch})
-        write_json(self.path / "config.json", config_to_dict(config))
+        write_json(self.path / "start.json", asdict(Start(init_from, launch)))
+        write_json(self.config, config_to_dict(config))
 
     @property
     def init_from(self) -> str | None:
         """The model directory that the run started from, if it did."""
-        return read_json(self.path / "start.json", advice="start another run")["init_from"]
+        return self._start.init_from
 
     def was_started_by(self, launch: str | None) -> bool:
         """Whether there is a run, and this launch started it (and may go on with it unasked)."""
-        if launch is None or not (self.path / "config.json").exists():
-            return False
-        return read_json(self.path / "start.json", advice="start another run").get("launch") == launch
+        return launch is not None and os.path.lexists(self.config) and self._start.launch == launch
+
+    @property
+    def _start(self) -> Start:
+        path = self.path / "start.json"
+        return convert(read_json(path, advice=NEW_RUN), Start, where=str(path), advice=NEW_RUN)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from training in this directory; one that does is an `InputError`."""
-        with open(self.path / "config.json", "rb") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(f"another process is training in {self.path}: wait for it, or stop it") from None
+        """Keep other processes from training in this directory, and remove what those that were killed left there.
+
+        Another process that trains there is an `InputError`.
+        """
+        with locked(self.config):
+            for folder in (self.path, self.checkpoints):
+                for left in folder.glob(".*"):
+                    if of := re.fullmatch(r"\.(.+?)\.(?:lock|\d+\.(?:partial|old))", left.name):
+                        with suppress(InputError), locked(folder / of[1]):
+                            pass  # who has the lock of a file removes what is left of it
             yield
 
-    def resume(self, config: RunConfig) -> dict[str, Any] | None:
+    def require_resumable(self) -> None:
+        """Raise an `InputError` when there is no run to resume."""
+        if not os.path.lexists(self.config):
+            raise InputError(f"{self.path} holds no run to resume: start it without --resume")
+
+    def resume(self, config: RunConfig) -> Checkpoint | None:
         """The newest checkpoint of the run that is there, or None when it was killed before its first.
 
         Raises `InputError` when there is no run, or it was started with other settings.
         """
-        if not (self.path / "config.json").exists():
-            raise InputError(f"{self.path} holds no run to resume: start it without --resume")
-        path = self.path / "config.json"
-        saved = fixed_settings(config_from_dict(read_json(path, advice="start another run"), str(path)))
+        self.require_resumable()
+        saved = fixed_settings(
+            config_from_dict(read_json(self.config, advice=NEW_RUN), str(self.config), advice=NEW_RUN)
+        )
         differing = [
-            f"{key} (was {saved[key]!r}, is {value!r})"
+            f"{key} (was {saved.get(key)!r}, is {value!r})"
             for key, value in fixed_settings(config).items()
-            if saved[key] != value
+            if saved.get(key) != value
         ]
         if differing:
             raise InputError(f"{self.path} was started with other settings: {', '.join(differing)}")
+        self.checkpoints.mkdir(exist_ok=True)
         found = self.checkpoint_paths()
-        return read_checkpoint(found[-1]) if found else None
+        if not found:
+            return None
+        values = read_checkpoint(found[-1], advice=self.removal_advice)
+        del values["format"], values["version"]
+        if values.get("best_update") is None:  # older versions wrote −∞ where no evaluation was the best yet
+            values["best_cosine"] = None
+        checkpoint = convert(values, Checkpoint, where=str(found[-1]), advice=self.removal_advice)
+        if found[-1] != self.checkpoint_path(checkpoint.update):
+            raise InputError(
+                f"{found[-1]}: update is {checkpoint.update}, which is not in its name: {self.removal_advice}"
+            )
+        return checkpoint
 
-    def remove_leftovers(self) -> None:
-        """Remove what a killed process had not finished writing (only while the directory is locked)."""
-        for partial in self.checkpoints.glob(".*.partial"):
-            partial.unlink()
-        for unfinished in self.path.glob(f".{self.model.name}.*"):
-            shutil.rmtree(unfinished)
+    @property
+    def removal_advice(self) -> str:
+        """What to do about the newest checkpoint when it is damaged."""
+        before = len(self.checkpoint_paths()) > 1
+        return "remove it to go on from the one before" if before else "remove it to begin the run again"
 
     def checkpoint_paths(self) -> list[Path]:
         """The checkpoints, oldest first."""
-        return sorted(self.checkpoints.glob("*.pt"))
+        return sorted(self.checkpoints.glob(f"{'[0-9]' * 9}.pt"))
+
+    def checkpoint_path(self, update: int) -> Path:
+        """Where the checkpoint of an update is."""
+        return self.checkpoints / f"{update:09d}.pt"
 
     def save(self, update: int, state: dict[str, Any], *, keep: int, best: int | None) -> None:
         """Write a checkpoint; of the others the newest `keep` − 1 and that of update `best` are kept."""
-        with atomic_path(self.checkpoints / f"{update:09d}.pt") as partial:
+        with atomic_path(self.checkpoint_path(update)) as partial:
             torch.save({"format": FORMAT, "version": VERSION, **state}, partial)
-        kept = {path.name for path in self.checkpoint_paths()[-keep:]}
-        if best is not None:
-            kept.add(f"{best:09d}.pt")
+        self.remove_checkpoints(keep=keep, best=best)
+
+    def remove_checkpoints(self, *, keep: int, best: int | None) -> None:
+        """Remove all checkpoints but the newest `keep` and that of update `best`."""
+        kept = self.checkpoint_paths()[-keep:] + ([] if best is None else [self.checkpoint_path(best)])
         for path in self.checkpoint_paths():
-            if path.name not in kept:
+            if path not in kept:
                 path.unlink()
 
 
@@ -136,14 +183,25 @@ def fixed_settings(config: RunConfig) -> dict[str, Any]:
     }
 
 
-def read_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a checkpoint (without unpickling anything but tensors and plain values)."""
+def read_checkpoint(path: Path, *, advice: str = "remove it") -> dict[str, Any]:
+    """Read a checkpoint (without unpickling anything but tensors and plain values), and compare its checksums.
+
+    Raises `InputError` with the `advice` when it is damaged.
+    """
+    require_file(path)
     try:
+        with zipfile.ZipFile(path) as archive:
+            if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
+                raise ValueError("it is compressed")
+            if (damaged := archive.testzip()) is not None:  # PyTorch does not look at the checksums
+                raise ValueError(f"the content of {damaged} has changed")
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
-        problem = str(error).split("\n")[0]
-        raise InputError(f"{path} is damaged ({problem}): remove it to go on from the one before") from None
-    check_version(path, state, format=FORMAT, version=VERSION, advice="start another run")
+    except Exception as error:  # what a damaged archive may raise is not documented
+        if isinstance(error, OSError) and error.filename:
+            raise
+        problem = " ".join(str(error).split("\n")[0].split())[:200]
+        raise InputError(f"{path} is damaged ({problem}): {advice}") from None
+    check_version(path, state, format=FORMAT, version=VERSION, advice=advice)
     return state
 
 
@@ -157,9 +215,19 @@ class MetricsLog:
     """
 
     def __init__(self, run: RunDirectory, *, size: int, update: int) -> None:
-        self._file = open(run.metrics, "ab")  # noqa: SIM115 (closed by close)
-        self._file.truncate(size)
-        self._file.seek(size)
+        self._path = run.metrics
+        kept = 0
+        if os.path.lexists(self._path):
+            require_file(self._path)
+            kept = self._path.read_bytes()[:size].rfind(b"\n") + 1
+        if kept < size:
+            print(
+                f"warning: {self._path} has lost {size - kept:,} of the {size:,} bytes that belong to the checkpoint: "
+                "the run goes on without these lines",
+                file=sys.stderr,
+            )
+        self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115 (closed by close)
+        self._file.truncate(kept)
         self._tensorboard: Any = None
         try:
             from torch.utils.tensorboard import SummaryWriter
@@ -170,9 +238,10 @@ class MetricsLog:
     def write(self, kind: str, update: int, words: int, values: dict[str, float]) -> None:
         """Append a line: its kind, where the run stands, and the metrics (null for one that is not finite)."""
         finite = {name: value if math.isfinite(value) else None for name, value in values.items()}
-        line = json.dumps({"kind": kind, "update": update, "words": words, **finite}) + "\n"
-        self._file.write(line.encode())
-        self._file.flush()
+        line = memoryview((json.dumps({"kind": kind, "update": update, "words": words, **finite}) + "\n").encode())
+        with full_disk_is_clear(self._path):
+            while line:
+                line = line[self._file.write(line) :]
         if self._tensorboard is not None:
             for name, value in values.items():
                 self._tensorboard.add_scalar(f"{kind}/{name}", value, update)
@@ -180,7 +249,7 @@ class MetricsLog:
     def size(self) -> int:
         """Bytes written so far, all of them on disk."""
         os.fsync(self._file.fileno())
-        return self._file.tell()
+        return os.fstat(self._file.fileno()).st_size
 
     def close(self) -> None:
         """Close the files."""
@@ -189,10 +258,38 @@ class MetricsLog:
             self._tensorboard.close()
 
 
+@dataclass(frozen=True)
+class MetricsLine:
+    """A line of `metrics.jsonl`, whose other keys are the metrics; null is one that was not finite."""
+
+    kind: str = setting(choices=("train", "evaluation"))
+    update: int = setting(least=0)
+    words: float = setting(least=0, most=2**63)
+    metrics: dict[str, float | None] = field(default_factory=dict)
+
+
 def read_metrics(path: Path | str, kind: str) -> list[dict[str, Any]]:
-    """The lines of one kind (`train` or `evaluation`) of a run's `metrics.jsonl`."""
+    """The lines of one kind (`train` or `evaluation`) of a run's `metrics.jsonl`.
+
+    A last line that a kill left half written is passed over; any other that is damaged is an `InputError`.
+    """
     file = RunDirectory(path).metrics
-    if not file.exists():
+    if not os.path.lexists(file):
         raise InputError(f"{file} does not exist: {path} is not a run directory")
-    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    lines, damage = [], None
+    with open_binary(file) as opened:
+        for number, content in enumerate(iter(lambda: opened.readline(MAX_LINE_BYTES), b""), 1):
+            if damage is not None:
+                raise damage
+            where, advice = f"{file}, line {number}", "correct or remove that line"
+            try:
+                value = parse_json(content, where=where, advice=advice)
+            except InputError as error:
+                damage = error
+                continue
+            line = convert(value, dict[str, Any], where=where, advice=advice)
+            of_all = {each: line[each] for each in ("kind", "update", "words") if each in line}
+            metrics = {each: value for each, value in line.items() if each not in of_all}
+            convert({**of_all, "metrics": metrics}, MetricsLine, where=where, advice=advice)
+            lines.append(line)
     return [line for line in lines if line["kind"] == kind]

@@ -7,10 +7,13 @@ once, and no process can skip one: all that rank 0 does alone, between them, is 
 import time
 from typing import Any
 
+import torch
+from torch import Tensor
 from tqdm import tqdm
 
 from elmoc.model_directory import write_model_directory
 from elmoc.progress import progress_bar
+from pretrain.checkpoint import Checkpoint
 from pretrain.distributed.processes import Processes
 from pretrain.evaluation import evaluate, evaluation_line
 from pretrain.run.clock import Clock
@@ -29,17 +32,23 @@ class Recorder:
     Args:
         setup, state, clock: of the run.
         run: its directory.
-        metrics_bytes: bytes of its `metrics.jsonl` that belong to `state`.
+        resumed: the checkpoint that it goes on from, if it does.
     """
 
     def __init__(
-        self, *, setup: TrainingSetup, state: TrainState, run: RunDirectory, clock: Clock, metrics_bytes: int
+        self,
+        *,
+        setup: TrainingSetup,
+        state: TrainState,
+        run: RunDirectory,
+        clock: Clock,
+        resumed: Checkpoint | None,
     ) -> None:
         self._processes = setup.processes
         self._state = state
         self._clock = clock
         self._saved: int | None = None
-        self._writer = RunWriter(setup, state, run, metrics_bytes) if setup.processes.is_rank0 else None
+        self._writer = RunWriter(setup, state, run, resumed) if setup.processes.is_rank0 else None
 
     def add(self, steps: dict[str, DirectionStep], rate: float) -> None:
         """Take note of an update, of which all processes know; every few of them become a line of the log."""
@@ -49,6 +58,7 @@ class Recorder:
     def evaluate(self) -> None:
         """Evaluate; when it is the best so far, export the model and save a checkpoint."""
         started = time.monotonic()
+        self._state.evaluated = self._state.update
         gather_weights(self._processes, self._state)
         is_best = False
         if self._writer is not None:
@@ -78,7 +88,7 @@ class Recorder:
 class RunWriter:
     """Writes a run's log lines, model and checkpoints, in rank 0; nothing here is a collective call."""
 
-    def __init__(self, setup: TrainingSetup, state: TrainState, run: RunDirectory, metrics_bytes: int) -> None:
+    def __init__(self, setup: TrainingSetup, state: TrainState, run: RunDirectory, resumed: Checkpoint | None) -> None:
         self._setup = setup
         self._state = state
         self._run = run
@@ -89,8 +99,11 @@ class RunWriter:
             candidates=setup.config.evaluation.candidates,
             device=setup.execution.device,
         )
-        self._log = MetricsLog(run, size=metrics_bytes, update=state.update)
-        self._steps: list[dict[str, DirectionStep]] = []
+        self._steps: list[dict[str, DirectionStep]] = []  # since the last line of the log
+        if resumed is not None:
+            self._steps = steps_of(resumed.unlogged)
+            run.remove_checkpoints(keep=setup.config.log.keep, best=state.best_update)  # it may have been killed before
+        self._log = MetricsLog(run, size=resumed.metrics_bytes if resumed else 0, update=state.update)
         self._latest: dict[str, float] = {}
         words = state.updates * setup.data.words_per_update
         self._progress = progress_bar(total=words, initial=state.words, unit=" words", unit_scale=True, desc="pretrain")
@@ -138,9 +151,14 @@ class RunWriter:
 
     def write_checkpoint(self, values: dict[str, Any]) -> None:
         """Write what `gather_state` gave to the run directory."""
+        more = {
+            "data": self._setup.data.fingerprints,
+            "metrics_bytes": self._log.size(),
+            "unlogged": tensors_of(self._steps),
+        }
         self._run.save(
             self._state.update,
-            values | {"data": self._setup.data.fingerprints, "metrics_bytes": self._log.size()},
+            values | more,
             keep=self._setup.config.log.keep,
             best=self._state.best_update,
         )
@@ -149,6 +167,22 @@ class RunWriter:
         """Close the progress bar and the log."""
         self._progress.close()
         self._log.close()
+
+
+def tensors_of(steps: list[dict[str, DirectionStep]]) -> dict[str, Tensor]:
+    """What updates did as a checkpoint has it: for each direction float64 [n, 3]."""
+    return {
+        name: torch.tensor([each[name] for each in steps], dtype=torch.float64) for name in (steps[0] if steps else ())
+    }
+
+
+def steps_of(tensors: dict[str, Tensor]) -> list[dict[str, DirectionStep]]:
+    """What `tensors_of` made tensors of."""
+    by_direction = [
+        [(name, DirectionStep(loss, norm, int(masked))) for loss, norm, masked in rows.tolist()]
+        for name, rows in tensors.items()
+    ]
+    return [dict(steps) for steps in zip(*by_direction, strict=True)]
 
 
 def gather_weights(processes: Processes, state: TrainState) -> None:

@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from elmoc.errors import InputError, run_command
@@ -12,6 +12,7 @@ from elmoc.process import keep_freed_memory, wait_without_spinning
 
 PAPER_SIZE = Path(__file__).parent.parent / "configs" / "elmo_c.toml"
 DIRECTIONS = {1: ["forward"], 2: ["forward", "backward"]}
+OPTIONS = "the command line"
 CONTESTANTS = ("allennlp", "plain", "fused-fp32", "fused-bf16")
 
 
@@ -41,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
 
 def speed(arguments: argparse.Namespace) -> None:
     """Measure, and print, what the parsed command line asks for."""
+    from elmoc.files.locks import locked
     from elmoc.files.records import write_json
     from elmoc.files.writing import refuse_existing
     from pretrain.config import load_config
@@ -54,19 +56,22 @@ def speed(arguments: argparse.Namespace) -> None:
             raise InputError(f"--{name.replace('_', '-')} must be at least 1, not {least}")
     if unknown := [name for name in arguments.contestants if name not in WAYS]:
         raise InputError(f"{unknown[0]!r} is not a contestant: choose from {', '.join(WAYS)}")
-    if arguments.json is not None:
-        refuse_existing(arguments.json)
     settings = {"data.corpus": arguments.corpus or "", "train.directions": DIRECTIONS[arguments.directions]}
     given = {"train.device": arguments.device, "train.threads": arguments.threads}
     settings |= {key: value for key, value in given.items() if value is not None}
+    overrides = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
     reports = benchmark(
-        load_config(arguments.config, [f"{key}={json.dumps(value)}" for key, value in settings.items()]),
+        load_config(arguments.config, overrides, option=OPTIONS),
         streams=arguments.streams,
         contestants=list(dict.fromkeys(arguments.contestants)),
         updates=arguments.updates,
         warm_up=arguments.warm_up,
     )
-    with closing(reports):
+    with ExitStack() as stack:
+        if arguments.json is not None:
+            stack.enter_context(locked(arguments.json))
+            refuse_existing(arguments.json)
+        stack.enter_context(closing(reports))
         for report in reports:
             print(last_comparison(report) if report["comparisons"] else heading(report), flush=True)
             if arguments.json is not None:

@@ -6,9 +6,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import torch
 
 from elmoc.corpus import BEGIN, END, ID_DTYPE, Corpus, Shard, finish_corpus
+from elmoc.devices import free_memory
+from elmoc.errors import InputError
 from elmoc.files.arrays import save_array
+from elmoc.files.writing import human_bytes
 from elmoc.word_vectors.sources import RandomVectors
 from elmoc.word_vectors.table import write_vector_table
 from elmoc.word_vectors.transform import VectorTransform, boundary_vectors
@@ -20,6 +24,8 @@ TOKENS = 1_000_000
 SENTENCE = 25
 """Tokens from `<s>` to `</s>`."""
 HELD_OUT = 2_000
+BYTES_OF_A_TOKEN = 24
+"""Of memory, while it is drawn: two numbers of 64 bits, the id, and what is counted."""
 
 
 @contextmanager
@@ -28,6 +34,12 @@ def corpus_for(data: DataConfig, tokens: int) -> Iterator[str]:
     if data.corpus:
         yield data.corpus
         return
+    needed, free = BYTES_OF_A_TOKEN * tokens, free_memory(torch.device("cpu"))
+    if needed > free:
+        raise InputError(
+            f"a synthetic corpus of {tokens:,} tokens needs about {human_bytes(needed)} of memory, and there are "
+            f"{human_bytes(free)} free: use fewer streams"
+        )
     with TemporaryDirectory() as folder:
         write_synthetic_corpus(Path(folder), data, max(tokens, TOKENS))
         yield folder

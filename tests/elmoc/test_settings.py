@@ -20,6 +20,7 @@ class Settings:
     share: float = setting(1.0, above=0, most=1)
     kind: str = setting("data", choices=("data", "directions"))
     free: float = 0.0
+    whole: int = 0
     name: str = ""
     flag: bool = setting(False, least=1)
 
@@ -44,6 +45,11 @@ def test_possible(values: dict[str, Any]) -> None:
         ({"kind": "other"}, "train.kind must be one of data, directions, not 'other'"),
         ({"streams": "2"}, "train.streams must be at least 1, not '2'"),
         ({"free": math.nan}, "train.free must be a finite number, not nan"),
+        (
+            {"streams": 10**400},
+            "train.streams must be a number of 64 bits, not 100000000000000000...0000000000000000000",
+        ),
+        ({"whole": 2**63}, "train.whole must be a number of 64 bits, not 9223372036854775808"),
     ],
 )
 def test_impossible(values: dict[str, Any], sentence: str) -> None:

@@ -28,8 +28,10 @@ def test_defaults_then_file_then_command_line(config: Path) -> None:
     assert load_config(config).train.streams == 64
 
 
-def test_an_empty_file_is_the_paper() -> None:
-    default = RunConfig().check()
+def test_an_empty_file_is_the_paper(tmp_path: Path) -> None:
+    (tmp_path / "empty.toml").write_text("")
+    default = load_config(tmp_path / "empty.toml")
+    assert default == RunConfig()
     assert (default.encoder.projection_size, default.encoder.cell_size, default.encoder.layers) == (512, 4096, 2)
     assert (default.train.streams, default.train.window, default.train.epochs) == (768, 20, 10.0)
     assert (default.optimiser.epsilon, default.optimiser.gradient_norm, default.schedule.base) == (1e-6, 1.0, 1e-4)
@@ -45,7 +47,7 @@ def test_the_configs_of_the_project_load(path: Path) -> None:
 def test_the_resolved_config_can_be_read_again(config: Path) -> None:
     loaded = load_config(config, ["schedule.base=0.002", "train.carry_state=false"])
     saved = json.loads(json.dumps(config_to_dict(loaded)))
-    assert config_from_dict(saved, "saved") == loaded
+    assert config_from_dict(saved, "saved", advice="start again") == loaded
     assert saved.keys() == asdict(loaded).keys()
 
 
@@ -101,13 +103,94 @@ def test_the_resolved_config_can_be_read_again(config: Path) -> None:
         "schedule.linear_warmup_updates=-1",
         "schedule.linear_cooldown=2",
         "encoder.cell_clip=nan",
+        "encoder.layers=1e9",
+        "encoder.layers=1000000000",
+        "encoder.cell_size=1000000000000",
+        "encoder.projection_size=1000000000000",
+        "encoder.cell_clip=1e308",
+        "encoder.kind=gru",
+        "output_layer.kind=[]",
+        "train.threads=1e6",
+        "train.threads=1000000",
+        "train.seed=1e23",
+        "train.seed=18446744073709551616",
+        f"train.seed={'9' * 4000}",
+        f"train.seed={'9' * 5000}",
+        "train.epochs=1e308",
+        "train.updates=1000000000",
+        "train.streams=99999999999999999999",
+        "schedule.base=1e308",
+        "schedule.decay_start=1e300",
+        "optimiser.epsilon=1e308",
+        "log.checkpoint_minutes=1e308",
+        "evaluation.words=1e400",
+        'data.corpus="\\u0000"',
+        "data.corpus=\udcff",
+        "train.precision=\udcff",
+        "train.streams=\udcff",
+        f"train.directions={'[' * 2000}",
     ],
+    ids=lambda override: override[:40],
 )
 def test_an_impossible_value_is_named(config: Path, override: str) -> None:
     key = override.split("=")[0]
     named = key if not key.startswith("modle") else "unknown key modle"
-    with pytest.raises(InputError, match=named.replace(".", r"\.")):
+    with pytest.raises(InputError, match=named.replace(".", r"\.")) as error:
         load_config(config, [override])
+    assert str(error.value).startswith(("--set: ", f"{config} with --set: "))
+    assert len(str(error.value)) < 500
+    with pytest.raises(InputError) as error:
+        load_config(config, [override], option="the command line")
+    assert str(error.value).startswith(("the command line: ", f"{config} with the command line: "))
+
+
+@pytest.mark.parametrize(
+    ("content", "overrides", "sentence"),
+    [
+        ("[train]\nstreams = 0", ["train.window=3"], "run.toml: train.streams must be at least 1, not 0: correct it"),
+        ("[train]\nstreams = 0", ["train.window=0"], "--set: train.window must be at least 1, not 0: correct it"),
+        ("[encoder]\nkind = 'gru'", ["encoder.layers=3"], "run.toml: encoder.kind must be one of lstm, not 'gru'"),
+        (
+            "[encoder]\nlayers = 3",
+            ["encoder.kind=gru"],
+            "--set: encoder.kind must be one of lstm, not 'gru': correct it",
+        ),
+        ("[encoder]\nlairs = 3", ["encoder.kind=lstm"], "run.toml: unknown key encoder.lairs (known: encoder.kind, "),
+        ("[train]\nkind = 'x'", [], "run.toml: unknown key train.kind (known: train.directions, "),
+        (
+            "[schedule]\ndecay_start = 3",
+            [],
+            "run.toml: schedule.decay_end must be above schedule.decay_start=3.0, not 2",
+        ),
+        (
+            "",
+            ["schedule.decay_start=3"],
+            "run.toml with --set: schedule.decay_end must be above schedule.decay_start=3",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_of_where_it_stands(
+    config: Path, content: str, overrides: list[str], sentence: str
+) -> None:
+    config.write_text(content)
+    with pytest.raises(InputError) as error:
+        load_config(config, overrides)
+    assert str(error.value).removeprefix(f"{config.parent}/").startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("content", "overrides"),
+    [
+        ("[train]\nstreams = 0", ["train.streams=3"]),
+        ("[encoder]\nkind = 'gru'", ["encoder.kind=lstm"]),
+        ("[schedule]\ndecay_start = 0.1", ["schedule.decay_end=0.3"]),
+        ("", ["train.streams=0", "train.streams=3"]),
+        ("", ["schedule.decay_start=3", "schedule.decay_end=4"]),
+    ],
+)
+def test_what_was_wrong_may_be_overridden(config: Path, content: str, overrides: list[str]) -> None:
+    config.write_text(content)
+    load_config(config, overrides)
 
 
 @pytest.mark.parametrize("override", ["train.streams", "streams=3", "=3", ""])

@@ -1,5 +1,7 @@
 """Joining: two models of one direction each become one only when they belong together."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +19,7 @@ from elmoc.word_vectors.sources import RandomVectors
 from pretrain.join import main
 from tests.tiny import forget_checksums, tiny_model
 
+Fails = Callable[[int], str]
 Change = Callable[[ModelDirectory], object]
 
 
@@ -125,3 +128,16 @@ def test_vectors_of_another_file_with_the_same_content_fit(tmp_path: Path) -> No
 
     assert RandomVectors(seed=3, size=6).fingerprint == tiny_model().word_vectors.fingerprint
     assert main([*write_halves(tmp_path, moved), str(tmp_path / "joined")]) == 0
+
+
+def test_a_model_that_another_process_is_writing_is_left_alone(tmp_path: Path, error_line: Fails) -> None:
+    halves = write_halves(tmp_path)
+    held = "import sys; from elmoc.files.locks import locked\nwith locked(sys.argv[1]): print(flush=True); input()"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", held, str(tmp_path / "joined")], stdin=pipe, stdout=pipe) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        error = error_line(main([*halves, str(tmp_path / "joined")]))
+        other.communicate(b"\n")
+    assert error == f"error: another process is writing {tmp_path / 'joined'}: wait for it, or stop it"
+    assert not (tmp_path / "joined").exists()

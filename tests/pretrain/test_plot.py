@@ -26,3 +26,20 @@ def test_a_run_without_evaluations_is_an_error(tmp_path: Path, error_line) -> No
     (tmp_path / "metrics.jsonl").write_text("")
     assert "has no evaluation yet" in error_line(main([str(tmp_path), str(tmp_path / "curve.png")]))
     assert not (tmp_path / "curve.png").exists()
+
+
+@pytest.mark.parametrize("value", [{}, {"accuracy_at_10": 1.7e308}, {"accuracy_at_10": -2}])
+def test_an_evaluation_that_cannot_be_drawn_is_named(tmp_path: Path, error_line, value: dict) -> None:
+    names = [prefix + name for _, curves in PANELS for name, _ in curves for prefix in ("", "constant_")]
+    line = {"kind": "evaluation", "update": 0, "words": 0} | dict.fromkeys(names, 0.5)
+    del line["accuracy_at_10"]
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(line | value) + "\n")
+    error = error_line(main([str(tmp_path), str(tmp_path / "curve.png")]))
+    assert "metrics.jsonl: an evaluation has no accuracy_at_10 of at most 1: remove that line" in error
+
+
+def test_a_metric_that_was_not_finite_leaves_a_gap(tmp_path: Path) -> None:
+    names = [prefix + name for _, curves in PANELS for name, _ in curves for prefix in ("", "constant_")]
+    lines = [{"kind": "evaluation", "update": each, "words": each} | dict.fromkeys(names) for each in range(3)]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"kind": "eval')
+    assert main([str(tmp_path), str(tmp_path / "curve.png")]) == 0

@@ -1,10 +1,15 @@
 """Schedule: the learning rate is that of the formula."""
 
 from itertools import pairwise
+from math import inf, isfinite, nextafter
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from elmoc.errors import InputError
+from elmoc.settings import check_settings
 from pretrain.schedule import ScheduleConfig, learning_rate
 
 UPDATES = 1000
@@ -83,3 +88,32 @@ def test_the_rate_falls_after_the_share_before_decay(cooldown: float, share: flo
 def test_a_decay_that_ends_before_it_starts_is_refused() -> None:
     with pytest.raises(InputError, match=r"^schedule.decay_end must be above schedule.decay_start=0.5, not 0.5$"):
         ScheduleConfig(decay_start=0.5, decay_end=0.5).check()
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    start=st.floats(0, 1e6),
+    above=st.sampled_from([1e-16, 1e-9, 1e-3, 1.0, 1e5]),
+    others=st.fixed_dictionaries(
+        {
+            "base": st.floats(0, 1e6, exclude_min=True),
+            "streams_per_worker": st.integers(1, 10**12),
+            "warmup_updates": st.integers(1, 10**12),
+            "warmup_fraction": st.floats(0, 1, exclude_min=True),
+            "minimum": st.floats(0, 1),
+            "linear_warmup_updates": st.integers(0, 10**12),
+            "linear_cooldown": st.floats(0, 1),
+        }
+    ),
+    updates=st.integers(1, 10**9 - 1),
+    share=st.floats(0, 1, exclude_max=True),
+    streams=st.integers(1, 10**9),
+)
+def test_every_rate_of_every_possible_schedule_is_finite(
+    start: float, above: float, others: dict[str, Any], updates: int, share: float, streams: int
+) -> None:
+    config = ScheduleConfig(decay_start=start, decay_end=min(1e6, max(start + above, nextafter(start, inf))), **others)
+    check_settings(config, "schedule.{}".format)
+    rate = learning_rate(config, update=int(share * updates), updates=updates, streams=streams)
+    assert isfinite(rate)
+    assert rate >= 0

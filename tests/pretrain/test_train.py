@@ -4,7 +4,7 @@ import json
 import math
 import shutil
 from collections.abc import Callable
-from itertools import islice
+from itertools import cycle, islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from pretrain.__main__ import main, parse_duration
 from pretrain.data.windows import Position, training_windows, windows_per_epoch
 from pretrain.execution import device as execution
 from pretrain.join import join
+from pretrain.run.clock import Clock
 from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.schedule import ScheduleConfig, learning_rate
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
@@ -197,10 +198,35 @@ def test_durations(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["60", "m", "0s", "-5m", "5 m", "1h30m"])
+@pytest.mark.parametrize("text", ["60", "m", "0s", "-5m", "5 m", "1h30m", "3651d", f"{'9' * 400}s"])
 def test_what_is_no_duration(runs: TinyRuns, error_line: Fails, text: str) -> None:
     assert "--max-time takes a number and one of s, m, h, d" in error_line(runs.status("run", f"--max-time={text}"))
     assert not (runs.folder / "run").exists()
+
+
+def test_a_time_limit_after_the_end_says_that_it_changes_nothing(
+    runs: TinyRuns, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = runs.run("run", log__checkpoint_updates=5, log__keep=2, evaluation__every_updates=5)
+    runs.run("run", "--resume", "--max-time=1h", log__checkpoint_updates=5, evaluation__every_updates=5)
+    assert "the run has reached its end before, so that --max-time changes nothing" in capsys.readouterr().out
+    for path in run.checkpoint_paths()[-1:]:
+        path.unlink()
+    runs.run("run", "--resume", "--max-time=1h", log__checkpoint_updates=5, evaluation__every_updates=5)
+    assert "--max-time comes too late: the learning rate is falling" in capsys.readouterr().out
+
+
+def test_evaluations_are_not_passed_over_while_a_time_limit_sets_the_length(
+    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = cycle([110, 90, 100])
+    monkeypatch.setattr(Clock, "may_set_length", lambda self, update, updates, share: update % 3 == 0 and update < 40)
+    monkeypatch.setattr(Clock, "updates_within_limit", lambda self, update, every: next(lengths))
+    run = runs.run("run", "--max-time=1h", train__updates=10**6, evaluation__every_updates=0)
+    updates = [line["update"] for line in read_metrics(run.path, "evaluation")]
+    assert updates[-1] == last_checkpoint(run)["updates"]
+    assert len(updates) in (10, 11, 12)
+    assert max(after - before for before, after in pairwise(updates)) <= 15
 
 
 def test_the_last_checkpoints_and_the_best_are_kept(runs: TinyRuns) -> None:

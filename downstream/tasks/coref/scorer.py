@@ -74,11 +74,10 @@ def _b_cubed(key: Sequence[Chain], response: Sequence[Chain]) -> list[float]:
 def _ceaf(key: Sequence[Chain], response: Sequence[Chain]) -> list[float]:
     """φ4, the Dice coefficient of two chains, under the best one-to-one alignment of chains."""
     similarity = np.zeros((len(key), len(response)))
-    members = [set(chain) for chain in response]
+    number = {mention: column for column, chain in enumerate(response) for mention in chain}
     for row, chain in enumerate(key):
-        for column, other in enumerate(members):
-            common = sum(mention in other for mention in chain)
-            similarity[row, column] = 2 * common / (len(chain) + len(other))
+        for column, common in Counter(number[mention] for mention in chain if mention in number).items():
+            similarity[row, column] = 2 * common / (len(chain) + len(response[column]))
     best = float(similarity[linear_sum_assignment(similarity, maximize=True)].sum())
     return [best, len(key), best, len(response)]
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from downstream.probe.settings import TrainingSettings, dropout_setting, size_setting
+from downstream.probe.settings import MOST_UNITS, TrainingSettings, dropout_setting, size_setting
 from elmoc.settings import setting
 
 
@@ -11,16 +11,18 @@ class CorefSettings(TrainingSettings):
     """Hyper-parameters of the coreference probe."""
 
     hidden_size: int = size_setting("units of the LSTM, each direction")
-    layers: int = size_setting("layers of the LSTM")
+    layers: int = size_setting("layers of the LSTM", most=100)
     head_size: int = setting(
-        help="project the inputs to this size for the head attention (0: only to unit length)", least=0
+        help="project the inputs to this size for the head attention (0: only to unit length)",
+        least=0,
+        most=MOST_UNITS,
     )
-    span_width: int = size_setting("most words of a span")
-    span_ratio: float = setting(help="spans kept, a word of the document", least=0)
+    span_width: int = size_setting("most words of a span", most=10_000)
+    span_ratio: float = setting(help="spans kept, a word of the document", least=0, most=10_000)
     antecedents: int = size_setting("antecedents of a span that are scored in full")
-    depth: int = size_setting("how often antecedents are scored: representations are refined in between")
+    depth: int = size_setting("how often antecedents are scored: representations are refined in between", most=100)
     feed_forward_size: int = size_setting("units of each layer of the scorers")
-    feed_forward_layers: int = size_setting("hidden layers of the scorers")
+    feed_forward_layers: int = size_setting("hidden layers of the scorers", most=100)
     feature_size: int = size_setting("size of the embeddings of width, distance, speaker and genre")
     training_sentences: int = size_setting("train longer documents on random windows of this number of sentences")
     lexical_dropout: float = dropout_setting("dropout on the inputs")

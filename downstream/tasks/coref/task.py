@@ -9,7 +9,7 @@ is reported beside it.
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,14 @@ _GENRE = re.compile(r"([^/]+)/|GUM_([^_]+)_")
 """How the name of a document begins that tells its genre: `bn/cnn/00/cnn_0000` (OntoNotes), `GUM_academic_art`."""
 
 _OPENING = re.compile(r"\((\d+)(\)?)")
+
+
+@dataclass(frozen=True)
+class CorefVocabulary:
+    """What the model knows of its training data."""
+
+    genres: list[str]
+    speakers: bool
 
 
 class CorefTask(Task[CorefDocument, list[list[Mention]]]):
@@ -157,6 +165,7 @@ TASK = CorefTask(
     item="documents",
     suffix=".conll",
     model=CorefProbe,
+    vocabulary_type=CorefVocabulary,
     published=PUBLISHED,
     small=replace(
         PUBLISHED,

@@ -5,12 +5,14 @@ asks for it, as the inputs are what is compared. The score is conlleval's entity
 """
 
 import re
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 from seqeval.metrics.sequence_labeling import get_entities
 
 from downstream.inputs.sentence import make_sentence
@@ -23,7 +25,17 @@ from downstream.tasks.ner.model import NerProbe, NerSettings, TaggedSentence, ta
 from elmoc.errors import InputError
 from elmoc.settings import setting
 
-_TAG = re.compile(r"O|[BI]-\S+")
+MOST_TYPES = 500
+"""Entity types at most; the number of transitions between tags is 16 times its square."""
+_TAG = re.compile(r"O|[BI]-\S{1,100}")
+
+
+@dataclass(frozen=True)
+class NerVocabulary:
+    """What the model knows of its training data."""
+
+    types: Annotated[list[str], Meta(min_length=1, max_length=MOST_TYPES)]
+    characters: list[Annotated[str, Meta(min_length=1, max_length=1)]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +61,8 @@ class NerTask(Task[TaggedSentence, list[str]]):
             for row, line in zip(columns.rows, columns.lines, strict=True):
                 if not _TAG.fullmatch(row[column]):
                     raise InputError(
-                        f"{path}, line {line}: {row[column]!r} is not a tag of the form O, B-TYPE or I-TYPE; "
-                        "name the column of the tags with --column"
+                        f"{path}, line {line}: {reprlib.repr(row[column])} is not a tag of the form O, B-TYPE or "
+                        "I-TYPE; name the column of the tags with --column"
                     )
             words = [row[0] for row in columns.rows]
             sentences.append(
@@ -74,6 +86,11 @@ class NerTask(Task[TaggedSentence, list[str]]):
         types = sorted({tag[2:] for example in train for tag in example.tags} - {""})
         if not types:
             raise InputError("the training data holds no entity: name the column of the tags with --column")
+        if len(types) > MOST_TYPES:
+            raise InputError(
+                f"the training data holds {len(types):,} entity types, more than {MOST_TYPES}: name the column of the "
+                "tags with --column"
+            )
         return {"types": types, "characters": characters_of(example.sentence for example in train)}
 
     def count(self, example: TaggedSentence, prediction: list[str]) -> np.ndarray:
@@ -126,6 +143,7 @@ TASK = NerTask(
     suffix=".conll",
     reader=NerReaderOptions(),
     model=NerProbe,
+    vocabulary_type=NerVocabulary,
     published=PUBLISHED,
     small=replace(PUBLISHED, batch_size=32, epochs=15, patience=5, hidden_size=100, layers=1, dropout=0.3),
 )

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.layers.bilstm import BiLstm
-from downstream.probe.settings import TrainingSettings, dropout_setting, size_setting
+from downstream.probe.settings import MOST_UNITS, TrainingSettings, dropout_setting, size_setting
 from downstream.probe.task import Probe
 from downstream.readers.sentence_pairs import SentencePair
 from elmoc.settings import setting
@@ -27,7 +27,9 @@ class SnliSettings(TrainingSettings):
     """Hyper-parameters of the probe."""
 
     projection_size: int = setting(
-        help="units of a linear layer between the inputs and the first LSTM (0: there is none)", least=0
+        help="units of a linear layer between the inputs and the first LSTM (0: there is none)",
+        least=0,
+        most=MOST_UNITS,
     )
     hidden_size: int = size_setting("units of each layer; of the LSTMs, each direction")
     dropout: float = dropout_setting("dropout on the inputs of the LSTMs and around the last hidden layer")

@@ -6,11 +6,12 @@ The model is ESIM with the hyper-parameters published for ELMo, the score accura
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from downstream.inputs.sentence import Sentence
 from downstream.metrics import ratio
@@ -21,6 +22,15 @@ from downstream.tasks.snli.model import SnliProbe, SnliSettings
 from elmoc.errors import InputError
 
 LABELS = ("entailment", "neutral", "contradiction")
+MOST_LABELS = 1_000
+"""More labels are texts in the wrong column."""
+
+
+@dataclass(frozen=True)
+class SnliVocabulary:
+    """What the model knows of its training data."""
+
+    labels: Annotated[list[str], Meta(min_length=2, max_length=MOST_LABELS)]
 
 
 class SnliTask(Task[SentencePair, dict[str, float]]):
@@ -48,6 +58,11 @@ class SnliTask(Task[SentencePair, dict[str, float]]):
             return {"labels": list(LABELS)}
         if len(found) == 1:
             raise InputError(f"all pairs of the training data have the label {found.pop()!r}: two labels are needed")
+        if len(found) > MOST_LABELS:
+            raise InputError(
+                f"the training data holds {len(found):,} labels, more than {MOST_LABELS:,}: name the column of the "
+                "labels in its first line"
+            )
         return {"labels": sorted(found)}
 
     def count(self, example: SentencePair, prediction: dict[str, float]) -> np.ndarray:
@@ -107,6 +122,7 @@ TASK = SnliTask(
     item="pairs",
     suffix=".jsonl",
     model=SnliProbe,
+    vocabulary_type=SnliVocabulary,
     published=PUBLISHED,
     small=replace(
         PUBLISHED,

@@ -32,7 +32,7 @@ class SrlSettings(TrainingSettings):
 
     flag_size: int = size_setting("numbers of the embedding that marks the predicate")
     hidden_size: int = size_setting("units of a layer of the LSTM")
-    layers: int = size_setting("layers of the LSTM, forwards and backwards in turn")
+    layers: int = size_setting("layers of the LSTM, forwards and backwards in turn", most=100)
     dropout: float = dropout_setting("dropout on the inputs")
     recurrent_dropout: float = dropout_setting("dropout on the states that go from word to word")
 

@@ -6,6 +6,7 @@ written in the columns of CoNLL-2005, which `srl-eval.pl` reads: a predicate's l
 brackets for each predicate.
 """
 
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -114,7 +115,7 @@ def _propositions(rows: DocumentSentence) -> tuple[Proposition, ...]:
             if right.first <= left.last:
                 raise InputError(
                     f"{rows.file}, line {rows.lines[right.first]}: {left.label} and {right.label} of the predicate "
-                    f"{lemma} overlap; the roles of a predicate have no words in common"
+                    f"{reprlib.repr(lemma)} overlap; the roles of a predicate have no words in common"
                 )
         propositions.append(Proposition(place, "_".join(lemma.split()), tuple(spans)))
     return tuple(propositions)

@@ -7,11 +7,12 @@ sentences, which have 80 on average in PropBank's English Web Treebank.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from downstream.metrics import label_table, precision_recall_f1
 from downstream.probe.settings import ReaderOptions
@@ -19,6 +20,17 @@ from downstream.probe.task import Task
 from downstream.tasks.srl.model import Roles, SrlProbe, SrlSettings
 from downstream.tasks.srl.propositions import SrlSentence, format_propositions, read_propositions
 from downstream.tasks.srl.scorer import count_arguments, count_roles
+from elmoc.errors import InputError
+
+MOST_LABELS = 1_000
+"""Roles at most; the number of transitions between tags is four times its square."""
+
+
+@dataclass(frozen=True)
+class SrlVocabulary:
+    """What the model knows of its training data."""
+
+    labels: Annotated[list[str], Meta(min_length=1, max_length=MOST_LABELS)]
 
 
 class SrlTask(Task[SrlSentence, Roles]):
@@ -39,9 +51,16 @@ class SrlTask(Task[SrlSentence, Roles]):
         return text + (f" (and {without:,} sentences without a predicate)" if without else "")
 
     def vocabulary(self, train: Sequence[SrlSentence]) -> dict[str, Any]:
-        return {
-            "labels": sorted({span.label for example in train for one in example.propositions for span in one.spans})
-        }
+        """The roles of `train`."""
+        labels = sorted({span.label for example in train for one in example.propositions for span in one.spans})
+        if not labels:
+            raise InputError("the training data holds no roles: cells like (V*) and (ARG0*) are needed from column 11")
+        if len(labels) > MOST_LABELS:
+            raise InputError(
+                f"the training data holds {len(labels):,} roles, more than {MOST_LABELS:,}: mend its columns of "
+                "arguments"
+            )
+        return {"labels": labels}
 
     def count(self, example: SrlSentence, prediction: Roles) -> np.ndarray:
         """[right, gold, predicted] arguments."""
@@ -90,6 +109,7 @@ TASK = SrlTask(
     item="sentences",
     suffix=".props",
     model=SrlProbe,
+    vocabulary_type=SrlVocabulary,
     published=PUBLISHED,
     small=replace(
         PUBLISHED,

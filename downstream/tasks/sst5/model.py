@@ -35,7 +35,7 @@ class Sst5Settings(TrainingSettings):
     hidden_size: int = size_setting("units of each LSTM, each direction")
     first_output_size: int = size_setting("units of the first maxout layer")
     second_output_size: int = size_setting("units of the second maxout layer")
-    pool_size: int = size_setting("linear functions of which a maxout unit is the maximum")
+    pool_size: int = size_setting("linear functions of which a maxout unit is the maximum", most=1_000)
     embedding_dropout: float = dropout_setting("dropout on the inputs")
     feedforward_dropout: float = dropout_setting("dropout after the feed-forward layer")
     integrator_dropout: float = dropout_setting("dropout after the pooling")

@@ -1,5 +1,6 @@
 """Layer states of a feature file: read as they are, and refused with the sentence where one does not fit."""
 
+import json
 from pathlib import Path
 
 import h5py
@@ -13,6 +14,7 @@ from elmoc.errors import InputError
 from elmoc.features.layouts.allennlp import MAP_KEY
 from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import write_features
+from elmoc.files.records import parse_json
 from tests.downstream.conftest import words_of
 
 SENTENCES = [Sentence(tuple(words), "ten.conll", 3 * row) for row, words in enumerate(words_of())]
@@ -65,3 +67,15 @@ def test_a_sentence_of_another_shape_is_named(tmp_path: Path, shape: tuple[int, 
         writer.add("b c", np.zeros(shape, dtype=np.float32))
     with pytest.raises(InputError, match=r'"b c" \(x, line 5\) has the shape .*, not 3 × 2 × 4'):
         FeatureStates(tmp_path / "f.h5", sentences=[Sentence(("b", "c"), "x", 5)])
+
+
+def test_attributes_of_foreign_files_can_be_written_and_read_as_json(features: Path) -> None:
+    with h5py.File(features, "r+") as file:
+        file.attrs["scale"] = float("nan")
+        file.attrs["scales"] = [1.5, float("inf")]
+        file.attrs["cube"] = np.zeros((1, 1, 1))
+    described = FeatureStates(features, sentences=SENTENCES).describe()
+    assert described["scale"] == "nan"
+    assert described["scales"] == [1.5, "inf"]
+    assert described["cube"] == "[[[0.]]]"
+    assert parse_json(json.dumps(described, ensure_ascii=False).encode(), where="", advice="") == described

@@ -135,3 +135,17 @@ def test_too_few_words_with_a_vector_cannot_be_standardised(tmp_path: Path) -> N
     inputs = ProbeInputs(InputSources(words=WordTable(str(tmp_path / "v.txt"), sentences=train), states=None))
     with pytest.raises(InputError, match="has vectors of fewer than two words of the training data"):
         inputs.standardise_words(train)
+
+
+def test_states_that_are_not_finite_are_named_where_they_are_predicted_from(tmp_path: Path) -> None:
+    with write_features(tmp_path / "nan.h5", {}) as writer:
+        for row, sentence in enumerate(SENTENCES):
+            states = np.ones((1, len(sentence.words), 4), np.float32)
+            states[0, 0, 0] = np.nan if row == 3 else 1
+            writer.add(" ".join(sentence.words), states)
+    inputs = ProbeInputs(InputSources(words=None, states=FeatureStates(tmp_path / "nan.h5", sentences=SENTENCES)))
+    inputs(SENTENCES)  # in training it is the loss that tells
+    inputs.eval()
+    inputs(SENTENCES[:3])
+    with pytest.raises(InputError, match=r"^ten\.conll, line 9: the layer states of the sentence .* not finite"):
+        inputs(SENTENCES)

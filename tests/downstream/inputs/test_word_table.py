@@ -1,10 +1,16 @@
 """Tables of word vectors: words without a vector are counted."""
 
+from collections.abc import Sequence
 from pathlib import Path
+
+import numpy as np
+import pytest
 
 from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.inputs.sentence import Sentence
 from downstream.inputs.word_table import WordTable
+from elmoc.errors import InputError
+from elmoc.word_vectors.sources import RandomVectors
 from tests.downstream.conftest import words_of
 
 SENTENCES = [Sentence(tuple(words), "ten.conll", 3 * row) for row, words in enumerate(words_of())]
@@ -19,3 +25,15 @@ def test_words_without_a_vector_are_counted(tmp_path: Path) -> None:
     assert (description["words"], description["words_without_vector"]) == (len(distinct), len(distinct) - 2)
     x, _ = ProbeInputs(InputSources(words=words, states=None))([Sentence(("Oakland", "came", "London"), "x", 1)])
     assert x.tolist() == [[[3, 4], [0, 0], [1, 2]]]
+
+
+def test_vectors_that_are_not_finite_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Source(RandomVectors):
+        def lookup(self, words: Sequence[str]) -> np.ndarray:
+            vectors = super().lookup(words)
+            vectors[list(words).index("London"), 1] = np.nan
+            return vectors
+
+    monkeypatch.setattr("downstream.inputs.word_table.open_word_vectors", lambda *_, **__: Source(seed=1, size=4))
+    with pytest.raises(InputError, match=r"few\.vec: the vector of 'London' has numbers that are not finite"):
+        WordTable("few.vec", sentences=SENTENCES)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from downstream.inputs.sentence import make_sentence
-from downstream.layers.character_cnn import CharacterCnn, characters_of
+from downstream.layers.character_cnn import MOST_CHARACTERS, CharacterCnn, characters_of
 
 
 def sentence(text: str) -> object:
@@ -45,3 +45,9 @@ def test_padding_and_company_change_nothing() -> None:
     assert together[0, 2:].abs().sum() == together[1, 1:].abs().sum() == 0
     torch.testing.assert_close(together[0, :2], module([sentence("abc x")])[0])
     torch.testing.assert_close(together[2, 2], together[0, 0])
+
+
+def test_a_word_of_a_million_characters_is_cut() -> None:
+    long, cut = (sentence("ab" * length) for length in (500_000, MOST_CHARACTERS // 2))
+    layer = cnn()
+    assert torch.equal(layer([long]), layer([cut]))

@@ -1,20 +1,25 @@
 """The command line of a probe: options that are impossible, and what is not given."""
 
+import io
 import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Callable
+from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from downstream.__main__ import main
+from downstream.__main__ import TASKS, main
 from downstream.probe.cli import parse
+from downstream.probe.settings import option_name
 from downstream.probe.task import Task
 from downstream.tasks.ner.task import TASK, NerReaderOptions
 from downstream.tasks.sst5.task import TASK as SST5
 from downstream.tasks.sst5.task import Sst5ReaderOptions
+from elmoc.errors import InputError
 
 
 @pytest.mark.parametrize(
@@ -27,7 +32,7 @@ from downstream.tasks.sst5.task import Sst5ReaderOptions
         ("--vectors random:x", "random:SEED:SIZE"),
         ("--vectors none.vec", "none.vec does not exist"),
         ("--vectors none.npy", "word vectors are a fastText .bin file"),
-        ("--features none.h5", "none.h5 does not exist: write it with `elmoc dump-features`"),
+        ("--features none.h5", "none.h5 does not exist: write it again with `elmoc dump-features`"),
         ("--features TEN", "is not a whole HDF5 file"),
         ("--vectors random:1:4 --seeds 0", "--seeds 0 is not possible"),
         ("--vectors random:1:4 --seeds 3-2", "--seeds 3-2 is not possible: give their number, such as 3"),
@@ -62,8 +67,8 @@ from downstream.tasks.sst5.task import Sst5ReaderOptions
         ("--vectors random:1:4 --memory-limit 1", "--memory-limit says how --model DIR is read, which is not given"),
         ("--model none --memory-limit nan", "--memory-limit nan is not possible: a number of GB from 0 is needed"),
         ("--model none --memory-limit -1", "--memory-limit -1.0 is not possible"),
-        ("--vectors random:1:4 --epochs 0", "--epochs must be at least 1, not 0"),
-        ("--vectors random:1:4 --batch-size -3", "--batch-size must be at least 1, not -3"),
+        ("--vectors random:1:4 --epochs 0", "--epochs must be at least 1 and at most 1000000, not 0"),
+        ("--vectors random:1:4 --batch-size -3", "--batch-size must be at least 1 and at most 1000000, not -3"),
         ("--vectors random:1:4 --learning-rate nan", "--learning-rate must be a finite number, not nan"),
         ("--vectors random:1:4 --dropout 1", "--dropout must be at least 0 and below 1, not 1.0"),
         ("--vectors random:1:4 --device gpu", "'gpu' is not a device"),
@@ -192,3 +197,33 @@ def test_a_package_of_the_extra_that_is_missing_is_named(ten: Path) -> None:
     assert ran.stderr.startswith("error: the probes need the package allennlp_light, which is not installed")
     assert "pip install 'elmoc[downstream]'" in ran.stderr
     assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_no_number_is_too_absurd_to_be_refused(name: str) -> None:
+    task = import_module(f"downstream.tasks.{name}.task").TASK
+    for each in fields(task.published):
+        value = getattr(task.published, each.name)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            numbers = (-1, 10**12, 10**30) if isinstance(value, int) else (-1, "nan", "inf", "1e999", "1e308")
+            for absurd in map(str, numbers):
+                option = option_name(each.name)
+                with pytest.raises(InputError, match=f"^{option} must be "):
+                    parse(task, ["--train", "t", "--dev", "d", "--vectors", "v", option, absurd])
+
+
+def test_sizes_are_compared_with_the_memory_there_is(
+    ten: Path, fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["ner", "--train", ten, "--dev", ten, "--vectors", "random:1:4", "--seeds", 1]
+    message = fails(*arguments, "--hidden-size", 100_000, "--layers", 100)
+    assert "a probe of these sizes needs 476.8 TB for its training, and " in message
+    assert message.endswith(" are free: choose smaller layers, or fewer\n")
+
+
+def test_sentences_are_utf8_whatever_the_terminal_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.conll").write_text("Zoë\tB-PER\n中\tO\n", encoding="utf-8")
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert main(["sentences", "ner", str(tmp_path / "a.conll")]) == 0
+    assert terminal.buffer.getvalue() == "Zoë 中\n".encode()  # type: ignore[attr-defined]

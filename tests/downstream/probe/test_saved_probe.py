@@ -1,6 +1,8 @@
 """Saved probes: kept, scored on other data, and a stopped run that goes on."""
 
 import json
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,11 +10,15 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from downstream.__main__ import main
+from downstream.inputs.probe_inputs import open_sources
 from downstream.probe.experiment import TRAINING_FIELDS
 from elmoc.__main__ import main as dump
 from tests.downstream.conftest import TEN_SENTENCES, columns, words_of, write_random_features
+from tests.elmoc.files.test_locks import hold
 
 TINY = ["--hidden-size", "12", "--layers", "1", "--learning-rate", "0.02", "--batch-size", "4", "--epochs", "6"]
 
@@ -33,6 +39,13 @@ def trained(tmp_path: Path, ten: Path, features: Path) -> Callable[..., list[dic
         return [json.loads(line) for line in results.read_text().splitlines()]
 
     return run
+
+
+def as_version_2(probe: Path) -> None:
+    """Make of a saved probe what earlier versions wrote, without a checksum of the weights."""
+    content = json.loads((probe / "probe.json").read_text())
+    del content["weights"]
+    (probe / "probe.json").write_text(json.dumps(content | {"version": 2}))
 
 
 def test_a_saved_probe_scores_as_it_did_when_it_was_trained(
@@ -145,19 +158,173 @@ def test_saved_probes_that_cannot_be_scored(
     weights = (probe / "probe.safetensors").read_bytes()
     (probe / "probe.safetensors").write_bytes(weights[: len(weights) // 2])
     message = fails(*score, "--features", features, "--vectors", "random:1:12")
-    assert "probe.safetensors cannot be read" in message
+    assert "probe.safetensors is truncated or changed" in message
+    assert message.endswith(": train the probe again\n")
+    (probe / "probe.safetensors").write_bytes(weights)
     content = json.loads((probe / "probe.json").read_text())
+    record, vocabulary = content["record"], content["vocabulary"]
     for change, words in (
-        ({"version": 99}, "has version 99 of the format elmoc-probe, this elmoc reads version 2: use the elmoc"),
-        ({"format": "x"}, "probe.json is not of the format elmoc-probe: give a directory that --save wrote"),
-        ({"unknown": 1}, "lacks fields or has unknown ones"),
-        ({"kind": "x"}, "lacks fields or has unknown ones"),
-        ({"record": "x"}, "lacks fields or has unknown ones"),
-        ({"task": "snli"}, "is a probe of the task snli, not ner"),
-        ({"settings": content["settings"] | {"new": 1}}, "has other settings than this elmoc knows"),
+        ({"version": 99}, "has version 99 of the format elmoc-probe, this elmoc reads versions 2 to 3: use the elmoc"),
+        ({"format": "x"}, "probe.json is not of the format elmoc-probe: train the probe again, or give a directory of"),
+        ({"unknown": 1}, "probe.json: unknown key unknown (known: task, kind, "),
+        (
+            {"kind": "x"},
+            "probe.json: kind must be one of vectors, both, features, model, not 'x': train the probe again",
+        ),
+        ({"record": "x"}, "probe.json: record must be of type object, not 'x': train the probe again"),
+        ({"record": record | {"scores": ["1"]}}, "probe.json: record.scores[0] must be of type float, not '1': train"),
+        ({"record": {}}, "probe.json: the field record.task is missing: train the probe again"),
+        ({"record": record | {"counts": []}}, "probe.json: record.counts has not as many numbers for each of 10"),
+        ({"record": record | {"curves": [3]}}, "probe.json: record.curves[0] must be of type array, not 3: train"),
+        ({"record": record | {"inputs": "a" * 100_000}}, "probe.json: record.inputs must be one of vectors, both, "),
+        ({"seed": 2}, "probe.json: record is the line of results of another probe: train the probe again"),
+        ({"task": "snli", "record": record | {"task": "snli"}}, "is a probe of the task snli, not ner"),
+        ({"settings": content["settings"] | {"new": 1}}, "probe.json: unknown key settings.new (known: settings."),
+        (
+            {"settings": content["settings"] | {"layers": 10**9}},
+            "probe.json: settings.layers must be at least 1 and at",
+        ),
+        (
+            {"settings": content["settings"] | {"hidden_size": "x"}},
+            "probe.json: settings.hidden_size must be of type int",
+        ),
+        ({"vocabulary": {"types": ["PER"]}}, "probe.json: the field vocabulary.characters is missing: train"),
+        ({"vocabulary": vocabulary | {"types": 3}}, "probe.json: vocabulary.types must be of type array, not 3: train"),
+        ({"vocabulary": vocabulary | {"types": []}}, "probe.json: vocabulary.types: expected `array` of length >= 1"),
     ):
         (probe / "probe.json").write_text(json.dumps(content | change))
         assert words in fails(*score, "--features", features, "--vectors", "random:1:12")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"output.bias": None}, "(lacks weights: output.bias): train the probe again"),
+        ({"other": torch.zeros(2)}, "(has unknown weights: other): train the probe again"),
+        ({"output.bias": torch.zeros(4)}, "(output.bias has the shape [4], where [13] is expected): train the probe"),
+        ({"output.bias": torch.zeros(13, 1)}, "(output.bias has the shape [13, 1], where [13] is expected): train"),
+        ({"output.bias": torch.zeros(13).double()}, "(output.bias has the type torch.float64, where torch.float32 is"),
+        ({"output.bias": torch.zeros(13).int()}, "(output.bias has the type torch.int32, where torch.float32 is"),
+        ({"output.bias": torch.full([13], torch.nan)}, "(output.bias has a number that is not finite): train the"),
+        ({"inputs.deviation": torch.tensor(torch.inf)}, "(inputs.deviation has a number that is not finite): train"),
+    ],
+)
+def test_weights_that_do_not_fit_are_one_sentence(
+    tmp_path: Path,
+    ten: Path,
+    trained: Callable[..., list[dict[str, Any]]],
+    fails: Callable[..., str],
+    capsys: pytest.CaptureFixture[str],
+    change: dict[str, torch.Tensor | None],
+    message: str,
+) -> None:
+    trained("--seeds", "1", "--inputs", "vectors", "--epochs", "1")
+    capsys.readouterr()
+    probe = tmp_path / "saved" / "vectors.seed1"
+    weights = load_file(probe / "probe.safetensors") | change
+    save_file({name: weight for name, weight in weights.items() if weight is not None}, probe / "probe.safetensors")
+    score = ["ner", "--evaluate-only", probe, "--test", ten, "--vectors", "random:1:12"]
+    assert re.search(r"probe\.safetensors is (truncated or changed|damaged) ", fails(*score))
+    as_version_2(probe)
+    assert f"{probe / 'probe.safetensors'} does not fit its probe.json {message}" in fails(*score)
+
+
+def test_probes_of_version_2_are_read_and_damage_is_found_in_those_of_version_3(
+    tmp_path: Path,
+    ten: Path,
+    trained: Callable[..., list[dict[str, Any]]],
+    fails: Callable[..., str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    record = trained("--seeds", "1", "--inputs", "vectors")
+    probe = tmp_path / "saved" / "vectors.seed1"
+    weights = bytearray((probe / "probe.safetensors").read_bytes())
+    weights[-9] ^= 1
+    (probe / "probe.safetensors").write_bytes(weights)
+    capsys.readouterr()
+    message = fails("ner", "--evaluate-only", probe, "--test", ten, "--vectors", "random:1:12")
+    assert f"{probe / 'probe.safetensors'} is damaged " in message
+    as_version_2(probe)
+    assert main(["ner", "--evaluate-only", str(probe), "--test", str(ten), "--vectors", "random:1:12"]) == 0
+    assert trained("--seeds", "1", "--inputs", "vectors") == record
+    (probe / "probe.safetensors").unlink()
+    capsys.readouterr()
+    message = fails("ner", "--evaluate-only", probe, "--test", ten, "--vectors", "random:1:12")
+    assert "probe.safetensors does not exist" in message
+
+
+def test_a_damaged_probe_costs_neither_time_nor_memory(
+    tmp_path: Path,
+    ten: Path,
+    trained: Callable[..., list[dict[str, Any]]],
+    fails: Callable[..., str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    trained("--seeds", "1", "--inputs", "vectors", "--epochs", "1")
+    capsys.readouterr()
+    probe = tmp_path / "saved" / "vectors.seed1"
+    content = json.loads((probe / "probe.json").read_text())
+    settings, vocabulary = content["settings"], content["vocabulary"]
+    for change, message in (
+        ({"settings": settings | {"hidden_size": 100_000}}, "does not fit its probe.json (lstm.lstm.bias_hh_l0 has"),
+        ({"settings": settings | {"layers": 100}}, "does not fit its probe.json (lacks weights: lstm.lstm."),
+        ({"vocabulary": vocabulary | {"types": [str(one) for one in range(20_000)]}}, "vocabulary.types: expected"),
+    ):
+        (probe / "probe.json").write_text(json.dumps(content | change))
+        assert message in fails("ner", "--evaluate-only", probe, "--test", ten, "--vectors", "random:1:12")
+
+
+def test_a_second_writer_is_refused_before_anything_is_computed(
+    tmp_path: Path, ten: Path, fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("downstream.probe.experiment.open_sources", lambda *_, **__: pytest.fail("it went on"))
+    for option, name in (("--save", "vectors.seed2"), ("--predictions", "ner.vectors.seed2.dev.conll")):
+        folder = tmp_path / option
+        with hold(folder / name) as first:
+            message = fails("ner", "--train", ten, "--dev", ten, "--vectors", "random:1:12", option, folder)
+            assert f"another process is writing {folder / name}: wait for it, or stop it" in message
+            first.kill()
+
+
+def test_predictions_that_another_process_wrote_meanwhile_are_kept(
+    tmp_path: Path, ten: Path, fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = tmp_path / "ner.vectors.seed1.dev.conll"
+
+    def train_beside_another(*arguments: Any, **options: Any) -> Any:
+        sources = open_sources(*arguments, **options)
+        written.write_text("of the other")
+        return sources
+
+    monkeypatch.setattr("downstream.probe.experiment.open_sources", train_beside_another)
+    arguments = ["ner", "--train", ten, "--dev", ten, "--vectors", "random:1:12", "--predictions", tmp_path]
+    assert f"{written} exists already" in fails(*arguments)
+    assert written.read_text() == "of the other"
+
+
+def test_a_directory_of_other_files_is_not_replaced(tmp_path: Path, ten: Path, fails: Callable[..., str]) -> None:
+    (tmp_path / "saved" / "vectors.seed1").mkdir(parents=True)
+    (tmp_path / "saved" / "vectors.seed1" / "notes.txt").touch()
+    arguments = ["ner", "--train", ten, "--dev", ten, "--vectors", "random:1:12", "--save", tmp_path / "saved"]
+    assert "vectors.seed1 holds no probe, but other files: choose another directory for --save" in fails(*arguments)
+
+
+def test_saved_probes_have_the_permissions_that_the_umask_leaves_and_nothing_else_is_left(
+    tmp_path: Path, trained: Callable[..., list[dict[str, Any]]]
+) -> None:
+    probe = tmp_path / "saved" / "vectors.seed1"
+    probe.mkdir(parents=True)
+    (probe / ".tmpAb12").touch()  # of a run that was killed
+    before = os.umask(0o027)
+    try:
+        trained("--seeds", "1", "--inputs", "vectors", "--epochs", "1")
+    finally:
+        os.umask(before)
+    assert [path.name for path in probe.parent.iterdir()] == ["vectors.seed1"]
+    assert {path.name: path.stat().st_mode & 0o777 for path in probe.iterdir()} == {
+        "probe.json": 0o640,
+        "probe.safetensors": 0o640,
+    }
 
 
 def test_other_layers_of_the_same_model_are_refused(

@@ -62,7 +62,9 @@ def train(
         probe,
         train=split_of(examples, [1] * len(examples)),
         dev=split_of([1.0], [1]),
-        settings=TrainingSettings(learning_rate=1.0, batch_size=1, epochs=len(scores), patience=patience, **settings),
+        settings=TrainingSettings(
+            **{"learning_rate": 1.0, "batch_size": 1, "epochs": len(scores), "patience": patience} | settings
+        ),
         generator=np.random.default_rng(0),
         title="test",
     )
@@ -190,3 +192,10 @@ def test_summary_shows_the_gain_over_word_vectors() -> None:
         ["both", "53.50", "±", "0.50", "gain", "+3.50"],
         ["features", "49.00", "±", "0.12", "gain", "-1.00"],
     ]
+
+
+def test_weights_that_are_no_numbers_stop_with_advice_though_no_loss_has_told() -> None:
+    probe = CountingProbe()
+    probe.weight.data.fill_(3.4e38)
+    with pytest.raises(InputError, match=r"weight has a number that is not finite after epoch 1 of test: lower"):
+        train(probe, [1], patience=1, examples=[1e-3], learning_rate=1e37)

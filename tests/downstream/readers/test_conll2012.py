@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from downstream.readers.conll2012 import SPEAKER, WORD, Document, Span, read_documents
+from downstream.readers.conll2012 import SPEAKER, WORD, Document, DocumentSentence, Span, read_documents
 from elmoc.errors import InputError
 
 # written as OntoNotes is: spaces align the columns; `(3` and `(1` open on one word, `3)` closes before `1)`
@@ -152,3 +152,27 @@ def test_a_file_without_documents(tmp_path: Path) -> None:
         read(tmp_path, "\n\n")
     with pytest.raises(InputError, match="does not exist"):
         list(read_documents(tmp_path / "nowhere"))
+
+
+def all_spans(sentence: DocumentSentence) -> list[Span]:
+    return [*sentence.mentions(), *(span for spans in sentence.arguments() for span in spans)]
+
+
+def test_absurd_numbers_and_cells_are_one_short_sentence(tmp_path: Path) -> None:
+    long = "9" * 100_000
+    for old, new in (
+        ("part 000", f"part {long}"),
+        ("(bn/x/00/x_0001); part 000", f"({long}); part 000"),
+        ("     (1)\n", f"     ({long})\n"),
+        ("     (1)\n", f"     {'(1|' * 30_000}\n"),
+        ("     (ARG1*)    (V*) ", f"     ({long}*)    (V*) "),
+    ):
+        assert old in TWO_PARTS
+        with pytest.raises(InputError, match=r"documents\.gold_conll, line \d+: .*cannot be read") as error:
+            all_spans(read(tmp_path, TWO_PARTS.replace(old, new, 1))[0].sentences[0])
+        assert len(str(error.value)) < 500
+
+
+def test_brackets_by_the_hundred_thousand(tmp_path: Path) -> None:
+    [document] = read(tmp_path, one_sentence(("(X" * 100_000 + "*" + ")" * 100_000, "|".join(["(1)"] * 100_000))))
+    assert len(document.sentences[0].arguments()[0]) == len(document.sentences[0].mentions()) == 100_000

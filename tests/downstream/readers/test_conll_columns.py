@@ -116,6 +116,8 @@ BAD_FILES: dict[str, tuple[bytes, str]] = {
     "bioul.conll": (b"a\tU-PER\n", "line 1: 'U-PER' is not a tag"),
     "typeless.conll": (b"a\tO\nb\tB-\n", "line 2: 'B-' is not a tag"),
     "empty-tag.conll": (b"a\tO\nb\t\n", "line 2: '' is not a tag"),
+    "long-tag.conll": (b"a\tB-" + b"x" * 101 + b"\n", "line 1: 'B-xxx"),
+    "long-cell.conll": (b"a\t" + b"x" * 100_000 + b"\n", "xxx' is not a tag"),
     "words.conll": (b"a\nb\n", "line 1: there is no tag column -1; the line has 1 columns"),
     "utf8.conll": (b"a\tO\ncaf\xe9\tO\n", "line 2: byte 0xe9 is not valid UTF-8"),
     "empty.conll": (b"", "holds no sentences"),
@@ -139,6 +141,7 @@ def test_bad_files(tmp_path: Path, ten: Path, fails: Callable[..., str], name: s
         line = fails(*arguments)
         assert str(bad) in line
         assert message in line
+        assert len(line) < 600
 
 
 def test_missing_files_and_folders(tmp_path: Path, fails: Callable[..., str]) -> None:

@@ -42,3 +42,17 @@ def test_a_file_without_trees(tmp_path: Path, fails: Callable[..., str]) -> None
     (tmp_path / "trees.txt").write_text("\n \n")
     assert "trees.txt holds no trees" in fails("sentences", "sst5", tmp_path / "trees.txt")
     assert "missing.txt does not exist" in fails("sentences", "sst5", tmp_path / "missing.txt")
+
+
+def test_a_chain_of_thirty_thousand_nodes_is_refused_at_once() -> None:
+    deep = "(2 (2 a) " * 30_000 + "(2 b)" + ")" * 30_000
+    with pytest.raises(ValueError, match="the phrases of the tree's nodes have more than 100,000 words together"):
+        parse_tree(deep)
+    words, nodes = parse_tree("(2 (2 a) " * 400 + "(2 b)" + ")" * 400)
+    assert (len(words), len(nodes)) == (401, 801)
+
+
+def test_what_is_quoted_is_shortened(tmp_path: Path, fails: Callable[..., str]) -> None:
+    for line in ("(" + "x" * 100_000 + " a)", "x" * 100_000, "(2 a) " + "x" * 100_000):
+        (tmp_path / "trees.txt").write_text(line + "\n")
+        assert len(fails("sentences", "sst5", tmp_path / "trees.txt")) < 500

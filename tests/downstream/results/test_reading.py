@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ def test_a_line_becomes_a_result(tmp_path: Path) -> None:
     assert result.seeds == [1, 2]
     assert result.scores == pytest.approx([50, 200 / 3])
     assert result.seconds == [61, 62]
-    assert result.metrics["entity recall"][1] == pytest.approx(200 / 3)
+    assert result.figures["entity recall"][1] == pytest.approx(200 / 3)
     np.testing.assert_array_equal(result.counts[1], [[2, 2, 2], [2, 2, 2], [0, 2, 2]])
 
 
@@ -63,7 +65,7 @@ def test_of_one_seed_that_ran_twice_the_later_counts(tmp_path: Path) -> None:
 def test_metrics_that_only_some_of_the_seeds_have_are_left_out(tmp_path: Path) -> None:
     older = ner_line("both", {1: [2, 1, 0]}, figures={"entity F1": [50.0], "other": [1.0]})
     (result,), _ = read_results([write_lines(tmp_path / "a.jsonl", older, ner_line("both", {2: [2, 2, 0]}))])
-    assert result.metrics == {"entity F1": [50.0, pytest.approx(200 / 3)]}
+    assert result.figures == {"entity F1": [50.0, pytest.approx(200 / 3)]}
 
 
 def test_a_file_that_is_named_twice_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,10 +138,13 @@ def test_no_file_and_no_lines_are_errors(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"task": "ner", "da', "line 2 is not a whole line of results"),
-        ("not json", "line 2 is not a whole line of results"),
-        ("[1, 2]", "line 2 is not a line of results"),
-        ('{"kind": "evaluation", "updates": 3}', 'line 2: the field "task" is missing'),
+        ('{"task": "ner", "da', "line 2 is not valid JSON"),
+        ("not json", "line 2 is not valid JSON"),
+        ("[" * 100_000, "line 2 is nested too deeply"),
+        ('{"task": NaN}', "line 2 is not valid JSON"),
+        ('{"items": ' + "1" * 5000 + "}", "line 2 is not valid JSON"),
+        ("[1, 2]", "line 2: the whole must be of type object, not [1, 2]"),
+        ('{"kind": "evaluation", "updates": 3}', "line 2: the field task is missing"),
     ],
 )
 def test_damaged_lines_are_errors_with_their_place(tmp_path: Path, line: str, message: str) -> None:
@@ -161,6 +166,11 @@ def test_damaged_lines_are_errors_with_their_place(tmp_path: Path, line: str, me
         ({"data": {"test": 3}}, "data"),
         ({"data": {"train": {"a": 1}}}, "data"),
         ({"fingerprints": {"test": "f3"}}, "fingerprints"),
+        ({"fingerprints": {"test": ["f3"]}}, "fingerprints"),
+        ({"items": 10**400}, "items"),
+        ({"inputs": "a" * 100_000}, "inputs"),
+        ({"split": "a" * 100_000}, "data"),
+        ({"figures": {"a" * 100_000: [50.0]}}, "a{79}"),
         ({"reader": None}, "reader"),
         ({"item": ""}, "item"),
         ({"settings": []}, "settings"),
@@ -173,7 +183,7 @@ def test_damaged_lines_are_errors_with_their_place(tmp_path: Path, line: str, me
         ({"seeds": [1, 2.5]}, "seeds"),
         ({"seeds": [True, 2]}, "seeds"),
         ({"scores": [50.0]}, "scores"),
-        ({"scores": [50.0, float("nan")]}, "scores"),
+        ({"scores": [50.0, 1e300]}, "scores"),
         ({"scores": [50.0, "66"]}, "scores"),
         ({"figures": {"entity F1": [50.0]}}, "entity F1"),
         ({"seconds": [1.0, 2.0, 3.0]}, "seconds"),
@@ -186,7 +196,11 @@ def test_damaged_lines_are_errors_with_their_place(tmp_path: Path, line: str, me
         ({"counts": [[[2, 2, 2]] * 3, [[2, 2, 2]] * 2]}, "counts"),
         ({"counts": [[[2, 2, 2]] * 3, [[2, 2, 2], [2], [2, 2, 2]]]}, "counts"),
         ({"counts": [[[2, 2, 2]] * 3, [["2", "x", "2"]] * 3]}, "counts"),
-        ({"counts": [[[2, 2, float("inf")]] * 3] * 2}, "counts"),
+        ({"counts": [[[]] * 3] * 2}, "counts"),
+        ({"counts": [[["2", "2", "2"]] * 3] * 2}, "counts"),
+        ({"settings": {"a": {"b": 1}}}, "settings"),
+        ({"features": {"layers": [[[[1]]]]}}, "features"),
+        ({"dataset": "a\0b"}, "dataset"),
     ],
     ids=str,
 )
@@ -195,7 +209,9 @@ def test_wrong_fields_are_errors_that_name_them(tmp_path: Path, changes: dict[st
     with pytest.raises(InputError) as error:
         read_results([path])
     assert str(error.value).startswith(f"{path}, line 2: ")
-    assert f'"{field}"' in str(error.value)
+    assert re.match(rf"(the field )?{field}\b", str(error.value).removeprefix(f"{path}, line 2: "))
+    assert str(error.value).endswith(": run the probe again and remove that line")
+    assert len(str(error.value)) < 500
     assert "\n" not in str(error.value)
 
 
@@ -204,6 +220,45 @@ def test_lines_of_other_versions_are_errors(tmp_path: Path, field: str) -> None:
     line = ner_line("both", RIGHT)
     del line[field]
     with pytest.raises(
-        InputError, match=rf'line 1: the field "{field}" is missing, .*: run the probe again and remove that line$'
+        InputError, match=rf"line 1: the field {field} is missing: run the probe again and remove that line$"
     ):
         read_results([write_lines(tmp_path / "a.jsonl", line)])
+
+
+@pytest.mark.parametrize("cut", [1, 40, -30])
+def test_a_last_line_that_broke_off_is_left_out_with_a_note(tmp_path: Path, cut: int) -> None:
+    path = write_lines(tmp_path / "a.jsonl", ner_line("both", RIGHT), ner_line("vectors", RIGHT, dataset="Bücher"))
+    first, second = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + second[:cut])
+    results, notes = read_results([path])
+    assert [result.inputs for result in results] == ["both"]
+    assert notes == [f"{path}, line 2 is left out: it is not whole, a run was stopped while it was written"]
+    path.write_bytes(first + second[:cut] + b"\n" + second)
+    with pytest.raises(InputError, match=r"line 2 is not valid JSON .*: remove that line"):
+        read_results([path])
+
+
+def test_a_last_line_that_broke_off_within_a_character_is_left_out(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", ner_line("both", RIGHT))
+    path.write_bytes(path.read_bytes() + '{"dataset": "ü'.encode()[:-1])
+    assert [len(each) for each in read_results([path])] == [1, 1]
+
+
+def test_a_whole_last_line_needs_no_line_end(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", ner_line("both", RIGHT), ner_line("vectors", RIGHT))
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    results, notes = read_results([path])
+    assert ([result.inputs for result in results], notes) == (["both", "vectors"], [])
+
+
+def test_fields_that_other_versions_add_are_ignored(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", ner_line("both", RIGHT, note="of another version"))
+    assert len(read_results([path])[0]) == 1
+
+
+def test_a_link_that_leads_to_itself_is_one_sentence(tmp_path: Path, fails: Callable[..., str]) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    lines = write_lines(tmp_path / "a.jsonl", ner_line("both", RIGHT))
+    assert "loop: Too many levels of symbolic links: its links lead in a circle" in fails("table", tmp_path / "loop")
+    for option in ("--text", "--json"):
+        fails("table", lines, option, tmp_path / "loop" / "out")

@@ -1,12 +1,22 @@
 """Records of runs: every line of results gets into its file whole."""
 
 import json
+import os
+import resource
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from downstream.results.records import append_result, format_score, mean_and_deviation, open_results, summary
+from downstream.results.records import (
+    append_result,
+    format_score,
+    layer_names,
+    mean_and_deviation,
+    open_results,
+    summary,
+)
 from elmoc.errors import InputError
 
 
@@ -71,3 +81,32 @@ def test_processes_share_a_file(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert sorted((line["process"], line["number"]) for line in lines) == [(p, n) for p in range(3) for n in range(20)]
     assert all(set(line["counts"]) == {line["process"]} for line in lines)
+
+
+def test_a_full_disk_leaves_no_part_of_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    append_result(path, {"task": "ner"})
+    before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(InputError, match=r"results\.jsonl could not be written, its disk .* is full"):
+            append_result(path, {"counts": [1] * 1000})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before
+
+
+def test_lines_are_added_to_ordinary_files_alone(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe is no ordinary file: name a file"):
+        open_results(tmp_path / "pipe")
+    with pytest.raises(InputError, match="is a directory: name a file"):
+        open_results(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("layers", "names"), [(["0", "top"], ["0", "top"]), ([1, 2], ["1", "2"]), (3, ["3"]), ("top", ["top"]), (None, [])]
+)
+def test_layers_have_names_whatever_a_foreign_file_calls_so(layers: Any, names: list[str]) -> None:
+    assert layer_names({"layers": layers}) == names
+    assert layer_names({}) == []

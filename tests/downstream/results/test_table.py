@@ -13,6 +13,7 @@ from downstream.results.columns import format_number, format_p
 from downstream.results.comparison import PAPER
 from downstream.results.text_table import Column, TextTable
 from tests.downstream.results.result_lines import ner_line, write_lines
+from tests.elmoc.files.test_locks import hold
 
 WORSE = {1: [2, 0, 0, 1] * 5, 2: [2, 0, 0, 0] * 5}  # entity F1 37.5 and 25
 BETTER = {1: [2, 1, 0, 2] * 5, 2: [2, 2, 0, 2] * 5}  # 62.5 and 75
@@ -277,6 +278,7 @@ def test_a_plot_without_a_gain_or_without_matplotlib_is_an_error(
     ("arguments", "message"),
     [
         ("--resamples 9", "--resamples 9 is too few"),
+        ("--resamples 1000000000000", "is too many for an interval: give 100 to 1,000,000"),
         ("--json RESULTS", "is named twice"),
         ("--text out --markdown out", "out is named twice"),
         ("--text .", "--text . is a folder: give the name of a file"),
@@ -298,10 +300,44 @@ def test_impossible_options_are_errors(
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("option", ["--text", "--markdown", "--json", "--plot"])
+def test_a_second_writer_of_an_output_is_refused_at_once(
+    tmp_path: Path, fails: Callable[..., str], option: str
+) -> None:
+    with hold(tmp_path / "out") as first:
+        message = fails("table", tmp_path / "missing.jsonl", option, tmp_path / "out")
+        assert f"another process is writing {tmp_path / 'out'}: wait for it, or stop it" in message
+        first.kill()
+
+
+def test_numbers_that_no_run_writes_are_errors(tmp_path: Path, fails: Callable[..., str]) -> None:
+    for changes in ({"seconds": [1.7e308, 1.7e308]}, {"counts": [[[1e300, 2, 2]] * 20] * 2}):
+        path = write_lines(tmp_path / "a.jsonl", ner_line("both", BETTER) | changes)
+        assert f"{path}, line 1: {next(iter(changes))}[0]" in fails("table", path)
+
+
+def test_layers_of_a_foreign_feature_file_may_be_anything(table: Run) -> None:
+    lines = [ner_line("both", BETTER, features={"file": f"{name}.h5", "layers": 3}) for name in "ab"]
+    assert len(table(ner_line("vectors", WORSE), *lines)) == 2
+
+
+def test_a_plot_shows_dollars_as_they_are_and_has_room_for_its_rows(
+    table: Run, tmp_path: Path, fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    lines = [ner_line(kind, right, dataset="$\\x$") for kind, right in (("vectors", WORSE), ("both", BETTER))]
+    table(*lines, arguments=["--plot", tmp_path / "gains.png"])
+    monkeypatch.setattr("downstream.results.plot.MOST_ROWS", 0)
+    path = write_lines(tmp_path / "a.jsonl", *lines)
+    assert "1 rows are more than a picture has room for: draw at most 0" in fails("table", path, "--plot", "p.png")
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"task": "parsing"}, "line 2 is of the task parsing, which is not one of snli, ner, sst5, srl, coref"),
+        ({"task": "a" * 10_000}, "line 2 is of the task aaaa"),
+        ({"metric": "a" * 10_000}, "a… of seed 1, 62.50, does not follow from its counts"),
         ({"metric": "accuracy"}, "line 2: the accuracy of seed 1, 62.50, does not follow from its counts"),
         ({"scores": [62.5, 75.1]}, "line 2: the entity F1 of seed 2, 75.10, does not follow from its counts"),
         ({"counts": [[[1, 1]] * 20] * 2}, "line 2 has 20 items with 2 counts each, but "),
@@ -311,7 +347,9 @@ def test_lines_that_do_not_fit_are_errors(
     tmp_path: Path, fails: Callable[..., str], changes: dict[str, Any], message: str
 ) -> None:
     path = write_lines(tmp_path / "a.jsonl", ner_line("vectors", WORSE), ner_line("both", BETTER) | changes)
-    assert message in fails("table", path)
+    error = fails("table", path)
+    assert message in error
+    assert len(error) < 500
 
 
 def test_pipes_in_cells_do_not_end_them() -> None:

@@ -1,14 +1,16 @@
 """Feature writer: a feature file appears whole or not at all."""
 
+import io
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from elmoc.errors import InputError
 from elmoc.features.reader import FeatureFile
-from elmoc.features.writer import write_features
+from elmoc.features.writer import DiskFile, write_features
 from tests.elmoc.features.sentences import states_of
 
 
@@ -35,7 +37,7 @@ def test_a_second_writer_is_told_so(tmp_path: Path) -> None:
     code = """
 import sys
 from elmoc.errors import run_command
-from elmoc.features.writer import write_features
+from elmoc.features.writer import DiskFile, write_features
 def command():
     with write_features(sys.argv[1], {}):
         pass
@@ -51,13 +53,47 @@ sys.exit(run_command(command))
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("call", [1, 3, 6])
+@pytest.mark.parametrize("method", ["write", "truncate"])
+def test_an_interrupt_while_the_library_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int, method: str
+) -> None:
+    calls = 0
+    original = getattr(io.FileIO, method)
+
+    class Interrupted(io.FileIO):
+        """An interrupt comes in one of the calls."""
+
+    def interrupted(self: Interrupted, *arguments: Any) -> int:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            raise KeyboardInterrupt
+        return original(self, *arguments)
+
+    setattr(Interrupted, method, interrupted)
+    monkeypatch.setattr("elmoc.features.writer.DiskFile", type("DiskFile", (DiskFile, Interrupted), {}))
+
+    def write() -> None:
+        with write_features(tmp_path / "f.h5", {"model": "abc"}) as writer:
+            for index in range(300):
+                writer.add(str(index), states_of(index, 50))
+
+    if method == "truncate" and call > 1:  # HDF5 does it once
+        write()
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            write()
+        assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("limit", [20_000, 900_000])
 def test_a_file_that_may_not_grow_is_an_error_not_a_crash(tmp_path: Path, limit: int) -> None:
     code = f"""
 import resource, sys
 import numpy as np
 from elmoc.errors import run_command
-from elmoc.features.writer import write_features
+from elmoc.features.writer import DiskFile, write_features
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
 def command():
     with write_features(sys.argv[1], {{}}) as writer:

@@ -41,6 +41,23 @@ def test_text_vectors(tmp_path: Path, name: str, header: str) -> None:
     [
         ("the 1 2\ncat 1\n", "line 2: 1 numbers where 2"),
         ("the 1 2\ncat 1 x\n", "line 2: could not convert"),
+        ("the 1 2\ncat 1 nan\n", "line 2 has numbers that are not finite"),
+        ("the 1 2\ncat 1 -inf\n", "line 2 has numbers that are not finite"),
+        ("the 1 2\ncat 1 1e39\n", "line 2 has numbers that are not finite"),
+        ("the 1 2\ncat 1 2 3\n", "line 2: 3 numbers where 2 are expected"),
+        ("the 1 2\n1 2 3 4 5\n", "line 2: 4 numbers where 2 are expected"),
+        ("the 1 2\ncat\n", "line 2: 0 numbers where 2 are expected"),
+        ("the 1 2\n\nsat 1 2\n", "line 2: 0 numbers where 2 are expected"),
+        ("\nthe 1 2\n", "line 1: vectors of 0 numbers, where 2 to 65,536 are expected: give a file with a word"),
+        ("the\n", "line 1: vectors of 0 numbers"),
+        ("the 1\n", "line 1: vectors of 1 numbers"),
+        ("3 0\nthe 1 2\n", "line 1: vectors of 0 numbers"),
+        ("3 1\nthe 1\n", "line 1: vectors of 1 numbers"),
+        ("3 999999999\nthe 1 2\n", "line 1: vectors of 999,999,999 numbers"),
+        (f"{'9' * 5000} 2\nthe 1 2\n", "line 1: vectors of 1 numbers"),
+        ("\u00b2 2\nthe 1 2\n", "line 1: vectors of 1 numbers"),
+        (f"the{' 1' * 70_000}\n", "line 1: vectors of 70,000 numbers"),
+        (f"the 1 2\ncat 1 {'x' * 5000}\n", r"line 2: could not convert string to float: 'xxxx[^:]{,80}…: download it"),
         ("", "holds no vectors"),
         ("2 2\n", "has 0 vectors where its first line says 2"),
         ("3 2\nthe 1 2\ncat 1 2\n", "has 2 vectors where its first line says 3"),
@@ -48,7 +65,24 @@ def test_text_vectors(tmp_path: Path, name: str, header: str) -> None:
 )
 def test_bad_text_vectors(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "v.vec").write_text(text)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as caught:
+        TextVectors(tmp_path / "v.vec")
+    assert str(caught.value).startswith(str(tmp_path / "v.vec"))
+    assert len(str(caught.value)) < 400
+
+
+def test_words_with_spaces_and_words_that_are_there_twice(tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_text(". . 1 2\n", encoding="utf-8")
+    with pytest.raises(InputError, match="line 1: could not convert"):
+        TextVectors(tmp_path / "v.txt")
+    (tmp_path / "v.txt").write_text("the 1 2\n. . . 3 4\n1 x 5 6\n7 7 8\nthe 9 9\n", encoding="utf-8")
+    vectors = TextVectors(tmp_path / "v.txt")
+    assert vectors.lookup(["the", ". . .", "1 x", "7"]).tolist() == [[1, 2], [3, 4], [5, 6], [7, 8]]
+
+
+def test_links_that_lead_in_a_circle(tmp_path: Path) -> None:
+    (tmp_path / "v.vec").symlink_to("v.vec")
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
         TextVectors(tmp_path / "v.vec")
 
 
@@ -64,7 +98,26 @@ def test_random_vectors() -> None:
     assert abs(many.std() - 1) < 0.02
 
 
-@pytest.mark.parametrize("origin", ["random:1", "random:a:b", "v.pt", "v.bin.gz", "v"])
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "random:1",
+        "random:a:b",
+        "random:-1:5",
+        "random:1:0",
+        "random:1:65537",
+        "random:1:999999999999",
+        f"random:{'9' * 21}:5",
+        f"random:{'9' * 5000}:5",
+        "random:1:1_0",
+        "random:\u0661:5",
+        "v.pt",
+        "v.bin.gz",
+        "v",
+        "v" * 5000,
+    ],
+)
 def test_unknown_origins(origin: str) -> None:
-    with pytest.raises(InputError):
+    with pytest.raises(InputError) as caught:
         open_word_vectors(origin)
+    assert len(str(caught.value)) < 300

@@ -136,7 +136,7 @@ def test_a_table_that_cannot_be_written_leaves_the_old_one(corpus: Corpus, monke
     def fail(*args: object, **kwargs: object) -> None:
         raise OSError(errno.EIO, "the disk failed")
 
-    for function in ("numpy.save", "numpy.savez", "elmoc.word_vectors.table.write_record"):
+    for function in ("elmoc.word_vectors.table.write_array", "numpy.savez", "elmoc.word_vectors.table.write_record"):
         with monkeypatch.context() as patch:
             patch.setattr(function, fail)
             with pytest.raises(OSError, match="the disk failed"):

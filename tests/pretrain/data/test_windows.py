@@ -107,7 +107,7 @@ def test_windows_of_a_stream_join_on(corpus: Corpus) -> None:
     for before, after in pairwise(windows):
         for direction in DIRECTIONS:
             assert before.ids[direction].shape == (2, 4)
-            if after.next.shard_group == before.next.shard_group and before.next.window:
+            if after.next.shard == before.next.shard and before.next.window:
                 assert (before.ids[direction][:, -1] == after.ids[direction][:, 0]).all()
 
 

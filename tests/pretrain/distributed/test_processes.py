@@ -1,6 +1,7 @@
 """Several processes: they train what one process trains, and the loss of one is told in a sentence and made good."""
 
 import os
+import pickle
 import shutil
 import signal
 import socket
@@ -26,7 +27,7 @@ from elmoc.model_directory import read_model_directory
 from pretrain.config import TrainConfig
 from pretrain.data.windows import Position, Window, training_windows
 from pretrain.distributed.direction_group import SMALL
-from pretrain.distributed.processes import TIMEOUT, Processes
+from pretrain.distributed.processes import TIMEOUT, Processes, pack, unpack
 from pretrain.distributed.rendezvous import rendezvous
 from pretrain.run.directory import RunDirectory, read_metrics
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
@@ -292,6 +293,38 @@ def test_processes_that_were_told_different_things(runs: TinyRuns) -> None:
     assert first == (1, [f"error: rank 1 has other values than rank 0 for {differing}: give all of them the same"])
     assert second == (1, [])
     assert not (runs.folder / "run").exists()
+
+
+def test_a_run_that_another_process_trains_is_refused_in_all(runs: TinyRuns) -> None:
+    run = runs.run("run")
+    commands = [["-m", "pretrain", *runs.arguments("run", "--resume")]] * 2
+    with run.locked():
+        first, second = processes_by_hand(*commands)
+    assert first == (1, [f"error: another process is writing {run.config}: wait for it, or stop it"])
+    assert second == (1, [])
+
+
+def test_a_checkpoint_that_does_not_fit_is_named_in_all(runs: TinyRuns) -> None:
+    run = runs.run("run", **HALVES)
+    state = last_checkpoint(run)
+    state["optimisers"]["backward"]["state"] = {}
+    torch.save(state, run.checkpoint_paths()[-1])
+    commands = [["-m", "pretrain", *runs.arguments("run", "--resume", **HALVES)]] * 2
+    first, second = processes_by_hand(*commands)
+    assert first[0] == second[0] == 1
+    assert second[1] == []
+    (line,) = first[1]
+    assert line.startswith(
+        f"error: rank 1: {run.checkpoint_paths()[-1]} does not fit this run (it lacks tensors: optim"
+    )
+
+
+def test_messages_are_not_unpickled() -> None:
+    value = ({"a": torch.arange(3)}, None, 1.5, ["x", True])
+    assert_same(unpack(pack(value)), value)
+    pickled = torch.frombuffer(bytearray(pickle.dumps(Path, protocol=2)), dtype=torch.uint8)
+    with pytest.raises(pickle.UnpicklingError):
+        unpack(pickled)
 
 
 def test_started_again_before_all_had_met_a_run_begins(runs: TinyRuns, monkeypatch: pytest.MonkeyPatch) -> None:

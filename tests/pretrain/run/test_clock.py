@@ -1,9 +1,19 @@
 """Clock: a run with a time limit gets the length that fits, and evaluates and saves when it should."""
 
+import random
+from itertools import pairwise
+
 import pytest
 
 from pretrain.run import clock as clock_module
-from pretrain.run.clock import UNMEASURED_UPDATES, Clock, LogConfig, evaluation_is_due
+from pretrain.run.clock import (
+    UNMEASURED_UPDATES,
+    Clock,
+    LogConfig,
+    evaluation_is_due,
+    evaluations_done,
+    last_evaluation,
+)
 
 
 class FakeTime:
@@ -77,10 +87,47 @@ def test_checkpoints_by_minutes_or_updates(fake_time: FakeTime) -> None:
 
 def test_evaluations_are_ten_a_run_or_every_so_many_updates() -> None:
     def due(updates: int, every: int) -> list[int]:
-        return [update for update in range(1, updates + 1) if evaluation_is_due(update, updates, every)]
+        evaluated = [0]
+        for update in range(1, updates + 1):
+            if evaluation_is_due(update, updates, every, evaluated=evaluated[-1]):
+                evaluated.append(update)
+        return evaluated[1:]
 
     assert due(100, 0) == [10, 20, 30, 40, 50, 60, 70, 80, 90, 100]
     assert len(due(57, 0)) == 10
     assert due(57, 0)[-1] == 57
     assert due(4, 0) == [1, 2, 3, 4]
     assert due(20, 8) == [8, 16, 20]
+    for updates in range(1, 300):  # at the update that reaches each tenth
+        tenths = [-(-tenth * updates // 10) for tenth in range(1, 11)]
+        assert due(updates, 0) == sorted(set(tenths))
+        for update in range(updates + 1):
+            assert last_evaluation(update, updates) == max([0, *(each for each in tenths if each <= update)])
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("config", [12, 60, 10**6])
+def test_evaluations_come_at_their_times_while_the_length_is_being_set(config: int, seed: int) -> None:
+    wobble = random.Random(seed)
+    length, updates, evaluated = 5000, config, [0]
+    update = 0
+    while update < updates:
+        update += 1
+        if (update >= 8 and update % 20 == 8 and update < 0.4 * updates) or update == 8:
+            updates = round(length * wobble.uniform(0.8, 1.25))
+        if evaluation_is_due(update, updates, 0, evaluated=evaluated[-1]):
+            evaluated.append(update)
+    later = [each / updates for each in evaluated if each > 8]  # the first length was that of the config
+    gaps = [after - before for before, after in pairwise([0, *later])]
+    assert later[-1] == 1
+    assert 9 <= len(later) <= 12
+    assert max(gaps) < 0.2
+
+
+def test_a_resumed_run_sets_aside_the_evaluations_that_are_to_come(fake_time: FakeTime) -> None:
+    clock = Clock(before=0.0, limit=1000.0, evaluations=1 + evaluations_done(300, 1000))
+    fake_time.now += 10.0
+    clock.record_evaluation(10.0)
+    run_updates(clock, fake_time, UNMEASURED_UPDATES + 5, 2.0)
+    left = 1000.0 - clock.seconds()
+    assert clock.updates_within_limit(400, 0) == 400 + int((left - 6 * 10.0) / 2.0)

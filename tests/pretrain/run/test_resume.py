@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -240,10 +241,53 @@ def test_killed_before_the_first_checkpoint_the_model_it_started_from_is_not_for
     assert_same(last_checkpoint(undisturbed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
 
 
+HOLD = """
+import sys
+from pretrain.run.directory import RunDirectory
+with RunDirectory(sys.argv[1]).locked():
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def trained_by_another(run: RunDirectory) -> Iterator[None]:
+    """While the block runs, another process has the run directory."""
+    command = [sys.executable, "-c", HOLD, str(run.path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=Path(pretrain.__file__).parent.parent, stdin=pipe, stdout=pipe) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"locked\n"
+        yield
+        process.communicate()
+
+
 def test_a_run_that_is_going_on_cannot_be_resumed_beside_it(runs: TinyRuns, error_line: Fails) -> None:
-    run = runs.run("run")
-    with run.locked():
-        assert "another process is training in" in error_line(runs.status("run", "--resume"))
+    run = runs.run("run", log__keep=1)
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    with trained_by_another(run):
+        error = error_line(runs.status("run", "--resume", log__keep=1))
+        assert error == f"error: another process is writing {run.config}: wait for it, or stop it"
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+    runs.run("run", "--resume", log__keep=1)
+
+
+def test_a_run_that_another_process_is_starting_is_not_started(runs: TinyRuns, error_line: Fails) -> None:
+    run = RunDirectory(runs.folder / "run")
+    with trained_by_another(run):
+        assert "another process is writing" in error_line(runs.status("run"))
+    assert list(run.path.iterdir()) == []
+
+
+def test_of_two_that_start_the_same_run_at_once_one_trains(runs: TinyRuns, whole: RunDirectory) -> None:
+    both = [start(runs, **LONG) for _ in range(2)]
+    said = sorted((process.communicate()[1].splitlines()[-1:], process.returncode) for process in both)
+    run = RunDirectory(runs.folder / "killed")
+    refused = [f"error: another process is writing {run.config}: wait for it, or stop it"]
+    exists = [f"error: {run.path} holds a run already: go on with it by --resume, or choose another directory"]
+    assert [status for _, status in said] == [1, 0]
+    assert said[0][0] in (refused, exists)
+    assert_same_end(run, whole)
 
 
 def test_data_that_has_moved_is_taken_where_it_is_now(runs: TinyRuns, tiny_corpus: Corpus, tmp_path: Path) -> None:

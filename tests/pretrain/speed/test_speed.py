@@ -318,6 +318,8 @@ def test_one_direction_without_the_baseline(config: str, tiny_corpus: Corpus, ca
         (["--corpus", "missing"], "missing is not a finished corpus directory"),
         (["--device", "abacus"], "'abacus' is not a device"),
         (["--streams", "1000000"], "use fewer streams"),
+        (["--corpus", "", "--streams", str(10**12)], "TB of memory, and there are"),
+        (["--threads", "-1"], "the command line: train.threads must be at least 0 and at most 1024, not -1"),
         (["--json", "README.md"], "README.md exists already"),
     ],
 )

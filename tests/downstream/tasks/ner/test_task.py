@@ -239,3 +239,10 @@ def test_the_character_cnn_is_read_beside_the_inputs(tmp_path: Path, ten: Path) 
     weights = load_file(saved / "vectors.seed1" / "probe.safetensors")
     assert weights["characters.encoder.conv_layer_0.weight"].shape == (20, 16, 3)
     assert weights["lstm.lstm.weight_ih_l0"].shape[1] == 2 + 20
+
+
+def test_entity_types_are_few(tmp_path: Path, fails: Callable[..., str]) -> None:
+    many = tmp_path / "many.conll"
+    many.write_text("".join(f"a\tB-{number}\n" for number in range(501)))
+    message = fails("ner", "--train", many, "--dev", many, "--vectors", "random:1:4")
+    assert "the training data holds 501 entity types, more than 500: name the column of the tags" in message

@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import re
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ import torch
 from downstream.__main__ import main
 from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.inputs.word_table import WordTable
-from downstream.readers.sentence_pairs import LONGEST, SentencePair
+from downstream.readers.sentence_pairs import LONGEST, LONGEST_TEXT, SentencePair, unquoted
 from downstream.tasks.snli.model import SnliProbe
 from downstream.tasks.snli.task import PUBLISHED, TASK
 from elmoc.errors import InputError
@@ -119,10 +121,10 @@ def test_damaged_sentences_without_end_are_cut_and_counted(tmp_path: Path) -> No
     [
         ("", "holds no pair with a gold label"),
         ("-\ta\tb\n", "holds no pair with a gold label"),
-        ('{"gold_label": "neutral", "sentence1": "a", "sentence2": "b"\n', "line 1: this is no JSON object"),
-        (json_lines(TEN_PAIRS[:1]) + "[1]\n", 'line 2: a JSON object with a text named "gold_label" is needed'),
-        ('{"label": "neutral", "sentence1": "a", "sentence2": "b"}\n', 'line 1: a JSON object with a text named'),
-        ('{"gold_label": "x", "sentence1": "a", "sentence2": 3}\n', 'with a text named "sentence2'),
+        ('{"gold_label": "neutral", "sentence1": "a", "sentence2": "b"\n', "line 1 is not valid JSON (Input"),
+        (json_lines(TEN_PAIRS[:1]) + "[1]\n", "line 2: the whole must be of type object, not [1]: "),
+        ('{"label": "neutral", "sentence1": "a", "sentence2": "b"}\n', "the field gold_label is missing: mend"),
+        ('{"gold_label": "x", "sentence1": "a", "sentence2": 3}\n', "line 1: sentence2 must be of type str, not 3"),
         (json_lines([*TEN_PAIRS[:2], ("neutral", "a", " ")]), "line 3: sentence2 is empty"),
         (json_lines([("", "a", "b")]), "line 1: the label is empty"),
         ("sentence1\tsentence2\tlabel\na\tb\tneutral\n\tb\tneutral\n", "line 3: sentence1 is empty"),
@@ -238,5 +240,31 @@ def test_same_seed_same_numbers(tmp_path: Path, pairs: Path) -> None:
 def test_half_a_character_is_refused(tmp_path: Path) -> None:
     line = '{"gold_label": "neutral", "sentence1": "a \\ud83d b", "sentence2": "c"}'
     path = written(tmp_path / "cut.jsonl", line + "\n")
-    with pytest.raises(InputError, match=r'cut\.jsonl, line 1: "sentence1" holds half a character'):
+    with pytest.raises(InputError, match=r"cut\.jsonl, line 1 is not valid JSON \(.*surrogate pair"):
         TASK.read(path, TASK.reader, training=True)
+
+
+def test_cells_within_quotes_are_those_that_a_spreadsheet_writes() -> None:
+    pattern = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')
+    for length in range(9):
+        for cell in map("".join, product('"a', repeat=length)):
+            expected = cell[1:-1].replace('""', '"') if pattern.fullmatch(cell) else cell
+            assert unquoted(cell) == expected
+    assert unquoted('"' + '""' * 1_000_000 + 'x"y"') == '"' + '""' * 1_000_000 + 'x"y"', "in linear time"
+
+
+def test_a_text_of_a_million_characters_is_cut(tmp_path: Path) -> None:
+    path = written(tmp_path / "long.tsv", f"neutral\t{'a' * 1_000_000}\tb\n")
+    (pair,) = read(path)
+    assert (len(pair.premise.words[0]), pair.shortened) == (LONGEST_TEXT, 1)
+
+
+def test_labels_are_short_and_few(tmp_path: Path, fails: Callable[..., str]) -> None:
+    for text in (f"{'x' * 5000}\ta\tb\n", json_lines([("x" * 5000, "a", "b")])):
+        message = fails("sentences", "snli", written(tmp_path / "long", text))
+        assert "line 1: the label 'xxx" in message
+        assert "is longer than 100 characters: mend the line" in message
+        assert len(message) < 500
+    many = written(tmp_path / "many", json_lines([(f"label{number}", "a", "b") for number in range(1001)]))
+    message = fails("snli", "--train", many, "--dev", many, "--vectors", "random:1:4")
+    assert "the training data holds 1,001 labels, more than 1,000: name the column" in message

@@ -1,0 +1,156 @@
+"""Command lines: the options and settings of every command, as JSON lists of their words."""
+
+import json
+import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from data_scripts import build_corpus, build_vectors, one_billion, tokenize, train_fasttext
+from data_scripts.parts.download import download
+from downstream.__main__ import TASKS
+from downstream.__main__ import main as downstream
+from elmoc.__main__ import main as elmoc
+from elmoc.kernels import cpu
+from pretrain import join, plot
+from pretrain.__main__ import main as pretrain_main
+from pretrain.__main__ import parse_duration
+from pretrain.setup import TrainingSetup
+from pretrain.speed.__main__ import main as speed
+from pretrain.train import train
+from tests.fuzz.mutations.arguments import WORDS
+from tests.fuzz.readers.data_scripts import server
+from tests.fuzz.readers.reader import Reader, consistent, run
+
+MOST_UPDATES = 20
+"""Of a run that is trained; a longer one is set up only."""
+COMMANDS = {
+    "dump-features": """dump-features run text/tokenised.txt out/x.h5 --layers 0,2 --dtype float16 --batch-size 3
+        --batch-words 50 --device cpu --vectors random:2:6 --allow-empty""",
+    "tokenize": "text/raw.txt out/x.txt --tokenised no --wrapped auto",
+    "build_corpus": "text/tokenised.txt out/corpus --held-out text/raw.txt --min-count 2 --shard-tokens 120",
+    "build_vectors": "corpus vectors/small.vec --name x --dtype float16 --post-process remove-top=1",
+    "train_fasttext": "corpus out/x.bin --dim 4 --epochs 1 --buckets 20 --min-count 1 --seed 0 --learning-rate 0.05",
+    "one_billion": "archive/words.tar.gz out/corpus",
+    "join": "run run/model out/model",
+    "check": "check run corpus run/model",
+    "plot": "run out/curve.png",
+    "speed": "--streams 2 --contestants plain --updates 1 --warm-up 1 --directions 1 --device cpu --threads 1",
+    "sentences": "sentences ner data/entities.conll --column -1",
+    "table": "table probes/results.jsonl --encoder m=x --resamples 100 --text out/t.txt --json out/t.json",
+    "pretrain": """data.corpus=corpus data.input_vectors=white data.target_vectors=plain data.tables_on_device=false
+        encoder.kind=lstm encoder.projection_size=4 encoder.cell_size=5 encoder.layers=2 encoder.dropout=0.1
+        train.streams=2 train.window=5 train.mix_shards=1 train.epochs=0.1 train.updates=2 train.seed=1
+        train.directions=["forward"] train.device=cpu train.threads=1 train.precision=fp32 train.recompute=true
+        optimiser.beta1=0.9 optimiser.epsilon=1e-6 optimiser.gradient_norm=1.0 schedule.base=0.01
+        evaluation.every_updates=1 evaluation.words=50 evaluation.candidates=10 train.recurrence=plain
+        log.every_updates=1 log.keep=1 log.checkpoint_minutes=1.5 log.checkpoint_updates=1""",
+    "max-time": "60m",
+    "address": "http://127.0.0.1:PORT/response.http",
+    "compiler": "c++",
+}
+TASK_FILES = {"snli": "pairs.tsv", "ner": "entities.conll", "sst5": "trees.txt", "srl": "documents.conll"}
+TASK_FILES["coref"] = TASK_FILES["srl"]
+SIZES = "--batch-size 2 --epochs 1 --patience 1 --learning-rate 0.01 --decay 0.9 --gradient-norm 1 --mix-l2 0.1"
+COMMANDS |= {
+    task: f"{task} --train data/{file} --dev data/{file} --vectors random:1:4 --seeds 1 --name x --small {SIZES} "
+    "--hidden-size 4" + (" --layers 1" if task in ("ner", "srl", "coref") else "")
+    for task, file in TASK_FILES.items()
+}
+assert TASK_FILES.keys() == TASKS.keys()
+
+
+class Benchmarked(Exception):
+    """Raised instead of a benchmark, which takes long."""
+
+
+def measure(words: list[str]) -> None:
+    with patch("pretrain.speed.benchmark.benchmark", side_effect=Benchmarked), suppress(Benchmarked):
+        run(speed, *words)
+
+
+def train_if_short(setup: TrainingSetup, *run: Any, **options: Any) -> bool:
+    return setup.updates > MOST_UPDATES or train(setup, *run, **options)
+
+
+def pretrain(settings: list[str]) -> None:
+    """Set a run up, and train it where it is short."""
+    with patch("pretrain.train.train", train_if_short):
+        run(pretrain_main, "run.toml", "out/run", *(f"--set={setting}" for setting in settings))
+
+
+def fetch(words: list[str]) -> None:
+    """Download from a server on this machine; others are not asked."""
+    listening, answer = server(os.getpid())
+    answer["bytes"] = Path("text/response.http").read_bytes()
+    look_up = socket.getaddrinfo
+
+    def look_up_here(host: Any, *options: Any, **more: Any) -> Any:
+        if host != "127.0.0.1":
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return look_up(host, *options, **more)
+
+    with patch("socket.getaddrinfo", look_up_here):
+        for word in words:
+            if word.startswith(("http://", "https://")):
+                download(word.replace("PORT", str(listening.getsockname()[1])), Path("out/file"))
+
+
+def compile_kernels(words: list[str]) -> None:
+    """A compiler that cannot compile is no error of a command: the kernels are then the reference."""
+    with patch.dict(os.environ, XDG_CACHE_HOME="out"), patch.object(cpu, "build"), suppress(cpu.KernelBuildError):
+        cpu.load.__wrapped__(" ".join(words))
+
+
+def command_reader(name: str, read: Callable[[list[str]], Any], share: float = 0.2, writes: bool = False) -> Reader:
+    def read_words(folder: Path) -> None:
+        read(json.loads((folder / f"words/{name}.json").read_bytes()))
+
+    return Reader(
+        name=f"words of {name}",
+        target=f"words/{name}.json",
+        mutations=WORDS,
+        read=read_words,
+        right=consistent,
+        names=(),
+        is_file=False,
+        share=share,
+        writes=writes,
+    )
+
+
+def of(main: Callable[[list[str]], int], *fixed: str) -> Callable[[list[str]], None]:
+    return lambda words: run(main, *words, *fixed)
+
+
+def write_words(folder: Path) -> None:
+    """The command lines, as a part of the sample."""
+    (folder / "words").mkdir()
+    for name, command in COMMANDS.items():
+        (folder / f"words/{name}.json").write_text(json.dumps(command.split()))
+
+
+ALONE = ("--workers", "1")
+"""Not damaged: each of two billion processes would be started."""
+READERS = (
+    command_reader("dump-features", of(elmoc)),
+    command_reader("tokenize", of(tokenize.main, *ALONE), share=0.5),
+    command_reader("build_corpus", of(build_corpus.main, *ALONE), share=0.5),
+    command_reader("build_vectors", of(build_vectors.main, *ALONE), writes=True),
+    command_reader("train_fasttext", of(train_fasttext.main, *ALONE)),
+    command_reader("one_billion", of(one_billion.main, *ALONE), share=0.1),
+    command_reader("join", of(join.main)),
+    command_reader("check", of(elmoc)),
+    command_reader("plot", of(plot.main), share=0.1),
+    command_reader("speed", measure),
+    command_reader("sentences", of(downstream)),
+    command_reader("table", of(downstream)),
+    command_reader("pretrain", pretrain, share=0.2),
+    command_reader("max-time", lambda words: [parse_duration(word) for word in words]),
+    command_reader("address", fetch),
+    command_reader("compiler", compile_kernels),
+    *(command_reader(task, of(downstream), share=0.2) for task in TASKS),
+)

@@ -1,0 +1,77 @@
+"""Readers of `downstream`: the data of the tasks, saved probes and results."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from downstream.__main__ import TASKS, main
+from downstream.probe.cli import run_probes
+from downstream.tasks.coref.task import TASK as COREF
+from downstream.tasks.ner.task import TASK as NER
+from downstream.tasks.snli.task import TASK as SNLI
+from downstream.tasks.srl.task import TASK as SRL
+from downstream.tasks.sst5.task import TASK as SST5
+from tests.fuzz.mutations.arrays import SAFETENSORS
+from tests.fuzz.mutations.json_tree import JSON, JSON_LINES
+from tests.fuzz.mutations.raw import Mutation
+from tests.fuzz.mutations.text import TEXT
+from tests.fuzz.readers.reader import Reader, consistent, run
+
+assert {task.name for task in (COREF, NER, SNLI, SRL, SST5)} == set(TASKS)
+
+
+def data_reader(name: str, task: Any, file: str, mutations: tuple[Mutation, ...] = TEXT) -> Reader:
+    """A reader of a task's data: every sentence has words, and no word has white space."""
+
+    def read(folder: Path) -> None:
+        examples = task.read(folder / "data" / file, task.reader, training=True)
+        task.describe(examples)
+        for example in examples:
+            for sentence in task.sentences(example):
+                assert sentence.words
+                assert all(word.split() == [word] for word in sentence.words)
+
+    return Reader(name=name, target=f"data/{file}", mutations=mutations, read=read, right=consistent)
+
+
+def score_probe(path: str) -> Callable[[Path], None]:
+    def read(folder: Path) -> None:
+        data = ["--test", folder / "data/entities.conll", "--evaluate-only", folder / path]
+        inputs = ["--features", folder / "features/layers.h5", "--vectors", "random:1:4"]
+        run_probes(NER, [str(word) for word in (*data, *inputs, "--results", folder / "out/results.jsonl")])
+        main_table(folder / "out/results.jsonl")
+
+    return read
+
+
+def read_results(folder: Path) -> None:
+    main_table(folder / "probes/results.jsonl")
+
+
+def main_table(path: Path) -> None:
+    run(main, "table", path, "--resamples", 100, "--figures", "--json", path.parent.parent / "out/table.json")
+
+
+READERS = (
+    data_reader("entities", NER, "entities.conll"),
+    data_reader("pairs jsonl", SNLI, "pairs.jsonl", JSON_LINES),
+    data_reader("pairs tsv", SNLI, "pairs.tsv"),
+    data_reader("pairs without header", SNLI, "pairs.txt"),
+    data_reader("propositions", SRL, "documents.conll"),
+    data_reader("coreference", COREF, "documents.conll"),
+    data_reader("trees", SST5, "trees.txt"),
+    *(
+        Reader(
+            name=f"{prefix}{file}",
+            target=f"{prefix}probes/both.seed1/{file}",
+            mutations=mutations,
+            read=score_probe(f"{prefix}probes/both.seed1"),
+            right=consistent,
+            names=(f"sample/{prefix}probes/both.seed1",),
+            share=0.5,
+        )
+        for prefix in ("", "old/")
+        for file, mutations in (("probe.json", JSON), ("probe.safetensors", SAFETENSORS))
+    ),
+    Reader(name="results", target="probes/results.jsonl", mutations=JSON_LINES, read=read_results, right=consistent),
+)

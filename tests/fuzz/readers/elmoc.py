@@ -1,0 +1,148 @@
+"""Readers of `elmoc`: word vectors, feature files, sentences and compiled kernels."""
+
+import os
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import h5py
+import numpy as np
+
+from downstream.inputs.feature_states import FeatureStates
+from downstream.inputs.sentence import make_sentence
+from elmoc.features.dump import dump_features
+from elmoc.features.reader import FeatureFile
+from elmoc.kernels import cpu
+from elmoc.model import SentenceEncoder, load_model
+from elmoc.word_vectors.sources import open_word_vectors
+from tests.fuzz.mutations.hdf5 import HDF5, MAP
+from tests.fuzz.mutations.raw import INTEGERS, RAW, header_integers
+from tests.fuzz.mutations.text import TEXT, compressed
+from tests.fuzz.readers.reader import Reader, consistent, same
+
+WORDS = ["w1", "w2", "unseen"]
+FASTTEXT_HEADER = header_integers(*range(0, 56, 4), *range(64, 76, 4))
+FASTTEXT_LONGS = header_integers(56, 76, 84, size=8)
+
+
+def read_vectors(file: str) -> Any:
+    def read(folder: Path) -> np.ndarray:
+        return open_word_vectors(str(folder / "vectors" / file)).lookup(WORDS)
+
+    return read
+
+
+def finite(result: np.ndarray, expected: np.ndarray) -> bool:
+    """Vectors of some width: a damaged number is another number, which nothing tells apart."""
+    return result.dtype == np.float32 and len(result) == len(expected) and bool(np.isfinite(result).all())
+
+
+def read_features(folder: Path) -> Any:
+    """Every sentence, mapped into memory, has to be what HDF5 itself reads."""
+    path = folder / "features/layers.h5"
+    with FeatureFile(path) as features:
+        views = [features.view(index) for index in range(min(4, len(features)))]
+        found = [features.find(words.split()) for words in ("Stop", "no such sentence")]
+        with h5py.File(path) as file:
+            assert len(features) == len(file) - (MAP in file)
+            for index, view in enumerate(views):
+                np.testing.assert_array_equal(view, file[str(index)][()])
+    states = FeatureStates(path, sentences=[make_sentence(["Stop"], file=path, line=1)])
+    states.lookup([make_sentence(["Stop"], file=path, line=1)])
+    states.describe()
+    return views, found
+
+
+def right_features(result: Any, expected: Any) -> bool:
+    """The sentence that was looked for has its shape."""
+    views, (index, nothing) = result
+    return nothing is None and views[index].shape[-2] == 1
+
+
+@lru_cache
+def model_in(folder: Path) -> SentenceEncoder:
+    return load_model(folder / "run")
+
+
+def read_sentences(name: str) -> Any:
+    def read(folder: Path) -> None:
+        source, output = folder / "text" / name, folder / "out/features.h5"
+        dump_features(model_in(folder), source, output, allow_empty=True)
+        lines = [line.split() for line in text_lines(source)]
+        with FeatureFile(output) as features:
+            assert len(features) == len(lines)
+            assert [features.view(index).shape[1] for index in range(len(lines))] == list(map(len, lines))
+
+    return read
+
+
+def text_lines(path: Path) -> list[str]:
+    """The lines of a text file, as the documentation defines them."""
+    import gzip
+
+    data = path.read_bytes()
+    text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8-sig")
+    lines = text.split("\n")
+    return [line.rstrip("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
+
+
+def load_kernels(folder: Path) -> Any:
+    """The cache stands in a new place, as the system knows a library by its path."""
+    cache = tempfile.mkdtemp(dir=folder / "out")
+    os.rename(folder / "cache/elmoc", f"{cache}/elmoc")
+    try:
+        with patch.dict(os.environ, XDG_CACHE_HOME=cache):
+            loaded, _ = cpu.load.__wrapped__("sh compiler")
+    except cpu.KernelBuildError:  # the reference is run instead
+        return True
+    loaded.has_threads()
+    return Path(loaded._name).read_bytes() == (folder / "good.so").read_bytes()
+
+
+READERS = (
+    Reader(
+        name="fastText",
+        target="vectors/small.bin",
+        mutations=(*[FASTTEXT_HEADER] * len(INTEGERS), *[FASTTEXT_LONGS] * 4, *RAW),
+        read=read_vectors("small.bin"),
+        right=finite,
+    ),
+    Reader(
+        name="text vectors", target="vectors/small.vec", mutations=TEXT, read=read_vectors("small.vec"), right=finite
+    ),
+    Reader(
+        name="text vectors gz",
+        target="vectors/small.vec.gz",
+        mutations=(compressed,),
+        read=read_vectors("small.vec.gz"),
+        right=finite,
+    ),
+    Reader(name="features", target="features/layers.h5", mutations=HDF5, read=read_features, right=right_features),
+    Reader(
+        name="sentences",
+        target="text/tokenised.txt",
+        mutations=TEXT,
+        read=read_sentences("tokenised.txt"),
+        right=consistent,
+        share=0.5,
+    ),
+    Reader(
+        name="sentences gz",
+        target="text/tokenised.txt.gz",
+        mutations=(compressed,),
+        read=read_sentences("tokenised.txt.gz"),
+        right=consistent,
+        share=0.5,
+    ),
+    Reader(
+        name="kernel library",
+        target="cache/elmoc/*.so",
+        mutations=RAW,
+        read=load_kernels,
+        right=same,
+        share=0.3,
+        writes=True,
+    ),
+)

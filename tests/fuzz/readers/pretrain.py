@@ -1,0 +1,92 @@
+"""Readers of `pretrain`: configs, run directories and checkpoints."""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pretrain.__main__ import parser, pretrain
+from pretrain.config import load_config
+from pretrain.plot import plot
+from pretrain.run.directory import RunDirectory, read_metrics
+from pretrain.setup import TrainingSetup, set_up
+from pretrain.train import train
+from tests.fuzz.mutations.arrays import CHECKPOINT
+from tests.fuzz.mutations.json_tree import JSON, JSON_LINES
+from tests.fuzz.mutations.text import TEXT
+from tests.fuzz.readers.reader import Reader, consistent
+
+
+@lru_cache
+def setup_in(folder: Path) -> TrainingSetup:
+    return set_up(load_config(folder / "run.toml", [f"data.corpus={folder / 'corpus'}"]))
+
+
+def read_config(folder: Path) -> Any:
+    config = load_config(folder / "run.toml", [f"data.corpus={folder / 'corpus'}"])
+    return set_up(config).updates > 0
+
+
+def resume(folder: Path) -> Any:
+    """Go on with a run whose last update is done: its state is all that there is to see."""
+    setup, run = setup_in(folder), RunDirectory(folder / "run")
+    train(setup, run, resumed=run.resume(setup.config), max_seconds=None)
+    weights = setup.encoder.weights() | setup.output_layers.state_dict()
+    return {name: each.numpy() for name, each in weights.items()}, run.metrics.read_bytes()
+
+
+def read_start(folder: Path) -> Any:
+    run = RunDirectory(folder / "run")
+    return run.init_from, run.was_started_by("x")
+
+
+def resume_by_command(folder: Path) -> None:
+    pretrain(parser().parse_args([str(folder / "run.toml"), str(folder / "run"), "--resume"]))
+
+
+def read_all_metrics(folder: Path) -> Any:
+    return [read_metrics(folder / "run", kind) for kind in ("train", "evaluation")]
+
+
+def draw(folder: Path) -> None:
+    plot(str(folder / "run"), str(folder / "out/curve.png"))
+
+
+READERS = (
+    Reader(
+        name="run toml",
+        target="run.toml",
+        mutations=TEXT,
+        read=read_config,
+        right=consistent,
+        names=("run.toml", "sample/corpus"),
+        share=0.5,
+    ),
+    Reader(
+        name="run config",
+        target="run/config.json",
+        mutations=JSON,
+        read=resume_by_command,
+        right=consistent,
+        names=("sample/run",),
+        writes=True,
+    ),
+    Reader(name="run start", target="run/start.json", mutations=JSON, read=read_start, right=consistent),
+    Reader(
+        name="checkpoint",
+        target="run/checkpoints/000000002.pt",
+        mutations=CHECKPOINT,
+        read=resume,
+        writes=True,
+        share=0.5,
+    ),
+    Reader(name="metrics", target="run/metrics.jsonl", mutations=JSON_LINES, read=read_all_metrics, right=consistent),
+    Reader(
+        name="plot",
+        target="run/metrics.jsonl",
+        mutations=JSON_LINES,
+        read=draw,
+        right=consistent,
+        names=("sample/run",),
+        share=0.1,
+    ),
+)

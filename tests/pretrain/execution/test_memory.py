@@ -1,0 +1,109 @@
+"""Memory: a run that needs more than there is ends with a sentence before anything of that size is made."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from elmoc.corpus import Corpus
+from elmoc.devices import free_memory
+from pretrain.config import load_config
+from pretrain.execution import memory
+from pretrain.execution.memory import MemoryNeed
+from pretrain.setup import TrainingSetup, set_up
+from tests.pretrain.conftest import TinyRuns
+
+Fails = Callable[[int], str]
+ABSURD = {"encoder__layers": 1000, "encoder__cell_size": 2**20, "encoder__projection_size": 2**20}
+
+
+def setup_of(runs: TinyRuns, **settings: object) -> TrainingSetup:
+    overrides = [argument.removeprefix("--set=") for argument in runs.arguments("run", **settings)[2:]]
+    return set_up(load_config(runs.config, overrides))
+
+
+def test_what_the_system_says_is_free() -> None:
+    total = 2**50
+    assert 2**20 < free_memory(torch.device("cpu")) < total
+
+
+@pytest.mark.parametrize("option", ["--describe", ""])
+def test_an_encoder_that_fits_into_no_memory_is_refused_before_it_is_built(
+    runs: TinyRuns, error_line: Fails, option: str
+) -> None:
+    error = error_line(runs.status("run", *([option] if option else []), **ABSURD))
+    found = re.search(
+        r"error: the run needs about (\d+)\.\d TB on cpu: weights, gradients and Adam \d+\.\d TB.*; and there are "
+        r"[\d.]+ GB free: use smaller sizes, or a machine with more memory$",
+        error,
+    )
+    assert found, error
+    # two directions of 1,000 layers with 8 · 2⁴⁰ weights for the gates and 2⁴⁰ for the projection
+    assert int(found[1]) == pytest.approx(2 * 1000 * 9 * 2**40 * 16 / 1e12, rel=0.01)
+    assert not (runs.folder / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "what"),
+    [
+        ({"train__streams": 40, "encoder__cell_size": 64}, "activations (train.streams × train.window)"),
+        ({"train__mix_shards": 10**12}, "shuffled text (train.mix_shards)"),
+        ({"evaluation__words": 10**12, "evaluation__candidates": 10**12}, "scoring (evaluation.words, "),
+    ],
+)
+def test_what_needs_the_memory_is_named(
+    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, error_line: Fails, settings: dict[str, int], what: str
+) -> None:
+    small, large = (sum(need.bytes for need in setup_of(runs, **more).memory) for more in ({}, settings))
+    assert small < large
+    monkeypatch.setattr(memory, "free_memory", lambda device: (small + large) // 2)
+    error = error_line(runs.status("run", **settings))
+    assert "error: the run needs about" in error
+    assert what in error
+    assert not (runs.folder / "run").exists()
+    runs.run("run")
+
+
+def test_a_description_says_what_is_needed_and_what_is_free(
+    runs: TinyRuns, capsys: pytest.CaptureFixture[str], tiny_corpus: Corpus
+) -> None:
+    runs.run("run", "--describe", train__mix_shards=2)
+    printed = capsys.readouterr().out
+    tokens = sum(sorted(shard.tokens for shard in tiny_corpus.train)[-2:])
+    assert re.search(
+        rf"^memory: about \d+\.\d KB on cpu: weights, gradients and Adam \d+\.\d KB, activations \(train.streams × "
+        rf"train.window\) \d+\.\d KB, shuffled text \(train.mix_shards\) {40 * tokens / 1000:.1f} KB, "
+        r"scoring \(evaluation.words, evaluation.candidates\) \d+\.\d KB; [\d.]+ GB are free$",
+        printed,
+        re.MULTILINE,
+    ), printed
+
+
+@pytest.mark.usefixtures("restore_threads")
+def test_directions_that_run_in_turn_need_the_activations_of_one(runs: TinyRuns) -> None:
+    needs = [setup_of(runs, train__threads=threads).memory[0] for threads in (1, 2)]
+    assert needs[1].activations == 2 * needs[0].activations
+    assert needs[1].weights == needs[0].weights
+
+
+def test_updates_and_evaluations_take_turns() -> None:
+    need = MemoryNeed(torch.device("cpu"), weights=10, activations=30, text=5, scoring=20)
+    assert need.bytes == 45
+    need.require()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"train__epochs": 1e6, "train__updates": 0, "train__streams": 1, "train__window": 1},
+            "999,999,999 are the most",
+        ),
+        ({"train__streams": 10**15}, "train.streams=1000000000000000 times train.window=5 is more than the shards"),
+        ({"train__window": 10**15}, "holds out only"),
+    ],
+)
+def test_sizes_that_no_corpus_has(runs: TinyRuns, error_line: Fails, settings: dict[str, object], message: str) -> None:
+    assert message in error_line(runs.status("run", **settings))
+    assert not (runs.folder / "run").exists()
