@@ -145,7 +145,8 @@ def _unpack_chunks(archive: Path, folder: Path) -> None:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise InputError(
-                f"{archive} is truncated, damaged or not a tar archive ({reason(error)}): remove it and download it again"
+                f"{archive} is truncated, damaged or not a tar archive ({reason(error)}): remove it and download it "
+                "again"
             ) from None
 
 

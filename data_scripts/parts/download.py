@@ -102,8 +102,8 @@ def _receive(response: HTTPResponse, address: str, have: int, partial: Path) -> 
     chunked = response.headers.get("Transfer-Encoding", "").lower() == "chunked"  # of which the last says that it is
     if not chunked and not re.fullmatch("[0-9]{1,18}", length):
         raise InputError(
-            f"{address}: the server does not say how long the file is (Content-Length: {shortened(length, 200) or 'none'}), so "
-            "that a download that breaks off would not be noticed: download it by other means and give the file"
+            f"{address}: the server does not say how long the file is (Content-Length: {shortened(length) or 'none'}), "
+            "so that a download that breaks off would not be noticed: download it by other means and give the file"
         )
     total = None if chunked else have + int(length)
     if total is not None:
