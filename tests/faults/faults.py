@@ -9,7 +9,7 @@ from typing import Any
 
 from elmoc.errors import InputError
 from tests.faults.calls import Commands, Mode, Outcome
-from tests.faults.commands import COMMANDS, Command
+from tests.faults.commands import Command
 from tests.faults.inputs import FileServer, write_inputs
 from tests.faults.outputs import Output, contents, differing, is_beginning, same_lines
 
@@ -64,6 +64,7 @@ class Bench:
             readable = frozenset(output.name for output in command.outputs if not self._refused(output))
             outcome = self._run(command.line)
             assert outcome.status == 0, f"{command.name}: {outcome}"
+            assert outcome.growths, "calls are not counted"
             self._undisturbed[command.name] = Undisturbed(
                 outcome, before, self._contents(command), readable, frozenset(names)
             )
@@ -228,7 +229,7 @@ class Bench:
         shutil.copytree(self._start_of(command), self.folder, symlinks=True)
 
     def _start_of(self, command: Command) -> Path:
-        return self.starts / str(COMMANDS.index(command))
+        return self.starts / command.name
 
     def _start(self, line: str, mode: Mode = Mode.COUNT, at: int = 0) -> Any:
         places = {"{inputs}": str(self.inputs), "{folder}": str(self.folder), "{address}": self._server.address}

@@ -3,13 +3,16 @@
 A few calls of every command are tried here, all of them in the slow tests and by `python -m tests.faults`.
 """
 
+import re
 from collections.abc import Iterator
 
 import pytest
 
 from tests.faults.calls import ROOT, compiler
+from tests.faults.careless import WRITES
 from tests.faults.commands import COMMANDS, Command
 from tests.faults.faults import Bench, numbers
+from tests.faults.outputs import Output
 from tests.faults.server import ROOMS
 
 FEW = 2
@@ -71,6 +74,21 @@ def test_a_disk_that_cannot_be_written_is_one_sentence(bench: Bench, command: Co
 def test_of_two_writers_one_is_told_that_there_is_another(bench: Bench, command: Command) -> None:
     (at,) = numbers(bench.undisturbed(command).calls.changes, 1, seed=3)
     assert bench.write_twice(command, at) == [], f"second writer at call {at}"
+
+
+def test_faults_of_a_careless_command_are_found(bench: Bench) -> None:
+    line = "tests.faults.careless {folder}/out.txt "
+    careless = Command("careless", f"{line} old", (Output("out.txt"),), f"{line} new", before=(f"{line} older",))
+    opened, first_write = 1, 2
+    assert bench.undisturbed(careless).calls.changes == opened + WRITES
+    for problems, what in (
+        (bench.kill(careless, first_write), "out.txt is read, but is neither the old nor the new"),
+        (bench.fill_disk(careless, first_write), "a traceback: .*No space left on device"),
+        (bench.interrupt(careless, first_write), "interrupted, it ended with .*KeyboardInterrupt"),
+        (bench.read_only(careless), "a traceback: .*Read-only file system"),
+        (bench.write_twice(careless, first_write), "both of two writers say that they succeeded"),
+    ):
+        assert any(re.match(what, problem) for problem in problems), problems
 
 
 def test_every_command_is_here() -> None:
