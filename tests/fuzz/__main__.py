@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         work = list(chunks(names, options.cases, options.seed))
         if options.replay:
             lines = map(json.loads, options.replay.read_text(encoding="utf-8").splitlines())
-            work = [Chunk(line["reader"], (line["number"],), line["seed"]) for line in lines]
+            work = [Chunk(line["reader"], range(line["number"], line["number"] + 1), line["seed"]) for line in lines]
         files = [stack.enter_context(open(path or os.devnull, "w")) for path in (options.failures, options.outcomes)]
         kinds: Counter[tuple[str, str]] = Counter()
         for outcome in run_cases(work, pristine, options.jobs):
@@ -95,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             for file, wanted in zip(files, (outcome.kind in FAILURES, True), strict=True):
                 if wanted:
                     file.write(json.dumps(asdict(outcome)) + "\n")
-            if outcome.kind in FAILURES and (options.replay or options.reader):
+            if outcome.kind in FAILURES:
                 print(
                     f"{outcome.reader} {outcome.number}: {outcome.kind}, {outcome.mutation}: {outcome.detail[:300]!r}"
                 )
