@@ -186,7 +186,7 @@ def _require_finite(mixed: Tensor, sentences: Sequence[Sentence]) -> None:
             if not row.isfinite().all():
                 raise InputError(
                     f"{sentence.file}, line {sentence.line}: the layer states of the sentence that begins here have "
-                    "numbers that are not finite: make the features again"
+                    "numbers that are not finite, or their mix has: make the features again, or train the probe again"
                 )
 
 

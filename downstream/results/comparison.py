@@ -12,7 +12,7 @@ import numpy as np
 from downstream.results.bootstrap import Interval, interval, p_value, resampled_scores
 from downstream.results.reading import Result, require_same_items
 from downstream.results.records import format_score, mean_and_deviation
-from elmoc.errors import InputError
+from elmoc.errors import InputError, shortened
 
 Metrics = Callable[[np.ndarray], dict[str, np.ndarray]]
 """Those of a task: float64 [..., K] of summed counts → name → [...]."""
@@ -147,6 +147,6 @@ def _check_scores(result: Result, metrics: Metrics) -> None:
             again = np.nan
         if not abs(again - score) < 0.01:
             raise InputError(
-                f"{origin}: the {result.metric} of seed {seed}, {score:.2f}, does not follow from its counts, as if "
-                "another version had written it: run the probe again and remove that line"
+                f"{origin}: the {shortened(result.metric)} of seed {seed}, {score:.2f}, does not follow from its "
+                "counts, as if another version had written it: run the probe again and remove that line"
             )

@@ -16,7 +16,7 @@ from downstream.results.comparison import PAPER, Metrics, arrange, compare
 from downstream.results.reading import Result, read_results
 from downstream.results.records import layer_names
 from downstream.results.row_names import NONE, NamedRow, name_rows
-from elmoc.errors import InputError
+from elmoc.errors import InputError, shortened
 from elmoc.files.locks import locked
 from elmoc.files.records import write_json
 from elmoc.files.writing import atomic_path
@@ -131,7 +131,7 @@ def _metrics(row: Mapping[str, Result], tasks: Tasks) -> Metrics:
     result = next(iter(row.values()))
     if result.task not in tasks:
         raise InputError(
-            f"{result.origins[0]} is of the task {result.task}, which is not one of {', '.join(tasks)}: "
+            f"{result.origins[0]} is of the task {shortened(result.task)}, which is not one of {', '.join(tasks)}: "
             "remove that line"
         )
     return cast(Metrics, tasks[result.task]().metrics)

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import h5py
-import numpy as np
 
-from elmoc.errors import InputError, shortened
+from elmoc.errors import InputError, reason
 from elmoc.files.text import require_file
 from elmoc.files.writing import human_bytes
 
@@ -64,8 +63,7 @@ class CheckedFile(h5py.File):
         try:
             yield
         except _DAMAGE as error:
-            text = " ".join(str(error.args[0] if isinstance(error, KeyError) and error.args else error).split())
-            raise InputError(f"{self.path} {what} ({shortened(text, 200)}): {self.advice}") from None
+            raise InputError(f"{self.path} {what} ({reason(error)}): {self.advice}") from None
 
     def attributes(self) -> dict[str, Any]:
         """The attributes of the root: strings and numbers; of another type the library crashes on some."""
@@ -75,9 +73,6 @@ class CheckedFile(h5py.File):
                 if self.attrs.get_id(name).get_type().get_class() not in _ATTRIBUTE_CLASSES:
                     raise ValueError(f"{name} is neither text nor numbers")
                 attributes[name] = self.attrs[name]
-                for text in np.ravel(attributes[name]):
-                    if isinstance(text, str):
-                        text.encode("utf-8")  # h5py decodes whatever is there
         return attributes
 
     def __contains__(self, name: object) -> bool:

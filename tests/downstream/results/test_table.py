@@ -336,6 +336,8 @@ def test_a_plot_shows_dollars_as_they_are_and_has_room_for_its_rows(
     ("changes", "message"),
     [
         ({"task": "parsing"}, "line 2 is of the task parsing, which is not one of snli, ner, sst5, srl, coref"),
+        ({"task": "a" * 10_000}, "line 2 is of the task aaaa"),
+        ({"metric": "a" * 10_000}, "a… of seed 1, 62.50, does not follow from its counts"),
         ({"metric": "accuracy"}, "line 2: the accuracy of seed 1, 62.50, does not follow from its counts"),
         ({"scores": [62.5, 75.1]}, "line 2: the entity F1 of seed 2, 75.10, does not follow from its counts"),
         ({"counts": [[[1, 1]] * 20] * 2}, "line 2 has 20 items with 2 counts each, but "),
@@ -345,7 +347,9 @@ def test_lines_that_do_not_fit_are_errors(
     tmp_path: Path, fails: Callable[..., str], changes: dict[str, Any], message: str
 ) -> None:
     path = write_lines(tmp_path / "a.jsonl", ner_line("vectors", WORSE), ner_line("both", BETTER) | changes)
-    assert message in fails("table", path)
+    error = fails("table", path)
+    assert message in error
+    assert len(error) < 500
 
 
 def test_pipes_in_cells_do_not_end_them() -> None:

@@ -141,13 +141,6 @@ def test_attributes_of_other_types_are_refused(path: Path, dtype: np.dtype) -> N
         FeatureFile(path)
 
 
-def test_an_attribute_that_is_not_utf_8(path: Path) -> None:
-    content = path.read_bytes()
-    path.write_bytes(content.replace(b"abc", b"a\xffc", 1))
-    with pytest.raises(InputError, match=r"has attributes that are damaged .*surrogates not allowed"):
-        FeatureFile(path)
-
-
 def test_damaged_strings_neither_crash_nor_hang(path: Path, tmp_path: Path) -> None:
     """The library itself runs for ever, or past the end, on sizes of zero and on sizes beyond a collection's end."""
     code = """
