@@ -58,7 +58,7 @@ READERS = (
         mutations=TEXT,
         read=read_config,
         right=consistent,
-        names=("run.toml", "sample/corpus"),
+        names=("run.toml", "sample/corpus", "train."),
         share=0.5,
     ),
     Reader(
