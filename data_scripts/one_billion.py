@@ -23,7 +23,7 @@ from data_scripts.build_corpus import build_corpus, refuse_output
 from data_scripts.parts.download import download, file_name, is_address
 from data_scripts.parts.options import Options
 from data_scripts.parts.workers import default_workers
-from elmoc.errors import InputError, run_command
+from elmoc.errors import InputError, reason, run_command
 from elmoc.files.locks import locked
 from elmoc.files.records import read_record, write_record
 from elmoc.files.text import require_file
@@ -145,7 +145,8 @@ def _unpack_chunks(archive: Path, folder: Path) -> None:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise InputError(
-                f"{archive} is truncated, damaged or not a tar archive ({error}): remove it and download it again"
+                f"{archive} is truncated, damaged or not a tar archive ({reason(error)}): remove it and download it "
+                "again"
             ) from None
 
 

@@ -40,7 +40,11 @@ def locked(path: Path | str) -> Iterator[None]:
 
 def _acquire(lock: Path, path: Path) -> int:
     while True:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            error.filename = str(path)  # which the user knows
+            raise
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

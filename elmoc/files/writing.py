@@ -66,6 +66,8 @@ def atomic_directory(path: Path | str, *, sync: bool = True) -> Iterator[Path]:
                     os.replace(path, old)
                     os.replace(partial, path)
         finally:
+            if old.exists() and not path.exists():
+                os.replace(old, path)
             for each in (partial, old):
                 shutil.rmtree(each, ignore_errors=True)
 

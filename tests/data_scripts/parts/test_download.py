@@ -54,12 +54,12 @@ NO_LENGTH = "does not say how long the file is"
         (200, {"Transfer-Encoding": "chunked"}, WHOLE[:-5], "broke off .*: run the command again to go on"),
         (200, {"Transfer-Encoding": "chunked"}, b"many\r\n", "broke off .*: run the command again to go on"),
         (204, {}, b"", NO_LENGTH),
-        (302, {"Location": "file:///etc/passwd"}, b"", "the server answers 302 .*: check the address"),
+        (302, {"Location": "file:///etc/passwd"}, b"", "the server answers HTTP Error 302: .*: check the address"),
         (302, {"Location": "ftp://127.0.0.1/file"}, b"", "unknown url type: ftp"),
         (302, {"Location": "http://[::1"}, b"", "is not an address"),
-        (302, {"Location": "/file.gz"}, b"", "the server answers 302 .*infinite loop"),
+        (302, {"Location": "/file.gz"}, b"", "the server answers HTTP Error 302: .*infinite loop"),
         (500, {"X": "y" * 70_000}, b"", "cannot be downloaded .*got more than 65536 bytes"),
-        (404, {}, b"", "the server answers 404 Not Found: check the address"),
+        (404, {}, b"", "the server answers HTTP Error 404: Not Found: check the address"),
     ],
 )
 def test_other_answers_are_one_sentence(tmp_path: Path, status: int, headers, body: bytes, message: str) -> None:
@@ -92,7 +92,9 @@ def test_all_that_there_is_may_have_arrived_before(tmp_path: Path, whole: bool) 
             download(address, tmp_path / "file.gz")
             assert (tmp_path / "file.gz").read_bytes() == DATA
         else:
-            with pytest.raises(InputError, match=r"answers 416 .*: remove .*gz\.partial and run the command again"):
+            with pytest.raises(
+                InputError, match=r"answers HTTP Error 416: .*: remove .*gz\.partial and run the command again"
+            ):
                 download(address, tmp_path / "file.gz")
 
 

@@ -65,6 +65,16 @@ def test_leftovers_of_killed_writers_are_removed(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "directory") == ["whole"]
 
 
+def test_a_lock_that_cannot_be_made_names_what_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, *arguments: int) -> int:
+        raise OSError(locks.errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(os, "open", full)
+    with pytest.raises(OSError, match="No space left") as raised:
+        locked(tmp_path / "file").__enter__()
+    assert raised.value.filename == str(tmp_path / "file")
+
+
 def test_a_file_system_without_locks_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -52,6 +52,27 @@ def test_atomic_directory_replaces_a_whole_directory_by_a_whole_one(
     assert [file.name for file in tmp_path.iterdir()] == ["directory"]
 
 
+def test_a_directory_that_cannot_be_moved_in_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "directory"
+    path.mkdir()
+    (path / "old").touch()
+    replace = os.replace
+
+    def refuse(source: Path, target: Path) -> None:
+        if source.name.endswith(".partial"):
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+        replace(source, target)
+
+    monkeypatch.setattr(writing, "_exchanged", lambda first, second: False)
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(PermissionError), atomic_directory(path) as partial:
+        (partial / "new").touch()
+    assert [file.name for file in path.iterdir()] == ["old"]
+    assert [file.name for file in tmp_path.iterdir()] == ["directory"]
+
+
 def test_what_is_written_has_the_permissions_of_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
