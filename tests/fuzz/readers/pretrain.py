@@ -76,6 +76,7 @@ READERS = (
         target="run/checkpoints/000000002.pt",
         mutations=CHECKPOINT,
         read=resume,
+        names=("000000002.pt", "data."),
         writes=True,
         share=0.5,
     ),
