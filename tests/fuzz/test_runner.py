@@ -51,7 +51,7 @@ def test_every_failure_is_found_and_the_next_cases_are_run(
 
     made_up = Reader(name="made up", target="a.txt", mutations=(truncate,), read=read, right=same, is_file=True)
     monkeypatch.setitem(READERS, "made up", made_up)
-    monkeypatch.setattr(runner, "SECONDS", 0.5)
+    monkeypatch.setattr(runner, "SECONDS", 0.3)
     pristine = tmp_path / "pristine"
     pristine.mkdir()
     (pristine / "a.txt").write_bytes(TEXT)
