@@ -28,8 +28,15 @@ class SentenceEncoder:
     """
 
     def __init__(
-        self, *, encoder: BidirectionalEncoder, transform: VectorTransform, word_vectors: WordVectors, fingerprint: str
+        self,
+        *,
+        encoder: BidirectionalEncoder,
+        transform: VectorTransform,
+        word_vectors: WordVectors,
+        fingerprint: str,
+        origin: str = "this model",
     ) -> None:
+        self.origin = origin
         self.encoder = encoder.eval()
         self.transform = transform
         self.word_vectors = word_vectors
@@ -72,6 +79,9 @@ class SentenceEncoder:
 
         Returns:
             For each sentence, float32 [L + 1, n, 2P] on the CPU, layer 0 first; `[:, i]` belongs to its i-th token.
+
+        Raises:
+            InputError: numbers of the model or its word vectors are so large that states are not finite.
         """
         states: list[Tensor | None] = [None] * len(sentences)
         table, rows = self._vectors(sentences)
@@ -81,7 +91,12 @@ class SentenceEncoder:
             with torch.inference_mode():
                 output = self.encoder(table[ids].to(self.device), lengths.to(self.device)).cpu()  # [B, L+1, T, 2P]
             for index, length, sentence_states in zip(batch, lengths.tolist(), output, strict=True):
-                states[index] = sentence_states[:, 1 : length - 1].clone()
+                state = states[index] = sentence_states[:, 1 : length - 1].clone()
+                if not state.isfinite().all():
+                    raise InputError(
+                        f"{self.origin} gives layer states that are not finite: numbers of it, or of its word vectors "
+                        f"({self.word_vectors.origin}), are too large; they may be damaged: export it again"
+                    )
             progress(int(lengths.sum()) - 2 * len(batch))
         return [state for state in states if state is not None]
 
@@ -114,6 +129,7 @@ def load_model(path: Path | str, *, vectors: str | None = None, device: str = "c
         transform=model.transform,
         word_vectors=open_model_vectors(model, vectors),
         fingerprint=model_fingerprint(encoder),
+        origin=str(path),
     )
 
 

@@ -133,6 +133,11 @@ def convert(value: Any, kind: type[T], *, where: str, advice: str, prefix: str =
         raise InputError(f"{where}: {_problem(str(error), value, prefix)}: {advice}") from None
     except RecursionError:
         raise InputError(f"{where} is nested too deeply: {advice}") from None
+    except AttributeError as error:
+        if error.name != "keys":
+            raise
+        found = type(error.obj).__name__  # of a checkpoint; msgspec takes what can be indexed for an object
+        raise InputError(f"{where}: a value of type {found} stands where an object is expected: {advice}") from None
     except UnicodeEncodeError as error:
         raise InputError(f"{where}: {error.object[:50]!r} is not valid UTF-8: {advice}") from None
     except InputError as error:  # also those of `__post_init__`

@@ -183,6 +183,7 @@ def _mount_point(path: Path | str) -> Path:
 
 def refuse_existing(path: Path | str) -> None:
     """Raise an `InputError` when the output `path` exists: nothing is overwritten."""
+    path = Path(path)  # of an empty name this is the working directory
     if os.path.lexists(path):
         raise InputError(f"{path} exists already: remove it or choose another output path")
 

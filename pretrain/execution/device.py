@@ -37,7 +37,10 @@ def choose_execution(*, device: str, precision: str, fast: bool, local_rank: int
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    chosen = checked_device(f"cuda:{local_rank}" if device == "cuda" else device)
+    try:
+        chosen = checked_device(f"cuda:{local_rank}" if device == "cuda" else device)
+    except InputError as error:
+        raise InputError(f"train.device: {error}") from None
     bf16 = precision != "fp32" and has_bf16(chosen)
     if precision == "bf16" and not bf16:
         raise InputError(f"train.precision is bf16, but {chosen} has no bf16 instructions: use fp32")

@@ -30,6 +30,14 @@ def test_two_lines_give_layer_states(model_path: Path) -> None:
     assert model.layer_states([]) == []
 
 
+def test_states_that_are_not_finite_are_refused(model_path: Path) -> None:
+    model = load_model(model_path)
+    with torch.no_grad():
+        model.encoder.direction("forward").input_layer.norm.weight.fill_(3e38)
+    with pytest.raises(InputError, match=f"{model_path} gives layer states that are not finite"):
+        model.layer_states(SENTENCES)
+
+
 def test_words_stand_between_boundaries_and_vectors_are_looked_up(model_path: Path) -> None:
     trained = tiny_model()
     words = ["The", "cat", "sat"]

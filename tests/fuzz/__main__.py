@@ -8,6 +8,7 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -15,6 +16,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+
+ROOM = 1 << 30
+"""Bytes that have to be free where files are damaged."""
 
 
 def parser(readers: Sequence[str]) -> argparse.ArgumentParser:
@@ -30,13 +34,22 @@ def parser(readers: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
+def folder_in_memory() -> Path | None:
+    """Where files are written fastest, if there is room and libraries can be loaded from there."""
+    memory = Path("/dev/shm")
+    if "TMPDIR" in os.environ or not os.access(memory, os.W_OK | os.X_OK):
+        return None
+    executable = not os.statvfs(memory).f_flag & os.ST_NOEXEC
+    return memory if executable and shutil.disk_usage(memory).free > ROOM else None
+
+
 @contextlib.contextmanager
 def sample() -> Iterator[Path]:
     """A folder with the sample, made now and removed at the end."""
     from tests.fuzz.samples import make_sample
 
     before = os.getcwd()
-    with tempfile.TemporaryDirectory(prefix="elmoc-fuzz-") as folder:
+    with tempfile.TemporaryDirectory(prefix="elmoc-fuzz-", dir=folder_in_memory()) as folder:
         pristine = Path(folder).resolve() / "pristine"
         pristine.mkdir()
         os.chdir(pristine)
@@ -87,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         work = list(chunks(names, options.cases, options.seed))
         if options.replay:
             lines = map(json.loads, options.replay.read_text(encoding="utf-8").splitlines())
-            work = [Chunk(line["reader"], (line["number"],), line["seed"]) for line in lines]
+            work = [Chunk(line["reader"], range(line["number"], line["number"] + 1), line["seed"]) for line in lines]
         files = [stack.enter_context(open(path or os.devnull, "w")) for path in (options.failures, options.outcomes)]
         kinds: Counter[tuple[str, str]] = Counter()
         for outcome in run_cases(work, pristine, options.jobs):
@@ -95,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             for file, wanted in zip(files, (outcome.kind in FAILURES, True), strict=True):
                 if wanted:
                     file.write(json.dumps(asdict(outcome)) + "\n")
-            if outcome.kind in FAILURES and (options.replay or options.reader):
+            if outcome.kind in FAILURES:
                 print(
                     f"{outcome.reader} {outcome.number}: {outcome.kind}, {outcome.mutation}: {outcome.detail[:300]!r}"
                 )

@@ -159,6 +159,8 @@ def judge(sample: Sample, reader: Reader, expected: Any) -> tuple[str, str, Any]
     said = re.split(r"^(?:[\w. -]+: )?error: ", printed.buffer.getvalue().decode(), flags=re.MULTILINE)[
         -1
     ].removesuffix("\n")
+    if reader.is_file and said.startswith("memory ran out"):
+        return "memory", said, None
     names = (sample.target(reader).name,) if reader.names is None else reader.names
     return ("sentence" if is_clear(said, names) else "unclear"), said, None
 

@@ -5,6 +5,7 @@ last one, that case has failed, and another child goes on behind it.
 """
 
 import contextlib
+import faulthandler
 import json
 import os
 import resource
@@ -36,7 +37,7 @@ class Chunk:
     """The cases of one child."""
 
     reader: str
-    numbers: tuple[int, ...]
+    numbers: range
     seed: int
 
 
@@ -65,18 +66,19 @@ class Child:
 
     def end(self, hangs: bool) -> tuple[list[Outcome], list[Chunk]]:
         """Kill it and its own children; returns the case that it has not ended, if any, and those behind that."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+        for kill in (os.kill, os.killpg):  # it may not have made its group yet
+            with contextlib.suppress(ProcessLookupError):
+                kill(self.pid, signal.SIGKILL)
         _, status = os.waitpid(self.pid, 0)
         os.close(self.pipe)
         shutil.rmtree(self.folder, ignore_errors=True)
-        number, *rest = self.chunk.numbers[self.done :] or (None,)
-        if number is None:
+        left = self.chunk.numbers[self.done :]
+        if not left:
             return [], []
         how = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "ended"
         kind, detail = ("hang", f"over {SECONDS:.0f} s") if hangs else ("crash", how)
-        chunks = [replace(self.chunk, numbers=tuple(rest))] if rest else []
-        return [Outcome(self.chunk.reader, number, self.chunk.seed, kind, detail=detail)], chunks
+        chunks = [replace(self.chunk, numbers=left[1:])] if left[1:] else []
+        return [Outcome(self.chunk.reader, left[0], self.chunk.seed, kind, detail=detail)], chunks
 
 
 def run_cases(chunks: Iterable[Chunk], pristine: Path, jobs: int) -> Iterator[Outcome]:
@@ -107,7 +109,7 @@ def chunks(names: Iterable[str], cases: int, seed: int) -> Iterator[Chunk]:
     for name in names:
         count = max(20, round(cases * READERS[name].share))
         for start in range(0, count, CASES_OF_A_CHILD):
-            yield Chunk(name, tuple(range(start, min(count, start + CASES_OF_A_CHILD))), seed)
+            yield Chunk(name, range(start, min(count, start + CASES_OF_A_CHILD)), seed)
 
 
 def work(chunk: Chunk, pristine: Path, folder: Path, pipe: int) -> None:
@@ -115,6 +117,7 @@ def work(chunk: Chunk, pristine: Path, folder: Path, pipe: int) -> None:
     complaints = os.dup(2)
     try:
         os.setpgid(0, 0)
+        faulthandler.disable()  # a crash is expected here
         nowhere = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(nowhere, descriptor)

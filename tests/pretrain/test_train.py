@@ -409,7 +409,7 @@ def test_a_damaged_corpus_ends_in_one_sentence(
         ({"train__streams": 500}, "train.streams=500 times train.window=5 is more than the shards"),
         ({"train__window": 200, "train__streams": 1}, "holds out only"),
         ({"train__device": "cuda:99"}, "cuda:99"),
-        ({"train__device": "gpu"}, "gpu"),
+        ({"train__device": "gpu"}, "train.device: 'gpu' is not a device"),
         ({"encoder__layers": 0}, "encoder.layers must be at least 1"),
         ({"encoder__dropout": 1.0}, "encoder.dropout must be at least 0 and below 1"),
         ({"train__strems": 3}, "unknown key train.strems"),

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from elmoc.errors import InputError
 from elmoc.files.records import (
@@ -119,6 +120,11 @@ def test_versions_are_checked_first(tmp_path: Path, header: Any, message: str) -
     write_json(tmp_path / "a.json", header)
     with pytest.raises(InputError, match=f"a.json {message}"):
         read_versioned(tmp_path / "a.json", format="f", version=2, oldest=1, advice="make it again")
+
+
+def test_a_tensor_is_no_object() -> None:
+    with pytest.raises(InputError, match=r"a.pt: a value of type Tensor stands where an object is expected: make it"):
+        convert({"a": torch.zeros(3)}, dict[str, dict[str, int]], where="a.pt", advice="make it again")
 
 
 def test_toml(tmp_path: Path) -> None:

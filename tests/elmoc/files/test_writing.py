@@ -100,6 +100,8 @@ def test_checks_before_writing(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("")
     with pytest.raises(InputError, match="exists already"):
         refuse_existing(tmp_path / "there")
+    with pytest.raises(InputError, match=r"^\. exists already"):
+        refuse_existing("")
     refuse_existing(tmp_path / "new")
     require_space(tmp_path / "a" / "b", 1)
     with pytest.raises(InputError, match=r"its disk \(/.*\) has .* free, .* too little"):

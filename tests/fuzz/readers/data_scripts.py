@@ -4,6 +4,7 @@ import os
 import re
 import socket
 import threading
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ def server(process: int) -> tuple[socket.socket, dict[str, bytes]]:
     def serve() -> None:
         while True:
             connection, _ = listening.accept()
-            with connection:
+            with connection, suppress(OSError):  # of a client that has gone
                 connection.recv(65536)
                 connection.sendall(answer["bytes"])
                 connection.shutdown(socket.SHUT_WR)

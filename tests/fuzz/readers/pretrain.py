@@ -58,7 +58,7 @@ READERS = (
         mutations=TEXT,
         read=read_config,
         right=consistent,
-        names=("run.toml", "sample/corpus"),
+        names=("run.toml", "sample/corpus", "train."),
         share=0.5,
     ),
     Reader(
@@ -76,6 +76,7 @@ READERS = (
         target="run/checkpoints/000000002.pt",
         mutations=CHECKPOINT,
         read=resume,
+        names=("000000002.pt", "data."),
         writes=True,
         share=0.5,
     ),
