@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from pathlib import Path
 
 from elmoc.errors import InputError
 
+_LEFTOVER = re.compile(r"[0-9]+\.([a-z]+\.)?(partial|old)")
+"""What follows `.NAME.` in the name of what a writer of NAME works with: its process, and what it is."""
 _held: set[Path] = set()
 """What this process, or the one that it was forked from, has locked."""
 
@@ -22,7 +25,7 @@ def locked(path: Path | str) -> Iterator[None]:
     The lock is the file `.NAME.lock` beside it, which ends with the process that holds it. A process may lock what it
     has locked already. Raises `InputError` when another process writes there.
     """
-    path = Path(os.path.abspath(path))
+    path = Path(os.path.realpath(os.path.dirname(os.path.abspath(path))), os.path.basename(os.path.abspath(path)))
     if path in _held:
         yield
         return
@@ -69,11 +72,13 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 def _remove_leftovers(path: Path) -> None:
     """Remove what killed writers of `path` left; called by the one who has the lock."""
-    beside = [each for each in path.parent.iterdir() if each.name.startswith(f".{path.name}.")]
-    for old in beside:
-        if old.name.endswith(".old") and not path.exists():  # killed between two renames
-            os.replace(old, path)
-    for each in beside:
-        number, _, kind = each.name.removeprefix(f".{path.name}.").partition(".")
-        if number.isdigit() and kind.rpartition(".")[2] in ("partial", "old"):
-            shutil.rmtree(each) if each.is_dir() else each.unlink(missing_ok=True)
+    start = f".{path.name}."
+    for each in list(path.parent.iterdir()):
+        if not each.name.startswith(start) or not _LEFTOVER.fullmatch(each.name.removeprefix(start)):
+            continue
+        if each.suffix == ".old" and not path.exists():  # killed between two renames
+            os.replace(each, path)
+        elif each.is_dir():
+            shutil.rmtree(each)
+        else:
+            each.unlink()

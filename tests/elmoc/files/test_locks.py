@@ -58,11 +58,21 @@ def test_leftovers_of_killed_writers_are_removed(tmp_path: Path) -> None:
     (tmp_path / ".directory.12.old").mkdir()  # killed between two renames: the old one comes back
     (tmp_path / ".directory.12.old" / "whole").touch()
     (tmp_path / ".directory.mine").touch()
-    (tmp_path / ".other.12.partial").touch()
+    (tmp_path / ".directory.12.text.partial").touch()
+    for name in (".other.12.partial", ".directory.1.12.partial", ".directory.1.12.old"):  # of other writers
+        (tmp_path / name).touch()
     with locked(tmp_path / "directory"):
         pass
-    assert sorted(os.listdir(tmp_path)) == [".directory.mine", ".other.12.partial", "directory"]
+    others = [".directory.1.12.old", ".directory.1.12.partial", ".directory.mine", ".other.12.partial"]
+    assert sorted(os.listdir(tmp_path)) == [*others, "directory"]
     assert os.listdir(tmp_path / "directory") == ["whole"]
+
+
+def test_a_process_may_lock_a_file_by_another_path_to_it(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    with locked(tmp_path / "folder" / "file"), locked(tmp_path / "link" / "file"):
+        pass
 
 
 def test_a_file_system_without_locks_is_said(
