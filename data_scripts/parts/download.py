@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from http.client import HTTPResponse
 from pathlib import Path
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, reason, shortened
 from elmoc.files.locks import locked
 from elmoc.files.writing import full_disk_is_clear, require_space
 from elmoc.progress import progress_bar
@@ -78,11 +78,11 @@ def _open(address: str, have: int, partial: Path) -> HTTPResponse | None:
             hint = f"remove {partial} and run the command again"
         else:
             hint = "check the address"
-        raise InputError(f"{address}: the server answers {error.code} {_short(error.reason)}: {hint}") from None
+        raise InputError(f"{address}: the server answers {error.code} {reason(error.reason)}: {hint}") from None
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, http.client.InvalidURL):
             raise _bad_address(address, error) from None
-        raise InputError(f"{address} cannot be downloaded ({_short(error)}): run the command again to go on") from None
+        raise InputError(f"{address} cannot be downloaded ({reason(error)}): run the command again to go on") from None
     except ValueError as error:  # also characters that are not ASCII
         raise _bad_address(address, error) from None
 
@@ -102,8 +102,8 @@ def _receive(response: HTTPResponse, address: str, have: int, partial: Path) -> 
     chunked = response.headers.get("Transfer-Encoding", "").lower() == "chunked"  # of which the last says that it is
     if not chunked and not re.fullmatch("[0-9]{1,18}", length):
         raise InputError(
-            f"{address}: the server does not say how long the file is (Content-Length: {_short(length) or 'none'}), so "
-            "that a download that breaks off would not be noticed: download it by other means and give the file"
+            f"{address}: the server does not say how long the file is (Content-Length: {shortened(length) or 'none'}), "
+            "so that a download that breaks off would not be noticed: download it by other means and give the file"
         )
     total = None if chunked else have + int(length)
     if total is not None:
@@ -125,15 +125,10 @@ def _blocks(response: HTTPResponse, address: str) -> Iterator[bytes]:
         while data := response.read(_READ_BYTES):
             yield data
     except (OSError, ValueError, http.client.HTTPException) as error:
-        raise InputError(f"{address} broke off ({_short(error)}): run the command again to go on") from None
+        raise InputError(f"{address} broke off ({reason(error)}): run the command again to go on") from None
 
 
 def _bad_address(address: str, error: Exception) -> InputError:
     return InputError(
-        f"{address!r} is not an address ({_short(error)}): correct it, with other characters than ASCII as %XX"
+        f"{address!r} is not an address ({reason(error)}): correct it, with other characters than ASCII as %XX"
     )
-
-
-def _short(error: object) -> str:
-    """What went wrong, on one line, without all that a server may have sent."""
-    return " ".join(str(error).split())[:200]

@@ -52,11 +52,6 @@ class CheckedFile(h5py.File):
             if self.id.get_create_plist().get_sizes() != (8, 8):
                 raise ValueError("its addresses have not 8 bytes")
 
-    @property
-    def filename(self) -> str:
-        """The path, as it was given."""
-        return self.path
-
     @contextmanager
     def damage(self, what: str) -> Iterator[None]:
         """Let whatever the library finds wrong in the block be an `InputError`: the path, `what` and the reason."""
