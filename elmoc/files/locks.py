@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 from elmoc.errors import InputError
@@ -25,7 +26,8 @@ def locked(path: Path | str) -> Iterator[None]:
     The lock is the file `.NAME.lock` beside it, which ends with the process that holds it. A process may lock what it
     has locked already. Raises `InputError` when another process writes there.
     """
-    path = Path(os.path.realpath(os.path.dirname(os.path.abspath(path))), os.path.basename(os.path.abspath(path)))
+    folder, name = os.path.split(os.path.abspath(path))
+    path = Path(os.path.realpath(folder), name)
     if path in _held:
         yield
         return
@@ -52,15 +54,18 @@ def _acquire(lock: Path, path: Path) -> int:
         except OSError as error:
             if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
                 raise
-            print(
-                f"warning: the file system of {path} has no locks: see to it that no other process writes there",
-                file=sys.stderr,
-            )
+            _warn(path.parent)
             return descriptor
         if _is_at(lock, descriptor):
             _remove_leftovers(path)
             return descriptor
         os.close(descriptor)  # the file of a writer that has just ended; it is no longer there
+
+
+@lru_cache  # once a folder
+def _warn(folder: Path) -> None:
+    message = f"warning: the file system of {folder} has no locks: see to it that no other process writes there"
+    print(message, file=sys.stderr)
 
 
 def _is_at(path: Path, descriptor: int) -> bool:

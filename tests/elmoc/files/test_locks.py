@@ -85,4 +85,6 @@ def test_a_file_system_without_locks_is_said(
     (tmp_path / ".file.12.partial").touch()
     with locked(tmp_path / "file"):
         assert "has no locks" in capsys.readouterr().err
+    with locked(tmp_path / "another"):
+        assert not capsys.readouterr().err  # it is said once
     assert os.listdir(tmp_path) == [".file.12.partial"]  # which may be that of another writer
