@@ -197,7 +197,7 @@ def _check_fields(value: Any, record: Any, prefix: str) -> None:
         for key in value:
             if key not in names:
                 raise InputError(f"unknown key {prefix}{key} (known: {', '.join(prefix + name for name in names)})")
-        check_settings(record, f"{prefix}{{}}".format)
+        check_settings(record, lambda name: f"{prefix}{name}")
         for key, each in value.items():
             _check_fields(each, getattr(record, key), f"{prefix}{key}.")
     elif isinstance(record, dict):
