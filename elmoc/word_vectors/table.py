@@ -4,10 +4,15 @@ vectors/NAME.npy     [V, E] float16 or float32, rows in the order of the lexicon
 vectors/NAME.json    version, word vectors (origin, fingerprint), lexicon fingerprint, dtype, zero rows, the kind of the
                      transform (`post_processing`) and its raw boundary vectors, checksums; written last
 vectors/NAME.post.npz   mean and matrix of the transform, where it has any
+
+A table that replaces another is written as `NAME@new.npy` and `NAME@new.post.npz`, which its description names until
+they have got the names of the old files: at every moment the description is that of files which are there.
 """
 
+import errno
 import os
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +21,8 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.files.arrays import all_finite, load_array, load_arrays, write_array
 from elmoc.files.checksums import FileChecksum
-from elmoc.files.records import as_json, json_bytes, read_record
+from elmoc.files.locks import locked
+from elmoc.files.records import read_record, write_record
 from elmoc.files.writing import atomic_path
 from elmoc.settings import setting
 from elmoc.word_vectors.sources import VectorSource, WordVectors
@@ -27,6 +33,7 @@ VERSION = 1
 DTYPES = ("float16", "float32")
 ADVICE = "build the table again"
 """What to do about a table that is damaged."""
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +41,7 @@ class TableRecord:
     """What `vectors/NAME.json` holds.
 
     checksums: of `rows`, and of `transform` where it has a file; none in tables from before there were checksums.
+    aside: its files are still called `NAME@new`: the writer has not come to its end.
     """
 
     size: int = setting(least=1)
@@ -45,6 +53,7 @@ class TableRecord:
     post_processing: str
     boundary_vectors: list[list[float]]
     checksums: dict[str, FileChecksum] = field(default_factory=dict)
+    aside: bool = False
 
     def __post_init__(self) -> None:
         TransformKind.parse(self.post_processing)
@@ -63,8 +72,7 @@ class VectorTable:
     """
 
     def __init__(self, corpus: Corpus, name: str) -> None:
-        self.path = corpus.path / "vectors" / f"{name}.npy"
-        description = self.path.with_suffix(".json")
+        description = corpus.path / "vectors" / f"{name}.json"
         if not description.exists():
             raise InputError(
                 f"{description} does not exist: build the table with `python -m data_scripts.build_vectors "
@@ -75,7 +83,10 @@ class VectorTable:
             raise InputError(f"{description} is of a table for another lexicon than that of {corpus.path}: {ADVICE}")
         kind = TransformKind.parse(record.post_processing)
         self._shapes = kind.shapes(record.size)
-        files = {"rows": self.path} | ({} if kind.name == "none" else {"transform": transform_path(self.path)})
+        files = table_files(description, aside=record.aside)
+        if kind.name == "none":
+            del files["transform"]
+        self.description, self.path = description, files["rows"]
         self.files = tuple(files.values())
         self.checksums = {files[what]: record.checksums[what] for what in files if what in record.checksums}
         for file, checksum in self.checksums.items():
@@ -99,7 +110,7 @@ class VectorTable:
             with np.errstate(over="ignore"):  # what is too large is not finite then
                 return VectorTransform(np.array(self._boundary, dtype=np.float32), **arrays)
         except InputError as error:  # of the boundary vectors, which the description has
-            raise InputError(f"{self.path.with_suffix('.json')}: {error}: {ADVICE}") from None
+            raise InputError(f"{self.description}: {error}: {ADVICE}") from None
 
 
 def write_vector_table(
@@ -113,44 +124,83 @@ def write_vector_table(
 ) -> TableRecord:
     """Write `rows` [V, E] (transformed, float16 or float32) and their description; returns the description.
 
-    `post_processing` is the name of the transform's kind.
+    `post_processing` is the name of the transform's kind. An older table of that name is there until the new one is.
     """
-    path = corpus.path / "vectors" / f"{name}.npy"
-    description, other = path.with_suffix(".json"), transform_path(path)
+    description = corpus.path / "vectors" / f"{name}.json"
     arrays = transform.arrays
     boundary = arrays.pop("boundary")
-    with atomic_path(description) as new_description, atomic_path(path) as new, atomic_path(other) as new_other:
-        write_array(new, rows)
-        with open(new_other, "wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-        files = {"rows": new} | ({"transform": new_other} if arrays else {})
-        record = TableRecord(
-            size=rows.shape[1],
-            dtype=str(rows.dtype),
-            zero_rows=count_zero_rows(rows),
-            origin=vectors.origin,
-            vectors_fingerprint=vectors.fingerprint,
-            lexicon_fingerprint=corpus.lexicon_fingerprint,
-            post_processing=post_processing,
-            boundary_vectors=[[float(number) for number in row] for row in boundary],
-            checksums={what: FileChecksum.of(file) for what, file in files.items()},
-        )
-        content = json_bytes(description, as_json(record, format=FORMAT, version=VERSION))
-        new_description.write_bytes(content)
-        with open(new, "rb") as written:
-            os.fsync(written.fileno())
-        # all is on the disk and only has to be renamed, the description last: never is an old one there with new rows
-        description.unlink(missing_ok=True)
-    if not arrays:
-        other.unlink()
+    with locked(description):
+        aside = description.exists() and not _is_aside(description)
+        try:
+            record = TableRecord(
+                size=rows.shape[1],
+                dtype=str(rows.dtype),
+                zero_rows=count_zero_rows(rows),
+                origin=vectors.origin,
+                vectors_fingerprint=vectors.fingerprint,
+                lexicon_fingerprint=corpus.lexicon_fingerprint,
+                post_processing=post_processing,
+                boundary_vectors=[[float(number) for number in row] for row in boundary],
+                checksums=_write_arrays(table_files(description, aside=aside), rows, arrays),
+                aside=aside,
+            )
+            write_record(description, record, format=FORMAT, version=VERSION)  # now it is the table
+            if aside and _linked_in_place(description, record):
+                record = replace(record, aside=False)
+                write_record(description, record, format=FORMAT, version=VERSION)
+        finally:
+            for file in table_files(description, aside=not _is_aside(description)).values():
+                file.unlink(missing_ok=True)
     return record
+
+
+def table_files(description: Path, *, aside: bool) -> dict[str, Path]:
+    """The files of `rows` and `transform` (which not every table has) that a description has beside it."""
+    stem = f"{description.stem}@new" if aside else description.stem
+    return {
+        "rows": description.with_name(f"{stem}.npy"),
+        "transform": description.with_name(f"{stem}.post.npz"),
+    }
+
+
+def _is_aside(description: Path) -> bool:
+    """Whether the table that is there, if there is one, has files with names of their own."""
+    try:
+        return read_record(description, TableRecord, format=FORMAT, version=VERSION, advice=ADVICE).aside
+    except InputError:  # it is missing, or damaged and about to be replaced
+        return False
+
+
+def _write_arrays(files: dict[str, Path], rows: np.ndarray, arrays: dict[str, np.ndarray]) -> dict[str, FileChecksum]:
+    """Write the files of a table, all or none; returns their checksums."""
+    with ExitStack() as stack:
+        partial = {
+            what: stack.enter_context(atomic_path(files[what])) for what in ("rows", "transform")[: 1 + bool(arrays)]
+        }
+        write_array(partial["rows"], rows)
+        if arrays:
+            with open(partial["transform"], "wb") as file:
+                np.savez(file, **arrays)  # type: ignore[arg-type]
+        return {what: FileChecksum.of(path) for what, path in partial.items()}
+
+
+def _linked_in_place(description: Path, record: TableRecord) -> bool:
+    """Give the files of a table that is aside the names of the old ones, too; False where there are no hard links."""
+    new, old = (table_files(description, aside=aside) for aside in (True, False))
+    try:
+        for what in record.checksums:
+            with atomic_path(old[what]) as partial:
+                partial.unlink()
+                os.link(new[what], partial)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        return False
+    if "transform" not in record.checksums:
+        old["transform"].unlink(missing_ok=True)
+    return True
 
 
 def count_zero_rows(rows: np.ndarray) -> int:
     """How many rows are all zeros."""
     return int((~rows.any(axis=1)).sum())
-
-
-def transform_path(path: Path) -> Path:
-    """Where the mean and matrix of the table at `path` are kept."""
-    return path.with_suffix(".post.npz")

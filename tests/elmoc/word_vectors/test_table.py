@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -135,13 +136,30 @@ def test_a_table_that_cannot_be_written_leaves_the_old_one(corpus: Corpus, monke
     def fail(*args: object, **kwargs: object) -> None:
         raise OSError(errno.EIO, "the disk failed")
 
-    for function in ("elmoc.word_vectors.table.write_array", "numpy.savez", "elmoc.word_vectors.table.json_bytes"):
+    for function in ("elmoc.word_vectors.table.write_array", "numpy.savez", "elmoc.word_vectors.table.write_record"):
         with monkeypatch.context() as patch:
             patch.setattr(function, fail)
             with pytest.raises(OSError, match="the disk failed"):
                 write_table(corpus, "whiten", "float32")
         assert np.array_equal(VectorTable(corpus, "t").rows, rows)
-    assert not [path for path in (corpus.path / "vectors").iterdir() if path.name.startswith(".")]
+    assert {path.name for path in (corpus.path / "vectors").iterdir()} == {"t.npy", "t.post.npz", "t.json"}
+
+
+@pytest.mark.parametrize("post_processing", ["none", "centre"])
+def test_a_table_that_is_aside_is_read_and_replaced(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch, post_processing: str
+) -> None:
+    write_table(corpus)
+    with monkeypatch.context() as patch:  # a file system without links, or a writer that was killed here
+        patch.setattr("os.link", Mock(side_effect=OSError(errno.EPERM, "no links")))
+        rows, transform = write_table(corpus, post_processing)
+    table = VectorTable(corpus, "t")
+    assert np.array_equal(table.rows, rows)
+    assert np.array_equal(table.transform.boundary, transform.boundary)
+    assert {path.name.partition(".")[0] for path in (corpus.path / "vectors").glob("*.np?")} == {"t@new"}
+    rows, _ = write_table(corpus)
+    assert np.array_equal(VectorTable(corpus, "t").rows, rows)
+    assert {path.name for path in (corpus.path / "vectors").iterdir()} == {"t.npy", "t.post.npz", "t.json"}
 
 
 def test_a_table_without_a_transform_takes_away_the_old_one(corpus: Corpus) -> None:
