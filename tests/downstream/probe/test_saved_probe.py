@@ -286,6 +286,23 @@ def test_a_second_writer_is_refused_before_anything_is_computed(
             first.kill()
 
 
+def test_probes_and_predictions_that_are_there_need_no_lock_and_no_writing(
+    tmp_path: Path, trained: Callable[..., list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["--seeds", "1", "--inputs", "vectors", "--predictions", tmp_path / "predictions"]
+    record = trained(*arguments)
+    monkeypatch.setattr("downstream.probe.experiment.locked", lambda _: pytest.fail("a lock in a read-only folder"))
+    assert trained(*arguments) == record
+
+
+def test_a_probe_of_text_with_nul_characters_is_read_again(
+    ten: Path, trained: Callable[..., list[dict[str, Any]]]
+) -> None:
+    ten.write_text(ten.read_text().replace("Ada\t", "A\0da\t"))
+    arguments = ["--seeds", "1", "--inputs", "vectors", "--characters"]
+    assert trained(*arguments) == trained(*arguments)
+
+
 def test_predictions_that_another_process_wrote_meanwhile_are_kept(
     tmp_path: Path, ten: Path, fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
