@@ -186,7 +186,7 @@ def _problem(message: str, value: Any, prefix: str) -> str:
 
 
 def _check_fields(value: Any, record: Any, prefix: str) -> None:
-    """Raise an `InputError` for keys that a dataclass does not have, settings out of bounds, and NUL in their strings."""
+    """Raise an `InputError` for unknown keys of dataclasses, settings out of bounds, NUL, and what is not UTF-8."""
     if is_dataclass(record) and isinstance(value, Mapping):
         names = [each.name for each in fields(record)]
         for key in value:
