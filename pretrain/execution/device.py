@@ -33,11 +33,15 @@ class Execution:
 def choose_execution(*, device: str, precision: str, fast: bool, local_rank: int = 0) -> Execution:
     """The device called `device` and the precision called `precision`, where `auto` takes the best that there is.
 
-    `local_rank` is the number of this process's GPU. Raises `InputError` where the device lacks bf16 instructions.
+    `local_rank` is the number of this process's GPU. Raises `InputError` for a device that is none or is not there, and
+    where it lacks bf16 instructions.
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    chosen = checked_device(f"cuda:{local_rank}" if device == "cuda" else device)
+    try:
+        chosen = checked_device(f"cuda:{local_rank}" if device == "cuda" else device)
+    except InputError as error:
+        raise InputError(f"train.device: {error}") from None
     bf16 = precision != "fp32" and has_bf16(chosen)
     if precision == "bf16" and not bf16:
         raise InputError(f"train.precision is bf16, but {chosen} has no bf16 instructions: use fp32")
