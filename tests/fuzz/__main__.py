@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -45,18 +45,16 @@ def folder_in_memory() -> Path | None:
 
 @contextlib.contextmanager
 def sample() -> Iterator[Path]:
-    """A folder with the sample, made now and removed at the end."""
+    """A folder with the sample, made now and removed at the end; it is the working directory meanwhile."""
     from tests.fuzz.samples import make_sample
 
-    before = os.getcwd()
     with tempfile.TemporaryDirectory(prefix="elmoc-fuzz-", dir=folder_in_memory()) as folder:
         pristine = Path(folder).resolve() / "pristine"
         pristine.mkdir()
-        os.chdir(pristine)
-        with quiet():
-            make_sample(pristine)
-        yield pristine
-        os.chdir(before)
+        with contextlib.chdir(pristine):
+            with quiet():
+                make_sample(pristine)
+            yield pristine
 
 
 @contextlib.contextmanager
@@ -76,6 +74,17 @@ def quiet() -> Iterator[None]:
                 os.close(kept)
 
 
+def table(kinds: Mapping[tuple[str, str], int], columns: Sequence[str]) -> str:
+    """How many cases of each reader had which outcome; `kinds` counts them by reader and outcome."""
+    names = list(dict.fromkeys(name for name, _ in kinds))
+    width = max(len(name) for name in [*names, "reader"])
+    lines = [f"{'reader':{width}}" + "".join(f"{column:>10}" for column in ("cases", *columns))]
+    for name, shown in [*((name, [name]) for name in names), ("all", names)]:
+        counts = [sum(kinds.get((each, column), 0) for each in shown) for column in columns]
+        lines.append(f"{name:{width}}" + "".join(f"{count:10,}" for count in (sum(counts), *counts)))
+    return "\n".join(lines)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; its status is 1 when a case has failed."""
     os.environ |= {"OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}  # read when the libraries are imported
@@ -86,44 +95,34 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     options = parser(list(READERS)).parse_args(argv)
     names = options.reader or list(READERS)
+    work = chunks(names, options.cases, options.seed)
+    if options.replay:
+        lines = map(json.loads, options.replay.read_text(encoding="utf-8").splitlines())
+        work = iter([Chunk(each["reader"], range(each["number"], each["number"] + 1), each["seed"]) for each in lines])
+    kinds: Counter[tuple[str, str]] = Counter()
     started = time.monotonic()
-    with sample() as pristine, contextlib.ExitStack() as stack:
-        if options.untested:
-            with quiet(), calls() as called:
-                check_valid(pristine, list(READERS))
-            problems = untested(called, list(READERS.values()), pristine)
-            print(*problems, sep="\n", end="\n" if problems else "")
-            return int(bool(problems))
-        with quiet():
+    with contextlib.ExitStack() as stack:
+        failures, outcomes = (
+            stack.enter_context(open(path or os.devnull, "w")) for path in (options.failures, options.outcomes)
+        )
+        pristine = stack.enter_context(sample())
+        with quiet(), calls() if options.untested else contextlib.nullcontext(set()) as called:
             check_valid(pristine, names)
-        prepared = time.monotonic()
-        work = list(chunks(names, options.cases, options.seed))
-        if options.replay:
-            lines = map(json.loads, options.replay.read_text(encoding="utf-8").splitlines())
-            work = [Chunk(line["reader"], range(line["number"], line["number"] + 1), line["seed"]) for line in lines]
-        files = [stack.enter_context(open(path or os.devnull, "w")) for path in (options.failures, options.outcomes)]
-        kinds: Counter[tuple[str, str]] = Counter()
+        if options.untested:
+            problems = untested(called, list(READERS.values()), pristine)
+            print("".join(f"{problem}\n" for problem in problems), end="")
+            return int(bool(problems))
         for outcome in run_cases(work, pristine, options.jobs):
             kinds[outcome.reader, outcome.kind] += 1
-            for file, wanted in zip(files, (outcome.kind in FAILURES, True), strict=True):
-                if wanted:
-                    file.write(json.dumps(asdict(outcome)) + "\n")
+            line = json.dumps(asdict(outcome)) + "\n"
+            outcomes.write(line)
             if outcome.kind in FAILURES:
+                failures.write(line)
                 print(
                     f"{outcome.reader} {outcome.number}: {outcome.kind}, {outcome.mutation}: {outcome.detail[:300]!r}"
                 )
-    columns = ("cases", *GOOD, *FAILURES)
-    print(f"{'reader':28}" + "".join(f"{column:>10}" for column in columns))
-    for name in (*dict.fromkeys(name for name, _ in kinds), None):
-        row = Counter(
-            {
-                kind: sum(n for (one, each), n in kinds.items() if each == kind and name in (one, None))
-                for kind in columns
-            }
-        )
-        row["cases"] = row.total()
-        print(f"{name or 'all':28}" + "".join(f"{row[column]:10,}" for column in columns))
-    print(f"sample made in {prepared - started:.1f} s, cases run in {time.monotonic() - prepared:.1f} s")
+    print(table(kinds, (*GOOD, *FAILURES)))
+    print(f"{kinds.total():,} cases in {time.monotonic() - started:.0f} s")
     return int(any(kind in FAILURES for _, kind in kinds))
 
 

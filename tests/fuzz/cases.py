@@ -156,9 +156,7 @@ def judge(sample: Sample, reader: Reader, expected: Any) -> tuple[str, str, Any]
         except Exception:  # it is not even comparable
             right = False
         return ("right", "", result) if right else ("wrong", "the result is not that of the undamaged file", result)
-    said = re.split(r"^(?:[\w. -]+: )?error: ", printed.buffer.getvalue().decode(), flags=re.MULTILINE)[
-        -1
-    ].removesuffix("\n")
+    said = re.split(r"^error: ", printed.buffer.getvalue().decode(), flags=re.MULTILINE)[-1].removesuffix("\n")
     if reader.is_file and said.startswith("memory ran out"):
         return "memory", said, None
     names = (sample.target(reader).name,) if reader.names is None else reader.names

@@ -9,9 +9,24 @@ from typing import Any
 
 import pytest
 
+from tests.fuzz.openings import openings
 from tests.fuzz.readers import READERS
 
 ROOT = Path(__file__).parent.parent.parent
+CODE = """
+class Corpus:
+    def read(self):
+        return read_lines(self.path)
+
+    def write(self):
+        with open(self.path, "wb") as file, h5py.File(path, "w"):
+            file.write(text.decode())
+
+def outer():
+    def inner():
+        return msgspec.json.decode(open(path).read())
+"""
+pytestmark = pytest.mark.timeout(900)
 CASES = 200
 """Of each reader; `make fuzz` runs more."""
 
@@ -41,6 +56,12 @@ def failures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 @pytest.mark.parametrize("reader", READERS)
 def test_damaged_input_is_read_rightly_or_refused_by_a_sentence(reader: str, failures: dict[str, list[Any]]) -> None:
     assert failures[reader] == [], "run `python -m tests.fuzz --reader NAME` for these cases alone"
+
+
+def test_functions_that_open_files_are_found_in_the_code(tmp_path: Path) -> None:
+    (tmp_path / "elmoc").mkdir()
+    (tmp_path / "elmoc/corpus.py").write_text(CODE)
+    assert openings(tmp_path) == {"elmoc/corpus.py:Corpus.read", "elmoc/corpus.py:outer.<locals>.inner"}
 
 
 def test_every_function_that_opens_a_file_and_every_file_is_known_to_the_fuzzer() -> None:

@@ -67,7 +67,7 @@ READERS = (
             mutations=mutations,
             read=score_probe(f"{prefix}probes/both.seed1"),
             right=consistent,
-            names=(f"sample/{prefix}probes/both.seed1",),
+            names=(f"sample/{prefix}probes/both.seed1", "train the probe again"),
             share=0.5,
         )
         for prefix in ("", "old/")
