@@ -22,7 +22,7 @@ from downstream.results.records import append_result, mean_and_deviation, open_r
 from elmoc.devices import checked_device, free_memory
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint_file
-from elmoc.files.locks import locked
+from elmoc.files.locks import locked, tidy
 from elmoc.files.writing import human_bytes, refuse_existing
 from elmoc.version import VERSION
 
@@ -260,11 +260,15 @@ class Experiment:
         Raises `InputError` where one writes them now, and for predictions that are there without the probe.
         """
         with ExitStack() as stack:
-            if self.options.save and not self._is_saved(kind, seed):
+            if self._is_saved(kind, seed):
+                tidy(self._probe_path(kind, seed))
+            elif self.options.save:
                 stack.enter_context(locked(self._probe_path(kind, seed)))
             if self.options.predictions:
                 path = self._prediction_path(kind, seed)
-                if not (self._is_saved(kind, seed) and path.exists()):
+                if self._is_saved(kind, seed) and path.exists():
+                    tidy(path)
+                else:
                     stack.enter_context(locked(path))
                 if not self._is_saved(kind, seed):  # else they were written with the probe
                     refuse_existing(path)

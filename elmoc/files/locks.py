@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -26,13 +26,11 @@ def locked(path: Path | str) -> Iterator[None]:
     The lock is the file `.NAME.lock` beside it, which ends with the process that holds it. A process may lock what it
     has locked already. Raises `InputError` when another process writes there.
     """
-    folder, name = os.path.split(os.path.abspath(path))
-    path = Path(os.path.realpath(folder), name)
+    path, lock = _with_lock(path)
     if path in _held:
         yield
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = path.with_name(f".{path.name}.lock")
     descriptor = _acquire(lock, path)
     _held.add(path)
     try:
@@ -41,6 +39,20 @@ def locked(path: Path | str) -> Iterator[None]:
         _held.discard(path)
         lock.unlink(missing_ok=True)
         os.close(descriptor)
+
+
+def tidy(path: Path | str) -> None:
+    """Remove what a killed writer of `path` left, where there is something and nobody is writing there now."""
+    path, lock = _with_lock(path)
+    if path not in _held and lock.exists():
+        with suppress(InputError, OSError), locked(path):
+            pass
+
+
+def _with_lock(path: Path | str) -> tuple[Path, Path]:
+    """The path without links in its folder, and the file that is its lock."""
+    folder, name = os.path.split(os.path.abspath(path))
+    return Path(os.path.realpath(folder), name), Path(os.path.realpath(folder), f".{name}.lock")
 
 
 def _acquire(lock: Path, path: Path) -> int:

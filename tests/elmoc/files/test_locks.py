@@ -10,7 +10,7 @@ import pytest
 
 from elmoc.errors import InputError
 from elmoc.files import locks
-from elmoc.files.locks import locked
+from elmoc.files.locks import locked, tidy
 from elmoc.files.writing import atomic_path
 
 HOLD = (
@@ -33,6 +33,18 @@ def test_a_second_writer_is_refused_until_the_first_ends(tmp_path: Path) -> None
         first.send_signal(signal.SIGKILL)
     with locked(tmp_path / "file"), locked(tmp_path / "file"):  # which a process may do twice
         assert os.listdir(tmp_path) == [".file.lock"]
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_a_killed_writer_left_is_tidied_away_but_not_the_lock_of_one_that_goes_on(tmp_path: Path) -> None:
+    tidy(tmp_path / "file")
+    assert os.listdir(tmp_path) == []
+    with hold(tmp_path / "file") as first:
+        (tmp_path / f".file.{first.pid}.partial").touch()
+        tidy(tmp_path / "file")
+        assert sorted(os.listdir(tmp_path)) == [f".file.{first.pid}.partial", ".file.lock"]
+        first.send_signal(signal.SIGKILL)
+    tidy(tmp_path / "file")
     assert os.listdir(tmp_path) == []
 
 
