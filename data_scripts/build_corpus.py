@@ -160,8 +160,9 @@ def refuse_output(corpus: Path) -> None:
     """
     description, work = corpus / "corpus.json", corpus / ".work"
     if description.exists():
-        with locked(description):
-            shutil.rmtree(work, ignore_errors=True)
+        if work.exists():
+            with locked(description):
+                shutil.rmtree(work, ignore_errors=True)
         raise InputError(f"{corpus} is a finished corpus already: remove it or choose another output path")
     unfinished = work.exists() or not corpus.exists()
     if not unfinished and (not corpus.is_dir() or any(not path.name.endswith(".lock") for path in corpus.iterdir())):

@@ -179,11 +179,7 @@ def _do_block(step, start: int) -> int:
 
 
 def _look_up(job: _Job, start: int, end: int) -> None:
-    raw = job.vectors.lookup(job.words[start:end])
-    if not np.isfinite(raw).all():
-        word = job.words[start + int(np.flatnonzero(~np.isfinite(raw).all(axis=1))[0])]
-        raise InputError(f"{job.vectors.origin}: the vector of {word!r} holds values that are not finite")
-    job.raw[start:end] = raw
+    job.raw[start:end] = job.vectors.lookup(job.words[start:end])
 
 
 def _transform(job: _Job, start: int, end: int) -> None:

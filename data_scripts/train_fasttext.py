@@ -32,7 +32,7 @@ from elmoc.errors import InputError, run_command
 from elmoc.files.locks import locked
 from elmoc.files.writing import atomic_path, human_bytes, refuse_existing, require_space, temporary_path
 from elmoc.settings import setting
-from elmoc.word_vectors.fasttext_file import vector_width
+from elmoc.word_vectors.fasttext_file import MAX_SIZE, vector_width
 
 _BLOCK_TOKENS = 1 << 20
 _M_PERTURB = -6  # of glibc's malloc.h
@@ -48,7 +48,7 @@ class FastTextSettings(Options):
     """What fastText is trained with; `workers` threads."""
 
     seed: int = setting(least=0, most=_LARGEST)
-    dim: int = setting(above=0, most=100_000)
+    dim: int = setting(above=0, most=MAX_SIZE)
     epochs: int = setting(above=0, most=100_000)
     buckets: int = setting(above=0, most=_LARGEST)
     min_count: int = setting(above=0, most=_LARGEST)

@@ -111,7 +111,7 @@ def shortened(text: str, most: int = 80) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def reason(error: Exception) -> str:
+def reason(error: object) -> str:
     """What a library's exception says, as a sentence can quote it: on one line, of printable characters, not long."""
     return shortened(one_line(" ".join(str(error).split())), 200)
 

@@ -10,7 +10,7 @@ from elmoc.errors import InputError, run_command
 from elmoc.process import keep_freed_memory, wait_without_spinning
 
 MOST_DAYS = 3650
-"""Of a run with a time limit."""
+"""The longest time limit."""
 
 
 def parser() -> argparse.ArgumentParser:

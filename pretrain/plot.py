@@ -38,9 +38,13 @@ def plot(run: str, output: str) -> None:
     if not lines:
         raise InputError(f"{run}/metrics.jsonl has no evaluation yet: let it run a little longer")
     for name in (prefix + each for _, curves in PANELS for each, _ in curves for prefix in ("", "constant_")):
-        for value in (line.get(name, inf) for line in lines):
+        for line in lines:
+            value = line.get(name, inf)
             if value is not None and abs(value) > 1 + ROUNDING:
-                raise InputError(f"{run}/metrics.jsonl: an evaluation has no {name} of at most 1: remove that line")
+                raise InputError(
+                    f"{run}/metrics.jsonl: the evaluation after update {line['update']} has no {name} of at most 1: "
+                    "remove its line"
+                )
     words = [line["words"] / 1e6 for line in lines]
     figure = Figure(figsize=(10, 4.5), layout="constrained")
     FigureCanvasAgg(figure)

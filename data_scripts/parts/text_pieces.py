@@ -59,7 +59,8 @@ def find_files(arguments: Sequence[str]) -> list[Path]:
             require_file(path)
             found = [path]
         if not found:
-            raise InputError(f"{argument} {'is a folder without files' if path.is_dir() else 'does not exist'}")
+            what = "is a folder without files" if path.is_dir() else "does not exist"
+            raise InputError(f"{argument} {what}: name files that are there")
         files += found
     seen: set[str] = set()
     for file in files:

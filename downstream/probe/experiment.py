@@ -255,17 +255,19 @@ class Experiment:
 
     @contextmanager
     def _locked(self, kind: InputKind, seed: int) -> Iterator[None]:
-        """Keep other processes from writing the saved probe and the predictions of a seed.
+        """Keep other processes from writing the saved probe and the predictions of a seed, unless they are there.
 
-        Raises `InputError` where one writes them now, and for predictions that are there.
+        Raises `InputError` where one writes them now, and for predictions that are there without the probe.
         """
         with ExitStack() as stack:
-            if self.options.save:
+            if self.options.save and not self._is_saved(kind, seed):
                 stack.enter_context(locked(self._probe_path(kind, seed)))
             if self.options.predictions:
-                stack.enter_context(locked(self._prediction_path(kind, seed)))
-            if not self._is_saved(kind, seed) and self.options.predictions:  # else they were written with the probe
-                refuse_existing(self._prediction_path(kind, seed))
+                path = self._prediction_path(kind, seed)
+                if not (self._is_saved(kind, seed) and path.exists()):
+                    stack.enter_context(locked(path))
+                if not self._is_saved(kind, seed):  # else they were written with the probe
+                    refuse_existing(path)
             yield
 
     def _write_predictions(self, kind: InputKind, seed: int, predictions: Sequence[Any]) -> None:

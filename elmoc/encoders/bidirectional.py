@@ -135,7 +135,7 @@ def check_weights(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor])
     """Raise an `InputError` unless weights have the names, shapes and types of the `expected` ones."""
     for what, names in (("lacks", expected.keys() - weights.keys()), ("has unknown", weights.keys() - expected.keys())):
         if names:
-            raise InputError(f"{what} weights: {', '.join(sorted(names)[:3])}{', …' if len(names) > 3 else ''}")
+            raise InputError(f"{what} tensors: {', '.join(sorted(names)[:3])}{', …' if len(names) > 3 else ''}")
     for name, tensor in weights.items():
         if tensor.shape != expected[name].shape:
             shapes = list(tensor.shape), list(expected[name].shape)

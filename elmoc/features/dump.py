@@ -110,7 +110,7 @@ def count_sentences(path: Path | str, allow_empty: bool) -> tuple[int, int]:
         if not in_line:
             empty.append(lines)
     if not lines:
-        raise InputError(f"{path} has no lines")
+        raise InputError(f"{path} has no lines: give a file with a sentence on each")
     if empty and not allow_empty:
         shown = ", ".join(str(number) for number in empty[:5]) + (", …" if len(empty) > 5 else "")
         raise InputError(

@@ -74,6 +74,8 @@ def load_array(
     require_file(path)
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)  # a map allocates nothing, whatever the header says
+        if not isinstance(array, np.memmap):
+            raise ValueError("it is an archive")
     except OSError:
         raise
     except Exception as error:  # the header is Python text, and what it may raise is not documented
@@ -81,7 +83,7 @@ def load_array(
     lengths = len(array.shape) == len(shape) and all(
         wanted in (None, length) for wanted, length in zip(shape, array.shape, strict=True)
     )
-    if not isinstance(array, np.memmap) or not lengths or array.dtype != dtype:
+    if not lengths or array.dtype != dtype:
         wanted = " × ".join("any" if length is None else f"{length:,}" for length in shape)
         found = " × ".join(f"{length:,}" for length in array.shape)
         raise InputError(

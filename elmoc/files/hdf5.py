@@ -52,11 +52,6 @@ class CheckedFile(h5py.File):
             if self.id.get_create_plist().get_sizes() != (8, 8):
                 raise ValueError("its addresses have not 8 bytes")
 
-    @property
-    def filename(self) -> str:
-        """The path, as it was given."""
-        return self.path
-
     @contextmanager
     def damage(self, what: str) -> Iterator[None]:
         """Let whatever the library finds wrong in the block be an `InputError`: the path, `what` and the reason."""
@@ -94,18 +89,17 @@ class CheckedFile(h5py.File):
 
     def _require_stored(self, name: str, dataset: h5py.h5d.DatasetID) -> None:
         """Raise an error of `damage` unless all that a dataset says it has is in this file."""
-        properties, shape = dataset.get_create_plist(), dataset.shape
-        layout = properties.get_layout()
-        if layout == h5py.h5d.VIRTUAL or properties.get_external_count():
-            raise ValueError(f'the data of "{name}" are in other files')
-        size = math.prod(shape) * dataset.get_type().get_size()
-        stored = dataset.get_storage_size()
-        if layout == h5py.h5d.CHUNKED:
-            chunks = math.prod(-(-length // chunk) for length, chunk in zip(shape, properties.get_chunk(), strict=True))
-            whole = size <= MOST_COMPRESSION * stored and chunks == dataset.get_num_chunks()
-        else:
-            whole = size <= stored
-        if size and not (whole and (dataset.get_offset() or 0) + stored <= len(self.content)):
+        shape, stored, offset = dataset.shape, dataset.get_storage_size(), dataset.get_offset()
+        size, most = math.prod(shape) * dataset.get_type().get_size(), stored
+        if offset is None:  # the data are not in one part of this file
+            properties = dataset.get_create_plist()
+            layout = properties.get_layout()
+            if layout == h5py.h5d.VIRTUAL or properties.get_external_count():
+                raise ValueError(f'the data of "{name}" are in other files')
+            if layout == h5py.h5d.CHUNKED:
+                chunks = (-(-length // chunk) for length, chunk in zip(shape, properties.get_chunk(), strict=True))
+                most = MOST_COMPRESSION * stored if math.prod(chunks) == dataset.get_num_chunks() else 0
+        if size and not (size <= most and (offset or 0) + stored <= len(self.content)):
             raise ValueError(f'"{name}" says that it has {human_bytes(size)}, which the file does not hold')
 
 

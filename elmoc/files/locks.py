@@ -3,14 +3,18 @@
 import errno
 import fcntl
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 from elmoc.errors import InputError
 
+_LEFTOVER = re.compile(r"[0-9]+\.([a-z]+\.)?(partial|old)")
+"""What follows `.NAME.` in the name of what a writer of NAME works with: its process, and what it is."""
 _held: set[Path] = set()
 """What this process, or the one that it was forked from, has locked."""
 
@@ -22,7 +26,8 @@ def locked(path: Path | str) -> Iterator[None]:
     The lock is the file `.NAME.lock` beside it, which ends with the process that holds it. A process may lock what it
     has locked already. Raises `InputError` when another process writes there.
     """
-    path = Path(os.path.abspath(path))
+    folder, name = os.path.split(os.path.abspath(path))
+    path = Path(os.path.realpath(folder), name)
     if path in _held:
         yield
         return
@@ -53,15 +58,18 @@ def _acquire(lock: Path, path: Path) -> int:
         except OSError as error:
             if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
                 raise
-            print(
-                f"warning: the file system of {path} has no locks: see to it that no other process writes there",
-                file=sys.stderr,
-            )
+            _warn(path.parent)
             return descriptor
         if _is_at(lock, descriptor):
             _remove_leftovers(path)
             return descriptor
         os.close(descriptor)  # the file of a writer that has just ended; it is no longer there
+
+
+@lru_cache  # once a folder
+def _warn(folder: Path) -> None:
+    message = f"warning: the file system of {folder} has no locks: see to it that no other process writes there"
+    print(message, file=sys.stderr)
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
@@ -73,11 +81,13 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 def _remove_leftovers(path: Path) -> None:
     """Remove what killed writers of `path` left; called by the one who has the lock."""
-    beside = [each for each in path.parent.iterdir() if each.name.startswith(f".{path.name}.")]
-    for old in beside:
-        if old.name.endswith(".old") and not path.exists():  # killed between two renames
-            os.replace(old, path)
-    for each in beside:
-        number, _, kind = each.name.removeprefix(f".{path.name}.").partition(".")
-        if number.isdigit() and kind.rpartition(".")[2] in ("partial", "old"):
-            shutil.rmtree(each) if each.is_dir() else each.unlink(missing_ok=True)
+    start = f".{path.name}."
+    for each in list(path.parent.iterdir()):
+        if not each.name.startswith(start) or not _LEFTOVER.fullmatch(each.name.removeprefix(start)):
+            continue
+        if each.suffix == ".old" and not path.exists():  # killed between two renames
+            os.replace(each, path)
+        elif each.is_dir():
+            shutil.rmtree(each)
+        else:
+            each.unlink()

@@ -191,14 +191,16 @@ def _problem(message: str, value: Any, prefix: str) -> str:
 
 
 def _check_fields(value: Any, record: Any, prefix: str) -> None:
-    """Raise an `InputError` for keys that a dataclass does not have, settings out of bounds, and NUL in strings."""
+    """Raise an `InputError` for unknown keys of dataclasses, settings out of bounds, NUL, and what is not UTF-8."""
     if is_dataclass(record) and isinstance(value, Mapping):
         names = [each.name for each in fields(record)]
         for key in value:
             if key not in names:
                 raise InputError(f"unknown key {prefix}{key} (known: {', '.join(prefix + name for name in names)})")
-        check_settings(record, f"{prefix}{{}}".format)
+        check_settings(record, lambda name: f"{prefix}{name}")
         for key, each in value.items():
+            if isinstance(each, str) and "\0" in each:  # it may be a path
+                raise InputError(f"{prefix}{key} holds a NUL character")
             _check_fields(each, getattr(record, key), f"{prefix}{key}.")
     elif isinstance(record, dict):
         for key, each in record.items():
@@ -207,5 +209,5 @@ def _check_fields(value: Any, record: Any, prefix: str) -> None:
         for index, (each, one) in enumerate(zip(value, record, strict=True)):
             if not isinstance(one, (int, float)):  # of which there may be many
                 _check_fields(each, one, f"{prefix.rstrip('.')}[{index}].")
-    elif isinstance(record, str) and ("\0" in record or any("\ud800" <= each <= "\udfff" for each in record)):
-        raise InputError(f"{prefix.rstrip('.')} holds a NUL character, or one that is not valid UTF-8")
+    elif isinstance(record, str) and any("\ud800" <= each <= "\udfff" for each in record):
+        raise InputError(f"{prefix.rstrip('.')} holds a character that is not valid UTF-8")

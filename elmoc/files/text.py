@@ -40,7 +40,7 @@ def require_file(path: Path | str) -> None:
             raise
     except ValueError:
         raise InputError(f"{str(path)!r} cannot be the name of a file: it holds a NUL character") from None
-    raise InputError(f"{path} does not exist")
+    raise InputError(f"{path} does not exist: check the name")
 
 
 def read_lines(path: Path | str) -> Iterator[str]:

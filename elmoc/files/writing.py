@@ -168,7 +168,7 @@ def _too_small(path: Path | str, needed: int, free: int) -> InputError:
 
 def _existing(path: Path | str) -> Path:
     """The folder in which `path` is, or the nearest one above it that is there."""
-    folder = Path(os.path.abspath(path))
+    folder = Path(os.path.realpath(path))
     while not folder.exists():
         folder = folder.parent
     return folder

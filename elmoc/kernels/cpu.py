@@ -144,7 +144,7 @@ def kept_library(folder: Path, name: str) -> Path | None:
         )
         if own and library == _path_of(folder, name, library):
             return library
-        library.unlink()
+        library.unlink(missing_ok=True)
     return None
 
 

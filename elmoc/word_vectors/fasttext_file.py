@@ -19,6 +19,8 @@ from elmoc.errors import InputError
 from elmoc.files.text import require_file
 from elmoc.settings import check_settings, setting
 
+MAX_SIZE = 1 << 16
+"""Wider word vectors are refused: no one makes them, and a damaged number can say so."""
 _MAGIC = 793712314
 _VERSIONS = (11, 12)
 _START = struct.Struct("<2i")  # magic, version
@@ -40,7 +42,7 @@ _SUPERVISED = 3  # of the kinds of model
 class _Header:
     """The arguments of the training and the sizes of the dictionary, in the order of the file, by fastText's names."""
 
-    dim: int = setting(least=1, most=1 << 16)
+    dim: int = setting(least=1, most=MAX_SIZE)
     ws: int = setting(least=0)
     epoch: int = setting(least=0)
     min_count: int = setting(least=0)

@@ -19,10 +19,7 @@ from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint_file
 from elmoc.files.text import read_lines
 from elmoc.settings import setting
-from elmoc.word_vectors.fasttext_file import vector_width
-
-MAX_SIZE = 1 << 16
-"""Wider word vectors are refused: no one makes them, and a damaged number can say so."""
+from elmoc.word_vectors.fasttext_file import MAX_SIZE, vector_width
 
 
 class WordVectors(Protocol):
@@ -37,7 +34,7 @@ class WordVectors(Protocol):
         """A name of the function: equal fingerprints, equal vectors."""
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
-        """float32 [len(words), E]; a word that has no vector gets zeros."""
+        """float32 [len(words), E], of finite numbers; a word that has no vector gets zeros."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ class VectorSource:
 
     origin: str
     fingerprint: str
-    size: int = setting(least=1, most=2**20)
+    size: int = setting(least=1, most=MAX_SIZE)
     post_processing: str = setting()
     """The name of the transform's kind."""
 

@@ -33,7 +33,8 @@ class Execution:
 def choose_execution(*, device: str, precision: str, fast: bool, local_rank: int = 0) -> Execution:
     """The device called `device` and the precision called `precision`, where `auto` takes the best that there is.
 
-    `local_rank` is the number of this process's GPU. Raises `InputError` where the device lacks bf16 instructions.
+    `local_rank` is the number of this process's GPU. Raises `InputError` for a device that is none or is not there, and
+    where it lacks bf16 instructions.
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -45,6 +45,5 @@ class MemoryNeed:
         free = free_memory(self.device)
         if self.bytes > free:
             raise InputError(
-                f"the run needs {self}; and there are {human_bytes(free)} free: use smaller sizes, or a machine with "
-                "more memory"
+                f"the run needs {self}; {human_bytes(free)} are free: use smaller sizes, or a machine with more memory"
             )

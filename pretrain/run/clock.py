@@ -25,7 +25,7 @@ def evaluation_is_due(update: int, updates: int, every_updates: int, *, evaluate
 def evaluations_done(evaluated: int, updates: int) -> int:
     """How many of the ten evaluations of a run are over when the last was at update `evaluated`.
 
-    One may have been a little early, for another length of the run, and still count.
+    That is its tenth of the run, rounded: it may have been a little early, when the run had another length.
     """
     return (EVALUATIONS * evaluated + max(0, updates // 2 - EVALUATIONS)) // updates
 

@@ -220,10 +220,10 @@ def test_line_numbers_hold_in_later_pieces_of_a_file(tmp_path: Path, capfd) -> N
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["missing.txt", "c"], "missing.txt does not exist"),
-        (["*.nothing", "c"], "*.nothing does not exist"),
+        (["missing.txt", "c"], "missing.txt does not exist: check the name"),
+        (["*.nothing", "c"], "*.nothing does not exist: name files that are there"),
         (["a.txt", "./a.txt", "c"], "is named twice"),
-        (["empty", "c"], "is a folder without files"),
+        (["empty", "c"], "is a folder without files: name files that are there"),
         (["a.txt", "c", "--held-out", "a.txt"], "every input file is held out"),
         (["a.txt", "c", "--min-count", "0"], "--min-count must be at least 1 and at most 4611686018427387904, not 0"),
         (["a.txt", "c", "--shard-tokens", "0"], "--shard-tokens must be at least 1 and at most 1000000000, not 0"),

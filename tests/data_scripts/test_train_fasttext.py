@@ -88,7 +88,8 @@ def test_a_child_that_dies_is_one_sentence(
     [
         (["--learning-rate", "1000"], "diverged"),
         (["--buckets", "0"], "--buckets must be above 0 and at most 2147483647, not 0"),
-        (["--dim", "-1"], "--dim must be above 0 and at most 100000, not -1"),
+        (["--dim", "-1"], "--dim must be above 0 and at most 65536, not -1"),
+        (["--dim", "70000"], "--dim must be above 0 and at most 65536, not 70000"),  # such a file cannot be opened
         (["--min-count", "100000"], "smaller --min-count"),
     ],
 )

@@ -137,7 +137,7 @@ def test_a_transform_that_is_not_whole_is_refused(tmp_path: Path, name: str) -> 
     arrays = {"mean": np.ones(6, dtype=np.float32), "matrix": np.eye(6, dtype=np.float32)}
     model.word_vectors = replace(model.word_vectors, post_processing="whiten")
     for change, message in (
-        ({name: None}, rf"lacks weights: recipe\.{name}"),
+        ({name: None}, rf"lacks tensors: recipe\.{name}"),
         ({name: np.ones((2, 3), dtype=np.float32)}, rf"recipe\.{name} has the shape \[2, 3\], where \[6"),
         ({name: arrays[name].astype(np.float64)}, rf"recipe\.{name} has the type torch\.float64, where torch\.float32"),
     ):
@@ -148,7 +148,7 @@ def test_a_transform_that_is_not_whole_is_refused(tmp_path: Path, name: str) -> 
     model.transform = VectorTransform(boundary=model.transform.boundary, **arrays)
     write_model_directory(tmp_path / "model", model)
     edit_config(tmp_path / "model", lambda config: config["word_vectors"].update(post_processing="none"))
-    with pytest.raises(InputError, match=r"has unknown weights: recipe\.matrix, recipe\.mean"):
+    with pytest.raises(InputError, match=r"has unknown tensors: recipe\.matrix, recipe\.mean"):
         read_model_directory(tmp_path / "model")
 
 

@@ -35,7 +35,7 @@ def test_an_evaluation_that_cannot_be_drawn_is_named(tmp_path: Path, error_line,
     del line["accuracy_at_10"]
     (tmp_path / "metrics.jsonl").write_text(json.dumps(line | value) + "\n")
     error = error_line(main([str(tmp_path), str(tmp_path / "curve.png")]))
-    assert "metrics.jsonl: an evaluation has no accuracy_at_10 of at most 1: remove that line" in error
+    assert "metrics.jsonl: the evaluation after update 0 has no accuracy_at_10 of at most 1: remove its line" in error
 
 
 def test_a_metric_that_was_not_finite_leaves_a_gap(tmp_path: Path) -> None:

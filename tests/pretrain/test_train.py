@@ -266,7 +266,7 @@ def test_init_from_a_model_with_damaged_output_layers(runs: TinyRuns, error_line
     forget_checksums(heads.with_name("config.json"))
     weights = load_file(heads)
     for damaged, message in (
-        ({name: each for name, each in weights.items() if name != "forward_lm.bias"}, "lacks weights: forward_lm.bias"),
+        ({name: each for name, each in weights.items() if name != "forward_lm.bias"}, "lacks tensors: forward_lm.bias"),
         (weights | {"forward_lm.bias": torch.ones(3)}, "forward_lm.bias has the shape [3], where [8] is expected"),
         (
             weights | {"forward_lm.bias": torch.ones(8, dtype=torch.float64)},

@@ -45,7 +45,7 @@ class AllennlpReader:
         return dataset(str(index))
 
     def sentence_map(self) -> dict[str, int]:
-        path = self._file.filename
+        path = self._file.path
         if not self.has_map:
             raise InputError(
                 f"{path} has no {MAP_KEY} map, by which sentences are found: write it again without --forget-sentences"
@@ -66,7 +66,7 @@ class AllennlpReader:
         text = str(index)
         if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) < self._length):
             raise InputError(
-                f'{self._file.filename}: the {MAP_KEY} map gives the sentence "{shortened(words)}" the index '
+                f'{self._file.path}: the {MAP_KEY} map gives the sentence "{shortened(words)}" the index '
                 f"{shortened(json.dumps(index))}, but the file has 0 to {self._length - 1}: write it again"
             )
         return int(text)

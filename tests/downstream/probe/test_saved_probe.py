@@ -199,8 +199,8 @@ def test_saved_probes_that_cannot_be_scored(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"output.bias": None}, "(lacks weights: output.bias): train the probe again"),
-        ({"other": torch.zeros(2)}, "(has unknown weights: other): train the probe again"),
+        ({"output.bias": None}, "(lacks tensors: output.bias): train the probe again"),
+        ({"other": torch.zeros(2)}, "(has unknown tensors: other): train the probe again"),
         ({"output.bias": torch.zeros(4)}, "(output.bias has the shape [4], where [13] is expected): train the probe"),
         ({"output.bias": torch.zeros(13, 1)}, "(output.bias has the shape [13, 1], where [13] is expected): train"),
         ({"output.bias": torch.zeros(13).double()}, "(output.bias has the type torch.float64, where torch.float32 is"),
@@ -267,7 +267,7 @@ def test_a_damaged_probe_costs_neither_time_nor_memory(
     settings, vocabulary = content["settings"], content["vocabulary"]
     for change, message in (
         ({"settings": settings | {"hidden_size": 100_000}}, "does not fit its probe.json (lstm.lstm.bias_hh_l0 has"),
-        ({"settings": settings | {"layers": 100}}, "does not fit its probe.json (lacks weights: lstm.lstm."),
+        ({"settings": settings | {"layers": 100}}, "does not fit its probe.json (lacks tensors: lstm.lstm."),
         ({"vocabulary": vocabulary | {"types": [str(one) for one in range(20_000)]}}, "vocabulary.types: expected"),
     ):
         (probe / "probe.json").write_text(json.dumps(content | change))
@@ -284,6 +284,23 @@ def test_a_second_writer_is_refused_before_anything_is_computed(
             message = fails("ner", "--train", ten, "--dev", ten, "--vectors", "random:1:12", option, folder)
             assert f"another process is writing {folder / name}: wait for it, or stop it" in message
             first.kill()
+
+
+def test_probes_and_predictions_that_are_there_need_no_lock_and_no_writing(
+    tmp_path: Path, trained: Callable[..., list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["--seeds", "1", "--inputs", "vectors", "--predictions", tmp_path / "predictions"]
+    record = trained(*arguments)
+    monkeypatch.setattr("downstream.probe.experiment.locked", lambda _: pytest.fail("a lock in a read-only folder"))
+    assert trained(*arguments) == record
+
+
+def test_a_probe_of_text_with_nul_characters_is_read_again(
+    ten: Path, trained: Callable[..., list[dict[str, Any]]]
+) -> None:
+    ten.write_text(ten.read_text().replace("Ada\t", "A\0da\t"))
+    arguments = ["--seeds", "1", "--inputs", "vectors", "--characters"]
+    assert trained(*arguments) == trained(*arguments)
 
 
 def test_predictions_that_another_process_wrote_meanwhile_are_kept(

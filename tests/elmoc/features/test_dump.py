@@ -181,7 +181,7 @@ def test_empty_lines_are_refused_by_number_or_written_empty(
     ("content", "message"),
     [
         (None, "in.txt does not exist"),
-        (b"", "in.txt has no lines"),
+        (b"", "in.txt has no lines: give a file with a sentence on each"),
         (b"good\nbad \xff\n", "in.txt, line 2: byte 0xff is not valid UTF-8"),
     ],
     ids=["missing", "empty", "latin-1"],

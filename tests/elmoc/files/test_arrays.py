@@ -49,6 +49,13 @@ def test_damage_is_one_sentence(tmp_path: Path, content: bytes, message: str) ->
         load_array(tmp_path / "b.npy", shape=(3,), dtype="float32")
 
 
+def test_an_archive_by_the_name_of_an_array(tmp_path: Path) -> None:
+    with open(tmp_path / "a.npy", "wb") as file:
+        np.savez(file, a=np.zeros(3))
+    with pytest.raises(InputError, match=r"a.npy is truncated or not a .npy file \(it is an archive\): make it again"):
+        load_array(tmp_path / "a.npy", shape=(3,), dtype="float64")
+
+
 def test_numbers_in_another_order_or_place(tmp_path: Path) -> None:
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
     np.save(tmp_path / "a.npy", np.asfortranarray(array))

@@ -58,10 +58,13 @@ def test_leftovers_of_killed_writers_are_removed(tmp_path: Path) -> None:
     (tmp_path / ".directory.12.old").mkdir()  # killed between two renames: the old one comes back
     (tmp_path / ".directory.12.old" / "whole").touch()
     (tmp_path / ".directory.mine").touch()
-    (tmp_path / ".other.12.partial").touch()
+    (tmp_path / ".directory.12.text.partial").touch()
+    for name in (".other.12.partial", ".directory.1.12.partial", ".directory.1.12.old"):  # of other writers
+        (tmp_path / name).touch()
     with locked(tmp_path / "directory"):
         pass
-    assert sorted(os.listdir(tmp_path)) == [".directory.mine", ".other.12.partial", "directory"]
+    others = [".directory.1.12.old", ".directory.1.12.partial", ".directory.mine", ".other.12.partial"]
+    assert sorted(os.listdir(tmp_path)) == [*others, "directory"]
     assert os.listdir(tmp_path / "directory") == ["whole"]
 
 
@@ -75,6 +78,13 @@ def test_a_lock_that_cannot_be_made_names_what_is_written(tmp_path: Path, monkey
     assert raised.value.filename == str(tmp_path / "file")
 
 
+def test_a_process_may_lock_a_file_by_another_path_to_it(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    with locked(tmp_path / "folder" / "file"), locked(tmp_path / "link" / "file"):
+        pass
+
+
 def test_a_file_system_without_locks_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -85,4 +95,6 @@ def test_a_file_system_without_locks_is_said(
     (tmp_path / ".file.12.partial").touch()
     with locked(tmp_path / "file"):
         assert "has no locks" in capsys.readouterr().err
+    with locked(tmp_path / "another"):
+        assert not capsys.readouterr().err  # it is said once
     assert os.listdir(tmp_path) == [".file.12.partial"]  # which may be that of another writer

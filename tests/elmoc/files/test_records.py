@@ -96,6 +96,7 @@ def test_records_round_trip(tmp_path: Path) -> None:
         ({"name": "a", "names": ["x", 1]}, r"names\[1\] must be of type str, not 1"),
         ({"name": "a", "more": {"p": {"size": "1"}}}, "size must be of type int, not str"),
         ({"name": "a", "more": {"p": {"size": -1}}}, "more.p.size must be at least 1, not -1"),
+        ({"name": "a", "more": {"{p": {"size": -1}}}, "more.{p.size must be at least 1, not -1"),
         ({"name": "a\0b"}, "name holds a NUL character"),
         ({"name": "a", "nam": 1}, r"unknown key nam \(known: name, rate, "),
     ],

@@ -53,8 +53,8 @@ def test_only_ordinary_files_are_opened(tmp_path: Path) -> None:
         ("", "is a directory, but a file is needed"),
         ("fifo", "fifo is not an ordinary file"),
         ("dangling", "dangling is a link to a file that does not exist"),
-        ("nothing", "nothing does not exist"),
-        ("fifo/inside", "inside does not exist"),
+        ("nothing", "nothing does not exist: check the name"),
+        ("fifo/inside", "inside does not exist: check the name"),
         ("a\0b", "NUL"),
     ):
         with pytest.raises(InputError, match=message):

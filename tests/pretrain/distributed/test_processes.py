@@ -314,9 +314,7 @@ def test_a_checkpoint_that_does_not_fit_is_named_in_all(runs: TinyRuns) -> None:
     assert first[0] == second[0] == 1
     assert second[1] == []
     (line,) = first[1]
-    assert line.startswith(
-        f"error: rank 1: {run.checkpoint_paths()[-1]} does not fit this run (it lacks tensors: optim"
-    )
+    assert line.startswith(f"error: rank 1: {run.checkpoint_paths()[-1]} does not fit this run (lacks tensors: optimi")
 
 
 def test_messages_are_not_unpickled() -> None:

@@ -34,8 +34,8 @@ def test_an_encoder_that_fits_into_no_memory_is_refused_before_it_is_built(
 ) -> None:
     error = error_line(runs.status("run", *([option] if option else []), **ABSURD))
     found = re.search(
-        r"error: the run needs about (\d+)\.\d TB on cpu: weights, gradients and Adam \d+\.\d TB.*; and there are "
-        r"[\d.]+ GB free: use smaller sizes, or a machine with more memory$",
+        r"error: the run needs about (\d+)\.\d TB on cpu: weights, gradients and Adam \d+\.\d TB.*; "
+        r"[\d.]+ GB are free: use smaller sizes, or a machine with more memory$",
         error,
     )
     assert found, error

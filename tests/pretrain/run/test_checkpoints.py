@@ -166,15 +166,19 @@ WRONG: dict[str, tuple[Callable[[Contents], Contents], str]] = {
     "a device that is none": (lambda state: {"device": "toaster"}, "device must be one of cpu, cuda, not 'toaster'"),
     "weights that are not finite": (
         lambda state: weight(state, next(iter(state["encoder"].values())) * math.inf),
-        "encoder.forward_lm.input_projection.weight has numbers that are not finite",
+        "encoder.forward_lm.input_projection.weight has a number that is not finite",
     ),
     "weights of another shape": (
         lambda state: weight(state, torch.zeros(3), "heads"),
-        "heads.forward_lm.weight must be a tensor of float32 [8, 8], not float32 [3]",
+        "heads.forward_lm.weight has the shape [3], where [8, 8] is expected",
     ),
     "weights of another precision": (
         lambda state: weight(state, torch.zeros(8, 8, dtype=torch.float64), "heads"),
-        "heads.forward_lm.weight must be a tensor of float32 [8, 8], not float64 [8, 8]",
+        "heads.forward_lm.weight has the type torch.float64, where torch.float32 is expected",
+    ),
+    "weights that are not dense": (
+        lambda state: weight(state, torch.zeros(8, 8).to_sparse(), "heads"),
+        "heads.forward_lm.weight is not a dense tensor",
     ),
     "too few weights": (
         lambda state: {"heads": {name: each for name, each in state["heads"].items() if "bias" not in name}},
@@ -186,11 +190,11 @@ WRONG: dict[str, tuple[Callable[[Contents], Contents], str]] = {
     ),
     "moments of another shape": (
         lambda state: first_moment(state, torch.zeros(2)),
-        "optimisers.forward.0.exp_avg must be a tensor of float32",
+        "optimisers.forward.0.exp_avg has the shape [2], where [8, 8] is expected",
     ),
     "moments that are not finite": (
         lambda state: first_moment(state, torch.full((8, 8), math.nan), "exp_avg_sq"),
-        "optimisers.forward.0.exp_avg_sq has numbers that are not finite",
+        "optimisers.forward.0.exp_avg_sq has a number that is not finite",
     ),
     "no moments": (
         lambda state: {"optimisers": state["optimisers"] | {"backward": {"state": {}}}},
@@ -199,7 +203,7 @@ WRONG: dict[str, tuple[Callable[[Contents], Contents], str]] = {
     "no optimiser": (lambda state: {"optimisers": {}}, "lacks tensors: optimisers"),
     "a generator of another size": (
         lambda state: {"generators": dict.fromkeys(state["generators"], torch.zeros(16, dtype=torch.uint8))},
-        "generators.forward must be a tensor of uint8 [5056], not uint8 [16]",
+        "generators.forward has the shape [16], where [5056] is expected",
     ),
     "a generator that is none": (
         lambda state: {"generators": {n: torch.full_like(each, 255) for n, each in state["generators"].items()}},
@@ -216,11 +220,11 @@ WRONG: dict[str, tuple[Callable[[Contents], Contents], str]] = {
                 for name, layers in state["recurrent"].items()
             }
         },
-        "recurrent.forward.0.0 must be a tensor of float32 [4, 8], not float32 [2, 8]",
+        "recurrent.forward.0.0 has the shape [2, 8], where [4, 8] is expected",
     ),
     "steps that are none": (
         lambda state: {"unlogged": {"forward": torch.zeros(2, 2)}},
-        "unlogged.forward must be a tensor of float64 [2, 3], not float32 [2, 2]",
+        "unlogged.forward has the shape [2, 2], where [2, 3] is expected",
     ),
     "a newer version": (lambda state: {"version": 3}, "version 3 of the format elmoc-checkpoint, this elmoc reads"),
 }
