@@ -72,7 +72,7 @@ class Bench:
 
     def kill(self, command: Command, at: int) -> list[str]:
         """Kill the command at a call, look at what is there, and run it again."""
-        self._restore(command)
+        self._start_over(command)
         outcome = self._run(command.line, Mode.KILL, at)
         problems = []
         if outcome.left_running:
@@ -84,7 +84,7 @@ class Bench:
 
     def interrupt(self, command: Command, at: int) -> list[str]:
         """Press Ctrl-C at a call, look at what is there, and run the command again."""
-        self._restore(command)
+        self._start_over(command)
         outcome = self._run(command.line, Mode.INTERRUPT, at)
         problems = []
         if outcome.status not in (0, INTERRUPTED) or "Traceback" in outcome.errors:
@@ -111,10 +111,10 @@ class Bench:
     def write_twice(self, command: Command, at: int) -> list[str]:
         """Have a second process write the same outputs while the command waits at a call."""
         if command.name not in self._of_second:
-            self._restore(command)
+            self._start_over(command)
             self._succeed(command.second)
             self._of_second[command.name] = self._contents(command)
-        self._restore(command)
+        self._start_over(command)
         first = self._start(command.line, Mode.PAUSE, at)
         status = None
         while status is None and not first.counts.waits():
@@ -143,7 +143,7 @@ class Bench:
 
     def _refused_work(self, command: Command, mode: Mode, at: int, words: str) -> tuple[Outcome, list[str]]:
         """Run a command with a fault that it has to tell of (a pattern of the sentence), unless it does its work."""
-        self._restore(command)
+        self._start_over(command)
         outcome = self._run(command.line, mode, at)
         if outcome.status != 0:
             return outcome, self._not_a_sentence(outcome, words)
@@ -223,6 +223,11 @@ class Bench:
             killed = self._run(command.before[-1], Mode.KILL, int(command.interrupted * outcome.changes))
             assert killed.killed, killed
         shutil.copytree(self.folder, self._start_of(command), symlinks=True)
+
+    def _start_over(self, command: Command) -> None:
+        """Have in the folder what the command starts with, and know what it does without a fault."""
+        self.undisturbed(command)
+        self._restore(command)
 
     def _restore(self, command: Command) -> None:
         shutil.rmtree(self.folder)

@@ -89,8 +89,12 @@ def read_model(path: Path) -> None:
 def contents(path: Path) -> Any:
     """What is in a file or directory, comparable by `==`; None where there is nothing.
 
-    Clocks and hidden files, which nobody reads, are left out.
+    Clocks and hidden files, which nobody reads, are left out, and of several checkpoints all but the last: where a run
+    was stopped it has saved, too.
     """
+    if path.is_dir() and path.name == "checkpoints":
+        checkpoints = sorted(path.glob("*.pt"))
+        return [len(checkpoints), *map(contents, checkpoints[-1:])]
     if path.is_dir():
         return {each.name: contents(each) for each in sorted(path.iterdir()) if not each.name.startswith(".")}
     if not path.exists():
