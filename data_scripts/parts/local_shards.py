@@ -70,11 +70,20 @@ def finished_piece(folder: Path) -> list[LocalShard] | None:
     advice = "it is made again"
     try:
         piece = read_record(folder / "piece.json", PieceRecord, format=FORMAT, version=VERSION, advice=advice)
-        for name in _file_names(len(piece.shards)):
-            piece.files[name].check_whole(folder / name, advice=advice)
-    except (InputError, OSError, KeyError):
+        for name, checksum in piece.files.items():
+            checksum.check_whole(folder / name, advice=advice)
+        whole = piece.files.keys() == set(_file_names(len(piece.shards)))
+        whole = whole and piece.shards == [_shard_in(folder, number) for number in range(len(piece.shards))]
+    except (InputError, OSError):
         return None
-    return piece.shards
+    return piece.shards if whole else None
+
+
+def _shard_in(folder: Path, number: int) -> LocalShard:
+    """What the files of a shard say of it."""
+    tokens = (folder / f"{number:05}.ids").stat().st_size // ID_DTYPE.itemsize
+    documents = load_array(folder / f"{number:05}.documents.npy", shape=(None,), dtype=np.int64)
+    return LocalShard(tokens, int(local_counts(folder, number)[_BEGIN_ID]), len(documents))
 
 
 def _file_names(shards: int) -> list[str]:

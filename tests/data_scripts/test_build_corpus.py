@@ -1,6 +1,7 @@
 """`build_corpus`: makes the corpus that a plain program makes, whatever the pieces, workers and interruptions."""
 
 import gzip
+import json
 import os
 import random
 from pathlib import Path
@@ -162,6 +163,26 @@ def test_finished_pieces_are_reused_only_for_the_same_input(
     assert 0 < len(unchanged) < len(pieces)
     assert main(command) == 0
     assert "entirely" in Corpus(corpus).lexicon
+
+
+@pytest.mark.parametrize("damage", ["sentences", "shard"])
+def test_a_piece_whose_shards_are_not_those_of_its_files_is_read_again(
+    text_files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    command = [str(tmp_path / "in"), str(tmp_path / "c"), "--workers", "1", "--shard-tokens", "300"]
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "merge_lexicons", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert main(command) == 130
+    for path in (tmp_path / "c").glob(".work/*/piece.json"):
+        record = json.loads(path.read_text())
+        if damage == "sentences":
+            record["shards"][0]["sentences"] += 1
+        else:
+            del record["shards"][-1]
+        path.write_text(json.dumps(record))
+    assert main(command) == 0
+    assert main([command[0], str(tmp_path / "whole"), *command[2:]]) == 0
+    assert content(tmp_path / "c") == content(tmp_path / "whole")
 
 
 @pytest.mark.parametrize(

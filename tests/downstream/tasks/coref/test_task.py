@@ -123,6 +123,14 @@ def test_training_data_without_chains(tmp_path: Path, fails: Callable[..., str])
     assert "the training data holds no chain of two mentions: the last column must be coreference" in error
 
 
+def test_weights_that_are_too_large_are_no_chains(ten: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = ["--train", str(ten), "--dev", str(ten), "--vectors", "random:1:4", "--seeds", "1", "--batch-size", "10"]
+    assert main(["coref", *data, *TINY, "--epochs", "1", "--learning-rate", "1e23"]) == 1
+    error = capsys.readouterr().err
+    assert f"error: {ten}, line 2: the scores of the document that begins here are no numbers" in error
+    assert error.endswith("train it again with a lower --learning-rate\n")
+
+
 def test_counts_with_and_without_singletons(tmp_path: Path) -> None:
     path = tmp_path / "f.conll"
     path.write_text(conll("d", "a/(1) b/(2) c/(1) d/(3) e/(1)"))
