@@ -11,6 +11,7 @@ from elmoc.corpus import BEGIN, END
 from elmoc.devices import checked_device
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.errors import InputError, shortened
+from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint
 from elmoc.model_directory import ModelDirectory, read_model_directory
 from elmoc.version import VERSION
@@ -92,7 +93,7 @@ class SentenceEncoder:
                 output = self.encoder(table[ids].to(self.device), lengths.to(self.device)).cpu()  # [B, L+1, T, 2P]
             for index, length, sentence_states in zip(batch, lengths.tolist(), output, strict=True):
                 state = states[index] = sentence_states[:, 1 : length - 1].clone()
-                if not state.isfinite().all():
+                if not all_finite(state.numpy()):
                     raise InputError(
                         f"{self.origin} gives layer states that are not finite: numbers of it, or of its word vectors "
                         f"({self.word_vectors.origin}), are too large; they may be damaged: export it again"
