@@ -94,7 +94,8 @@ def test_a_process_may_lock_a_file_by_another_path_to_it(tmp_path: Path) -> None
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("folder")
     with locked(tmp_path / "folder" / "file"), locked(tmp_path / "link" / "file"):
-        pass
+        assert os.listdir(tmp_path / "folder") == [".file.lock"]
+    assert os.listdir(tmp_path / "folder") == []
 
 
 def test_a_file_system_without_locks_is_said(
