@@ -116,6 +116,11 @@ def reason(error: object) -> str:
     return shortened(one_line(" ".join(str(error).split())), 200)
 
 
+def is_utf8(text: str) -> bool:
+    """Whether a text can be written as UTF-8, which names of files with other bytes cannot."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def _drop_output() -> None:
     """Keep the interpreter from trying again, when it ends, to write what standard output does not take."""
     try:
@@ -131,7 +136,7 @@ def _check_arguments(arguments: Sequence[str]) -> None:
     Also for `--option=--`, which argparse takes for a list.
     """
     for argument in arguments:
-        if any("\ud800" <= character <= "\udfff" for character in argument):
+        if not is_utf8(argument):
             raise InputError(f"the argument {argument!r} is not valid UTF-8: rename the file")
         if argument.startswith("--") and argument.endswith("=--"):
             raise InputError(f"the argument {argument} lacks a value: give one behind the equals sign")

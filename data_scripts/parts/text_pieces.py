@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, is_utf8
 from elmoc.files.text import MAX_LINE_BYTES, broken_gzip, invalid_utf8, line_too_long, open_binary, require_file
 
 BYTES_PER_TOKEN = 5  # of tokenised English, spaces included; only sizes of pieces depend on it
@@ -64,7 +64,7 @@ def find_files(arguments: Sequence[str]) -> list[Path]:
         files += found
     seen: set[str] = set()
     for file in files:
-        if any("\ud800" <= character <= "\udfff" for character in str(file)):
+        if not is_utf8(str(file)):
             raise InputError(f"the name {str(file)!r} is not valid UTF-8: rename the file")
         if os.path.realpath(file) in seen:
             raise InputError(f"{file} is named twice: name every input file once")

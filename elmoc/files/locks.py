@@ -15,6 +15,8 @@ from elmoc.errors import InputError
 
 _LEFTOVER = re.compile(r"[0-9]+\.([a-z]+\.)?(partial|old)")
 """What follows `.NAME.` in the name of what a writer of NAME works with: its process, and what it is."""
+_BESIDE = re.compile(rf"\.(.+?)\.(?:lock|{_LEFTOVER.pattern})")
+"""The name of a lock, or of what a writer works with; the first group is the NAME."""
 _held: set[Path] = set()
 """What this process, or the one that it was forked from, has locked."""
 
@@ -47,6 +49,14 @@ def tidy(path: Path | str) -> None:
     if path not in _held and lock.exists():
         with suppress(InputError, OSError), locked(path):
             pass
+
+
+def tidy_folder(folder: Path) -> None:
+    """Remove what killed writers left in a folder, but for what somebody is writing there now."""
+    for left in list(folder.glob(".*")):
+        if of := _BESIDE.fullmatch(left.name):
+            with suppress(InputError), locked(folder / of[1]):
+                pass  # who has the lock of a file removes what is left of it
 
 
 def _with_lock(path: Path | str) -> tuple[Path, Path]:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, is_utf8, reason
 from elmoc.files.text import open_binary
 from elmoc.files.writing import atomic_path
 from elmoc.settings import check_settings
@@ -107,8 +107,7 @@ def read_toml(path: Path | str) -> dict[str, Any]:
     try:
         return parse_toml(_read(path).decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"{path} is not valid TOML ({reason}): correct it") from None
+        raise InputError(f"{path} is not valid TOML ({reason(error)}): correct it") from None
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -209,5 +208,5 @@ def _check_fields(value: Any, record: Any, prefix: str) -> None:
         for index, (each, one) in enumerate(zip(value, record, strict=True)):
             if not isinstance(one, (int, float)):  # of which there may be many
                 _check_fields(each, one, f"{prefix.rstrip('.')}[{index}].")
-    elif isinstance(record, str) and any("\ud800" <= each <= "\udfff" for each in record):
+    elif isinstance(record, str) and not is_utf8(record):
         raise InputError(f"{prefix.rstrip('.')} holds a character that is not valid UTF-8")

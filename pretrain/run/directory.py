@@ -11,19 +11,18 @@ model/            the exported model directory: the best evaluation so far
 import json
 import math
 import os
-import re
 import sys
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from elmoc.errors import InputError
-from elmoc.files.locks import locked
+from elmoc.errors import InputError, reason
+from elmoc.files.locks import locked, tidy_folder
 from elmoc.files.records import check_version, convert, parse_json, read_json, write_json
 from elmoc.files.text import MAX_LINE_BYTES, open_binary, require_file
 from elmoc.files.writing import atomic_path, full_disk_is_clear, require_space
@@ -103,10 +102,7 @@ class RunDirectory:
         """
         with locked(self.config):
             for folder in (self.path, self.checkpoints):
-                for left in folder.glob(".*"):
-                    if of := re.fullmatch(r"\.(.+?)\.(?:lock|\d+\.(?:partial|old))", left.name):
-                        with suppress(InputError), locked(folder / of[1]):
-                            pass  # who has the lock of a file removes what is left of it
+                tidy_folder(folder)
             yield
 
     def require_resumable(self) -> None:
@@ -199,7 +195,7 @@ def read_checkpoint(path: Path, *, advice: str = "remove it") -> dict[str, Any]:
     except Exception as error:  # what a damaged archive may raise is not documented
         if isinstance(error, OSError) and error.filename:
             raise
-        problem = " ".join(str(error).split("\n")[0].split())[:200]
+        problem = reason(str(error).split("\n")[0])
         raise InputError(f"{path} is damaged ({problem}): {advice}") from None
     check_version(path, state, format=FORMAT, version=VERSION, advice=advice)
     return state
