@@ -51,7 +51,7 @@ def write_features(
         refuse_existing(path)
         with atomic_path(path) as partial, temporary_path(path, "notes") as notes, DiskFile(partial) as disk:
             try:
-                with _new_file(disk) as file:
+                with new_file(disk) as file:
                     described = {"layout": layout, "format_version": FORMAT_VERSION, "single": shape.single}
                     keys = {"sentence_keys": True} if sentence_keys else {}
                     for name, value in {**attributes, **described, **keys}.items():
@@ -63,14 +63,14 @@ def write_features(
                 disk.raise_error()
 
 
-def _new_file(disk: "DiskFile") -> h5py.File:
-    """A file that any HDF5 since 1.8 reads, and that tracks the order of what is in its root.
+def new_file(disk: "DiskFile", *, version: int = h5py.h5f.LIBVER_V18) -> h5py.File:
+    """A file that any HDF5 since `version` (1.8) reads, and that tracks the order of what is in its root.
 
     In the earliest form of the rest, data begin at multiples of eight bytes, so that they can be mapped into memory.
     """
     creation, access = h5py.h5p.create(h5py.h5p.FILE_CREATE), h5py.h5p.create(h5py.h5p.FILE_ACCESS)
     creation.set_link_creation_order(h5py.h5p.CRT_ORDER_TRACKED | h5py.h5p.CRT_ORDER_INDEXED)
-    access.set_libver_bounds(h5py.h5f.LIBVER_EARLIEST, h5py.h5f.LIBVER_V18)
+    access.set_libver_bounds(h5py.h5f.LIBVER_EARLIEST, version)
     access.set_fileobj_driver(h5py.h5fd.fileobj_driver, disk)
     access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
     return h5py.File(h5py.h5f.create(b"features", h5py.h5f.ACC_TRUNC, creation, access))

@@ -67,6 +67,7 @@ VECTORS += " --post-process remove-top=1"
 FASTTEXT = "data_scripts.train_fasttext {inputs}/{source} {folder}/out.bin --dim 4 --epochs 1 --buckets 20 --workers 1"
 ONE_BILLION = "data_scripts.one_billion {inputs}/{source}.tar.gz {folder}/corpus --workers 1"
 DUMP = "elmoc.__main__ dump-features {inputs}/model {inputs}/{source}.txt {folder}/out.h5"
+CONVERT = "elmoc.__main__ convert {inputs}/features.h5 {folder}/out.h5 --format flat"
 JOIN = "pretrain.join {inputs}/forward {inputs}/backward {folder}/model"
 PROBE = (
     "downstream.__main__ ner --train {inputs}/ten.conll --dev {inputs}/ten.conll --vectors random:1:6 "
@@ -160,6 +161,9 @@ COMMANDS = (
         with_source(DUMP, "sentences"),
         (Output("out.h5", outputs.read_features),),
         with_source(DUMP, "other_sentences"),
+    ),
+    Command(
+        "elmoc convert", CONVERT, (Output("out.h5", outputs.read_features),), f"{CONVERT} --dtype float16 --compress"
     ),
     Command("downstream ner", PROBE, PROBES, PROBE, adds=True),
     Command("downstream table", TABLE, TABLES, TABLE, before=(TABLE,), replaces=True),

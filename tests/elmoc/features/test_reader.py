@@ -68,9 +68,10 @@ def test_one_layer_has_no_layer_axis(tmp_path: Path) -> None:
 
 def test_index_outside_the_file(path: Path) -> None:
     with FeatureFile(path) as file:
-        for index in (-1, len(LINES)):
-            with pytest.raises(IndexError):
-                file[index]
+        for index in (-len(LINES) - 1, len(LINES)):
+            for read in (file.__getitem__, file.view):
+                with pytest.raises(IndexError, match=f"sentence {index} of {len(LINES)}"):
+                    read(index)
         assert sum(1 for _ in file) == len(LINES), "iteration ends"
 
 

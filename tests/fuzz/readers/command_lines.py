@@ -37,6 +37,9 @@ COMMANDS = {
     "one_billion": "archive/words.tar.gz out/corpus",
     "join": "run run/model out/model",
     "check": "check run corpus run/model",
+    "inspect": "inspect features/linked-flat.h5 --quick",
+    "convert": """convert features/layers.h5 out/x.h5 --format flat --dtype float16 --compress --layers 2,0
+        --documents features/documents.jsonl""",
     "plot": "run out/curve.png",
     "speed": "--streams 2 --contestants plain --updates 1 --warm-up 1 --directions 1 --device cpu --threads 1",
     "sentences": "sentences ner data/entities.conll --column -1",
@@ -144,6 +147,8 @@ READERS = (
     command_reader("one_billion", of(one_billion.main, *ALONE), share=0.1),
     command_reader("join", of(join.main)),
     command_reader("check", of(elmoc)),
+    command_reader("inspect", of(elmoc)),
+    command_reader("convert", of(elmoc)),
     command_reader("plot", of(plot.main), share=0.1),
     command_reader("speed", measure),
     command_reader("sentences", of(downstream)),
