@@ -25,7 +25,8 @@ from elmoc.features.links import (
     rows_of,
 )
 from elmoc.features.stored import PART_SENTENCES, PARTS, StoredSentences, open_stored
-from elmoc.features.writer import DiskFile, new_file
+from elmoc.features.unfinished.disk_file import DiskFile
+from elmoc.features.writer import new_file
 from elmoc.files.locks import locked
 from elmoc.files.writing import atomic_path, refuse_existing, require_space
 
