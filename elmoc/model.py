@@ -1,8 +1,11 @@
 """ElmoC: a trained encoder with its word vectors, which turns tokenised sentences into layer states."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -104,6 +107,36 @@ class ElmoC:
     def describe(self) -> dict[str, str]:
         """What names it in the attributes of a feature file: this release, and the weights and word vectors."""
         return {"elmoc": VERSION, "model": self.fingerprint, "word_vectors": self.word_vectors.fingerprint}
+
+    def with_encoder(self, encoder: BidirectionalEncoder) -> "ElmoC":
+        """The model with other weights in its encoder."""
+        return ElmoC(replace(self.directory, encoder=encoder), self.word_vectors, dtype=self._inference.dtype)
+
+    def to(self, device: torch.device | str) -> "ElmoC":
+        """The model on another device, as a copy; this one stays where it is."""
+        device = torch.device(device)
+        return self if device == self.device else self.with_encoder(deepcopy(self.encoder).to(device))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ElmoC":
+        """Itself: nothing of it changes but what it remembers of words."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as what it is made from."""
+        return partial(type(self), dtype=self._inference.dtype), (self.directory, self.word_vectors)
+
+    def padded_vectors(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
+        """What the encoder reads: word vectors [B, T + 2, E], boundaries included and padded at the end, on the CPU.
+
+        And the lengths, int [B], boundaries counted. There has to be a sentence.
+        """
+        rows = self._rows.ids([BEGIN, *sentence, END] for sentence in sentences)
+        ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+        return self._rows.vectors(ids), torch.tensor([len(each) for each in rows])
+
+    def encode(self, vectors: Tensor, lengths: Tensor) -> Tensor:
+        """Layer states [B, L + 1, T + 2, 2P] of `padded_vectors`, on the device; past a length they mean nothing."""
+        return self._inference(vectors, lengths)
 
     def embed(self, tokens: Sequence[str]) -> Tensor:
         """Layer states [L + 1, n, 2P] of one sentence; an empty one is fine."""
