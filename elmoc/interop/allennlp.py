@@ -82,7 +82,7 @@ def words_of(character_ids: Tensor) -> list[list[str]]:
 
 def _last_word(ids: np.ndarray) -> int:
     """How many words of a sentence [T, 50] are no padding."""
-    filled = (ids > 0).any(axis=1)
+    filled = ids.max(axis=1, initial=0) > 0
     count = int(filled.sum())
     if not filled[:count].all():
         raise InputError("a sentence has padding before its last word: pad character ids at the end")
