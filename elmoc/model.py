@@ -75,9 +75,16 @@ class ElmoC:
         directory.encoder.to(checked_device(device))
         return cls(directory, open_model_vectors(directory, vectors))
 
-    def save_pretrained(self, path: Path | str) -> None:
-        """Write the model directory; one that exists already is replaced only by a whole one."""
-        write_model_directory(path, self.directory)
+    def save_pretrained(self, path: Path | str, *, bundle_vectors: bool = False) -> None:
+        """Write the model directory; one that exists already is replaced only by a whole one.
+
+        With `bundle_vectors` a copy of the word vectors' file goes with it, so that the directory is all that it takes
+        to use the model, e.g. on a hub. Those that are in a directory which is replaced stay there in any case.
+        """
+        file = Path(self.word_vectors.origin)
+        replaced = file.parent == Path(path).resolve()
+        bundled = file.is_file() and (bundle_vectors or replaced)
+        write_model_directory(path, self.directory, vectors=file if bundled else None)
 
     @property
     def encoder(self) -> BidirectionalEncoder:
