@@ -20,6 +20,7 @@ from elmoc.errors import InputError, shortened
 from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint
 from elmoc.model_directory import ModelDirectory, read_model_directory, write_model_directory
+from elmoc.sharing.hub import download_model, is_hub_name
 from elmoc.version import VERSION
 from elmoc.word_vectors.rows import WordRows
 from elmoc.word_vectors.sources import VectorSource, WordVectors, open_word_vectors
@@ -60,17 +61,23 @@ class ElmoC:
         self._inference = InferenceEncoder(directory.encoder, dtype=dtype)
 
     @classmethod
-    def from_pretrained(cls, path: Path | str, *, vectors: str | None = None, device: str = "cpu") -> "ElmoC":
+    def from_pretrained(
+        cls, path: Path | str, *, vectors: str | None = None, device: str = "cpu", revision: str | None = None
+    ) -> "ElmoC":
         """Load a model directory, or a run directory's model, with its word vectors.
 
         Args:
-            path: the directory.
+            path: the directory, or where there is none the model's name on a hub: `OWNER/NAME`, `OWNER/NAME@REVISION`.
             vectors: where the word vectors are now, when they are not where they were in training.
             device: where the encoder computes, e.g. `cuda:0`.
+            revision: of a model on a hub.
 
         Raises:
-            InputError: directory or word vectors are missing, damaged, or not those the model was trained with.
+            InputError: directory or word vectors are missing, damaged, or not those the model was trained with; or a
+                name on a hub leads nowhere.
         """
+        if is_hub_name(path):
+            path = download_model(str(path), revision=revision, with_vectors=vectors is None)
         directory = read_model_directory(path, fast=True)
         directory.encoder.to(checked_device(device))
         return cls(directory, open_model_vectors(directory, vectors))
