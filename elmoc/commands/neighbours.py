@@ -11,7 +11,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc neighbours`."""
     add_word_arguments(parser)
     parser.add_argument("--in", dest="sentence", required=True, help="a tokenised sentence in which the word stands")
-    parser.add_argument("--occurrence", type=int, metavar="N", help="which of several in that sentence (default: 1)")
+    parser.add_argument(
+        "--occurrence", type=int, default=1, metavar="N", help="which of several in that sentence (default: 1)"
+    )
     parser.add_argument("--top", type=int, default=10, metavar="N", help="uses to list (default: 10)")
 
 

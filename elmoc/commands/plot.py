@@ -1,6 +1,7 @@
 """`elmoc plot`: the command line that draws the uses of a word in two dimensions."""
 
 import argparse
+from pathlib import Path
 
 from elmoc.commands.neighbours import add_word_arguments, require_positive
 from elmoc.errors import InputError
@@ -36,7 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
             elmo,
             found.uses,
             output,
-            title=found.describe(word, arguments.corpus),
+            title=f"{word!r}: {len(found.uses):,} uses in {Path(arguments.corpus).name}, layer {arguments.layer}",
             layer=arguments.layer,
             clusters=arguments.clusters,
         )

@@ -1,8 +1,8 @@
 """Clusters: groups of uses by their vectors, and the words around them that tell the groups apart."""
 
 from collections import Counter
-from collections.abc import Sequence
-from math import log
+from collections.abc import Iterable, Sequence
+from math import log, sqrt
 
 import numpy as np
 
@@ -13,7 +13,7 @@ NEAR_WORDS = 4
 """On each side of a use, among which the words of a cluster are looked for."""
 _STARTS, _STEPS = 8, 50
 _PRIOR = 2.0
-"""Uses that a word is taken to have had in all clusters alike, so that rare words tell little."""
+"""Occurrences that a word is taken to have had everywhere, so that rare words tell little."""
 
 
 def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
@@ -47,25 +47,39 @@ def cluster(points: np.ndarray, count: int | None = None) -> np.ndarray:
 
 
 def telling_words(uses: Sequence[Use], labels: np.ndarray, count: int) -> list[list[str]]:
-    """For each cluster, at most `count` words near its uses that are more frequent there than near the others."""
+    """For each cluster, at most `count` words near its uses that are more frequent there than near the others.
+
+    And than far off, so that words that are frequent everywhere tell nothing.
+    """
     clusters = int(labels.max()) + 1
-    sizes = np.bincount(labels, minlength=clusters)
     near: list[Counter[str]] = [Counter() for _ in range(clusters)]
+    far = Counter[str]()
     for use, label in zip(uses, labels, strict=True):
-        near[label].update({word.lower() for word in use.around(NEAR_WORDS) if any(map(str.isalpha, word))})
-    everywhere = Counter[str]()
-    for counts in near:
-        everywhere.update(counts)
-    words = []
-    for counts, size in zip(near, sizes, strict=True):
+        around = use.around(NEAR_WORDS)
+        near[label].update(_words(around))
+        far.update(_words(use.tokens))
+        far.subtract(_words(around))
+    together = sum(near, Counter[str]())
+    return [_most_telling(counts, together - counts, far, count) for counts in near]
 
-        def gain(word: str, counts: Counter[str] = counts, size: int = int(size)) -> float:
-            expected = everywhere[word] * size / len(uses)
-            return counts[word] * log((counts[word] + _PRIOR) / (expected + _PRIOR))
 
-        best = sorted(counts, key=lambda word: (-gain(word), word))
-        words.append([word for word in best if gain(word) > 0][:count])
-    return words
+def _words(tokens: Iterable[str]) -> list[str]:
+    return [token.lower() for token in tokens if any(map(str.isalpha, token))]
+
+
+def _most_telling(here: Counter[str], others: Counter[str], far: Counter[str], count: int) -> list[str]:
+    """The words that are most clearly more frequent here than in either of the other counts."""
+    size = max(1, here.total())
+
+    def gain(word: str) -> float:
+        ratios = [
+            (here[word] + _PRIOR) / (size * other[word] / max(1, other.total()) + _PRIOR) for other in (others, far)
+        ]
+        return sqrt(here[word]) * log(min(ratios))
+
+    gains = {word: gain(word) for word in here}
+    best = sorted(here, key=lambda word: (-gains[word], word))
+    return [word for word in best if gains[word] > 0][:count]
 
 
 def _squared_distances(points: np.ndarray, centres: np.ndarray) -> np.ndarray:

@@ -18,13 +18,13 @@ class Neighbour:
     cosine: float
 
 
-def query_use(sentence: str, word: str, *, occurrence: int | None, ignore_case: bool) -> Use:
+def query_use(sentence: str, word: str, *, occurrence: int = 1, ignore_case: bool) -> Use:
     """The use of a word in a sentence of tokens, separated by white space.
 
     Args:
         sentence: of tokens.
         word: one of them.
-        occurrence: which one counts, from 1, where the word is there several times; by default the first.
+        occurrence: which one counts, from 1, where the word is there several times.
         ignore_case: whether upper and lower case are the same.
 
     Raises:
@@ -38,12 +38,12 @@ def query_use(sentence: str, word: str, *, occurrence: int | None, ignore_case: 
             f"--in {shortened(sentence)!r} does not have the token {shortened(word)!r}: give a tokenised sentence with "
             "it"
         )
-    if not 1 <= (occurrence or 1) <= len(found):
+    if not 1 <= occurrence <= len(found):
         raise InputError(
             f"--occurrence must be from 1 to {len(found)}, as often as {shortened(word)!r} is in the sentence; not "
             f"{occurrence}"
         )
-    return Use(tuple(tokens), found[(occurrence or 1) - 1])
+    return Use(tuple(tokens), found[occurrence - 1])
 
 
 def nearest_uses(elmo: ElmoC, query: Use, uses: Sequence[Use], *, top: int, layer: str) -> list[Neighbour]:

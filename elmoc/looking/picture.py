@@ -1,5 +1,6 @@
 """Picture: the uses of a word in two dimensions, coloured by cluster, with some of their contexts written in."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from elmoc.model import ElmoC
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Okabe and Ito's, which the colour-blind can tell apart."""
-COMPONENTS = 10
+COMPONENTS = 5
 """Principal components in which clusters are looked for; two of them are shown."""
 MOST_LABELS, LABEL_WORDS = 40, 2
 SIZE = (11, 8.5)
@@ -59,6 +60,16 @@ def draw_uses(
     words = telling_words(uses, labels, 6)
     figure = figure_class(figsize=SIZE, layout="constrained")
     canvas_class(figure)
+    with warnings.catch_warnings(), atomic_path(output) as partial:
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # such characters are drawn as boxes
+        _draw(figure, uses, points[:, :2], labels, words, title)
+        figure.savefig(partial, format="png", dpi=150)
+    return words
+
+
+def _draw(
+    figure: Any, uses: Sequence[Use], points: np.ndarray, labels: np.ndarray, words: list[list[str]], title: str
+) -> None:
     axes = figure.add_subplot()
     for number, telling in enumerate(words):
         mine = points[labels == number]
@@ -77,11 +88,8 @@ def draw_uses(
         frameon=False,
         alignment="left",
     )
-    figure.canvas.draw()
-    _write_labels(axes, uses, points[:, :2], labels)
-    with atomic_path(output) as partial:
-        figure.savefig(partial, format="png", dpi=150)
-    return words
+    figure.canvas.draw()  # from here on it is known where everything stands
+    _write_labels(axes, uses, points, labels)
 
 
 def _matplotlib() -> tuple[Any, Any]:
@@ -99,6 +107,9 @@ def _colour(number: int) -> str:
 
 def _write_labels(axes: Any, uses: Sequence[Use], points: np.ndarray, labels: np.ndarray) -> None:
     """Write a few words of context beside points that are far from each other, where no label covers another."""
+    from matplotlib.patheffects import withStroke
+
+    outline = withStroke(linewidth=2.5, foreground="white")
     renderer, inside, taken = axes.figure.canvas.get_renderer(), axes.get_window_extent(), list[Any]()
     for index in _spread(points):
         if len(taken) == MOST_LABELS:
@@ -111,6 +122,7 @@ def _write_labels(axes: Any, uses: Sequence[Use], points: np.ndarray, labels: np
             fontsize=7.5,
             color=_colour(int(labels[index])),
             parse_math=False,
+            path_effects=[outline],
         )
         text.set_in_layout(False)
         box = text.get_window_extent(renderer).padded(_PADDING)
