@@ -149,7 +149,10 @@ class ElmoC:
         return self._rows.vectors(ids), torch.tensor([len(each) for each in rows])
 
     def encode(self, vectors: Tensor, lengths: Tensor) -> Tensor:
-        """Layer states [B, L + 1, T + 2, 2P] of `padded_vectors`, on the device; past a length they mean nothing."""
+        """Layer states [B, L + 1, T + 2, 2P] of `padded_vectors`, on the device.
+
+        Past a length they mean nothing, and whether they are finite is not looked at.
+        """
         return self._inference(vectors, lengths)
 
     def embed(self, tokens: Sequence[str]) -> Tensor:

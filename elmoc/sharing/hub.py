@@ -12,11 +12,12 @@ _VECTORS = ("*.bin", "*.vec", "*.vec.gz", "*.txt", "*.txt.gz")
 
 
 def is_hub_name(path: Path | str) -> bool:
-    """Whether a string is to be looked for on a hub: `OWNER/NAME`, or `OWNER/NAME@REVISION`, and nothing here.
+    """Whether this is to be looked for on a hub: `OWNER/NAME` or `OWNER/NAME@REVISION`, of which nothing is here.
 
-    A path, and a name whose first part is a folder here, never is.
+    What is here, or has a first part that is a folder here, is a path.
     """
-    if not isinstance(path, str) or os.path.lexists(path) or os.path.isdir(path.partition("/")[0]):
+    path = os.fspath(path)
+    if os.path.lexists(path) or os.path.isdir(path.partition("/")[0]):
         return False
     return _NAME.fullmatch(path) is not None
 

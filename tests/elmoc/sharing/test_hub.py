@@ -82,7 +82,8 @@ def test_directories_win_over_names(cache: Path) -> None:
         ("ada/tiny@", False),
         ("ada/tiny\n", False),
         ("ädä/tiny", False),
-        (Path("ada/tiny"), False),
+        (Path("ada/tiny"), True),
+        (Path("/ada/tiny"), False),
     ],
 )
 def test_what_looks_like_a_name(path: str | Path, named: bool) -> None:
