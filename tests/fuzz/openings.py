@@ -26,7 +26,7 @@ NOT_DAMAGED = {
     "elmoc/files": "the shared readers, by which all others open files",
     "quickstart/": "reads what its own steps have just written, and the data of the repository",
     "elmoc/process.py": "loads the C library of the system",
-    "elmoc/kernels/cpu.py:processor": "reads what the system says about the processor",
+    "elmoc/kernels/compiling.py:processor": "reads what the system says about the processor",
     "pretrain/speed/": "reads what the system says about memory and processor",
     "pretrain/distributed/processes.py": "reads messages of other processes of the same run, not files",
     "data_scripts/parts/text_pieces.py:line_number": "counts the lines before damaged text, which the sample has not",
