@@ -125,13 +125,18 @@ def processor() -> str:
     return platform.machine() + "".join(sorted({line for line in lines if line.startswith(("flags", "Features"))}))
 
 
+def cache_path() -> Path:
+    """`elmoc` in the user's cache directory (`XDG_CACHE_HOME`); raises `RuntimeError` where there is no home."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "elmoc"
+
+
 def cache_directory() -> Path:
-    """Where compiled kernels are kept: `elmoc` in the user's cache directory (`XDG_CACHE_HOME`).
+    """The directory of compiled kernels, `cache_path`, made when it is missing.
 
     What is there is run as code, so nobody else may write there: raises `KernelBuildError` where it is another's.
     """
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    path = (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "elmoc"
+    path = cache_path()
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = path.stat()
     if status.st_uid != os.geteuid():
