@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 import xxhash
 
-from elmoc.errors import InputError, describe_os_error
+from elmoc.errors import InputError, describe_error
 from elmoc.files.checksums import check_size, fingerprint_file
+from elmoc.files.locks import locked
 from elmoc.files.records import as_json, check_version, convert, json_bytes, parse_json
 from elmoc.files.text import open_binary, require_file
 from elmoc.files.writing import atomic_path, require_space
@@ -142,19 +143,16 @@ def _keep(path: Path | str, state: _FileState, index: DictionaryIndex) -> Dictio
     arrays = [index.offsets.astype("<i8"), index.hashes.astype("<u4"), index.numbers.astype("<u4")]
     why = ""
     for place in _places(path):
-        try:
-            require_space(place, _HEAD_BYTES + sum(array.nbytes for array in arrays))
-        except InputError as error:
-            why = str(error)
-            continue
+        alone = False
         try:
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with atomic_path(place) as partial:
-                _write(partial, state, arrays)
-        except InputError:  # another process is writing it now
-            return index
-        except OSError as error:
-            why = describe_os_error(error)
+            with locked(place):
+                alone = True
+                _write(place, state, arrays)
+        except (InputError, OSError) as error:
+            if isinstance(error, InputError) and not alone:  # another process is writing it now
+                return index
+            why = str(describe_error(error))
         else:
             kept = _read(place, path)
             return kept[1] if kept else index
@@ -167,7 +165,8 @@ def _write(place: Path, state: _FileState, arrays: Sequence[np.ndarray]) -> None
     for array in arrays:
         digest.update(array.data)
     head = as_json(_Head(state, len(arrays[0]), digest.hexdigest()), format=FORMAT, version=VERSION)
-    with open(place, "wb") as file:
+    require_space(place, _HEAD_BYTES + _ENTRY_BYTES * len(arrays[0]))
+    with atomic_path(place) as partial, open(partial, "wb") as file:
         file.write(json_bytes(place, head).ljust(_HEAD_BYTES))
         for array in arrays:
             file.write(array.data)

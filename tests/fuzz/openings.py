@@ -25,6 +25,7 @@ READS = re.compile(r"read_\w*(json|record|table|array|tensors|line)\w*|load_\w*(
 NOT_DAMAGED = {
     "elmoc/files": "the shared readers, by which all others open files",
     "quickstart/": "reads what its own steps have just written, and the data of the repository",
+    "elmoc/benchmark/opening.py": "reads what its own processes print, and what the system says about memory",
     "elmoc/process.py": "loads the C library of the system",
     "elmoc/kernels/compiling.py:processor": "reads what the system says about the processor",
     "pretrain/speed/": "reads what the system says about memory and processor",

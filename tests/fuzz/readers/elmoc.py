@@ -111,6 +111,22 @@ READERS = (
         right=finite,
     ),
     Reader(
+        name="fastText quantised",
+        target="vectors/quantised.bin",
+        mutations=(*[FASTTEXT_HEADER] * len(INTEGERS), *[FASTTEXT_LONGS] * 4, *RAW),
+        read=read_vectors("quantised.bin"),
+        right=finite,
+        share=0.5,
+    ),
+    Reader(
+        name="fastText index",
+        target="vectors/small.bin.index",
+        mutations=RAW,
+        read=read_vectors("small.bin"),  # with a damaged index, too
+        right=same,
+        share=0.5,
+    ),
+    Reader(
         name="text vectors", target="vectors/small.vec", mutations=TEXT, read=read_vectors("small.vec"), right=finite
     ),
     Reader(
