@@ -22,8 +22,7 @@ struct File {
 
 constexpr int64_t ABSENT = -1, WITHOUT_VECTOR = -2;
 constexpr int64_t WAITING = 1024;  // rows that are known before they are added
-constexpr int64_t AHEAD = 6;  // rows that are fetched while one is added: memory takes its time
-constexpr int64_t CACHE_LINE = 64;
+constexpr int64_t AHEAD = 16;  // rows: how early the pages of a row are looked for, which takes as long as adding some
 constexpr uint32_t BASIS = 2166136261u;
 
 inline uint32_t folded(uint32_t hash, char byte) {
@@ -51,7 +50,7 @@ int64_t own_row(const File &file, const char *word, int64_t length) {
     return ABSENT;
 }
 
-// Rows that wait to be added to the vectors of their words, while those behind them are fetched.
+// Rows that wait to be added to the vectors of their words, while the pages of those behind them are looked for.
 class Additions {
   public:
     explicit Additions(const File &file) : file_(file), bytes_(file.dim * int64_t(sizeof(float))) {}
@@ -78,9 +77,11 @@ class Additions {
     }
 
   private:
+    // Both ends of a row, which may lie on two pages; what is between, the processor fetches by itself.
     void fetch(const char *row) const {
 #ifdef __GNUC__
-        for (int64_t byte = 0; byte < bytes_; byte += CACHE_LINE) __builtin_prefetch(row + byte);
+        __builtin_prefetch(row);
+        __builtin_prefetch(row + bytes_ - 1);
 #endif
     }
 
