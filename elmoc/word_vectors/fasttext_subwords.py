@@ -14,7 +14,7 @@ import numpy as np
 from elmoc.word_vectors.fasttext_file import FastTextFile, Header
 
 BASIS, _PRIME = 2166136261, 16777619  # of FNV-1a, which takes its bytes for signed here
-_FEW = 32
+_FEW = 32  # strings: so few are faster one after another
 _BLOCK_NUMBERS = 1 << 20
 
 

@@ -77,21 +77,16 @@ class LibraryLookup:
         import fasttext
 
         try:
-            self._model = fasttext.load_model(os.path.realpath(path)).f
+            self._model = fasttext.load_model(os.path.realpath(path))
         except (ValueError, MemoryError) as error:
             raise InputError(
                 f"{path} cannot be loaded by fastText ({reason(error)}): give another, or more memory"
             ) from None
-        self._labels = {
-            label.encode("utf-8", "surrogateescape") for label in self._model.getLabels("surrogateescape")[0]
-        }
+        labels, _ = self._model.f.getLabels("surrogateescape")
+        self._labels = {label.encode("utf-8", "surrogateescape") for label in labels}
         """They are no words, and fastText takes the row of some other string for theirs, or one that is not there."""
 
     def fill(self, words: Sequence[bytes], vectors: np.ndarray) -> None:
-        import fasttext
-
-        vector = fasttext.FastText.fasttext.Vector(vectors.shape[1])
         for row, word in enumerate(words):
             if word not in self._labels:
-                self._model.getWordVector(vector, word)
-                vectors[row] = vector
+                vectors[row] = self._model.get_word_vector(word)
