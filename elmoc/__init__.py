@@ -1,8 +1,8 @@
 """Contextual word representations pretrained with continuous outputs (ELMo-C): load a model and use it.
 
-from elmoc import load_model
-model = load_model("runs/quickstart/run")
-states = model.layer_states([["The", "cat", "sat", "."]])  # a list of [L + 1, n, 2P] tensors
+from elmoc import ElmoC
+elmo = ElmoC.from_pretrained("runs/quickstart/run")
+states = elmo.embed(["The", "cat", "sat", "."])  # a tensor [L + 1, n, 2P]
 """
 
 from typing import TYPE_CHECKING, Any
@@ -11,15 +11,14 @@ from elmoc.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from elmoc.features.reader import FeatureFile
-    from elmoc.model import SentenceEncoder, load_model
+    from elmoc.model import ElmoC
     from elmoc.word_vectors.sources import open_word_vectors
 
-__all__ = ["FeatureFile", "SentenceEncoder", "__version__", "load_model", "open_word_vectors"]
+__all__ = ["ElmoC", "FeatureFile", "__version__", "open_word_vectors"]
 
 _MODULES = {
-    "SentenceEncoder": "elmoc.model",
+    "ElmoC": "elmoc.model",
     "FeatureFile": "elmoc.features.reader",
-    "load_model": "elmoc.model",
     "open_word_vectors": "elmoc.word_vectors.sources",
 }
 

@@ -1,47 +1,85 @@
-"""The sentence encoder: tokenised sentences to layer states, by a trained encoder with its word vectors."""
+"""ElmoC: a trained encoder with its word vectors, which turns tokenised sentences into layer states."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from elmoc.batches import buffered, length_bucketed
 from elmoc.corpus import BEGIN, END
 from elmoc.devices import checked_device
+from elmoc.encoders import EncoderState
 from elmoc.encoders.bidirectional import BidirectionalEncoder
+from elmoc.encoders.inference import InferenceEncoder
 from elmoc.errors import InputError, shortened
 from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint
-from elmoc.model_directory import ModelDirectory, read_model_directory
+from elmoc.model_directory import ModelDirectory, read_model_directory, write_model_directory
 from elmoc.version import VERSION
+from elmoc.word_vectors.rows import WordRows
 from elmoc.word_vectors.sources import VectorSource, WordVectors, open_word_vectors
-from elmoc.word_vectors.transform import VectorTransform
 
+BATCH_WORDS, BATCH_SIZE = 4096, 256
+WINDOW_WORDS = 2048
+"""Longer sentences are read in windows of so many words, with their state carried."""
 _GIVE_THOSE = "give the word vectors that it was trained with, wherever they are now"
 
 
-class SentenceEncoder:
+class Piece(NamedTuple):
+    """A part of a sentence's layer states."""
+
+    start: int
+    """The first of its words."""
+    columns: slice
+    """Those of one direction."""
+    states: Tensor
+    """float32 [L + 1, m, P], on the CPU."""
+
+
+class ElmoC:
     """A trained encoder with its word vectors: tokenised sentences in, layer states out.
 
     Every sentence is read from zero state between `<s>` and `</s>`, so its vectors do not depend on what stands
-    around it.
+    around it (`embed_documents` carries the state on instead). Layer states are float32 [L + 1, n, 2P] on the CPU,
+    layer 0 first; `[:, i]` belongs to the i-th token. All methods that compute them raise `InputError` where numbers of
+    the model or its word vectors are so large that states are not finite.
     """
 
     def __init__(
-        self,
-        *,
-        encoder: BidirectionalEncoder,
-        transform: VectorTransform,
-        word_vectors: WordVectors,
-        fingerprint: str,
-        origin: str = "this model",
+        self, directory: ModelDirectory, word_vectors: WordVectors, *, dtype: torch.dtype = torch.float32
     ) -> None:
-        self.origin = origin
-        self.encoder = encoder.eval()
-        self.transform = transform
+        self.directory = directory
         self.word_vectors = word_vectors
-        self.fingerprint = fingerprint
+        self.fingerprint = model_fingerprint(directory.encoder)
+        self._rows = WordRows(directory.transform, word_vectors)
+        self._inference = InferenceEncoder(directory.encoder, dtype=dtype)
+
+    @classmethod
+    def from_pretrained(cls, path: Path | str, *, vectors: str | None = None, device: str = "cpu") -> "ElmoC":
+        """Load a model directory, or a run directory's model, with its word vectors.
+
+        Args:
+            path: the directory.
+            vectors: where the word vectors are now, when they are not where they were in training.
+            device: where the encoder computes, e.g. `cuda:0`.
+
+        Raises:
+            InputError: directory or word vectors are missing, damaged, or not those the model was trained with.
+        """
+        directory = read_model_directory(path, fast=True)
+        directory.encoder.to(checked_device(device))
+        return cls(directory, open_model_vectors(directory, vectors))
+
+    def save_pretrained(self, path: Path | str) -> None:
+        """Write the model directory; one that exists already is replaced only by a whole one."""
+        write_model_directory(path, self.directory)
+
+    @property
+    def encoder(self) -> BidirectionalEncoder:
+        """The trained encoder; its weights must not change."""
+        return self.directory.encoder
 
     @property
     def layers(self) -> int:
@@ -56,82 +94,138 @@ class SentenceEncoder:
     @property
     def device(self) -> torch.device:
         """Where the encoder computes."""
-        return next(self.encoder.parameters()).device
+        return self._inference.device
+
+    @property
+    def unknown_words(self) -> list[str]:
+        """The word types met until now that have no vector (those of a bare table): they are read as zeros."""
+        return list(self._rows.unknown)
 
     def describe(self) -> dict[str, str]:
         """What names it in the attributes of a feature file: this release, and the weights and word vectors."""
         return {"elmoc": VERSION, "model": self.fingerprint, "word_vectors": self.word_vectors.fingerprint}
 
-    def layer_states(
+    def embed(self, tokens: Sequence[str]) -> Tensor:
+        """Layer states [L + 1, n, 2P] of one sentence; an empty one is fine."""
+        [states] = self.embed_batch([tokens])
+        return states
+
+    def embed_batch(
         self,
         sentences: Sequence[Sequence[str]],
         *,
-        batch_words: int = 4096,
-        batch_size: int = 256,
+        batch_words: int = BATCH_WORDS,
+        batch_size: int = BATCH_SIZE,
         progress: Callable[[int], object] = lambda words: None,
     ) -> list[Tensor]:
-        """Layer states of tokenised sentences.
+        """Layer states of sentences, one tensor each.
 
         Args:
-            sentences: lists of tokens; an empty sentence is fine.
-            batch_words: padded words a batch at most.
+            sentences: lists of tokens.
+            batch_words: padded words a batch at most; a longer sentence is read in windows.
             batch_size: sentences a batch at most.
-            progress: called after each batch with its number of words.
-
-        Returns:
-            For each sentence, float32 [L + 1, n, 2P] on the CPU, layer 0 first; `[:, i]` belongs to its i-th token.
-
-        Raises:
-            InputError: numbers of the model or its word vectors are so large that states are not finite.
+            progress: called after each batch or window with its number of words.
         """
         states: list[Tensor | None] = [None] * len(sentences)
-        table, rows = self._vectors(sentences)
+        rows = self._rows.ids([BEGIN, *sentence, END] for sentence in sentences)
         for batch in length_bucketed([len(sentence) for sentence in sentences], batch_words, batch_size):
+            if len(sentences[batch[0]]) > WINDOW_WORDS:
+                for index in batch:
+                    states[index] = self._joined(rows[index], progress)
+                continue
             lengths = torch.tensor([len(rows[index]) for index in batch])
             ids = torch.nn.utils.rnn.pad_sequence([rows[index] for index in batch], batch_first=True)  # [B, T]
-            with torch.inference_mode():
-                output = self.encoder(table[ids].to(self.device), lengths.to(self.device)).cpu()  # [B, L+1, T, 2P]
+            output = self._inference(self._rows.vectors(ids), lengths).cpu()  # [B, L + 1, T, 2P]
             for index, length, sentence_states in zip(batch, lengths.tolist(), output, strict=True):
-                state = states[index] = sentence_states[:, 1 : length - 1].clone()
-                if not all_finite(state.numpy()):
-                    raise InputError(
-                        f"{self.origin} gives layer states that are not finite: numbers of it, or of its word vectors "
-                        f"({self.word_vectors.origin}), are too large; they may be damaged: export it again"
-                    )
+                states[index] = self._checked(sentence_states[:, 1 : length - 1].clone())
             progress(int(lengths.sum()) - 2 * len(batch))
         return [state for state in states if state is not None]
 
-    def _vectors(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, list[Tensor]]:
-        """The vectors of the distinct words [U, E], and for each sentence its rows, `<s>` and `</s>` included."""
-        words: dict[str, int] = {}
-        rows = [
-            torch.tensor([words.setdefault(word, len(words)) for word in (BEGIN, *sentence, END)])
-            for sentence in sentences
-        ]
-        table = self.transform.lookup(list(words), self.word_vectors)
-        return torch.from_numpy(np.ascontiguousarray(table)), rows
+    def embed_sentences(
+        self, sentences: Iterable[Sequence[str]], *, batch_words: int = BATCH_WORDS, batch_size: int = BATCH_SIZE
+    ) -> Iterator[Tensor]:
+        """Yield the layer states of any number of sentences in their order, in bounded memory."""
+        for buffer in buffered(sentences, len):
+            yield from self.embed_batch(buffer, batch_words=batch_words, batch_size=batch_size)
 
+    def embed_pieces(self, tokens: Sequence[str]) -> Iterator[Piece]:
+        """Yield the layer states of one sentence of any length in pieces of at most `WINDOW_WORDS` words.
 
-def load_model(path: Path | str, *, vectors: str | None = None, device: str = "cpu") -> SentenceEncoder:
-    """Load a model directory, or a run directory's model, with its word vectors.
+        All pieces of the forward direction come first, those of the backward direction from the last word to the first.
+        """
+        [rows] = self._rows.ids([[BEGIN, *tokens, END]])
+        yield from self._pieces(rows)
 
-    Args:
-        path: the directory.
-        vectors: where the word vectors are now, when they are not where they were in training.
-        device: where the encoder computes, e.g. `cuda:0`.
+    def embed_documents(self, documents: Sequence[Sequence[Sequence[str]]]) -> list[list[Tensor]]:
+        """Layer states with the state carried on from each sentence of a document to the next, in both directions.
 
-    Raises:
-        InputError: the directory or the word vectors are missing, damaged, or not those the model was trained with.
-    """
-    model = read_model_directory(path, fast=True)
-    encoder = model.encoder.to(checked_device(device))
-    return SentenceEncoder(
-        encoder=encoder,
-        transform=model.transform,
-        word_vectors=open_model_vectors(model, vectors),
-        fingerprint=model_fingerprint(encoder),
-        origin=str(path),
-    )
+        So did bilm-tf and AllenNLP's stateful encoder; a sentence's vectors depend on those before it then.
+        Documents are read side by side, from zero state.
+        """
+        order = sorted(range(len(documents)), key=lambda index: -len(documents[index]))
+        states: list[list[Tensor]] = [[] for _ in documents]
+        carried: dict[str, EncoderState | None] = dict.fromkeys(self.encoder.directions)
+        for number in range(max(map(len, documents), default=0)):
+            batch = [index for index in order if len(documents[index]) > number]
+            for index, sentence in zip(
+                batch, self._carried_on([documents[i][number] for i in batch], carried), strict=True
+            ):
+                states[index].append(sentence)
+        return states
+
+    def _carried_on(self, sentences: Sequence[Sequence[str]], carried: dict[str, EncoderState | None]) -> list[Tensor]:
+        """Layer states of sentences, each read from its row of the states `carried`, which go on to those after it."""
+        count = len(sentences)
+        rows = self._rows.ids([BEGIN, *sentence, END] for sentence in sentences)
+        lengths = torch.tensor([len(each) for each in rows])
+        halves = []
+        for direction in self.encoder.directions:
+            backward, state = direction == "backward", carried[direction]
+            ids = torch.nn.utils.rnn.pad_sequence([each.flip(0) if backward else each for each in rows], True)  # [B, T]
+            if state is not None:
+                state = state.map(lambda tensor: tensor[:count])
+            output = self._inference.run(direction, self._rows.vectors(ids), state, lengths=lengths)
+            carried[direction] = output.state
+            states = torch.stack(output.layer_states, dim=1).cpu()  # [B, L + 1, T, P]
+            whole = [each[:, :length] for each, length in zip(states, lengths.tolist(), strict=True)]
+            halves.append([each.flip(1) if backward else each for each in whole])
+        return [self._checked(torch.cat(each, dim=-1)[:, 1:-1].clone()) for each in zip(*halves, strict=True)]
+
+    def _joined(self, rows: Tensor, progress: Callable[[int], object]) -> Tensor:
+        """The pieces of a sentence in one tensor."""
+        states = torch.empty(self.layers, len(rows) - 2, self.width)
+        done = 0.0
+        for start, columns, piece in self._pieces(rows):
+            states[:, start : start + piece.shape[1], columns] = piece
+            before, done = done, done + piece.shape[1] / len(self.encoder.directions)
+            progress(int(done) - int(before))
+        return states
+
+    def _pieces(self, rows: Tensor) -> Iterator[Piece]:
+        width, words = self.encoder.config.sizes.projection_size, len(rows) - 2
+        for index, direction in enumerate(self.encoder.directions):
+            backward = direction == "backward"
+            read, state = rows.flip(0) if backward else rows, None
+            for start in range(0, len(rows), WINDOW_WORDS):
+                window = read[start : start + WINDOW_WORDS]
+                output = self._inference.run(direction, self._rows.vectors(window).unsqueeze(0), state)
+                state = output.state
+                states = torch.cat(output.layer_states).cpu()  # [L + 1, T, P]
+                stop = start + len(window)
+                if backward:
+                    states, start, stop = states.flip(1), len(rows) - stop, len(rows) - start
+                first, last = max(start, 1), min(stop, words + 1)  # without `<s>` and `</s>`
+                if first < last:
+                    states = self._checked(states[:, first - start : last - start])
+                    yield Piece(first - 1, slice(index * width, (index + 1) * width), states)
+
+    def _checked(self, states: Tensor) -> Tensor:
+        if not all_finite(states.numpy()):
+            raise InputError(
+                f"{self.directory.path or 'this model'} gives layer states that are not finite: numbers of it, or of "
+                f"its word vectors ({self.word_vectors.origin}), are too large; they may be damaged: export it again"
+            )
+        return states
 
 
 def open_model_vectors(model: ModelDirectory, override: str | None) -> WordVectors:
@@ -147,7 +241,7 @@ def open_model_vectors(model: ModelDirectory, override: str | None) -> WordVecto
         if not origin.startswith("random:") and not Path(origin).exists():
             raise InputError(
                 f"the word vectors {origin}, which {model.path or 'this model'} reads, are not there: say where they "
-                "are now with --vectors (load_model(..., vectors=...))"
+                "are now with --vectors (ElmoC.from_pretrained(..., vectors=...))"
             )
     try:
         vectors = open_word_vectors(origin)
@@ -180,20 +274,3 @@ def model_fingerprint(encoder: BidirectionalEncoder) -> str:
             for name, tensor in sorted(encoder.weights().items())
         )
     )
-
-
-def length_bucketed(lengths: Sequence[int], batch_words: int, batch_size: int) -> Iterator[list[int]]:
-    """Indices of sentences in batches of similar length, longest first.
-
-    A batch holds at most `batch_words` padded words (boundaries included) and `batch_size` sentences, but always one.
-    """
-    batch: list[int] = []
-    longest = 0
-    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        longest = longest or lengths[index] + 2
-        if batch and ((len(batch) + 1) * longest > batch_words or len(batch) == batch_size):
-            yield batch
-            batch, longest = [], lengths[index] + 2
-        batch.append(index)
-    if batch:
-        yield batch

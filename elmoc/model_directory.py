@@ -33,7 +33,7 @@ from elmoc.word_vectors.sources import VectorSource
 from elmoc.word_vectors.transform import TransformKind, VectorTransform
 
 FORMAT = "elmoc-model"
-VERSION, OLDEST_VERSION = 2, 1
+VERSION, OLDEST_VERSION = 3, 1
 WEIGHTS, HEADS = "model.safetensors", "heads.safetensors"
 ADVICE = "copy or export the model again"
 """What to do about a model directory that is damaged."""
@@ -202,9 +202,9 @@ It reads the word vectors `{vectors.origin}` (fingerprint {vectors.fingerprint},
 {vectors.post_processing}), which are \
 needed to use it; when they have moved, say where with `--vectors`, or put the file into this directory.
 
-    from elmoc import load_model
-    model = load_model("THIS DIRECTORY")
-    states = model.layer_states([["The", "cat", "sat", "."]])  # a list of [L + 1, n, width] tensors
+    from elmoc import ElmoC
+    elmo = ElmoC.from_pretrained("THIS DIRECTORY")
+    states = elmo.embed(["The", "cat", "sat", "."])  # a tensor [L + 1, n, width]
 
 Training:
 

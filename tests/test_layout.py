@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elmoc import FeatureFile, load_model
+from elmoc import ElmoC, FeatureFile
 from elmoc.version import VERSION
 
 ROOT = Path(__file__).parent.parent
@@ -261,5 +261,5 @@ def test_the_wheel_dumps_features_in_an_environment_without_the_checkout(
     run("elmoc", "dump-features", model_path, "sentences.txt", "features.h5")
     with FeatureFile(empty / "features.h5") as features:
         assert len(features) == 2
-        for index, states in enumerate(load_model(model_path).layer_states(sentences)):
+        for index, states in enumerate(ElmoC.from_pretrained(model_path).embed_batch(sentences)):
             np.testing.assert_allclose(features[index], states.numpy(), atol=1e-6)

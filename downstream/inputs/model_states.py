@@ -10,7 +10,7 @@ from torch import Tensor
 
 from downstream.inputs.sentence import Sentence
 from elmoc.files.writing import human_bytes
-from elmoc.model import load_model
+from elmoc.model import ElmoC
 from elmoc.progress import progress_bar
 
 
@@ -18,8 +18,8 @@ class ModelStates:
     """Layer states computed here, the same as those of a feature file of float32 dumped from that model.
 
     The states of the first sentences, up to `memory_limit` bytes, are computed at once and kept. Those of the others
-    are computed whenever they are read; a printed line says how many. `vectors` and `device` go to `load_model`, whose
-    `InputError`s are raised.
+    are computed whenever they are read; a printed line says how many. `vectors` and `device` go to
+    `ElmoC.from_pretrained`, whose `InputError`s are raised.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class ModelStates:
         vectors: str | None = None,
         device: str = "cpu",
     ) -> None:
-        model = load_model(path, vectors=vectors, device=device)
+        model = ElmoC.from_pretrained(path, vectors=vectors, device=device)
         self.layers = model.layers
         self.width = model.width
         self._description = {"directory": str(path), **model.describe(), "layers": list(map(str, range(model.layers)))}
@@ -49,7 +49,7 @@ class ModelStates:
         with progress_bar(
             total=sum(map(len, kept)), unit=" words", unit_scale=True, desc="model", leave=False, delay=2
         ) as progress:
-            states = model.layer_states(kept, progress=progress.update)
+            states = model.embed_batch(kept, progress=progress.update)
         self._kept = dict(zip(kept, states, strict=True))
         self._model = model if count < len(distinct) else None  # else its memory is freed
 
@@ -59,7 +59,7 @@ class ModelStates:
         missing = list(dict.fromkeys(sentence.words for sentence in sentences if sentence.words not in self._kept))
         if missing:
             assert self._model is not None, "only sentences of the run are looked up"
-            computed = dict(zip(missing, self._model.layer_states(missing), strict=True))
+            computed = dict(zip(missing, self._model.embed_batch(missing), strict=True))
         known = ChainMap(computed, self._kept)
         return [known[sentence.words] for sentence in sentences]
 

@@ -50,10 +50,10 @@ def run(arguments: argparse.Namespace) -> None:
     with locked(arguments.output):
         refuse_existing(arguments.output)
         from elmoc.features.dump import dump_features
-        from elmoc.model import load_model
+        from elmoc.model import ElmoC
 
         dump_features(
-            load_model(arguments.model, vectors=arguments.vectors, device=device),
+            ElmoC.from_pretrained(arguments.model, vectors=arguments.vectors, device=device),
             arguments.sentences,
             arguments.output,
             layers="top" if arguments.top else "average" if arguments.average else chosen,

@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from elmoc.settings import check_settings, setting
 
 DIRECTIONS = ("forward", "backward")
+INPUT_LAYERS = ("projection", "identity")
+"""What stands between word vectors and an encoder: a trained projection to its width, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class EncoderSizes(ABC):
     projection_size: int = setting(512, least=1, most=2**20)
     layers: int = setting(2, least=1, most=1000)
     dropout: float = setting(0.1, least=0, below=1)
+    input_layer: str = setting("projection", choices=INPUT_LAYERS)
 
     def __post_init__(self) -> None:
         check_settings(self, lambda name: f"encoder.{name}")

@@ -15,6 +15,7 @@ from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError
 from elmoc.files.records import convert
 from elmoc.input_layers import InputLayer
+from elmoc.input_layers.identity import Identity
 from elmoc.input_layers.vector_projection import VectorProjection
 
 ENCODERS: dict[str, type[EncoderSizes]] = {sizes.kind: sizes for sizes in (LstmSizes,)}
@@ -28,8 +29,18 @@ class EncoderConfig:
     sizes: EncoderSizes = field(default_factory=LstmSizes)
     word_vector_size: int = 300
 
+    def __post_init__(self) -> None:
+        width = self.sizes.projection_size
+        if self.sizes.input_layer == "identity" and self.word_vector_size != width:
+            raise InputError(
+                f"encoder.input_layer is identity, which needs word vectors of encoder.projection_size ({width}), not "
+                f"of {self.word_vector_size} numbers: choose projection, or other word vectors"
+            )
+
     def build_input_layer(self) -> InputLayer:
         """The input layer of a direction, with random weights."""
+        if self.sizes.input_layer == "identity":
+            return Identity()
         return VectorProjection(word_vector_size=self.word_vector_size, projection_size=self.sizes.projection_size)
 
     def to_dict(self) -> dict[str, Any]:
@@ -48,7 +59,10 @@ class EncoderConfig:
             raise InputError(f"{where}: unknown encoder.kind {kind!r} (known: {', '.join(ENCODERS)}): {advice}")
         if sizes.pop("word_vector_size", None) != word_vector_size:
             raise InputError(f"{where}: encoder.word_vector_size must be that of the word vectors: {advice}")
-        return cls(convert(sizes, ENCODERS[kind], where=where, advice=advice, prefix="encoder."), word_vector_size)
+        try:
+            return cls(convert(sizes, ENCODERS[kind], where=where, advice=advice, prefix="encoder."), word_vector_size)
+        except InputError as error:
+            raise InputError(f"{where}: {error}: {advice}") from None
 
 
 class DirectionEncoder(nn.Module):

@@ -1,24 +1,22 @@
 """Dumping features: how a file of sentences becomes a feature file of their layer states."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from elmoc.batches import buffered
 from elmoc.errors import InputError, shortened
 from elmoc.features.writer import write_features
 from elmoc.files.arrays import all_finite
 from elmoc.files.text import read_lines
 from elmoc.files.writing import human_bytes, require_space
-from elmoc.model import SentenceEncoder
+from elmoc.model import ElmoC
 from elmoc.progress import progress_bar
-
-BUFFER_WORDS = 50_000
-"""Words that are read before their sentences are sorted by length into batches; this bounds the memory of a dump."""
 
 
 def dump_features(
-    model: SentenceEncoder,
+    model: ElmoC,
     sentences: Path | str,
     output: Path | str,
     *,
@@ -56,11 +54,9 @@ def dump_features(
         write_features(output, attributes, sentence_map=sentence_map) as writer,
         progress_bar(total=words, unit=" words", unit_scale=True, desc="dump-features") as progress,
     ):
-        for buffer in buffers(sentences, BUFFER_WORDS):
+        for buffer in buffered(read_lines(sentences), lambda line: len(line.split())):
             tokens = [line.split() for line in buffer]
-            states = model.layer_states(
-                tokens, batch_words=batch_words, batch_size=batch_size, progress=progress.update
-            )
+            states = model.embed_batch(tokens, batch_words=batch_words, batch_size=batch_size, progress=progress.update)
             for line, sentence_states in zip(buffer, states, strict=True):
                 writer.add(line, converted(select(sentence_states.numpy()), dtype, line))
 
@@ -118,17 +114,3 @@ def count_sentences(path: Path | str, allow_empty: bool) -> tuple[int, int]:
             "--allow-empty"
         )
     return lines, words
-
-
-def buffers(path: Path | str, words: int) -> Iterator[Sequence[str]]:
-    """The lines of a file, in lists of about `words` words."""
-    buffer: list[str] = []
-    in_buffer = 0
-    for line in read_lines(path):
-        buffer.append(line)
-        in_buffer += len(line.split())
-        if in_buffer >= words:
-            yield buffer
-            buffer, in_buffer = [], 0
-    if buffer:
-        yield buffer

@@ -9,7 +9,7 @@ import tarfile
 from pathlib import Path
 
 from elmoc.features.dump import dump_features
-from elmoc.model import load_model
+from elmoc.model import ElmoC
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.sources import RandomVectors
 from tests.docs.pages import ROOT
@@ -45,7 +45,7 @@ def write_python_inputs(folder: Path) -> None:
     """What the Python examples read: two runs, features of two sentences, a corpus and the configs."""
     write_models(folder, "runs/quickstart/run", "runs/mine")
     (folder / "sentences.txt").write_text("The cat sat .\nIt rained all day .\n")
-    dump_features(load_model(folder / "runs/mine"), folder / "sentences.txt", folder / "features.h5")
+    dump_features(ElmoC.from_pretrained(folder / "runs/mine"), folder / "sentences.txt", folder / "features.h5")
     (folder / "vectors.bin").write_bytes(fasttext_bytes())
     corpus = write_corpus(
         folder / "corpora/mine", [learnable_sentences(500, seed=1)], [learnable_sentences(50, seed=2)]

@@ -1,19 +1,25 @@
 """The sentence encoder: sentences become layer states, each as if it stood alone."""
 
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from elmoc import load_model
+from elmoc import ElmoC
+from elmoc.batches import buffered, length_bucketed
 from elmoc.devices import checked_device
+from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.fused_recurrence import FusedRecurrence
+from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.recurrence import plain_recurrence
 from elmoc.errors import InputError
-from elmoc.model import SentenceEncoder, length_bucketed
 from elmoc.model_directory import read_model_directory
+from elmoc.word_vectors.rows import WordRows
 from elmoc.word_vectors.sources import RandomVectors
+from elmoc.word_vectors.transform import VectorTransform
 from tests.references import encode_one
 from tests.tiny import tiny_model
 
@@ -21,21 +27,21 @@ SENTENCES = [["The", "cat", "sat", "."], [], ["a/b", "Zürich"], ["."], ["The", 
 
 
 def test_two_lines_give_layer_states(model_path: Path) -> None:
-    model = load_model(model_path)
-    states = model.layer_states(SENTENCES)
+    model = ElmoC.from_pretrained(model_path)
+    states = model.embed_batch(SENTENCES)
     assert [tuple(state.shape) for state in states] == [(3, len(words), 10) for words in SENTENCES]
     assert all(state.dtype == torch.float32 for state in states)
     assert states[1].shape == (3, 0, 10), "an empty sentence has no words"
     torch.testing.assert_close(states[0], states[4])
-    assert model.layer_states([]) == []
+    assert model.embed_batch([]) == []
 
 
 def test_states_that_are_not_finite_are_refused(model_path: Path) -> None:
-    model = load_model(model_path)
+    model = ElmoC.from_pretrained(model_path)
     with torch.no_grad():
         model.encoder.direction("forward").input_layer.norm.weight.fill_(3e38)
     with pytest.raises(InputError, match=f"{model_path} gives layer states that are not finite"):
-        model.layer_states(SENTENCES)
+        model.embed_batch(SENTENCES)
 
 
 def test_words_stand_between_boundaries_and_vectors_are_looked_up(model_path: Path) -> None:
@@ -59,32 +65,27 @@ def test_words_stand_between_boundaries_and_vectors_are_looked_up(model_path: Pa
         }
         layers = encode_one(vectors[::step], weights, layers=2, cell_clip=3.0, projection_clip=3.0)
         expected.append(np.stack(layers)[:, ::step][:, 1:-1])
-    (states,) = load_model(model_path).layer_states([words])
+    (states,) = ElmoC.from_pretrained(model_path).embed_batch([words])
     np.testing.assert_allclose(states.numpy(), np.concatenate(expected, axis=-1), atol=1e-5)
 
 
 def test_states_are_those_of_the_plain_recurrence(model_path: Path) -> None:
-    fused = load_model(model_path)
-    plain = SentenceEncoder(
-        encoder=read_model_directory(model_path).encoder,
-        transform=fused.transform,
-        word_vectors=fused.word_vectors,
-        fingerprint=fused.fingerprint,
-    )
+    fused = ElmoC.from_pretrained(model_path)
+    plain = ElmoC(read_model_directory(model_path), fused.word_vectors)
     recurrences = [type(model.encoder.forward_lm.encoder.layers[0].recurrence) for model in (fused, plain)]
     assert recurrences == [FusedRecurrence, type(plain_recurrence)]
     for batch_words in (4096, 20):  # padded together, and (nearly) alone
-        expected = plain.layer_states(SENTENCES, batch_words=batch_words)
-        for ours, theirs in zip(fused.layer_states(SENTENCES, batch_words=batch_words), expected, strict=True):
+        expected = plain.embed_batch(SENTENCES, batch_words=batch_words)
+        for ours, theirs in zip(fused.embed_batch(SENTENCES, batch_words=batch_words), expected, strict=True):
             torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
 
 
 def test_order_and_batch_size_change_nothing(model_path: Path) -> None:
-    model = load_model(model_path)
-    expected = model.layer_states(SENTENCES)
+    model = ElmoC.from_pretrained(model_path)
+    expected = model.embed_batch(SENTENCES)
     for batch_words, batch_size in ((1, 64), (4096, 1), (12, 3), (4096, 2)):
         order = torch.randperm(len(SENTENCES), generator=torch.Generator().manual_seed(batch_words)).tolist()
-        states = model.layer_states([SENTENCES[i] for i in order], batch_words=batch_words, batch_size=batch_size)
+        states = model.embed_batch([SENTENCES[i] for i in order], batch_words=batch_words, batch_size=batch_size)
         for index, state in zip(order, states, strict=True):
             torch.testing.assert_close(state, expected[index], atol=1e-5, rtol=0)
 
@@ -102,7 +103,7 @@ def test_batches_keep_to_their_limits_and_lose_nothing() -> None:
 
 def test_progress_counts_the_words(model_path: Path) -> None:
     counted: list[int] = []
-    load_model(model_path).layer_states(SENTENCES, batch_size=2, progress=counted.append)
+    ElmoC.from_pretrained(model_path).embed_batch(SENTENCES, batch_size=2, progress=counted.append)
     assert len(counted) == 3
     assert sum(counted) == sum(map(len, SENTENCES))
 
@@ -119,3 +120,108 @@ def test_numbers_of_devices_do_not_wrap_around(monkeypatch: pytest.MonkeyPatch) 
     assert checked_device("cuda:1") == torch.device("cuda:1")
     with pytest.raises(InputError, match="cuda:257 is not there, PyTorch sees 2 CUDA devices"):
         checked_device("cuda:257")
+
+
+def test_a_sentence_of_any_length_is_read_in_windows(model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elmo = ElmoC.from_pretrained(model_path)
+    sentence = [f"w{number % 7}" for number in range(23)]
+    whole = elmo.embed(sentence)
+    for window in (1, 4, 23, 25):
+        monkeypatch.setattr("elmoc.model.WINDOW_WORDS", window)
+        counted: list[int] = []
+        [states, short] = elmo.embed_batch([sentence, ["cat"]], progress=counted.append)
+        torch.testing.assert_close(states, whole, atol=1e-5, rtol=0)
+        torch.testing.assert_close(short, elmo.embed(["cat"]), atol=1e-5, rtol=0)
+        assert sum(counted) == len(sentence) + 1
+        joined = torch.full_like(whole, torch.nan)
+        for start, columns, piece in elmo.embed_pieces(sentence):
+            assert piece.shape[1] <= window
+            joined[:, start : start + piece.shape[1], columns] = piece
+        torch.testing.assert_close(joined, whole, atol=1e-5, rtol=0)
+
+
+def test_a_stream_of_sentences_is_embedded_in_order(model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elmo = ElmoC.from_pretrained(model_path)
+    monkeypatch.setattr("elmoc.model.buffered", partial(buffered, most=6))
+    read: list[int] = []
+
+    def stream() -> Iterator[list[str]]:
+        for index, sentence in enumerate(SENTENCES):
+            read.append(index)
+            yield sentence
+
+    states = elmo.embed_sentences(stream())
+    first = next(states)
+    assert read == [0, 1, 2], "no more than a buffer is read ahead"
+    for ours, sentence in zip([first, *states], SENTENCES, strict=True):
+        torch.testing.assert_close(ours, elmo.embed(sentence), atol=1e-5, rtol=0)
+
+
+def test_the_state_is_carried_through_documents_only_where_asked(model_path: Path) -> None:
+    elmo = ElmoC.from_pretrained(model_path)
+    documents = [[["cat", "sat"], ["The", "cat"]], [["x"] * 5], [], [["."], [], ["a", "b", "c"], ["cat"]]]
+    embedded = elmo.embed_documents(documents)
+    assert [[tuple(states.shape) for states in each] for each in embedded] == [
+        [(3, len(sentence), 10) for sentence in document] for document in documents
+    ]
+    encoder = elmo.encoder
+    for document, states in zip(documents, embedded, strict=True):
+        text = [word for sentence in document for word in ("<s>", *sentence, "</s>")]
+        vectors = torch.from_numpy(elmo.directory.transform.lookup(text, elmo.word_vectors)).unsqueeze(0)
+        if not text:
+            continue
+        # forward, a document is one long sentence; backward, its sentences are in order, each turned round
+        forward = torch.cat(encoder.direction("forward")(vectors).layer_states)
+        lengths = [len(sentence) + 2 for sentence in document]
+        turned = torch.cat([part.flip(1) for part in vectors.split(lengths, dim=1)], dim=1)
+        backward = torch.cat(encoder.direction("backward")(turned).layer_states)
+        parts = zip(forward.split(lengths, dim=1), backward.split(lengths, dim=1), states, strict=True)
+        for ahead, back, ours in parts:
+            torch.testing.assert_close(ours, torch.cat([ahead, back.flip(1)], -1)[:, 1:-1], atol=1e-5, rtol=0)
+    torch.testing.assert_close(embedded[0][0], elmo.embed(documents[0][0]), atol=1e-5, rtol=0)
+    assert (embedded[0][1] - elmo.embed(documents[0][1])).abs().max() > 1e-4
+
+
+def test_each_word_type_is_looked_up_once_and_those_without_a_vector_are_named(model_path: Path) -> None:
+    elmo = ElmoC.from_pretrained(model_path)
+    asked: list[str] = []
+    lookup = elmo.word_vectors.lookup
+
+    def counting(words: Sequence[str]) -> np.ndarray:
+        asked.extend(words)
+        vectors = lookup(words)
+        vectors[[word == "nowhere" for word in words]] = 0
+        return vectors
+
+    elmo.word_vectors.lookup = counting  # type: ignore[method-assign]
+    for _ in range(2):
+        elmo.embed_batch([*SENTENCES, ["nowhere", "cat"]])
+    assert sorted(asked) == sorted({"<s>", "</s>", "nowhere"}.union(*SENTENCES))
+    assert elmo.unknown_words == ["nowhere"]
+
+
+def test_memory_of_word_rows_is_bounded() -> None:
+    vectors = RandomVectors(seed=1, size=4)
+    rows = WordRows(VectorTransform(np.ones((2, 4), dtype=np.float32)), vectors, most_bytes=3 * 16)
+    for words in (["a", "b"], ["c", "a"], ["d", "a"], ["a", "b", "c", "d", "e"], ["f"]):
+        [ids] = rows.ids([words])
+        np.testing.assert_array_equal(rows.vectors(ids).numpy(), vectors.lookup(words))
+
+
+def test_save_pretrained_writes_the_model(model_path: Path, tmp_path: Path) -> None:
+    elmo = ElmoC.from_pretrained(model_path)
+    elmo.save_pretrained(tmp_path / "copy")
+    again = ElmoC.from_pretrained(tmp_path / "copy")
+    assert again.fingerprint == elmo.fingerprint
+    assert torch.equal(again.embed(["cat", "sat"]), elmo.embed(["cat", "sat"]))
+
+
+def test_an_identity_input_layer_hands_on_the_vectors() -> None:
+    sizes = LstmSizes(projection_size=4, cell_size=6, input_layer="identity")
+    encoder = BidirectionalEncoder(EncoderConfig(sizes, word_vector_size=4))
+    assert not any("input" in name.split(".")[1] for name in encoder.weights())
+    vectors = torch.randn(1, 5, 4)
+    states = encoder(vectors, torch.tensor([5]))
+    torch.testing.assert_close(states[0, 0], torch.cat([vectors[0], vectors[0]], dim=-1))
+    with pytest.raises(InputError, match=r"needs word vectors of encoder\.projection_size \(4\), not of 5"):
+        EncoderConfig(sizes, word_vector_size=5)

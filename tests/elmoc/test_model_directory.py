@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from elmoc.errors import InputError
-from elmoc.model import load_model
+from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory, write_model_directory
 from elmoc.word_vectors.sources import TextVectors
 from elmoc.word_vectors.transform import VectorTransform
@@ -81,9 +81,9 @@ def test_one_direction_is_half_as_wide_and_equals_its_half(tmp_path: Path, model
     one = tiny_model(directions=("backward",))
     one.encoder.direction("backward").load_state_dict(both.encoder.direction("backward").state_dict())
     write_model_directory(tmp_path / "one", one)
-    whole, half = load_model(model_path), load_model(tmp_path / "one")
+    whole, half = ElmoC.from_pretrained(model_path), ElmoC.from_pretrained(tmp_path / "one")
     assert (whole.width, half.width, half.layers) == (10, 5, 3)
-    for wide, narrow in zip(whole.layer_states(SENTENCES), half.layer_states(SENTENCES), strict=True):
+    for wide, narrow in zip(whole.embed_batch(SENTENCES), half.embed_batch(SENTENCES), strict=True):
         torch.testing.assert_close(wide[..., 5:], narrow)
 
 
@@ -93,9 +93,9 @@ def test_a_truncated_file_is_named(model_path: Path, name: str, share: float) ->
     content = (model_path / name).read_bytes()
     (model_path / name).write_bytes(content[: int(len(content) * share)])
     with pytest.raises(InputError, match=rf"{name} is truncated or changed .*copy or export the model again"):
-        load_model(model_path)
+        ElmoC.from_pretrained(model_path)
     with pytest.raises(InputError, match=rf"{name} is truncated or damaged .*copy or export the model again"):
-        load_model(old_model(model_path))
+        ElmoC.from_pretrained(old_model(model_path))
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "heads.safetensors"])
@@ -104,8 +104,8 @@ def test_damage_that_fits_is_seen_by_the_checksum(model_path: Path, name: str) -
     content[-2] ^= 1  # another number
     (model_path / name).write_bytes(content)
     with pytest.raises(InputError, match=rf"{name} is damaged .*copy or export the model again"):
-        load_model(model_path)
-    load_model(old_model(model_path))
+        ElmoC.from_pretrained(model_path)
+    ElmoC.from_pretrained(old_model(model_path))
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "heads.safetensors"])
@@ -117,7 +117,7 @@ def test_what_is_no_file_is_refused_unopened(model_path: Path, name: str, what: 
     else:
         (model_path / name).mkdir()
     with pytest.raises(InputError, match=rf"{name} is {'a directory' if what == 'directory' else 'not an ordinary'}"):
-        load_model(model_path)
+        ElmoC.from_pretrained(model_path)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "heads.safetensors"])
@@ -128,7 +128,7 @@ def test_weights_that_are_not_finite_are_refused(model_path: Path, name: str, nu
     tensors[first].view(-1)[-1] = number
     save_file(tensors, model_path / name)
     with pytest.raises(InputError, match=rf"{name}: {first} has a number that is not finite: copy or export"):
-        load_model(old_model(model_path))
+        ElmoC.from_pretrained(old_model(model_path))
 
 
 @pytest.mark.parametrize("name", ["mean", "matrix"])
@@ -158,7 +158,7 @@ def test_tensors_of_another_type_are_refused(model_path: Path, dtype: torch.dtyp
     tensors["forward_lm.input_norm.weight"] = tensors["forward_lm.input_norm.weight"].to(dtype)
     save_file(tensors, model_path / "model.safetensors")
     with pytest.raises(InputError, match=rf"input_norm\.weight has the type {dtype}, where torch\.float32 is expected"):
-        load_model(old_model(model_path))
+        ElmoC.from_pretrained(old_model(model_path))
 
 
 @pytest.mark.parametrize("offsets", [[0, 1 << 60], [1 << 60, (1 << 60) + 20], [-4, 16], [20, 0], [0, 4], "x"], ids=str)
@@ -171,7 +171,7 @@ def test_a_header_of_wrong_places_is_one_sentence(model_path: Path, offsets: obj
     changed = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(changed)) + changed + content[8 + size :])
     with pytest.raises(InputError, match=r"model\.safetensors is truncated or damaged .*export the model again"):
-        load_model(old_model(model_path))
+        ElmoC.from_pretrained(old_model(model_path))
 
 
 def test_files_get_the_permissions_of_the_umask(model_path: Path) -> None:
@@ -206,13 +206,13 @@ def test_features_never_need_the_heads(model_path: Path) -> None:
 def test_a_missing_file_is_named(model_path: Path, name: str) -> None:
     (model_path / name).unlink()
     with pytest.raises(InputError, match=name):
-        load_model(model_path)
+        ElmoC.from_pretrained(model_path)
 
 
 def test_what_is_no_model_directory(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none"):
         with pytest.raises(InputError, match=r"is not a model directory .*nor a run directory"):
-            load_model(path)
+            ElmoC.from_pretrained(path)
 
 
 def test_tensors_of_another_size_are_refused(model_path: Path) -> None:
@@ -224,13 +224,13 @@ def test_tensors_of_another_size_are_refused(model_path: Path) -> None:
         match=r"does not fit the sizes in config\.json "
         r"\(forward_lm\.input_norm\.weight has the shape \[4\], where \[5\] is expected",
     ):
-        load_model(old_model(model_path))
+        ElmoC.from_pretrained(old_model(model_path))
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda config: config.update(version=3), "has version 3 .*this elmoc reads versions 1 to 2"),
+        (lambda config: config.update(version=4), "has version 4 .*this elmoc reads versions 1 to 3"),
         (lambda config: config.update(format="elmoc-corpus"), "is not of the format elmoc-model"),
         (
             lambda config: config["encoder"].update(zoneout=0.1, attention=True),
@@ -288,7 +288,15 @@ def test_a_config_that_cannot_be_read_says_why(
 ) -> None:
     edit_config(model_path, change)
     with pytest.raises(InputError, match=rf"{model_path}.*{message}.*: .*(copy or )?export the model again"):
-        load_model(model_path)
+        ElmoC.from_pretrained(model_path)
+
+
+def test_the_second_version_still_loads(model_path: Path) -> None:
+    """Its encoder does not say what its input layer is: a projection."""
+    expected = read_model_directory(model_path).encoder.config
+    edit_config(model_path, lambda config: config["encoder"].pop("input_layer"))
+    edit_config(model_path, lambda config: config.update(version=2))
+    assert read_model_directory(model_path).encoder.config == expected
 
 
 def test_the_first_version_still_loads(model_path: Path) -> None:
@@ -296,18 +304,18 @@ def test_the_first_version_still_loads(model_path: Path) -> None:
 
     def first_version(config: dict[str, Any]) -> None:
         config["version"] = 1
-        del config["encoder"]["kind"]
+        del config["encoder"]["kind"], config["encoder"]["input_layer"]
         config["targets"] = config.pop("output_layer")
         del config["targets"]["kind"]
 
-    expected, now = load_model(model_path), read_model_directory(model_path)
+    expected, now = ElmoC.from_pretrained(model_path), read_model_directory(model_path)
     edit_config(model_path, first_version)
     old = read_model_directory(model_path)
     assert old.output_layer.is_like(now.output_layer)
     assert old.encoder.config == now.encoder.config
-    model = load_model(model_path)
+    model = ElmoC.from_pretrained(model_path)
     assert model.fingerprint == expected.fingerprint
-    for one, other in zip(model.layer_states(SENTENCES), expected.layer_states(SENTENCES), strict=True):
+    for one, other in zip(model.embed_batch(SENTENCES), expected.embed_batch(SENTENCES), strict=True):
         assert torch.equal(one, other)
 
 
@@ -322,16 +330,16 @@ def test_the_names_of_weights_in_files_are_fixed(model_path: Path) -> None:
 def test_a_truncated_config_is_named(model_path: Path) -> None:
     (model_path / "config.json").write_text((model_path / "config.json").read_text()[:100])
     with pytest.raises(InputError, match=r"config\.json is not valid JSON"):
-        load_model(model_path)
+        ElmoC.from_pretrained(model_path)
 
 
 def test_a_run_directory_is_accepted(tmp_path: Path, model_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.json").write_text("{}")
     with pytest.raises(InputError, match=r"not a model directory|is not of the format"):
-        load_model(tmp_path / "run")  # nothing exported yet
+        ElmoC.from_pretrained(tmp_path / "run")  # nothing exported yet
     shutil.copytree(model_path, tmp_path / "run" / "model")
-    assert load_model(tmp_path / "run").fingerprint == load_model(model_path).fingerprint
+    assert ElmoC.from_pretrained(tmp_path / "run").fingerprint == ElmoC.from_pretrained(model_path).fingerprint
 
 
 def vec_model(folder: Path, name: str = "words.vec") -> Path:
@@ -344,15 +352,15 @@ def vec_model(folder: Path, name: str = "words.vec") -> Path:
 
 def test_word_vectors_are_found_where_they_were_moved_or_bundled(tmp_path: Path) -> None:
     model = vec_model(tmp_path / "here")
-    expected = load_model(model).layer_states([["cat", "sat"]])[0]
+    expected = ElmoC.from_pretrained(model).embed_batch([["cat", "sat"]])[0]
     (tmp_path / "here" / "words.vec").rename(tmp_path / "moved.vec")
     with pytest.raises(InputError, match=rf"words\.vec, which {model} reads, are not there: .*--vectors"):
-        load_model(model)
+        ElmoC.from_pretrained(model)
     torch.testing.assert_close(
-        load_model(model, vectors=str(tmp_path / "moved.vec")).layer_states([["cat", "sat"]])[0], expected
+        ElmoC.from_pretrained(model, vectors=str(tmp_path / "moved.vec")).embed_batch([["cat", "sat"]])[0], expected
     )
     shutil.copy(tmp_path / "moved.vec", model / "words.vec")
-    torch.testing.assert_close(load_model(model).layer_states([["cat", "sat"]])[0], expected)
+    torch.testing.assert_close(ElmoC.from_pretrained(model).embed_batch([["cat", "sat"]])[0], expected)
 
 
 def test_other_word_vectors_are_refused(tmp_path: Path) -> None:
@@ -361,12 +369,12 @@ def test_other_word_vectors_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"other\.vec \(fingerprint \w+\) are not the word vectors of this model .*: give the"
     ):
-        load_model(model, vectors=str(tmp_path / "other.vec"))
+        ElmoC.from_pretrained(model, vectors=str(tmp_path / "other.vec"))
     (tmp_path / "wide.vec").write_text("2 4\ncat 1 0 2 3\nsat 0.5 1 1 4\n")
     with pytest.raises(InputError, match=r"wide\.vec has 4 dimensions, but the model reads 3: give the word"):
-        load_model(model, vectors=str(tmp_path / "wide.vec"))
+        ElmoC.from_pretrained(model, vectors=str(tmp_path / "wide.vec"))
     with pytest.raises(InputError, match=r"none\.vec does not exist"):
-        load_model(model, vectors=str(tmp_path / "none.vec"))
+        ElmoC.from_pretrained(model, vectors=str(tmp_path / "none.vec"))
     edit_config(model, lambda config: config["word_vectors"].update(origin="random:2:-1"))
     with pytest.raises(InputError, match=rf"the word vectors of {model} cannot be used: 'random:2:-1' is not of the"):
-        load_model(model)
+        ElmoC.from_pretrained(model)

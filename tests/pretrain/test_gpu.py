@@ -11,7 +11,7 @@ from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import DirectionEncoder, EncoderConfig
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.kernels.choose import choose_kernels
-from elmoc.model import load_model
+from elmoc.model import ElmoC
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.loader import ResidentTables, StreamedTables, stream_batches
 from pretrain.data.windows import Position, training_windows
@@ -31,8 +31,8 @@ def test_the_same_run_on_a_gpu_ends_where_it_ends_on_a_cpu(runs: TinyRuns) -> No
     gpu = runs.run("gpu", train__device="cuda", **settings)
     for left, right in zip(read_metrics(cpu.path, "evaluation"), read_metrics(gpu.path, "evaluation"), strict=True):
         assert left["cosine"] == pytest.approx(right["cosine"], abs=1e-3)
-    here, there = load_model(gpu.path), load_model(gpu.path, device="cuda")
-    for left, right in zip(here.layer_states(SENTENCES), there.layer_states(SENTENCES), strict=True):
+    here, there = ElmoC.from_pretrained(gpu.path), ElmoC.from_pretrained(gpu.path, device="cuda")
+    for left, right in zip(here.embed_batch(SENTENCES), there.embed_batch(SENTENCES), strict=True):
         torch.testing.assert_close(left, right, atol=1e-4, rtol=1e-4)
 
 
@@ -46,7 +46,7 @@ def test_a_gpu_run_is_resumed_and_also_on_the_cpu(runs: TinyRuns) -> None:
 
 def test_bf16_on_a_gpu(runs: TinyRuns) -> None:
     run = runs.run("run", train__device="cuda", train__precision="bf16")
-    assert load_model(run.path).encoder.forward_lm.input_projection.weight.dtype == torch.float32
+    assert ElmoC.from_pretrained(run.path).encoder.forward_lm.input_projection.weight.dtype == torch.float32
 
 
 @pytest.mark.parametrize("on_device", [False, True])

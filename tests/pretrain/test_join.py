@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from elmoc import load_model
+from elmoc import ElmoC
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.model_directory import ModelDirectory, write_model_directory
@@ -57,7 +57,7 @@ def test_the_joined_model_is_both(tmp_path: Path) -> None:
     assert main([*halves, str(tmp_path / "joined")]) == 0
     sentences = [["The", "cat", "sat", "."], ["a"]]
     forward, backward, joined = (
-        load_model(path).layer_states(sentences) for path in (*halves, str(tmp_path / "joined"))
+        ElmoC.from_pretrained(path).embed_batch(sentences) for path in (*halves, str(tmp_path / "joined"))
     )
     for one, two, both in zip(forward, backward, joined, strict=True):
         torch.testing.assert_close(both, torch.cat([one, two], dim=-1))

@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from elmoc import load_model
+from elmoc import ElmoC
 from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.model_directory import read_model_directory
@@ -51,8 +51,8 @@ def test_it_learns_what_there_is_to_learn(runs: TinyRuns) -> None:
             last[f"{direction}_cosine"] > max(last[f"{direction}_constant_cosine"], first[f"{direction}_cosine"]) + 0.2
         )
         assert last[f"{direction}_accuracy_at_1"] > 2 * last[f"{direction}_constant_accuracy_at_1"]
-    model = load_model(run.path)
-    (states,) = model.layer_states([["w3", "w4"]])
+    model = ElmoC.from_pretrained(run.path)
+    (states,) = model.embed_batch([["w3", "w4"]])
     assert states.shape == (3, 2, 32)
     exported = read_model_directory(run.path)
     best = max(read_metrics(run.path, "evaluation"), key=lambda line: line["cosine"])

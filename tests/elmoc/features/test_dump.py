@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -15,13 +16,13 @@ import numpy as np
 import pytest
 import torch
 
-from elmoc import load_model
+from elmoc import ElmoC
 from elmoc.__main__ import main
+from elmoc.batches import buffered
 from elmoc.features import dump
 from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import DiskFile
 from elmoc.files.writing import human_bytes
-from elmoc.model import SentenceEncoder
 
 LINES = ["The cat sat .", "  a/b \t and/or  ", "Zürich — naïve 😀", "The cat sat .", "/", "x " * 40, "</s> <s>"]
 
@@ -54,7 +55,7 @@ def test_layout_is_that_of_the_allennlp_elmo_command(model_path: Path, sentences
         assert sentence_to_index == {line.strip(): str(index) for index, line in enumerate(LINES)}
         assert sentence_to_index["The cat sat ."] == "3", "of duplicate lines the last index"
         np.testing.assert_allclose(file[sentence_to_index["The cat sat ."]][()], file["0"][()], atol=1e-5)
-        model = load_model(model_path)
+        model = ElmoC.from_pretrained(model_path)
         assert file.attrs["model"] == model.fingerprint
         assert file.attrs["word_vectors"] == "random:3:6"
         assert list(file.attrs["layers"]) == ["0", "1", "2"]
@@ -62,7 +63,7 @@ def test_layout_is_that_of_the_allennlp_elmo_command(model_path: Path, sentences
 
 
 def test_vectors_are_the_models(model_path: Path, sentences: Path, tmp_path: Path) -> None:
-    states = load_model(model_path).layer_states([line.split() for line in LINES])
+    states = ElmoC.from_pretrained(model_path).embed_batch([line.split() for line in LINES])
     for array, state in zip(dumped(model_path, sentences, tmp_path / "f.h5"), states, strict=True):
         np.testing.assert_allclose(array, state.numpy(), atol=1e-5)
 
@@ -105,7 +106,7 @@ def test_float16_is_float32_rounded_in_half_the_space(
 def test_states_too_large_for_float16(
     model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SentenceEncoder, "layer_states", lambda *_, **__: [torch.full((3, 4, 10), 7e4)] * len(LINES))
+    monkeypatch.setattr(ElmoC, "embed_batch", lambda *_, **__: [torch.full((3, 4, 10), 7e4)] * len(LINES))
     status = main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5"), "--dtype", "float16"])
     error = error_line(status)
     assert 'the line "The cat sat ." are too large for float16, which ends at 65,504: write float32' in error
@@ -121,7 +122,7 @@ def test_states_that_are_not_finite(
     monkeypatch: pytest.MonkeyPatch,
     number: float,
 ) -> None:
-    monkeypatch.setattr(SentenceEncoder, "layer_states", lambda *_, **__: [torch.full((3, 4, 10), number)] * len(LINES))
+    monkeypatch.setattr(ElmoC, "embed_batch", lambda *_, **__: [torch.full((3, 4, 10), number)] * len(LINES))
     error = error_line(main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5")]))
     assert 'the states of the line "The cat sat ." are not finite' in error
     assert not (tmp_path / "f.h5").exists()
@@ -135,11 +136,13 @@ def test_the_output_is_locked_while_the_model_is_loaded(
     command = [sys.executable, "-m", "elmoc", "dump-features", "no model", "no sentences", str(output)]
     second: list[str] = []
 
-    def load(*arguments: object, **options: object) -> SentenceEncoder:
-        second.append(subprocess.run(command, capture_output=True, text=True).stderr)
-        return load_model(model_path)
+    loaded = ElmoC.from_pretrained
 
-    monkeypatch.setattr("elmoc.model.load_model", load)
+    def load(*arguments: object, **options: object) -> ElmoC:
+        second.append(subprocess.run(command, capture_output=True, text=True).stderr)
+        return loaded(model_path)
+
+    monkeypatch.setattr(ElmoC, "from_pretrained", load)
     assert len(dumped(model_path, sentences, output)) == len(LINES)
     assert second == [f"error: another process is writing {output}: wait for it, or stop it\n"]
 
@@ -152,7 +155,7 @@ def test_order_and_batches_change_nothing(
     order = [5, 2, 0, 6, 4, 1, 3]
     shuffled = tmp_path / "shuffled.txt.gz"
     shuffled.write_bytes(gzip.compress("\n".join(LINES[index] for index in order).encode()))
-    monkeypatch.setattr(dump, "BUFFER_WORDS", 6)  # several buffers
+    monkeypatch.setattr(dump, "buffered", partial(buffered, most=6))  # several buffers
     arrays = dumped(model_path, shuffled, tmp_path / "f.h5", *options)
     for array, index in zip(arrays, order, strict=True):
         np.testing.assert_allclose(array, expected[index], atol=1e-5)

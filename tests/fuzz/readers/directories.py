@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from elmoc.corpus import BEGIN, END, Corpus
-from elmoc.model import load_model
+from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.table import VectorTable
 from tests.fuzz.mutations.arrays import NPY, SAFETENSORS, ZIP
@@ -63,7 +63,7 @@ def possible_tables(result: Any, expected: Any) -> bool:
 def read_model(path: Path) -> tuple[Any, Any]:
     """Layer states, and the output layers, which only training reads."""
     model = read_model_directory(path)
-    return load_model(path).layer_states([WORDS])[0], model.output_layer.weights
+    return ElmoC.from_pretrained(path).embed_batch([WORDS])[0], model.output_layer.weights
 
 
 def possible_model(result: Any, expected: Any) -> bool:

@@ -16,7 +16,7 @@ from elmoc.features.dump import dump_features
 from elmoc.features.reader import FeatureFile
 from elmoc.kernels import cpu
 from elmoc.kernels.compiling import KernelBuildError
-from elmoc.model import SentenceEncoder, load_model
+from elmoc.model import ElmoC
 from elmoc.word_vectors.sources import open_word_vectors
 from tests.fuzz.mutations.hdf5 import HDF5, MAP
 from tests.fuzz.mutations.raw import INTEGERS, RAW, header_integers
@@ -63,8 +63,8 @@ def right_features(result: Any, expected: Any) -> bool:
 
 
 @lru_cache
-def model_in(folder: Path) -> SentenceEncoder:
-    return load_model(folder / "run")
+def model_in(folder: Path) -> ElmoC:
+    return ElmoC.from_pretrained(folder / "run")
 
 
 def read_sentences(name: str) -> Any:

@@ -1,0 +1,40 @@
+"""Batches: how sentences are put together that are computed together."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+BUFFER_WORDS = 50_000
+"""Words of an endless stream that are read before its sentences are sorted by length into batches."""
+
+
+def length_bucketed(lengths: Sequence[int], batch_words: int, batch_size: int) -> Iterator[list[int]]:
+    """Indices of sentences in batches of similar length, longest first.
+
+    A batch holds at most `batch_words` padded words (boundaries included) and `batch_size` sentences, but always one.
+    """
+    batch: list[int] = []
+    longest = 0
+    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        longest = longest or lengths[index] + 2
+        if batch and ((len(batch) + 1) * longest > batch_words or len(batch) == batch_size):
+            yield batch
+            batch, longest = [], lengths[index] + 2
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+def buffered(items: Iterable[T], words: Callable[[T], int], *, most: int = BUFFER_WORDS) -> Iterator[list[T]]:
+    """The items in lists of at least `most` words, but for the last."""
+    buffer: list[T] = []
+    in_buffer = 0
+    for item in items:
+        buffer.append(item)
+        in_buffer += words(item)
+        if in_buffer >= most:
+            yield buffer
+            buffer, in_buffer = [], 0
+    if buffer:
+        yield buffer
