@@ -1,6 +1,8 @@
 """FastText vectors from a memory map: bit for bit those of the library, compiled and in NumPy, for any string."""
 
+import os
 import pickle
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -21,7 +23,7 @@ from elmoc.word_vectors.fasttext_index import open_indexed
 from elmoc.word_vectors.fasttext_lookup import CompiledLookup, Lookup, NumpyLookup, _load
 from elmoc.word_vectors.fasttext_subwords import hash_strings
 from elmoc.word_vectors.fasttext_vectors import FastTextVectors
-from tests.elmoc.word_vectors.fasttext_bytes import DIM, KINDS, LABELS, SUPERVISED, fasttext_bytes
+from tests.elmoc.word_vectors.fasttext_bytes import DIM, FIELDS, KINDS, LABELS, SUPERVISED, fasttext_bytes
 
 WORDS = ("the", "</s>", "théâtre", "日本語", "😀", "a", "<", ">", "the", "x y", "\x01", "ß" * 40, "")
 """Of the dictionaries here; one is there twice."""
@@ -167,16 +169,29 @@ def test_no_words_have_no_vectors(tmp_path: Path) -> None:
     assert FastTextVectors(tmp_path / "v.bin").lookup([]).shape == (0, DIM)
 
 
-def test_the_library_and_torch_are_not_loaded_for_a_dense_file(tmp_path: Path) -> None:
-    (tmp_path / "v.bin").write_bytes(KINDS["classifier"])
+def test_a_dense_file_is_neither_read_whole_nor_by_the_library(tmp_path: Path) -> None:
+    words, buckets, dim = 1000, 2_000_000, 300  # 2.4 GB of zeros, which take no room on the disk
+    small = fasttext_bytes(words=[f"w{number}" for number in range(words)], dim=dim, bucket=20)
+    begins = small.index(struct.pack("<B2q", 0, words + 20, dim))
+    path = tmp_path / "v.bin"
+    with open(path, "wb") as file:
+        file.write(small[:begins] + struct.pack("<B2q", 0, words + buckets, dim))
+        file.seek(4 * dim * (words + buckets), os.SEEK_CUR)
+        file.write(struct.pack("<B2q", 0, words, dim))
+        file.truncate(file.tell() + 4 * dim * words)
+        file.seek(FIELDS["bucket"][0])
+        file.write(struct.pack("<i", buckets))
     code = """
 import sys
 from elmoc.word_vectors.sources import open_word_vectors
-assert open_word_vectors(sys.argv[1]).lookup(["the"]).any()
+assert open_word_vectors(sys.argv[1]).lookup(["the", "w5", "unseen"]).shape == (3, 300)
 print(sorted({"fasttext", "fasttext_pybind", "torch"} & set(sys.modules)))
+print(*[line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")])
 """
-    command = [sys.executable, "-c", code, str(tmp_path / "v.bin")]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    loaded, kilobytes = done.stdout.splitlines()
+    assert loaded == "[]"
+    assert int(kilobytes) < 150_000
 
 
 @pytest.fixture
