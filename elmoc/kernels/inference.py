@@ -129,9 +129,9 @@ class InferenceKernels:
         if not support:
             raise KernelBuildError("this processor has no AVX-512")
         names = {torch.float32: "lstm_float32", torch.bfloat16: "lstm_bfloat16"}
-        on_tiles = support == 2 and tiles and dtype == torch.bfloat16
         self.dtype = dtype
-        self._run = getattr(library, names[dtype] + ("_tiles" if on_tiles else ""))
+        self.on_tiles = support == 2 and tiles and dtype == torch.bfloat16
+        self._run = getattr(library, names[dtype] + ("_tiles" if self.on_tiles else ""))
         self._has_threads = bool(library.has_threads())
 
     def run(

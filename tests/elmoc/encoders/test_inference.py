@@ -1,6 +1,7 @@
 """Inference: the layer states, and the states carried, are the plain recurrence's, whatever is read together."""
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.lstm_inference import LstmInference
-from elmoc.kernels.inference import inference_kernels
+from elmoc.kernels.inference import InferenceKernels, inference_kernels
 
 WIDTH = 20
 CASES: dict[str, dict[str, Any]] = {
@@ -114,6 +115,34 @@ def test_a_sentence_gets_the_same_states_alone_and_in_any_batch(dtype: torch.dty
         if length:
             alone = inference(vectors[row : row + 1, :length], lengths[row : row + 1])
             assert largest_difference(alone, together[row : row + 1, :, :length], lengths[row : row + 1]) < bound
+
+
+def test_bf16_in_vector_registers_is_that_on_tiles() -> None:
+    kernels = inference_kernels(torch.bfloat16)
+    if kernels is None or not kernels.on_tiles:
+        pytest.skip("the processor has no AMX tiles")
+    fast, _ = encoders()
+    inference = InferenceEncoder(fast, dtype=torch.bfloat16)
+    vectors, lengths = batch(LENGTHS * 6)
+    expected = inference(vectors, lengths)
+    in_registers = InferenceKernels(torch.bfloat16, tiles=False)
+    with patch("elmoc.encoders.lstm.inference_kernels", lambda dtype: in_registers):
+        states = InferenceEncoder(fast, dtype=torch.bfloat16)(vectors, lengths)
+    assert largest_difference(states, expected, lengths) < 0.02
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_without_kernels_it_is_the_encoder_itself(dtype: torch.dtype) -> None:
+    fast, _ = encoders()
+    vectors, lengths = batch(LENGTHS)
+    with patch("elmoc.encoders.lstm.inference_kernels", lambda dtype: None):
+        inference = InferenceEncoder(fast, dtype=dtype)
+    with torch.inference_mode(), torch.autocast("cpu", dtype, enabled=dtype == torch.bfloat16):
+        expected = fast.eval()(vectors, lengths)
+        window = fast.direction("forward")(vectors)
+    assert torch.equal(inference(vectors, lengths), expected)
+    for ours, theirs in zip(inference.run("forward", vectors).layer_states, window.layer_states, strict=True):
+        assert torch.equal(ours, theirs)
 
 
 def test_windows_are_the_sentence_in_one_piece() -> None:
