@@ -68,11 +68,12 @@ def convert_features(
                 f"{features.path} does not say which documents its sentences are, which {layout} needs: give "
                 "--documents"
             )
+        attributes = {name: value for name, value in features.attributes.items() if name != "dump"}
         have_words = features.has_map or documents is not None
         with (
             write_features(
                 output,
-                features.origin | {"layers": names, "command_line": command_line},
+                attributes | {"layers": names, "command_line": command_line},
                 shape=shape,
                 layout=layout,
                 compress=compress,

@@ -26,7 +26,7 @@ def describe(features: FeatureFile, *, count_words: bool) -> Iterator[tuple[str,
     if features.documents:
         yield "documents", f"{len(features.documents):,}"
     yield from _sizes(features)
-    for name in sorted(features.origin.keys() - _SAID):
+    for name in sorted(said.keys() - _SAID):
         yield name.replace("_", " "), one_line(str(said[name]))
 
 

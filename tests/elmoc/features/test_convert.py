@@ -70,9 +70,9 @@ def test_options(tmp_path: Path) -> None:
     with FeatureFile(tmp_path / "out.h5") as file:
         assert (file.dtype, file.compression, file.layers) == (np.float16, "gzip", 2)
         assert list(file.attributes["layers"]) == ["2", "0"]
-        assert "parts" not in file.attributes
         for one, two in zip(file, STATES, strict=True):
             np.testing.assert_array_equal(one, two[[2, 0]].astype(np.float16))
+    assert "parts" not in stored(tmp_path / "out.h5")[1]
 
 
 def test_what_cannot_be_converted(tmp_path: Path, documents: Path, error_line: Fails) -> None:
