@@ -1,120 +1,291 @@
 """Dumping features: how a file of sentences becomes a feature file of their layer states."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from elmoc.batches import buffered
+from elmoc.batches import BUFFER_WORDS
 from elmoc.errors import InputError, shortened
-from elmoc.features.layouts.sentence import FeatureShape, Sentence
-from elmoc.features.writer import write_features
-from elmoc.files.arrays import all_finite
-from elmoc.files.text import read_lines
-from elmoc.files.writing import human_bytes, require_space
-from elmoc.model import ElmoC
+from elmoc.features.buffers import (
+    Buffer,
+    CarriedReading,
+    Encoded,
+    EncodedPiece,
+    Reading,
+    SeparateReading,
+    naming,
+    refuse_unknown,
+)
+from elmoc.features.input import ContentDigest, Line, SentenceInput, opened_input, survey
+from elmoc.features.layouts.sentence import FeatureShape
+from elmoc.features.pipeline import run_pipeline
+from elmoc.features.ranks import Ranks, require_identity
+from elmoc.features.selection import LayerSelection, converted, layer_selection
+from elmoc.features.writer import FeatureWriter, write_features
+from elmoc.files.checksums import fingerprint
+from elmoc.files.writing import human_bytes, refuse_existing, require_space
+from elmoc.model import BATCH_SIZE, BATCH_WORDS, ElmoC
 from elmoc.progress import progress_bar
+
+BUFFER_BYTES = 1 << 28
+"""Of the layer states that are in memory before they are written; there may be three times as many."""
+CHECKPOINT_SECONDS = 30.0
+"""Between two points from which a killed dump can go on."""
+DOCUMENT_LAYOUTS = ("e2e-coref",)
+"""Layouts that need documents."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DumpOptions:
+    """What is dumped of the sentences, and how.
+
+    layers: `all`, `top`, `average`, or indices such as `0,2`.
+    dtype: of the numbers in the file, `float32` or `float16`.
+    layout, compress, sentence_map, sentence_keys: see `write_features`.
+    batch_size, batch_words: sentences and padded words a batch at most.
+    allow_empty: write `[L + 1, 0, 2P]` for an empty line instead of refusing it.
+    carry_state: carry the state from each sentence of a document to the next. Blank lines of a text end a document.
+    unknown: `zero`, or `error` to refuse words without a vector.
+    resume: go on with a dump that was killed.
+    merge: have one file of what several processes dump, without links to their parts.
+    command_line: recorded in the file.
+    """
+
+    layers: str = "all"
+    dtype: str = "float32"
+    layout: str = "allennlp"
+    compress: bool = False
+    sentence_map: bool = True
+    sentence_keys: bool = False
+    batch_size: int = BATCH_SIZE
+    batch_words: int = BATCH_WORDS
+    allow_empty: bool = False
+    carry_state: bool = False
+    unknown: str = "zero"
+    resume: bool = False
+    merge: bool = False
+    command_line: str = ""
 
 
 def dump_features(
     model: ElmoC,
     sentences: Path | str,
     output: Path | str,
+    options: DumpOptions = DumpOptions(),
     *,
-    layers: str = "all",
-    dtype: str = "float32",
-    batch_size: int = 256,
-    batch_words: int = 4096,
-    sentence_map: bool = True,
-    allow_empty: bool = False,
-    command_line: str = "",
+    ranks: Ranks = Ranks(),  # noqa: B008
 ) -> None:
-    """Write the layer states of every line of `sentences` to `output`, in the order of the lines.
+    """Write the layer states of every sentence of a file to `output`, in order.
 
     Args:
         model: the encoder.
-        sentences: text file, one tokenised sentence a line.
-        output: the feature file; it must not exist.
-        layers: `all`, `top`, `average`, or indices such as `0,2`.
-        dtype: of the numbers in the file, `float32` or `float16`.
-        batch_size, batch_words: sentences and padded words a batch at most.
-        sentence_map: write `sentence_to_index`.
-        allow_empty: write `[L + 1, 0, 2P]` for an empty line instead of refusing it.
-        command_line: recorded in the file.
+        sentences: text, one tokenised sentence a line, or documents as JSON lines (see `JsonlinesInput`); `-` is
+            standard input.
+        output: the feature file; it must not exist, unless a dump that is finished already is resumed.
+        options: what is dumped.
+        ranks: which share of the sentences this process dumps; the last one to finish makes `output`.
 
     Raises:
         InputError: bad input, or not enough disk.
     """
-    select, names = layer_selection(layers, model.layers)
-    lines, words = count_sentences(sentences, allow_empty)
-    size = words * len(names) * model.width * np.dtype(dtype).itemsize
-    require_space(output, int(size * 1.01) + 1000 * lines)
-    print(f"{lines:,} sentences, {words:,} words, layers {', '.join(names)}, {dtype}: about {human_bytes(size)}")
-    attributes = {**model.describe(), "layers": names, "command_line": command_line}
-    shape = FeatureShape(
-        layers=len(names), width=model.width, dtype=dtype, single=layers in ("top", "average"), words=words
-    )
-    with (
-        write_features(output, attributes, shape=shape, sentence_map=sentence_map) as writer,
-        progress_bar(total=words, unit=" words", unit_scale=True, desc="dump-features") as progress,
-    ):
-        for buffer in buffered(read_lines(sentences), lambda line: len(line.split())):
-            tokens = [line.split() for line in buffer]
-            states = model.embed_batch(tokens, batch_words=batch_words, batch_size=batch_size, progress=progress.update)
-            for line, sentence_states in zip(buffer, states, strict=True):
-                writer.add(Sentence(line.split(), line), converted(select(sentence_states.numpy()), dtype, line))
+    with opened_input(
+        sentences,
+        ranks.part(output),
+        documents=options.layout in DOCUMENT_LAYOUTS,
+        blank_lines_divide=options.carry_state,
+        keep_blank=options.allow_empty,
+    ) as source:
+        Dump(model, source, output, options, ranks).run()
 
 
-def converted(states: np.ndarray, dtype: str, line: str) -> np.ndarray:
-    """The layer states of a line in the type of the file.
-
-    Numbers that are too large for it or not finite are an `InputError`.
-    """
-    which = f'the states of the line "{shortened(line.strip())}"'
-    if not all_finite(states):
-        raise InputError(f"{which} are not finite: the model or its word vectors are damaged, get them again")
-    try:
-        with np.errstate(over="raise"):
-            return states.astype(dtype, copy=False)
-    except FloatingPointError:
-        largest = f"{np.finfo(dtype).max:,.0f}"
-        raise InputError(f"{which} are too large for {dtype}, which ends at {largest}: write float32") from None
+def buffer_words(model: ElmoC, batch_words: int) -> int:
+    """How many words are encoded before the first of them are written."""
+    return max(batch_words, min(BUFFER_WORDS, BUFFER_BYTES // (4 * model.layers * model.width)))
 
 
-def layer_selection(layers: str, count: int) -> tuple[Callable[[np.ndarray], np.ndarray], list[str]]:
-    """A function that takes the chosen layers from [L + 1, n, 2P], and the names of the layers that it gives."""
-    if layers == "all":
-        return (lambda states: states), [str(layer) for layer in range(count)]
-    if layers == "top":
-        return (lambda states: states[-1]), ["top"]
-    if layers == "average":
-        return (lambda states: states.mean(axis=0)), ["average"]
-    try:
-        chosen = [int(layer) for layer in layers.split(",")]
-    except ValueError:
-        chosen = []
-    if not chosen or not all(0 <= layer < count for layer in chosen):
-        raise InputError(
-            f"--layers takes indices from 0 to {count - 1}, such as 0,{count - 1}; not {shortened(layers)!r}"
+class Dump:
+    """One dump of one input by one process; see `dump_features`."""
+
+    def __init__(
+        self, model: ElmoC, source: SentenceInput, output: Path | str, options: DumpOptions, ranks: Ranks
+    ) -> None:
+        self.model, self.source, self.output, self.options, self.ranks = model, source, output, options, ranks
+        self.part = ranks.part(output)
+        self.selection = layer_selection(options.layers, model.layers)
+        self.survey = survey(source, allow_empty=options.allow_empty)
+        self.share = self.survey.shares(ranks.world_size)[ranks.rank]
+        self.identity = self._identity()
+
+    def run(self) -> None:
+        """Write this process's part, and join all parts where it is the last one."""
+        if self._is_there(Path(self.output)):
+            return
+        self.ranks.refuse_other_parts(self.output)
+        if self.ranks.alone or not self._is_there(self.part):
+            self._write()
+        if not self.ranks.alone:
+            joined = self.ranks.join(self.output, self.identity, merge=self.options.merge)
+            said = f"{self.output} is finished" if joined else "the process that ends last joins the parts"
+            print(f"rank {self.ranks.rank}: {self.part.name} is finished; {said}")
+
+    def _is_there(self, path: Path) -> bool:
+        """Whether a finished file of this dump is there; another one, or one that is not to be resumed, is refused."""
+        if not self.options.resume:
+            refuse_existing(path)
+        if not path.exists():
+            return False
+        require_identity(path, self.identity)
+        print(f"{path} is finished already")
+        return True
+
+    def _write(self) -> None:
+        options, sentences, words = self.options, len(self.share.sentences), self.share.words
+        shape = FeatureShape(
+            layers=len(self.selection.names),
+            width=self.model.width,
+            dtype=options.dtype,
+            single=self.selection.single,
+            words=words,
         )
-    return (lambda states: states[chosen]), [str(layer) for layer in chosen]
-
-
-def count_sentences(path: Path | str, allow_empty: bool) -> tuple[int, int]:
-    """Lines and words of a sentence file; empty lines are an `InputError` unless allowed."""
-    lines = words = 0
-    empty: list[int] = []
-    for lines, line in enumerate(read_lines(path), 1):
-        in_line = len(line.split())
-        words += in_line
-        if not in_line:
-            empty.append(lines)
-    if not lines:
-        raise InputError(f"{path} has no lines: give a file with a sentence on each")
-    if empty and not allow_empty:
-        shown = ", ".join(str(number) for number in empty[:5]) + (", …" if len(empty) > 5 else "")
-        raise InputError(
-            f"{path} has {len(empty):,} empty lines (line {shown}): remove them, or write empty arrays for them with "
-            "--allow-empty"
+        size = words * shape.layers * shape.width * np.dtype(shape.dtype).itemsize
+        self._say(
+            f"{sentences:,} sentences, {words:,} words, layers {', '.join(self.selection.names)}, {options.dtype}: "
+            f"about {human_bytes(size)}"
         )
-    return lines, words
+        needed = int(size * 1.01) + 1000 * sentences
+        if not options.resume:
+            require_space(self.part, needed)
+        with write_features(
+            self.part,
+            self._attributes(),
+            shape=shape,
+            layout=options.layout,
+            compress=options.compress,
+            sentence_map=options.sentence_map,
+            sentence_keys=options.sentence_keys,
+        ) as writer:
+            require_space(self.part, needed * (sentences - writer.sentences) // sentences)
+            self._fill(writer)
+        self._say(f"{self.part}: {human_bytes(self.part.stat().st_size)}")
+
+    def _fill(self, writer: FeatureWriter) -> None:
+        """Read, encode and write the sentences that are not in the file yet."""
+        first, written = self.share.sentences.start, writer.sentences
+        reading = self._reading()
+        sink = Sink(writer, self.selection, self.options.dtype, self.source.name, first)
+        if written:
+            self._say(f"going on after {written:,} sentences")
+
+        def buffers() -> Iterator[Buffer]:
+            for buffer in reading.buffers(self._lines(), first=first, written=first + written):
+                if self.options.unknown == "error" and not buffer.written:
+                    refuse_unknown(self.model, self.source.name, buffer)
+                yield buffer
+
+        def encode(buffer: Buffer) -> Iterator[Encoded | EncodedPiece]:
+            if buffer.written:
+                progress.initial += buffer.words
+                progress.update(buffer.words)
+                return
+            with naming(self.source.name, buffer):
+                yield from reading.encode(buffer, progress.update)
+
+        with progress_bar(
+            total=self.share.words,
+            unit=" words",
+            unit_scale=True,
+            desc="dump-features",
+            disable=self.ranks.rank > 0,
+        ) as progress:
+            try:
+                run_pipeline(buffers(), encode, sink)
+            except BaseException:
+                sink.checkpoint()
+                raise
+
+    def _lines(self) -> Iterator[Line]:
+        """The lines of this process's share; the others are read too, and an input that has changed is refused."""
+        digest = ContentDigest()
+        for index, line in enumerate(self.source):
+            digest.update(line)
+            if index in self.share.sentences:
+                yield line
+        if digest.hexdigest() != self.survey.fingerprint:
+            raise InputError(f"{self.source.name} has changed while it was dumped: run the command again")
+
+    def _reading(self) -> Reading:
+        words = buffer_words(self.model, self.options.batch_words)
+        kind = CarriedReading if self.options.carry_state else SeparateReading
+        return kind(self.model, words, self.options.batch_words, self.options.batch_size)
+
+    def _attributes(self) -> dict[str, Any]:
+        return {
+            **self.model.describe(),
+            "layers": self.selection.names,
+            "carry_state": self.options.carry_state,
+            "input": self.survey.fingerprint,
+            "dump": self.identity,
+            "command_line": self.options.command_line,
+        }
+
+    def _identity(self) -> str:
+        """A hash of all that the content of the output depends on."""
+        options = self.options
+        parts = (
+            *self.model.describe().values(),
+            *self.selection.names,
+            *(options.dtype, options.layout, options.compress, options.sentence_map, options.sentence_keys),
+            *(options.carry_state, self.survey.fingerprint),
+        )
+        return fingerprint(*(str(part).encode() for part in parts))
+
+    def _say(self, what: str) -> None:
+        if self.ranks.rank == 0:
+            print(what, flush=True)
+
+
+class Sink:
+    """The last stage of a dump: converts layer states and writes them; called in one thread."""
+
+    def __init__(self, writer: FeatureWriter, selection: LayerSelection, dtype: str, name: str, first: int) -> None:
+        self._writer, self._selection, self._dtype, self._name, self._first = writer, selection, dtype, name, first
+        self._written = first + writer.sentences
+        self._slab: Any = None
+        self._due = time.monotonic() + CHECKPOINT_SECONDS
+
+    def __call__(self, item: Encoded | EncodedPiece) -> None:
+        """Write what is not in the file yet."""
+        if isinstance(item, EncodedPiece):
+            self._write_piece(item)
+        else:
+            for index, (line, states) in enumerate(zip(item.lines, item.states, strict=True), item.first):
+                if index >= self._written:
+                    self._writer.add(line.sentence, self._converted(states.numpy(), line))
+        if self._slab is None and time.monotonic() >= self._due:
+            self.checkpoint()
+
+    def _write_piece(self, item: EncodedPiece) -> None:
+        if item.first < self._written:
+            return
+        if self._slab is None:
+            self._slab = self._writer.start(item.line.sentence)
+        if item.piece is None:
+            self._slab = None
+            return
+        start, columns, states = item.piece
+        array = self._converted(states.numpy(), item.line)
+        self._slab.put(start, start + array.shape[-2], columns, array)
+
+    def checkpoint(self) -> None:
+        """Have a killed dump go on from here, unless this is in the middle of a sentence."""
+        if self._slab is None:
+            # RESUME
+            self._due = time.monotonic() + CHECKPOINT_SECONDS
+
+    def _converted(self, states: np.ndarray, line: Line) -> np.ndarray:
+        what = f'{self._name}, {line.where} ("{shortened(line.sentence.line)}")'
+        return converted(self._selection.select(states), self._dtype, what)

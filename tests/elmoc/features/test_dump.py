@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import h5py
@@ -18,7 +17,6 @@ import torch
 
 from elmoc import ElmoC
 from elmoc.__main__ import main
-from elmoc.batches import buffered
 from elmoc.features import dump
 from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import DiskFile
@@ -106,10 +104,10 @@ def test_float16_is_float32_rounded_in_half_the_space(
 def test_states_too_large_for_float16(
     model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ElmoC, "embed_batch", lambda *_, **__: [torch.full((3, 4, 10), 7e4)] * len(LINES))
+    monkeypatch.setattr(ElmoC, "embed_rows", lambda *_, **__: [torch.full((3, 4, 10), 7e4)] * len(LINES))
     status = main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5"), "--dtype", "float16"])
     error = error_line(status)
-    assert 'the line "The cat sat ." are too large for float16, which ends at 65,504: write float32' in error
+    assert 'line 1 ("The cat sat .") are too large for float16, which ends at 65,504: write float32' in error
     assert not (tmp_path / "f.h5").exists()
 
 
@@ -122,9 +120,9 @@ def test_states_that_are_not_finite(
     monkeypatch: pytest.MonkeyPatch,
     number: float,
 ) -> None:
-    monkeypatch.setattr(ElmoC, "embed_batch", lambda *_, **__: [torch.full((3, 4, 10), number)] * len(LINES))
+    monkeypatch.setattr(ElmoC, "embed_rows", lambda *_, **__: [torch.full((3, 4, 10), number)] * len(LINES))
     error = error_line(main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5")]))
-    assert 'the states of the line "The cat sat ." are not finite' in error
+    assert 'sentences.txt, line 1 ("The cat sat .") are not finite' in error
     assert not (tmp_path / "f.h5").exists()
 
 
@@ -155,7 +153,7 @@ def test_order_and_batches_change_nothing(
     order = [5, 2, 0, 6, 4, 1, 3]
     shuffled = tmp_path / "shuffled.txt.gz"
     shuffled.write_bytes(gzip.compress("\n".join(LINES[index] for index in order).encode()))
-    monkeypatch.setattr(dump, "buffered", partial(buffered, most=6))  # several buffers
+    monkeypatch.setattr(dump, "buffer_words", lambda *_: 6)  # several buffers
     arrays = dumped(model_path, shuffled, tmp_path / "f.h5", *options)
     for array, index in zip(arrays, order, strict=True):
         np.testing.assert_allclose(array, expected[index], atol=1e-5)

@@ -12,7 +12,7 @@ import numpy as np
 
 from downstream.inputs.feature_states import FeatureStates
 from downstream.inputs.sentence import make_sentence
-from elmoc.features.dump import dump_features
+from elmoc.features.dump import DumpOptions, dump_features
 from elmoc.features.reader import FeatureFile
 from elmoc.kernels import cpu
 from elmoc.model import ElmoC
@@ -69,7 +69,7 @@ def model_in(folder: Path) -> ElmoC:
 def read_sentences(name: str) -> Any:
     def read(folder: Path) -> None:
         source, output = folder / "text" / name, folder / "out/features.h5"
-        dump_features(model_in(folder), source, output, allow_empty=True)
+        dump_features(model_in(folder), source, output, DumpOptions(allow_empty=True))
         lines = [line.split() for line in text_lines(source)]
         with FeatureFile(output) as features:
             assert len(features) == len(lines)

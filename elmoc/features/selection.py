@@ -1,0 +1,55 @@
+"""Selection: which layers of a sentence's states a feature file gets, in which type of numbers."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from elmoc.errors import InputError, shortened
+from elmoc.files.arrays import all_finite
+
+
+class LayerSelection(NamedTuple):
+    """The layers that a feature file gets."""
+
+    select: Callable[[np.ndarray], np.ndarray]
+    """Takes them from layer states [L + 1, n, columns]; [n, columns] when it is a single one."""
+    names: list[str]
+    """Those of the layers that it gives."""
+    single: bool
+    """Whether there is no axis of layers."""
+
+
+def layer_selection(layers: str, count: int) -> LayerSelection:
+    """The selection that `layers` names: `all`, `top`, `average`, or indices below `count` such as `0,2`."""
+    if layers == "all":
+        return LayerSelection(lambda states: states, [str(layer) for layer in range(count)], False)
+    if layers == "top":
+        return LayerSelection(lambda states: states[-1], ["top"], True)
+    if layers == "average":
+        return LayerSelection(lambda states: states.mean(axis=0), ["average"], True)
+    try:
+        chosen = [int(layer) for layer in layers.split(",")]
+    except ValueError:
+        chosen = []
+    if not chosen or not all(0 <= layer < count for layer in chosen):
+        raise InputError(
+            f"--layers takes indices from 0 to {count - 1}, such as 0,{count - 1}; not {shortened(layers)!r}"
+        )
+    return LayerSelection(lambda states: states[chosen], [str(layer) for layer in chosen], False)
+
+
+def converted(states: np.ndarray, dtype: str, line: str) -> np.ndarray:
+    """The layer states of a line in the type of the file.
+
+    Numbers that are too large for it or not finite are an `InputError`, in which the line is called `line`.
+    """
+    which = f"the states of {line}"
+    if not all_finite(states):
+        raise InputError(f"{which} are not finite: the model or its word vectors are damaged, get them again")
+    try:
+        with np.errstate(over="raise"):
+            return states.astype(dtype, copy=False)
+    except FloatingPointError:
+        largest = f"{np.finfo(dtype).max:,.0f}"
+        raise InputError(f"{which} are too large for {dtype}, which ends at {largest}: write float32") from None
