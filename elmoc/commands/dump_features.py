@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -103,12 +104,13 @@ def run(arguments: argparse.Namespace) -> None:
     ranks = Ranks.from_environment()
     if not ranks.alone and any(source == "-" for source, _ in pairs):
         raise InputError("several processes cannot share standard input: write it to a file first")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a launcher's stop is a Ctrl-C
     with ExitStack() as stack:
         for _, output in pairs:
             stack.enter_context(locked(ranks.part(output)))
             if not arguments.resume:
                 refuse_existing(output)
-        from elmoc.features.dump import dump_features
+        from elmoc.features.dump import dump_several
         from elmoc.model import ElmoC
 
         model = ElmoC.from_pretrained(
@@ -116,8 +118,7 @@ def run(arguments: argparse.Namespace) -> None:
             vectors=arguments.vectors,
             device=_device(arguments),
         )
-        for source, output in pairs:
-            dump_features(model, source, output, _options(arguments), ranks=ranks)
+        dump_several(model, pairs, _options(arguments), ranks=ranks)
         report_unknown(model)
 
 

@@ -1,7 +1,9 @@
 """Dumping features: how a file of sentences becomes a feature file of their layer states."""
 
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,14 +94,30 @@ def dump_features(
     Raises:
         InputError: bad input, or not enough disk.
     """
-    with opened_input(
-        sentences,
-        ranks.part(output),
-        documents=options.layout in DOCUMENT_LAYOUTS,
-        blank_lines_divide=options.carry_state,
-        keep_blank=options.allow_empty,
-    ) as source:
-        Dump(model, source, output, options, ranks).run()
+    dump_several(model, [(sentences, output)], options, ranks=ranks)
+
+
+def dump_several(
+    model: ElmoC,
+    pairs: Iterable[tuple[Path | str, Path | str]],
+    options: DumpOptions = DumpOptions(),
+    *,
+    ranks: Ranks = Ranks(),  # noqa: B008
+) -> None:
+    """`dump_features` of each pair of sentences and output; all sentences are looked at before any are dumped."""
+    with ExitStack() as stack:
+        dumps = []
+        for sentences, output in pairs:
+            source = opened_input(
+                sentences,
+                ranks.part(output),
+                documents=options.layout in DOCUMENT_LAYOUTS,
+                blank_lines_divide=options.carry_state,
+                keep_blank=options.allow_empty,
+            )
+            dumps.append(Dump(model, stack.enter_context(source), output, options, ranks))
+        for dump in dumps:
+            dump.run()
 
 
 def buffer_words(model: ElmoC, batch_words: int) -> int:
@@ -203,8 +221,9 @@ class Dump:
         ) as progress:
             try:
                 run_pipeline(buffers(), encode, sink)
-            except BaseException:
+            except KeyboardInterrupt:
                 sink.checkpoint()
+                print("what is done is kept: the same command with --resume goes on", file=sys.stderr)
                 raise
 
     def _lines(self) -> Iterator[Line]:

@@ -163,6 +163,8 @@ def opened_input(
 
 
 def _spool(file: Path) -> None:
+    if sys.stdin is None:
+        raise InputError("standard input is closed: pipe the sentences in, or name a file")
     with open(file, "wb") as copy:
         while block := sys.stdin.buffer.read(_SPOOL_BYTES):
             copy.write(block)

@@ -101,6 +101,8 @@ def write_text(folder: Path) -> None:
     (folder / "text/tokenised.txt").write_text(text)
     (folder / "text/tokenised.txt.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
     # pieces of an interrupted build are known by the path of the text: this one is the same in every copy
+    documents = ({"doc_key": f"a/{key}", "sentences": [["w1", "w2"], ["w3"]], "clusters": []} for key in range(4))
+    (folder / "text/documents.jsonl").write_text("\n".join(map(json.dumps, documents)) + "\n")
     (folder / "text/known.txt").symlink_to(folder / "text/tokenised.txt")
     raw = 'It rained. "Why?" asked Dr. Ada; see https://a.b/c?d=1 or x@y.org… Well, no!\n\nA 2nd text (of 3.5 lines).\n'
     (folder / "text/raw.txt").write_text(raw)

@@ -1,5 +1,6 @@
 """Readers of `elmoc`: word vectors, feature files, sentences and compiled kernels."""
 
+import json
 import os
 import tempfile
 from functools import lru_cache
@@ -18,6 +19,7 @@ from elmoc.kernels import cpu
 from elmoc.model import ElmoC
 from elmoc.word_vectors.sources import open_word_vectors
 from tests.fuzz.mutations.hdf5 import HDF5, MAP
+from tests.fuzz.mutations.json_tree import JSON_LINES
 from tests.fuzz.mutations.raw import INTEGERS, RAW, header_integers
 from tests.fuzz.mutations.text import TEXT, compressed
 from tests.fuzz.readers.reader import Reader, consistent, same
@@ -78,6 +80,15 @@ def read_sentences(name: str) -> Any:
     return read
 
 
+def read_documents(folder: Path) -> None:
+    source, output = folder / "text/documents.jsonl", folder / "out/features.h5"
+    dump_features(model_in(folder), source, output, DumpOptions(allow_empty=True, layout="flat"))
+    documents = [json.loads(line) for line in text_lines(source) if line.strip()]
+    lengths = [len(sentence) for document in documents for sentence in document["sentences"]]
+    with FeatureFile(output) as features:
+        assert [features.view(index).shape[1] for index in range(len(features))] == lengths
+
+
 def text_lines(path: Path) -> list[str]:
     """The lines of a text file, as the documentation defines them."""
     import gzip
@@ -133,6 +144,14 @@ READERS = (
         target="text/tokenised.txt.gz",
         mutations=(compressed,),
         read=read_sentences("tokenised.txt.gz"),
+        right=consistent,
+        share=0.5,
+    ),
+    Reader(
+        name="documents",
+        target="text/documents.jsonl",
+        mutations=JSON_LINES,
+        read=read_documents,
         right=consistent,
         share=0.5,
     ),
