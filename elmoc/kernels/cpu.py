@@ -62,7 +62,7 @@ class CompiledKernels:
     """
 
     def __init__(self, dtype: torch.dtype) -> None:
-        loaded, self.description = load(os.environ.get("CXX", "").strip() or "c++")
+        loaded, self.description = load(compiler(), SOURCE)
         name = {torch.float32: "float32", torch.bfloat16: "bfloat16"}[dtype]
         self._gates_forward, self._gates_backward, self._output_forward, self._output_backward = (
             ctypes.CFUNCTYPE(None, *arguments).in_dll(loaded, f"{kernel}_{name}")
@@ -107,9 +107,14 @@ def _addresses(*tensors: Tensor | None) -> list[int | None]:
     return [None if tensor is None else tensor.data_ptr() for tensor in tensors]
 
 
+def compiler() -> str:
+    """The command that compiles, as the user names it in the variable CXX."""
+    return os.environ.get("CXX", "").strip() or "c++"
+
+
 @lru_cache
-def load(compiler: str) -> tuple[ctypes.CDLL, str]:
-    """The kernels, compiled for this processor unless that was done before, and their description.
+def load(compiler: str, source: Path) -> tuple[ctypes.CDLL, str]:
+    """The kernels of a source file, compiled for this processor unless that was done before, and their description.
 
     Raises `KernelBuildError` when they cannot be compiled, kept or loaded.
     """
@@ -119,13 +124,13 @@ def load(compiler: str) -> tuple[ctypes.CDLL, str]:
         if found is None:
             raise KernelBuildError(f"there is no C++ compiler ({compiler})")
         version = _run([*command, "--version"]).stdout
-        parts = (SOURCE.read_text(), compiler, version, processor(), repr((FLAGS, COMMON_FLAGS)))
-        name = "cpu_kernels-" + hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+        parts = (source.read_text(), compiler, version, processor(), repr((FLAGS, COMMON_FLAGS)))
+        name = f"{source.stem}_kernels-" + hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
         folder = cache_directory()
         try:
-            loaded = ctypes.CDLL(str(kept_library(folder, name) or build(command, folder, name)))
+            loaded = ctypes.CDLL(str(kept_library(folder, name) or build(command, folder, name, source)))
         except OSError:  # what was kept is not for this system
-            loaded = ctypes.CDLL(str(build(command, folder, name)))
+            loaded = ctypes.CDLL(str(build(command, folder, name, source)))
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
         # there is no home directory (RuntimeError), the command has an open quote (ValueError), it does not end
         raise KernelBuildError(f"kernels compiled by {compiler} cannot be kept or loaded ({error})") from None
@@ -148,7 +153,7 @@ def kept_library(folder: Path, name: str) -> Path | None:
     return None
 
 
-def build(command: list[str], folder: Path, name: str) -> Path:
+def build(command: list[str], folder: Path, name: str, source: Path) -> Path:
     """Compile the kernels into a library in `folder`; a `KernelBuildError` when the compiler cannot.
 
     It gets its name when it is whole, which says what it holds: several processes can do this at once.
@@ -159,12 +164,12 @@ def build(command: list[str], folder: Path, name: str) -> Path:
     with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as scratch:
         for flags in FLAGS:
             output = Path(scratch) / name
-            run = _run([*command, *COMMON_FLAGS, *flags, str(SOURCE), "-o", str(output)])
+            run = _run([*command, *COMMON_FLAGS, *flags, str(source), "-o", str(output)])
             if run.returncode == 0:
                 output.chmod(0o700)
                 return output.replace(_path_of(folder, name, output))
     said = run.stderr.strip().splitlines() or [f"status {run.returncode}"]
-    raise KernelBuildError(f"{command[0]} does not compile {SOURCE}: {said[-1]}")
+    raise KernelBuildError(f"{command[0]} does not compile {source}: {said[-1]}")
 
 
 def _path_of(folder: Path, name: str, library: Path) -> Path:

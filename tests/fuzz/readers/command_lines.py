@@ -112,7 +112,7 @@ def dump_features(words: list[str]) -> None:
 def compile_kernels(words: list[str]) -> None:
     """A compiler that cannot compile is no error of a command: the kernels are then the reference."""
     with patch.dict(os.environ, XDG_CACHE_HOME="out"), patch.object(cpu, "build"), suppress(cpu.KernelBuildError):
-        cpu.load.__wrapped__(" ".join(words))
+        cpu.load.__wrapped__(" ".join(words), cpu.SOURCE)
 
 
 def command_reader(name: str, read: Callable[[list[str]], Any], share: float = 0.2, writes: bool = False) -> Reader:
