@@ -9,7 +9,7 @@ from torch import Tensor
 
 from elmoc.batches import buffered, length_bucketed
 from elmoc.corpus import BEGIN, END
-from elmoc.devices import checked_device
+from elmoc.devices import checked_device, checked_precision
 from elmoc.encoders import EncoderState
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoders.inference import InferenceEncoder
@@ -59,20 +59,26 @@ class ElmoC:
         self._inference = InferenceEncoder(directory.encoder, dtype=dtype)
 
     @classmethod
-    def from_pretrained(cls, path: Path | str, *, vectors: str | None = None, device: str = "cpu") -> "ElmoC":
+    def from_pretrained(
+        cls, path: Path | str, *, vectors: str | None = None, device: str = "cpu", precision: str = "float32"
+    ) -> "ElmoC":
         """Load a model directory, or a run directory's model, with its word vectors.
 
         Args:
             path: the directory.
             vectors: where the word vectors are now, when they are not where they were in training.
             device: where the encoder computes, e.g. `cuda:0`.
+            precision: of the factors of matrix products: `float32`, `bf16`, or `auto` (bf16 where the device has it).
 
         Raises:
-            InputError: directory or word vectors are missing, damaged, or not those the model was trained with.
+            InputError: directory or word vectors are missing, damaged, or not those the model was trained with; the
+                device is not there, or has not that precision.
         """
+        chosen = checked_device(device)
+        dtype = checked_precision(precision, chosen)
         directory = read_model_directory(path, fast=True)
-        directory.encoder.to(checked_device(device))
-        return cls(directory, open_model_vectors(directory, vectors))
+        directory.encoder.to(chosen)
+        return cls(directory, open_model_vectors(directory, vectors), dtype=dtype)
 
     def save_pretrained(self, path: Path | str) -> None:
         """Write the model directory; one that exists already is replaced only by a whole one."""
@@ -97,6 +103,11 @@ class ElmoC:
     def device(self) -> torch.device:
         """Where the encoder computes."""
         return self._inference.device
+
+    @property
+    def precision(self) -> str:
+        """`float32` or `bf16`: that of the factors of matrix products."""
+        return "bf16" if self._inference.dtype == torch.bfloat16 else "float32"
 
     @property
     def unknown_words(self) -> list[str]:

@@ -104,8 +104,9 @@ def run(arguments: argparse.Namespace) -> None:
     ranks = Ranks.from_environment()
     if not ranks.alone and any(source == "-" for source, _ in pairs):
         raise InputError("several processes cannot share standard input: write it to a file first")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a launcher's stop is a Ctrl-C
     with ExitStack() as stack:
+        # a launcher's stop is a Ctrl-C
+        stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, signal.default_int_handler))
         for _, output in pairs:
             stack.enter_context(locked(ranks.part(output)))
             if not arguments.resume:
@@ -117,7 +118,10 @@ def run(arguments: argparse.Namespace) -> None:
             arguments.model,
             vectors=arguments.vectors,
             device=_device(arguments),
+            precision=arguments.precision,
         )
+        if ranks.rank == 0:
+            print(f"matrix products in {model.precision} on {model.device}")
         dump_several(model, pairs, _options(arguments), ranks=ranks)
         report_unknown(model)
 

@@ -36,7 +36,7 @@ def sentences(tmp_path: Path) -> Path:
 
 def dumped(*arguments: object) -> list[np.ndarray]:
     """What a dump with these arguments (model, sentences, output, options) holds, sentence by sentence."""
-    assert main(["dump-features", *map(str, arguments)]) == 0
+    assert main(["dump-features", *map(str, arguments), "--precision", "float32"]) == 0
     with FeatureFile(str(arguments[2])) as file:
         return list(file)
 
@@ -211,6 +211,7 @@ def test_input_that_cannot_be_read(
         (["--cuda-device", "77"], "cuda:77 is not there"),
         (["--batch-size", "0"], "--batch-size must be at least 1"),
         (["--batch-words", "-5"], "--batch-words must be at least 1"),
+        (["--precision", "bf16"], "precision bf16 needs bf16 instructions, which cpu does not have"),
         (["--vectors", "random:4:6"], "random:4:6 (fingerprint random:4:6) are not the word vectors of this model"),
         (["--vectors", "random:3:7"], "random:3:7 has 7 dimensions, but the model reads 6"),
         (["--vectors", "none.bin"], "none.bin does not exist"),
@@ -218,12 +219,40 @@ def test_input_that_cannot_be_read(
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_impossible_options(
-    model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails, options: list[str], message: str
+    model_path: Path,
+    sentences: Path,
+    tmp_path: Path,
+    error_line: Fails,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    message: str,
 ) -> None:
+    monkeypatch.setattr("elmoc.devices.has_bf16", lambda device: False)
     before = set(tmp_path.iterdir())
     status = main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5"), *options])
     assert message in error_line(status)
     assert set(tmp_path.iterdir()) == before
+
+
+def test_a_line_says_the_precision(
+    model_path: Path,
+    sentences: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arrays = {}
+    for precision, has_bf16, expected in (("auto", True, "bf16"), ("auto", False, "float32"), ("bf16", True, "bf16")):
+        monkeypatch.setattr("elmoc.devices.has_bf16", lambda device, has=has_bf16: has)
+        output = tmp_path / f"{precision}{has_bf16}.h5"
+        assert main(["dump-features", str(model_path), str(sentences), str(output), "--precision", precision]) == 0
+        assert f"matrix products in {expected} on cpu" in capsys.readouterr().out
+        with FeatureFile(output) as file:
+            assert file.attributes["precision"] == expected
+            arrays[output.name] = list(file)
+    for first, second, third in zip(*arrays.values(), strict=True):
+        np.testing.assert_allclose(first, second, atol=0.05)
+        np.testing.assert_allclose(first, third, atol=0.01)
 
 
 def test_cuda_device_minus_one_is_the_cpu(model_path: Path, sentences: Path, tmp_path: Path) -> None:

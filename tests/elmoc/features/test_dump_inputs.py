@@ -38,7 +38,7 @@ def model_of_a_table(tmp_path: Path) -> Path:
 
 
 def dumped(*arguments: object) -> None:
-    assert main(["dump-features", *map(str, arguments)]) == 0
+    assert main(["dump-features", *map(str, arguments), "--precision", "float32"]) == 0
 
 
 def jsonlines(path: Path, documents: dict[str, list[list[str]]]) -> Path:

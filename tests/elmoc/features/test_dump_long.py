@@ -27,7 +27,7 @@ def small_windows(monkeypatch: pytest.MonkeyPatch, words: int) -> None:
 
 
 def dumped(*arguments: object) -> list[np.ndarray]:
-    assert main(["dump-features", *map(str, arguments)]) == 0
+    assert main(["dump-features", *map(str, arguments), "--precision", "float32"]) == 0
     with FeatureFile(str(arguments[2])) as file:
         return list(file)
 
