@@ -108,6 +108,7 @@ def run(arguments: argparse.Namespace) -> None:
         # a launcher's stop is a Ctrl-C
         stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, signal.default_int_handler))
         for _, output in pairs:
+            stack.callback(ranks.tidy, output)
             stack.enter_context(locked(ranks.part(output)))
             if not arguments.resume:
                 refuse_existing(output)

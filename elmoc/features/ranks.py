@@ -6,7 +6,7 @@ time had finished stays, and the same command with `--resume` does the rest.
 """
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,6 +61,12 @@ class Ranks:
                 f"{folder} has parts of a dump by another number of processes ({others[0]}): go on with as many, or "
                 "remove it"
             )
+
+    def tidy(self, output: Path | str) -> None:
+        """Remove the folder of the parts where it is empty."""
+        if not self.alone:
+            with suppress(OSError):
+                parts_folder(output).rmdir()
 
     def join(self, output: Path | str, identity: str, *, merge: bool) -> bool:
         """Join the parts when all are there and nobody else does; returns whether the output is there now.
