@@ -4,7 +4,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,62 +23,31 @@ from elmoc.features.buffers import (
 )
 from elmoc.features.input import ContentDigest, Line, SentenceInput, opened_input, survey
 from elmoc.features.layouts.sentence import FeatureShape
+from elmoc.features.options import DumpOptions, LayerSelection, converted, layer_selection
 from elmoc.features.pipeline import run_pipeline
 from elmoc.features.ranks import Ranks, require_identity
-from elmoc.features.selection import LayerSelection, converted, layer_selection
 from elmoc.features.writer import FeatureWriter, write_features
 from elmoc.files.checksums import fingerprint
 from elmoc.files.writing import human_bytes, refuse_existing, require_space
-from elmoc.model import BATCH_SIZE, BATCH_WORDS, ElmoC
+from elmoc.model import ElmoC
 from elmoc.progress import progress_bar
 
 BUFFER_BYTES = 1 << 28
 """Of the layer states that are in memory before they are written; there may be three times as many."""
 CHECKPOINT_SECONDS = 30.0
 """Between two points from which a killed dump can go on."""
+DEFAULT, ALONE = DumpOptions(), Ranks()
 DOCUMENT_LAYOUTS = ("e2e-coref",)
 """Layouts that need documents."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DumpOptions:
-    """What is dumped of the sentences, and how.
-
-    layers: `all`, `top`, `average`, or indices such as `0,2`.
-    dtype: of the numbers in the file, `float32` or `float16`.
-    layout, compress, sentence_map, sentence_keys: see `write_features`.
-    batch_size, batch_words: sentences and padded words a batch at most.
-    allow_empty: write `[L + 1, 0, 2P]` for an empty line instead of refusing it.
-    carry_state: carry the state from each sentence of a document to the next. Blank lines of a text end a document.
-    unknown: `zero`, or `error` to refuse words without a vector.
-    resume: go on with a dump that was killed.
-    merge: have one file of what several processes dump, without links to their parts.
-    command_line: recorded in the file.
-    """
-
-    layers: str = "all"
-    dtype: str = "float32"
-    layout: str = "allennlp"
-    compress: bool = False
-    sentence_map: bool = True
-    sentence_keys: bool = False
-    batch_size: int = BATCH_SIZE
-    batch_words: int = BATCH_WORDS
-    allow_empty: bool = False
-    carry_state: bool = False
-    unknown: str = "zero"
-    resume: bool = False
-    merge: bool = False
-    command_line: str = ""
 
 
 def dump_features(
     model: ElmoC,
     sentences: Path | str,
     output: Path | str,
-    options: DumpOptions = DumpOptions(),
+    options: DumpOptions = DEFAULT,
     *,
-    ranks: Ranks = Ranks(),  # noqa: B008
+    ranks: Ranks = ALONE,
 ) -> None:
     """Write the layer states of every sentence of a file to `output`, in order.
 
@@ -100,9 +68,9 @@ def dump_features(
 def dump_several(
     model: ElmoC,
     pairs: Iterable[tuple[Path | str, Path | str]],
-    options: DumpOptions = DumpOptions(),
+    options: DumpOptions = DEFAULT,
     *,
-    ranks: Ranks = Ranks(),  # noqa: B008
+    ranks: Ranks = ALONE,
 ) -> None:
     """`dump_features` of each pair of sentences and output; all sentences are looked at before any are dumped."""
     with ExitStack() as stack:

@@ -1,12 +1,46 @@
-"""Selection: which layers of a sentence's states a feature file gets, in which type of numbers."""
+"""Dump options: what a feature file gets of the sentences' layer states, in which form and type of numbers."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from elmoc.errors import InputError, shortened
 from elmoc.files.arrays import all_finite
+from elmoc.model import BATCH_SIZE, BATCH_WORDS
+
+
+@dataclass(frozen=True, kw_only=True)
+class DumpOptions:
+    """What is dumped of the sentences, and how.
+
+    layers: `all`, `top`, `average`, or indices such as `0,2`.
+    dtype: of the numbers in the file, `float32` or `float16`.
+    layout, compress, sentence_map, sentence_keys: see `write_features`.
+    batch_size, batch_words: sentences and padded words a batch at most.
+    allow_empty: write `[L + 1, 0, 2P]` for an empty line instead of refusing it.
+    carry_state: carry the state from each sentence of a document to the next. Blank lines of a text end a document.
+    unknown: `zero`, or `error` to refuse words without a vector.
+    resume: go on with a dump that was killed.
+    merge: have one file of what several processes dump, without links to their parts.
+    command_line: recorded in the file.
+    """
+
+    layers: str = "all"
+    dtype: str = "float32"
+    layout: str = "allennlp"
+    compress: bool = False
+    sentence_map: bool = True
+    sentence_keys: bool = False
+    batch_size: int = BATCH_SIZE
+    batch_words: int = BATCH_WORDS
+    allow_empty: bool = False
+    carry_state: bool = False
+    unknown: str = "zero"
+    resume: bool = False
+    merge: bool = False
+    command_line: str = ""
 
 
 class LayerSelection(NamedTuple):
