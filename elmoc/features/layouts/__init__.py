@@ -5,7 +5,6 @@
     sentence    what a writer is told of a sentence, and the form that all share
     datasets    how the dataset of a sentence is made, whole or in pieces
     keys        sentences as names of datasets
-    notes       what a writer remembers of the sentences, on disk
 
 `FeatureFile` and `write_features` open the HDF5 file, map it into memory, keep its attributes, and see to atomic
 writing and full disks; a layout finds or puts sentences in the open file. What a reader takes from its `CheckedFile`

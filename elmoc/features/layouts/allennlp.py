@@ -22,8 +22,8 @@ from elmoc.errors import InputError, shortened
 from elmoc.features.layouts.datasets import Datasets, Form, Slab
 from elmoc.features.layouts.interface import LayoutOptions, Rows
 from elmoc.features.layouts.keys import in_order, key_of, line_of
-from elmoc.features.layouts.notes import Notes
 from elmoc.features.layouts.sentence import Sentence
+from elmoc.features.unfinished.notes import Notes
 from elmoc.files.hdf5 import CheckedFile
 from elmoc.files.records import parse_json
 

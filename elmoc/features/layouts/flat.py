@@ -17,8 +17,8 @@ from h5py import h5s
 from elmoc.errors import InputError, shortened
 from elmoc.features.layouts.datasets import CHUNK_BYTES, Datasets, Form, Slab
 from elmoc.features.layouts.interface import LayoutOptions, Rows
-from elmoc.features.layouts.notes import Notes
 from elmoc.features.layouts.sentence import Sentence
+from elmoc.features.unfinished.notes import Notes
 from elmoc.files.hdf5 import CheckedFile
 from elmoc.files.records import parse_json
 

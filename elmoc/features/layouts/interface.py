@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Protocol
 import h5py
 import numpy as np
 
-from elmoc.features.layouts.notes import Notes
 from elmoc.features.layouts.sentence import FeatureShape, Sentence
+from elmoc.features.unfinished.notes import Notes
 from elmoc.files.hdf5 import CheckedFile
 
 Rows = Callable[..., np.ndarray]

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from elmoc.errors import InputError
+from elmoc.features.unfinished import ANEW
 
 _BLOCK_BYTES = 1 << 18
 
@@ -59,7 +60,3 @@ class Notes:
                     yield msgspec.json.decode(line)
                 except ValueError:
                     raise InputError(f"{self._path}, line {number} is damaged: {ANEW}") from None
-
-
-ANEW = "run the command again without --resume"
-"""The advice for what a killed writer has left, if it is damaged."""
