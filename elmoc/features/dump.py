@@ -26,6 +26,7 @@ from elmoc.features.layouts.sentence import FeatureShape
 from elmoc.features.options import DumpOptions, LayerSelection, converted, layer_selection
 from elmoc.features.pipeline import run_pipeline
 from elmoc.features.ranks import Ranks, require_identity
+from elmoc.features.unfinished.folder import UnfinishedFolder
 from elmoc.features.writer import FeatureWriter, write_features
 from elmoc.files.checksums import fingerprint
 from elmoc.files.writing import human_bytes, refuse_existing, require_space
@@ -125,6 +126,7 @@ class Dump:
         if not path.exists():
             return False
         require_identity(path, self.identity)
+        UnfinishedFolder(path).remove()  # left by a process that was killed when all was done
         print(f"{path} is finished already")
         return True
 
@@ -153,6 +155,7 @@ class Dump:
             compress=options.compress,
             sentence_map=options.sentence_map,
             sentence_keys=options.sentence_keys,
+            resume=options.resume,
         ) as writer:
             require_space(self.part, needed * (sentences - writer.sentences) // sentences)
             self._fill(writer)
@@ -190,8 +193,9 @@ class Dump:
             try:
                 run_pipeline(buffers(), encode, sink)
             except KeyboardInterrupt:
-                sink.checkpoint()
-                print("what is done is kept: the same command with --resume goes on", file=sys.stderr)
+                if writer.sentences:
+                    sink.checkpoint()
+                    print("what is done is kept: the same command with --resume goes on", file=sys.stderr)
                 raise
 
     def _lines(self) -> Iterator[Line]:
@@ -271,7 +275,7 @@ class Sink:
     def checkpoint(self) -> None:
         """Have a killed dump go on from here, unless this is in the middle of a sentence."""
         if self._slab is None:
-            # RESUME
+            self._writer.checkpoint()
             self._due = time.monotonic() + CHECKPOINT_SECONDS
 
     def _converted(self, states: np.ndarray, line: Line) -> np.ndarray:

@@ -67,6 +67,8 @@ VECTORS += " --post-process remove-top=1"
 FASTTEXT = "data_scripts.train_fasttext {inputs}/{source} {folder}/out.bin --dim 4 --epochs 1 --buckets 20 --workers 1"
 ONE_BILLION = "data_scripts.one_billion {inputs}/{source}.tar.gz {folder}/corpus --workers 1"
 DUMP = "elmoc.__main__ dump-features {inputs}/model {inputs}/{source}.txt {folder}/out.h5"
+FLAT = " --format flat --top"
+RESUMED = f"{FLAT} --resume"
 JOIN = "pretrain.join {inputs}/forward {inputs}/backward {folder}/model"
 PROBE = (
     "downstream.__main__ ner --train {inputs}/ten.conll --dev {inputs}/ten.conll --vectors random:1:6 "
@@ -160,6 +162,14 @@ COMMANDS = (
         with_source(DUMP, "sentences"),
         (Output("out.h5", outputs.read_features),),
         with_source(DUMP, "other_sentences"),
+    ),
+    Command(
+        "elmoc dump-features --resume",
+        with_source(DUMP, "sentences") + RESUMED,
+        (Output("out.h5", outputs.read_features),),
+        with_source(DUMP, "other_sentences") + RESUMED,
+        before=(with_source(DUMP, "sentences") + FLAT,),
+        interrupted=0.6,
     ),
     Command("downstream ner", PROBE, PROBES, PROBE, adds=True),
     Command("downstream table", TABLE, TABLES, TABLE, before=(TABLE,), replaces=True),
