@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from elmoc.errors import InputError, shortened
 
 if TYPE_CHECKING:
-    from elmoc.features.dump import DumpOptions
+    from elmoc.features.dumping.dump import DumpOptions
     from elmoc.model import ElmoC
 
 SUMMARY = "write the layer states of sentences to an HDF5 file"
@@ -93,7 +93,7 @@ def _add_how(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Dump features as the parsed command line says."""
-    from elmoc.features.ranks import Ranks
+    from elmoc.features.dumping.ranks import Ranks
     from elmoc.files.locks import locked
     from elmoc.files.writing import refuse_existing
 
@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> None:
             stack.enter_context(locked(ranks.part(output)))
             if not arguments.resume:
                 refuse_existing(output)
-        from elmoc.features.dump import dump_several
+        from elmoc.features.dumping.dump import dump_several
         from elmoc.model import ElmoC
 
         model = ElmoC.from_pretrained(
@@ -167,7 +167,7 @@ def _device(arguments: argparse.Namespace) -> str:
 
 
 def _options(arguments: argparse.Namespace) -> "DumpOptions":
-    from elmoc.features.dump import DumpOptions
+    from elmoc.features.dumping.dump import DumpOptions
 
     chosen = "all" if arguments.layers is None else arguments.layers
     return DumpOptions(

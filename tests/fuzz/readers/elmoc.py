@@ -13,7 +13,7 @@ import numpy as np
 
 from downstream.inputs.feature_states import FeatureStates
 from downstream.inputs.sentence import make_sentence
-from elmoc.features.dump import DumpOptions, dump_features
+from elmoc.features.dumping.dump import DumpOptions, dump_features
 from elmoc.features.reader import FeatureFile
 from elmoc.kernels import cpu
 from elmoc.model import ElmoC

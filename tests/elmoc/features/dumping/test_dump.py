@@ -17,7 +17,7 @@ import torch
 
 from elmoc import ElmoC
 from elmoc.__main__ import main
-from elmoc.features import dump
+from elmoc.features.dumping import dump
 from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import DiskFile
 from elmoc.files.writing import human_bytes

@@ -9,7 +9,7 @@ import pytest
 from elmoc import ElmoC, FeatureFile
 from elmoc import model as model_module
 from elmoc.__main__ import main
-from elmoc.features import buffers, dump
+from elmoc.features.dumping import buffers, dump
 
 Fails = Callable[[int], str]
 LINES = ["The cat sat .", "w " * 21, "a", " ".join(f"w{index}" for index in range(57)), "x y " * 5, "b", "end " * 30]

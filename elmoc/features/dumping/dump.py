@@ -11,7 +11,7 @@ import numpy as np
 
 from elmoc.batches import BUFFER_WORDS
 from elmoc.errors import InputError, shortened
-from elmoc.features.buffers import (
+from elmoc.features.dumping.buffers import (
     Buffer,
     CarriedReading,
     Encoded,
@@ -21,11 +21,12 @@ from elmoc.features.buffers import (
     naming,
     refuse_unknown,
 )
-from elmoc.features.input import ContentDigest, Line, SentenceInput, opened_input, survey
+from elmoc.features.dumping.input import ContentDigest, Line, SentenceInput, opened_input, survey
 from elmoc.features.layouts.sentence import FeatureShape
-from elmoc.features.options import DumpOptions, LayerSelection, converted, layer_selection
-from elmoc.features.pipeline import run_pipeline
-from elmoc.features.ranks import Ranks, require_identity
+from elmoc.features.dumping.options import DumpOptions, LayerSelection, layer_selection
+from elmoc.features.dumping.pipeline import run_pipeline
+from elmoc.features.dumping.ranks import Ranks, require_identity
+from elmoc.features.numbers import converted
 from elmoc.features.unfinished.folder import UnfinishedFolder
 from elmoc.features.writer import FeatureWriter, write_features
 from elmoc.files.checksums import fingerprint

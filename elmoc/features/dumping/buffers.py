@@ -14,7 +14,7 @@ from torch import Tensor
 
 from elmoc.batches import length_bucketed
 from elmoc.errors import InputError, describe_error, shortened
-from elmoc.features.input import Line
+from elmoc.features.dumping.input import Line
 from elmoc.model import WINDOW_WORDS, CarriedState, ElmoC, Piece
 from elmoc.word_vectors.rows import SentenceRows
 

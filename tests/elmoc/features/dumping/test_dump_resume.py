@@ -13,15 +13,15 @@ import pytest
 
 from elmoc import ElmoC
 from elmoc.__main__ import main
-from elmoc.features import dump
-from tests.elmoc.features.test_dump_inputs import jsonlines
+from elmoc.features.dumping import dump
+from tests.elmoc.features.dumping.test_dump_inputs import jsonlines
 
 Fails = Callable[[int], str]
 LINES = [" ".join(f"w{(line * word) % 13}" for word in range(1, 2 + line % 7)) for line in range(60)]
 KILLS = """
 import json, os, signal, sys
 from elmoc.__main__ import main
-from elmoc.features import dump
+from elmoc.features.dumping import dump
 from elmoc.features.writer import FeatureWriter
 
 command, counts, output = json.loads(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from elmoc.features.pipeline import run_pipeline
+from elmoc.features.dumping.pipeline import run_pipeline
 
 
 def twice(item: int) -> Iterator[int]:

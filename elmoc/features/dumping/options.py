@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from elmoc.errors import InputError, shortened
-from elmoc.files.arrays import all_finite
 from elmoc.model import BATCH_SIZE, BATCH_WORDS
 
 
@@ -71,19 +70,3 @@ def layer_selection(layers: str, count: int) -> LayerSelection:
             f"--layers takes indices from 0 to {count - 1}, such as 0,{count - 1}; not {shortened(layers)!r}"
         )
     return LayerSelection(lambda states: states[chosen], [str(layer) for layer in chosen], False)
-
-
-def converted(states: np.ndarray, dtype: str, line: str) -> np.ndarray:
-    """The layer states of a line in the type of the file.
-
-    Numbers that are too large for it or not finite are an `InputError`, in which the line is called `line`.
-    """
-    which = f"the states of {line}"
-    if not all_finite(states):
-        raise InputError(f"{which} are not finite: the model or its word vectors are damaged, get them again")
-    try:
-        with np.errstate(over="raise"):
-            return states.astype(dtype, copy=False)
-    except FloatingPointError:
-        largest = f"{np.finfo(dtype).max:,.0f}"
-        raise InputError(f"{which} are too large for {dtype}, which ends at {largest}: write float32") from None

@@ -14,9 +14,9 @@ import pytest
 
 from elmoc import ElmoC, FeatureFile
 from elmoc.__main__ import main
-from elmoc.features import dump
-from elmoc.features import input as inputs
-from elmoc.features.input import JsonlinesInput, Survey, TextInput, survey
+from elmoc.features.dumping import dump
+from elmoc.features.dumping import input as inputs
+from elmoc.features.dumping.input import JsonlinesInput, Survey, TextInput, survey
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.sources import open_word_vectors
 from tests.tiny import tiny_model
