@@ -22,10 +22,10 @@ from elmoc.features.dumping.buffers import (
     refuse_unknown,
 )
 from elmoc.features.dumping.input import ContentDigest, Line, SentenceInput, opened_input, survey
-from elmoc.features.layouts.sentence import FeatureShape
 from elmoc.features.dumping.options import DumpOptions, LayerSelection, layer_selection
 from elmoc.features.dumping.pipeline import run_pipeline
 from elmoc.features.dumping.ranks import Ranks, require_identity
+from elmoc.features.layouts.sentence import FeatureShape
 from elmoc.features.numbers import converted
 from elmoc.features.unfinished.folder import UnfinishedFolder
 from elmoc.features.writer import FeatureWriter, write_features

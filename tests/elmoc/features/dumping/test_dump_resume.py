@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -83,16 +84,16 @@ def assert_same(path: Path, expected: Path) -> None:
 
 
 @pytest.fixture
-def interrupted_after(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], list[int]]]:
-    """Given a number of buffers: Ctrl-C comes when so many are encoded; the sentences of each are counted."""
+def interrupted_after(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., list[int]]]:
+    """Given a number of buffers: a signal comes when so many are encoded. Gives the sentences of each, as they come."""
     encode = ElmoC.embed_rows
 
-    def interrupt(buffers: int) -> list[int]:
+    def interrupt(buffers: int, number: int = signal.SIGINT) -> list[int]:
         encoded: list[int] = []
 
         def counting(self: ElmoC, rows: object, **options: object) -> object:
             if len(encoded) == buffers:
-                raise KeyboardInterrupt
+                signal.raise_signal(number)
             encoded.append(len(rows.ids))
             return encode(self, rows, **options)
 
@@ -108,13 +109,13 @@ def test_an_interrupted_dump_goes_on_where_it_was(
     sentences: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    interrupted_after: Callable[[int], list[int]],
+    interrupted_after: Callable[..., list[int]],
     options: list[str],
 ) -> None:
     expected, output = tmp_path / "whole.h5", tmp_path / "f.h5"
     all_of_it = interrupted_after(-1)
     assert main(command(model_path, sentences, expected, *options)) == 0
-    first = interrupted_after(3)
+    first = interrupted_after(3, signal.SIGTERM if options else signal.SIGINT)
     assert main(command(model_path, sentences, output, *options)) == 130
     assert "the same command with --resume goes on" in capsys.readouterr().err
     assert not output.exists()
@@ -165,7 +166,7 @@ def test_another_dump_is_not_gone_on_with(
     sentences: Path,
     tmp_path: Path,
     error_line: Fails,
-    interrupted_after: Callable[[int], list[int]],
+    interrupted_after: Callable[..., list[int]],
     options: list[str],
 ) -> None:
     output = tmp_path / "f.h5"
@@ -183,7 +184,7 @@ def test_another_input_is_not_gone_on_with(
     sentences: Path,
     tmp_path: Path,
     error_line: Fails,
-    interrupted_after: Callable[[int], list[int]],
+    interrupted_after: Callable[..., list[int]],
 ) -> None:
     interrupted_after(2)
     assert main(command(model_path, sentences, tmp_path / "f.h5")) == 130
