@@ -94,6 +94,7 @@ def _add_how(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Dump features as the parsed command line says."""
     from elmoc.features.dumping.ranks import Ranks
+    from elmoc.features.unfinished.folder import UnfinishedFolder
     from elmoc.files.locks import locked
     from elmoc.files.writing import refuse_existing
 
@@ -110,6 +111,8 @@ def run(arguments: argparse.Namespace) -> None:
         for _, output in pairs:
             stack.callback(ranks.tidy, output)
             stack.enter_context(locked(ranks.part(output)))
+            if ranks.part(output).is_file():  # what is left is of a process that was killed when all was done
+                UnfinishedFolder(ranks.part(output)).remove()
             if not arguments.resume:
                 refuse_existing(output)
         from elmoc.features.dumping.dump import dump_several

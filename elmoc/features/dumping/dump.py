@@ -27,7 +27,6 @@ from elmoc.features.dumping.pipeline import run_pipeline
 from elmoc.features.dumping.ranks import Ranks, require_identity
 from elmoc.features.layouts.sentence import FeatureShape
 from elmoc.features.numbers import converted
-from elmoc.features.unfinished.folder import UnfinishedFolder
 from elmoc.features.writer import FeatureWriter, write_features
 from elmoc.files.checksums import fingerprint
 from elmoc.files.writing import human_bytes, refuse_existing, require_space
@@ -127,7 +126,6 @@ class Dump:
         if not path.exists():
             return False
         require_identity(path, self.identity)
-        UnfinishedFolder(path).remove()  # left by a process that was killed when all was done
         print(f"{path} is finished already")
         return True
 
