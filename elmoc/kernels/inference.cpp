@@ -119,7 +119,40 @@ inline void gates(const float *sums, const float *bias, float *cell, S *gated, f
                                reciprocal(_mm512_mul_ps(_mm512_add_ps(one, o), _mm512_add_ps(one, t)))));
 }
 
+// What is done while a product waits for its tiles: gates of the rows whose sums are there, and weights of the next
+// panel on their way to the second cache.
+template <typename S>
+struct Between {
+    const float *sums = nullptr, *bias = nullptr;
+    float *cell = nullptr;
+    S *gated = nullptr;
+    int64_t gated_stride = 0, done = 0, count = 0;
+    float limit = INFINITY;
+    const char *line = nullptr, *last_line = nullptr;
+
+    void advance(int64_t part, int64_t parts) {
+        for (const int64_t end = count * (part + 1) / parts; done < end; ++done)
+            gates(sums + done * COLUMNS, bias, cell + done * CELLS, gated + done * gated_stride, limit);
+        const int64_t lines = (last_line - line + 63) / 64 / (parts - part);
+        for (int64_t each = 0; each < lines; ++each, line += 64) _mm_prefetch(line, _MM_HINT_T1);
+    }
+    void finish() { advance(0, 1); }
+};
+
 // ---- products: sums [rows, 64] (+)= a [rows, depth] times a panel ----
+
+// Factors in memory, from a row and a number of it on: number k is `k / 32 * block_stride + k % 32` further, the next
+// row `stride`.
+template <typename S>
+struct Factors {
+    S *start;
+    int64_t stride, block_stride;
+
+    Factors from(int64_t k) const { return {start + k / 32 * block_stride, stride, block_stride}; }
+    void put(const S *numbers, int64_t count) const {  // a multiple of 32
+        for (int64_t k = 0; k < count; k += 32) std::memcpy(from(k).start, numbers + k, 32 * sizeof(S));
+    }
+};
 
 inline __m512 product(const float *a, const float *panel, int64_t k, int gate, __m512 sum) {
     return _mm512_fmadd_ps(_mm512_set1_ps(a[k]), _mm512_loadu_ps(panel + k * COLUMNS + 16 * gate), sum);
@@ -167,14 +200,18 @@ struct Vectors {
     static constexpr int64_t ROWS = 6;
     static void start() {}
     static void stop() {}
-    static void multiply(const S *a, int64_t stride, int64_t rows, const S *panel, int64_t depth, float *sums, bool add) {
+    // Rows are no power of two apart: they would share sets of the cache.
+    static Factors<S> factors(S *memory, int64_t width, int64_t row) {
+        return {memory + row * (width + 32), width + 32, 32};
+    }
+    static void multiply(Factors<S> a, int64_t rows, const S *panel, int64_t depth, float *sums, bool add, Between<S> *) {
         switch (rows) {
-            case 1: return multiply_rows<S, 1>(a, stride, panel, depth, sums, add);
-            case 2: return multiply_rows<S, 2>(a, stride, panel, depth, sums, add);
-            case 3: return multiply_rows<S, 3>(a, stride, panel, depth, sums, add);
-            case 4: return multiply_rows<S, 4>(a, stride, panel, depth, sums, add);
-            case 5: return multiply_rows<S, 5>(a, stride, panel, depth, sums, add);
-            default: return multiply_rows<S, 6>(a, stride, panel, depth, sums, add);
+            case 1: return multiply_rows<S, 1>(a.start, a.stride, panel, depth, sums, add);
+            case 2: return multiply_rows<S, 2>(a.start, a.stride, panel, depth, sums, add);
+            case 3: return multiply_rows<S, 3>(a.start, a.stride, panel, depth, sums, add);
+            case 4: return multiply_rows<S, 4>(a.start, a.stride, panel, depth, sums, add);
+            case 5: return multiply_rows<S, 5>(a.start, a.stride, panel, depth, sums, add);
+            default: return multiply_rows<S, 6>(a.start, a.stride, panel, depth, sums, add);
         }
     }
 };
@@ -193,10 +230,15 @@ struct Tiles {
         _tile_loadconfig(&config);
     }
     static void stop() { _tile_release(); }
-    static void multiply(const bf16 *a, int64_t stride, int64_t rows, const bf16 *panel, int64_t depth, float *sums,
-                         bool add) {
-        const int64_t bytes = stride * int64_t(sizeof(bf16)), row = COLUMNS * int64_t(sizeof(float));
-        const bf16 *lower = a + 16 * stride;
+    // 32 rows lie together, tile by tile.
+    static Factors<bf16> factors(bf16 *memory, int64_t width, int64_t row) {
+        return {memory + row / 32 * 32 * width + row % 32 * 32, 32, 1024};
+    }
+    static void multiply(Factors<bf16> a, int64_t rows, const bf16 *panel, int64_t depth, float *sums, bool add,
+                         Between<bf16> *between) {
+        constexpr int64_t row = COLUMNS * int64_t(sizeof(float));
+        const int64_t bytes = a.stride * int64_t(sizeof(bf16)), parts = depth / 16;
+        int64_t part = 0;
         for (int64_t half = 0; half < 2; ++half) {
             float *upper_sums = sums + 32 * half, *lower_sums = upper_sums + 16 * COLUMNS;
             if (add) {
@@ -210,18 +252,21 @@ struct Tiles {
                 _tile_zero(2);
                 _tile_zero(3);
             }
-            const bf16 *weights = panel + 1024 * half;
+            const bf16 *weights = panel + 1024 * half, *upper = a.start, *lower = upper + 16 * a.stride;
             for (int64_t k = 0; k < depth; k += 32, weights += 32 * COLUMNS) {
-                _tile_loadd(4, a + k, bytes);
+                _tile_loadd(4, upper, bytes);
                 _tile_loadd(6, weights, 64);
                 _tile_dpbf16ps(0, 4, 6);
                 _tile_loadd(7, weights + 512, 64);
                 _tile_dpbf16ps(1, 4, 7);
                 if (rows > 16) {
-                    _tile_loadd(5, lower + k, bytes);
+                    _tile_loadd(5, lower, bytes);
                     _tile_dpbf16ps(2, 5, 6);
                     _tile_dpbf16ps(3, 5, 7);
                 }
+                upper += a.block_stride;
+                lower += a.block_stride;
+                if (between) between->advance(part++, parts);
             }
             _tile_stored(0, upper_sums, row);
             _tile_stored(1, upper_sums + 16, row);
@@ -249,8 +294,6 @@ public:
           panels(cells / CELLS),
           projection_panels(padded(given.projection_size, COLUMNS) / COLUMNS),
           rows(padded(given.batch, MOST_ROWS)),
-          joined_stride(depth + 32),  // no power of two: rows would share sets of the cache
-          gated_stride(cells + 32),
           row_stride(projection_panels * COLUMNS),
           few_rows(sizeof(S) == 2 ? 32 : 16) {}
 
@@ -261,7 +304,7 @@ public:
     }
 
     bool allocate() {
-        return take(joined, rows * joined_stride) && take(gated, rows * gated_stride) && take(cell, rows * cells) &&
+        return take(joined, rows * (depth + 32)) && take(gated, rows * (cells + 32)) && take(cell, rows * cells) &&
                take(projected, rows * row_stride) && take(scratch, g.threads * scratch_size()) &&
                (!hoists() || take(hoisted, panels * hoisted_rows * COLUMNS));
     }
@@ -301,7 +344,7 @@ private:
         return memory;
     }
 
-    int64_t scratch_size() const { return MOST_ROWS * COLUMNS + row_stride; }
+    int64_t scratch_size() const { return 2 * MOST_ROWS * COLUMNS + row_stride; }
     float *own_scratch() const { return scratch + omp_get_thread_num() * scratch_size(); }
     bool hoists() const { return g.steps && g.active[g.steps - 1] <= few_rows; }
 
@@ -312,15 +355,23 @@ private:
         last = count * (thread + 1) / threads;
     }
 
+    Factors<S> joined_row(int64_t row) const { return Product::factors(joined, depth, row); }
+
+    void put_hidden(int64_t row, const float *hidden) {
+        const Factors<S> place = joined_row(row).from(width);
+        for (int64_t start = 0; start < g.projection_size; start += 32)
+            for (int64_t j = start; j < std::min(start + 32, g.projection_size); ++j)
+                store(place.from(start).start + j - start, hidden[j]);
+    }
+
     void load_state() {
         int64_t first, last;
         own_part(g.batch, first, last);
         for (int64_t row = first; row < last; ++row) {
             for (int64_t j = 0; j < g.cell_size; ++j)
                 cell[(j / CELLS * rows + row) * CELLS + j % CELLS] = g.cell[row * g.cell_size + j];
-            S *place = joined + row * joined_stride;
-            for (int64_t j = 0; j < g.projection_size; ++j) store(place + width + j, g.hidden[row * g.projection_size + j]);
-            if (g.steps && row < g.active[0]) std::memcpy(place, inputs + row * width, width * sizeof(S));
+            put_hidden(row, g.hidden + row * g.projection_size);
+            if (g.steps && row < g.active[0]) joined_row(row).put(inputs + row * width, width);
         }
 #pragma omp barrier
     }
@@ -342,34 +393,48 @@ private:
         own_part(panels, first, last);
         for (int64_t panel = first; panel < last; ++panel)
             for (int64_t word = 0; word < words; word += Product::ROWS)
-                Product::multiply(inputs + (start + word) * width, width, std::min(Product::ROWS, words - word),
+                Product::multiply({inputs + (start + word) * width, width, 32}, std::min(Product::ROWS, words - word),
                                   step_weight + panel * depth * COLUMNS, width,
-                                  hoisted + (panel * hoisted_rows + word) * COLUMNS, false);
+                                  hoisted + (panel * hoisted_rows + word) * COLUMNS, false, nullptr);
         return step;
     }
 
     // c and σ(o)·tanh(c) of all cells of a step; `word` is the first of its rows in `hoisted`, or -1.
     void step_gates(int64_t now, int64_t word) {
-        const float limit = g.cell_clip > 0 ? g.cell_clip : INFINITY;
-        const int64_t skipped = word < 0 ? 0 : width;
-        float *sums = own_scratch();
+        const int64_t skipped = word < 0 ? 0 : width, blocks = (now + Product::ROWS - 1) / Product::ROWS;
+        const int64_t bytes = (depth - skipped) * COLUMNS * int64_t(sizeof(S));
+        float *sums = own_scratch(), *other = sums + MOST_ROWS * COLUMNS;
+        Between<S> between;
+        between.limit = g.cell_clip > 0 ? g.cell_clip : INFINITY;
         int64_t first, last;
         own_part(panels, first, last);
         for (int64_t panel = first; panel < last; ++panel) {
-            const float *bias = g.bias + panel * COLUMNS;
             const S *weights = step_weight + (panel * depth + skipped) * COLUMNS;
-            for (int64_t row = 0; row < now; row += Product::ROWS) {
-                const int64_t count = std::min(Product::ROWS, now - row);
+            const char *next = reinterpret_cast<const char *>(weights + depth * COLUMNS);
+            for (int64_t block = 0; block < blocks; ++block) {
+                const int64_t row = block * Product::ROWS, count = std::min(Product::ROWS, now - row);
                 if (skipped)
                     std::memcpy(sums, hoisted + (panel * hoisted_rows + word + row) * COLUMNS,
                                 count * COLUMNS * sizeof(float));
-                Product::multiply(joined + row * joined_stride + skipped, joined_stride, count, weights,
-                                  depth - skipped, sums, skipped);
-                for (int64_t each = 0; each < count; ++each)
-                    gates(sums + each * COLUMNS, bias, cell + (panel * rows + row + each) * CELLS,
-                          gated + (row + each) * gated_stride + panel * CELLS, limit);
+                if (panel + 1 < last) {
+                    between.line = next + block * bytes / blocks;
+                    between.last_line = next + (block + 1) * bytes / blocks;
+                }
+                Product::multiply(joined_row(row).from(skipped), count, weights, depth - skipped, sums, skipped,
+                                  &between);
+                between.finish();
+                const Factors<S> place = Product::factors(gated, cells, row).from(panel * CELLS);
+                between.sums = sums;
+                between.bias = g.bias + panel * COLUMNS;
+                between.cell = cell + (panel * rows + row) * CELLS;
+                between.gated = place.start + panel * CELLS % 32;
+                between.gated_stride = place.stride;
+                between.done = 0;
+                between.count = count;
+                std::swap(sums, other);
             }
         }
+        between.finish();
     }
 
     // u = W_p σ(o)·tanh(c) [panels, rows, 64]
@@ -382,9 +447,9 @@ private:
             for (int64_t piece = first; piece < last; ++piece) {
                 const int64_t panel = piece / groups, end = std::min(now, (piece % groups + 1) * GROUP);
                 for (int64_t row = piece % groups * GROUP; row < end; row += Product::ROWS)
-                    Product::multiply(gated + row * gated_stride + k, gated_stride, std::min(Product::ROWS, end - row),
+                    Product::multiply(Product::factors(gated, cells, row).from(k), std::min(Product::ROWS, end - row),
                                       projection + (panel * cells + k) * COLUMNS, std::min(CHUNK, cells - k),
-                                      projected + (panel * rows + row) * COLUMNS, k > 0);
+                                      projected + (panel * rows + row) * COLUMNS, k > 0, nullptr);
             }
     }
 
@@ -396,15 +461,15 @@ private:
         own_part(now, first, last);
         for (int64_t row = first; row < last; ++row) {
             normalise(row, h);
-            S *place = joined + row * joined_stride, *given = inputs + (start + row) * width;
+            S *given = inputs + (start + row) * width;
             const int64_t time = g.backward ? g.lengths[row] - 1 - step : step;
             float *out = g.outputs + g.places[row] + time * g.time_stride;
             std::memcpy(g.hidden + row * size, h, size * sizeof(float));
-            for (int64_t j = 0; j < size; ++j) store(place + width + j, h[j]);
+            put_hidden(row, h);
             if (g.residual)
                 for (int64_t j = 0; j < size; ++j) h[j] += out[j + g.residual];
             std::memcpy(out, h, size * sizeof(float));
-            if (row < next) std::memcpy(place, inputs + (start + now + row) * width, width * sizeof(S));
+            if (row < next) joined_row(row).put(inputs + (start + now + row) * width, width);
             if (g.input_size == size)  // what the next layer reads: the same width
                 for (int64_t j = 0; j < size; ++j) store(given + j, h[j]);
         }
@@ -435,10 +500,10 @@ private:
     const Arguments &g;
     S *const inputs;
     const S *const step_weight, *const projection;
-    const int64_t width, depth, cells, panels, projection_panels, rows, joined_stride, gated_stride, row_stride;
+    const int64_t width, depth, cells, panels, projection_panels, rows, row_stride;
     const int64_t few_rows;
     static constexpr int64_t hoisted_rows = HOISTED_WORDS + MOST_ROWS;
-    S *joined = nullptr, *gated = nullptr;  // [rows, W_x's and W_h's factors], [rows, Cp]
+    S *joined = nullptr, *gated = nullptr;  // the factors of [W_x W_h], and of W_p
     float *cell = nullptr;                  // [panels, rows, 16]
     float *projected = nullptr;             // [panels of the projection, rows, 64]
     float *scratch = nullptr;               // of each thread: sums of a panel, and a row
