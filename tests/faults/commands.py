@@ -69,6 +69,7 @@ ONE_BILLION = "data_scripts.one_billion {inputs}/{source}.tar.gz {folder}/corpus
 DUMP = "elmoc.__main__ dump-features {inputs}/model {inputs}/{source}.txt {folder}/out.h5"
 FLAT = " --format flat --top"
 RESUMED = f"{FLAT} --resume"
+CONVERT = "elmoc.__main__ convert {inputs}/features.h5 {folder}/out.h5 --format flat"
 JOIN = "pretrain.join {inputs}/forward {inputs}/backward {folder}/model"
 PROBE = (
     "downstream.__main__ ner --train {inputs}/ten.conll --dev {inputs}/ten.conll --vectors random:1:6 "
@@ -179,6 +180,9 @@ COMMANDS = (
         with_source(PLOT_WORD, "other_text"),
         before=(with_source(PLOT_WORD, "text"),),
         replaces=True,
+    ),
+    Command(
+        "elmoc convert", CONVERT, (Output("out.h5", outputs.read_features),), f"{CONVERT} --dtype float16 --compress"
     ),
     Command("downstream ner", PROBE, PROBES, PROBE, adds=True),
     Command("downstream table", TABLE, TABLES, TABLE, before=(TABLE,), replaces=True),

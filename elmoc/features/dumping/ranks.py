@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elmoc.errors import InputError, shortened
+from elmoc.features.join import join_features
+from elmoc.features.linked import parts_folder
 from elmoc.features.reader import FeatureFile
 from elmoc.files.locks import locked
 
@@ -85,15 +87,8 @@ class Ranks:
             if not Path(output).exists():
                 for part in parts:
                     require_identity(part, identity)
-                from elmoc.features.join import join_features  # type: ignore[import-not-found]
-
                 join_features(parts, Path(output), merge=merge)
         return True
-
-
-def parts_folder(output: Path | str) -> Path:
-    """Where the parts of `output` are."""
-    return Path(f"{output}.parts")
 
 
 def require_identity(path: Path, identity: str) -> None:

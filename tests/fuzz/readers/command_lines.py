@@ -44,6 +44,9 @@ COMMANDS = {
     "neighbours": """neighbours run text/tokenised.txt --word w1 --in w1 --top 2 --most 5 --layer 1 --occurrence 1
         --ignore-case""",
     "plot word": "plot run text/tokenised.txt --word w1 -o out/w1.png --most 5 --layer top --clusters 2",
+    "inspect": "inspect features/linked-flat.h5 --quick",
+    "convert": """convert features/layers.h5 out/x.h5 --format flat --dtype float16 --compress --layers 2,0
+        --documents features/documents.jsonl""",
     "plot": "run out/curve.png",
     "speed": "--streams 2 --contestants plain --updates 1 --warm-up 1 --directions 1 --device cpu --threads 1",
     "sentences": "sentences ner data/entities.conll --column -1",
@@ -164,6 +167,8 @@ READERS = (
     command_reader("check", of(elmoc)),
     command_reader("neighbours", of(elmoc), share=0.5),
     command_reader("plot word", of(elmoc), share=0.1),
+    command_reader("inspect", of(elmoc)),
+    command_reader("convert", of(elmoc)),
     command_reader("plot", of(plot.main), share=0.1),
     command_reader("speed", measure),
     command_reader("sentences", of(downstream)),
