@@ -13,7 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from elmoc.kernels.cpu import KernelBuildError, compiler, load
+from elmoc.kernels.compiling import KernelBuildError, default_compiler
+from elmoc.kernels.cpu import load
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 SPARE_WORDS = 32
@@ -125,7 +126,7 @@ class InferenceKernels:
     """
 
     def __init__(self, dtype: torch.dtype, *, tiles: bool = True) -> None:
-        library, self.description = load(compiler(), SOURCE)
+        library, self.description = load(default_compiler(), SOURCE)
         support = library.support()
         if not support:
             raise KernelBuildError("this processor has no AVX-512")
