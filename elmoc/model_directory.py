@@ -4,15 +4,17 @@
                           checksums
     model.safetensors     encoder weights, and the transform (`recipe.boundary`, `recipe.mean`, `recipe.matrix`)
     heads.safetensors     the weights of the output layers, for going on with training; features never need them
+    character_cnn.safetensors   the word vectors, where a character CNN makes them
     README.md             what this model is, in words
 
 A run directory is accepted wherever a model directory is: its exported `model/` is read.
 """
 
 import json
+import shutil
 import textwrap
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from elmoc.files.records import convert, read_versioned, write_record
 from elmoc.files.text import require_file
 from elmoc.files.writing import atomic_directory
 from elmoc.version import VERSION as ELMOC_VERSION
+from elmoc.word_vectors.character_cnn import FILE_NAME as CHARACTER_CNN
 from elmoc.word_vectors.sources import VectorSource
 from elmoc.word_vectors.transform import TransformKind, VectorTransform
 
@@ -90,6 +93,8 @@ class ModelDirectory:
     """Where it was read from."""
     checksums: dict[Path, FileChecksum] = field(default_factory=dict)
     """Those that it was written with, by file; none before there were checksums."""
+    character_cnn: Path | None = None
+    """The file of its word vectors, where a character CNN makes them: it goes with the model wherever that goes."""
 
 
 def write_model_directory(path: Path | str, model: ModelDirectory) -> None:
@@ -99,12 +104,16 @@ def write_model_directory(path: Path | str, model: ModelDirectory) -> None:
         save_file(contiguous(model.encoder.weights()) | transform, folder / WEIGHTS)
         if model.output_layer.weights is not None:
             save_file(contiguous(model.output_layer.weights), folder / HEADS)
+        word_vectors = model.word_vectors
+        if model.character_cnn is not None:
+            shutil.copyfile(model.character_cnn, folder / CHARACTER_CNN)
+            word_vectors = replace(word_vectors, origin=CHARACTER_CNN)
         (folder / "README.md").write_text(_model_card(model), encoding="utf-8")
         record = ModelRecord(
             elmoc=ELMOC_VERSION,
             encoder=model.encoder.config.to_dict(),
             directions=model.encoder.directions,
-            word_vectors=model.word_vectors,
+            word_vectors=word_vectors,
             output_layer=model.output_layer.config,
             training=model.training,
             checksums={file.name: FileChecksum.of(file) for file in sorted(folder.glob("*.safetensors"))},
@@ -124,7 +133,8 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
     config = EncoderConfig.from_dict(
         record.encoder, word_vector_size=size, where=str(path / "config.json"), advice=ADVICE
     )
-    checksums = {path / name: record.checksums[name] for name in (WEIGHTS, HEADS) if name in record.checksums}
+    files = (WEIGHTS, HEADS, CHARACTER_CNN)
+    checksums = {path / name: record.checksums[name] for name in files if name in record.checksums}
     tensors = _read_tensors(path / WEIGHTS, checksums)
     with torch.device("meta"):  # without weights of their own, which are slow to draw
         encoder = BidirectionalEncoder(config, directions=record.directions, fast=fast)
@@ -136,7 +146,10 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
         raise InputError(f"{path / WEIGHTS} does not fit the sizes in config.json ({error}): {ADVICE}") from None
     arrays = {name: tensors.pop(f"recipe.{name}").numpy() for name in transform}
     encoder.load_weights(tensors, assign=True)
-    heads = path / HEADS
+    heads, character_cnn = path / HEADS, path / CHARACTER_CNN
+    reads_it = Path(record.word_vectors.origin).name == CHARACTER_CNN and character_cnn.exists()
+    if reads_it and character_cnn in checksums:
+        checksums[character_cnn].check_ends(character_cnn, advice=ADVICE)
     return ModelDirectory(
         encoder=encoder.eval(),
         output_layer=OutputLayerRecord(
@@ -147,6 +160,7 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
         training=record.training,
         path=path,
         checksums=checksums,
+        character_cnn=character_cnn if reads_it else None,
     )
 
 
