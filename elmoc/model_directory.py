@@ -32,6 +32,7 @@ from elmoc.files.text import require_file
 from elmoc.files.writing import atomic_directory
 from elmoc.version import VERSION as ELMOC_VERSION
 from elmoc.word_vectors.character_cnn import FILE_NAME as CHARACTER_CNN
+from elmoc.word_vectors.character_cnn import StoredCharacterCnn
 from elmoc.word_vectors.sources import VectorSource
 from elmoc.word_vectors.transform import TransformKind, VectorTransform
 
@@ -93,8 +94,8 @@ class ModelDirectory:
     """Where it was read from."""
     checksums: dict[Path, FileChecksum] = field(default_factory=dict)
     """Those that it was written with, by file; none before there were checksums."""
-    character_cnn: Path | None = None
-    """The file of its word vectors, where a character CNN makes them: it goes with the model wherever that goes."""
+    character_cnn: Path | StoredCharacterCnn | None = None
+    """What makes its word vectors, where that is a character CNN, or the file of it: it goes with the model."""
 
 
 def write_model_directory(path: Path | str, model: ModelDirectory) -> None:
@@ -106,7 +107,10 @@ def write_model_directory(path: Path | str, model: ModelDirectory) -> None:
             save_file(contiguous(model.output_layer.weights), folder / HEADS)
         word_vectors = model.word_vectors
         if model.character_cnn is not None:
-            shutil.copyfile(model.character_cnn, folder / CHARACTER_CNN)
+            if isinstance(model.character_cnn, Path):
+                shutil.copyfile(model.character_cnn, folder / CHARACTER_CNN)
+            else:
+                model.character_cnn.write(folder / CHARACTER_CNN)
             word_vectors = replace(word_vectors, origin=CHARACTER_CNN)
         (folder / "README.md").write_text(_model_card(model), encoding="utf-8")
         record = ModelRecord(

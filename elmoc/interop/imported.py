@@ -11,7 +11,7 @@ from torch import Tensor
 from elmoc.corpus import BEGIN, END
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.lstm import LstmSizes
-from elmoc.files.writing import require_space, temporary_path
+from elmoc.files.writing import require_space
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, write_model_directory
 from elmoc.word_vectors.character_cnn import CharacterCnnVectors, StoredCharacterCnn
 from elmoc.word_vectors.sources import VectorSource
@@ -70,20 +70,18 @@ class ImportedModel:
             encoder = BidirectionalEncoder(EncoderConfig(self.sizes, vectors.size))
         encoder.load_weights(self.weights, assign=True)
         tensors = (*self.weights.values(), *self.character_cnn.weights.values())
-        require_space(path, 2 * sum(tensor.nbytes for tensor in tensors))
-        with temporary_path(path, "vectors") as file:
-            self.character_cnn.write(file)
-            write_model_directory(
-                path,
-                ModelDirectory(
-                    encoder=encoder,
-                    output_layer=OutputLayerRecord({"kind": "none"}, None),
-                    transform=VectorTransform(boundary=vectors.lookup([BEGIN, END])),
-                    word_vectors=VectorSource(str(file), vectors.fingerprint, vectors.size, "none"),
-                    training={"imported": dict(self.record)},
-                    character_cnn=file,
-                ),
-            )
+        require_space(path, sum(tensor.nbytes for tensor in tensors))
+        write_model_directory(
+            path,
+            ModelDirectory(
+                encoder=encoder,
+                output_layer=OutputLayerRecord({"kind": "none"}, None),
+                transform=VectorTransform(boundary=vectors.lookup([BEGIN, END])),
+                word_vectors=VectorSource(self.source, vectors.fingerprint, vectors.size, "none"),
+                training={"imported": dict(self.record)},
+                character_cnn=self.character_cnn,
+            ),
+        )
 
 
 def lstm_sizes(

@@ -287,8 +287,9 @@ def _write_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 def _require_original(model: ModelDirectory, path: Path | str) -> StoredCharacterCnn:
     """The character CNN of a model that the original tools could run; an `InputError` for any other."""
-    sizes, why = model.encoder.config.sizes, ""
-    stored = None if model.character_cnn is None else StoredCharacterCnn.read(model.character_cnn)
+    sizes, stored, why = model.encoder.config.sizes, model.character_cnn, ""
+    if isinstance(stored, Path):
+        stored = StoredCharacterCnn.read(stored)
     if stored is None:
         why = f"it reads the word vectors {shortened(model.word_vectors.origin)}, and not those of a character CNN"
     elif stored.record.spelling != UTF8:
