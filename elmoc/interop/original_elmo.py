@@ -4,6 +4,7 @@
 Source: Peters et al. 2018; bilm-tf (`bilm/model.py`, `bilm/training.py`), AllenNLP (`allennlp/modules/elmo.py`).
 """
 
+import io
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -23,6 +24,7 @@ from elmoc.errors import InputError, shortened
 from elmoc.files.hdf5 import CheckedFile
 from elmoc.files.locks import locked
 from elmoc.files.records import convert, json_bytes, read_json
+from elmoc.files.text import require_file
 from elmoc.files.writing import atomic_path, refuse_existing, require_space
 from elmoc.interop.imported import ImportedModel, Weight, lstm_sizes, our_tensors
 from elmoc.model_directory import ModelDirectory, read_model_directory
@@ -277,12 +279,16 @@ def export_original_elmo(model_path: Path | str, options: Path | str, weights: P
 
 def _write_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write the tensors; a file that an interrupted export has left is of the same bytes, and any other is refused."""
-    with atomic_path(path) as partial_path:
-        with h5py.File(partial_path, "w", libver=("earliest", "v110")) as file:
-            for name, tensor in tensors.items():
-                file.create_dataset(name, data=tensor.contiguous().numpy(), track_times=False)
-        if path.exists() and path.read_bytes() != partial_path.read_bytes():
+    content = io.BytesIO()  # HDF5's library does not survive a full disk
+    with h5py.File(content, "w") as file:
+        for name, tensor in tensors.items():
+            file.create_dataset(name, data=tensor.contiguous().numpy(), track_times=False)
+    if path.exists():
+        require_file(path)
+        if path.read_bytes() != content.getbuffer():
             refuse_existing(path)
+    with atomic_path(path) as partial_path, open(partial_path, "wb") as written:
+        written.write(content.getbuffer())
 
 
 def _require_original(model: ModelDirectory, path: Path | str) -> StoredCharacterCnn:

@@ -80,20 +80,23 @@ class Highway(nn.Module):
 
 
 class CharacterCnn(nn.Module):
-    """Convolutions over the characters of a word, the largest value of each filter, highway layers, a projection."""
+    """Convolutions over the characters of a word, the largest value of each filter, highway layers, a projection.
+
+    Its weights come from a file: those that it is made with mean nothing.
+    """
 
     def __init__(self, config: CharacterCnnConfig) -> None:
         super().__init__()
         self.config = config
         self._activation = _ACTIVATIONS[config.activation]
         if config.filters:
-            self.characters = nn.Embedding(config.characters, config.character_size)
+            self.characters = nn.Embedding.from_pretrained(torch.empty(config.characters, config.character_size))
             self.convolutions = nn.ModuleList(
                 nn.Conv1d(config.character_size, number, width) for width, number in config.filters
             )
             self.highways = nn.ModuleList(Highway(config.filter_count) for _ in range(config.highways))
         if config.word_size:
-            self.words = nn.Embedding(config.words, config.word_size)
+            self.words = nn.Embedding.from_pretrained(torch.empty(config.words, config.word_size))
         if config.projection:
             self.projection = nn.Linear(config.word_size + config.filter_count, config.projection_size)
 

@@ -24,6 +24,7 @@ from pretrain.run.directory import RunDirectory
 from pretrain.setup import set_up
 from pretrain.train import train
 from tests.fuzz.readers.command_lines import write_words
+from tests.fuzz.readers.interop import write_elmo
 from tests.tiny import learnable_sentences
 
 RUN = """\
@@ -90,6 +91,7 @@ def make_sample(folder: Path) -> None:
     write_probe(folder)
     write_old(folder)
     write_kernels(folder)
+    write_elmo(folder)
     write_words(folder)
 
 
