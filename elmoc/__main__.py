@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from elmoc.commands import check, dump_features, export_elmo, import_elmo
+from elmoc.commands import check, dump_features, export_elmo, import_elmo, neighbours, plot
 from elmoc.errors import run_command
 from elmoc.process import wait_without_spinning
 from elmoc.version import VERSION
@@ -13,6 +13,8 @@ COMMANDS = {
     "dump-features": dump_features,
     "import-elmo": import_elmo,
     "export-elmo": export_elmo,
+    "neighbours": neighbours,
+    "plot": plot,
     "check": check,
 }
 

@@ -13,7 +13,7 @@ from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.files.writing import require_space
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, write_model_directory
-from elmoc.word_vectors.character_cnn import CharacterCnnVectors, StoredCharacterCnn
+from elmoc.word_vectors.character_cnn import FILE_NAME, CharacterCnnVectors, StoredCharacterCnn
 from elmoc.word_vectors.sources import VectorSource
 from elmoc.word_vectors.transform import VectorTransform
 
@@ -77,7 +77,7 @@ class ImportedModel:
                 encoder=encoder,
                 output_layer=OutputLayerRecord({"kind": "none"}, None),
                 transform=VectorTransform(boundary=vectors.lookup([BEGIN, END])),
-                word_vectors=VectorSource(self.source, vectors.fingerprint, vectors.size, "none"),
+                word_vectors=VectorSource(FILE_NAME, vectors.fingerprint, vectors.size, "none"),
                 training={"imported": dict(self.record)},
                 character_cnn=self.character_cnn,
             ),

@@ -18,11 +18,13 @@ from downstream.tasks.ner.task import TASK as NER
 from elmoc.corpus import Corpus
 from elmoc.features.writer import write_features
 from elmoc.kernels import cpu
-from elmoc.word_vectors.sources import RandomVectors
+from elmoc.word_vectors import fasttext_index
+from elmoc.word_vectors.sources import RandomVectors, open_word_vectors
 from pretrain.config import load_config
 from pretrain.run.directory import RunDirectory
 from pretrain.setup import set_up
 from pretrain.train import train
+from tests.elmoc.word_vectors.fasttext_bytes import KINDS
 from tests.fuzz.readers.command_lines import write_words
 from tests.fuzz.readers.interop import write_elmo
 from tests.tiny import learnable_sentences
@@ -121,6 +123,9 @@ def write_corpora(folder: Path) -> None:
     settings = train_fasttext.FastTextSettings(seed=0, dim=4, epochs=1, buckets=20, min_count=1, workers=1)
     (folder / "vectors").mkdir()
     train_fasttext.train_fasttext(corpus, Path("vectors/small.bin"), settings)
+    (folder / "vectors/quantised.bin").write_bytes(KINDS["quantised whole"])
+    with patch.object(fasttext_index, "KEPT_BYTES", 0):
+        open_word_vectors("vectors/small.bin")
     words = corpus.lexicon[:8]
     rows = zip(words, RandomVectors(seed=1, size=4).lookup(words), strict=True)
     lines = [f"{len(words)} 4", *(f"{word} {' '.join(map(str, row))}" for word, row in rows)]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from elmoc.kernels.cpu import KernelBuildError, build, cache_directory, kept_library, load
+from elmoc.kernels.compiling import KernelBuildError, build, cache_directory, kept_library
+from elmoc.kernels.cpu import SOURCE, load
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def test_a_compiler_that_does_not_end_and_one_that_is_not_utf_8(
     with pytest.raises(KernelBuildError, match=r"does not compile .*: \ufffd"):
         load(str(compiler))
     compiler.write_text("#!/bin/sh\nexec sleep 60\n")
-    monkeypatch.setattr("elmoc.kernels.cpu._COMPILER_SECONDS", 0.2)
+    monkeypatch.setattr("elmoc.kernels.compiling._COMPILER_SECONDS", 0.2)
     load.cache_clear()
     with pytest.raises(KernelBuildError, match="timed out after"):
         load(str(compiler))
@@ -123,7 +124,7 @@ def test_two_that_compile_at_once_and_one_that_was_killed(fresh_cache: Path, tmp
     compiler.write_text('#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\nsleep 0.2\necho library > "$2"\n')
     compiler.chmod(0o755)
     with ThreadPoolExecutor(2) as threads:
-        first, second = threads.map(lambda _: build([str(compiler)], fresh_cache, "kernels"), range(2))
+        first, second = threads.map(lambda _: build(SOURCE, [str(compiler)], fresh_cache, "kernels"), range(2))
     assert first == second == kept_library(fresh_cache, "kernels")
     assert first.read_text() == "library\n"
     assert sorted(fresh_cache.iterdir()) == [running, first]

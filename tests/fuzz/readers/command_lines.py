@@ -14,7 +14,7 @@ from data_scripts.parts.download import download
 from downstream.__main__ import TASKS
 from downstream.__main__ import main as downstream
 from elmoc.__main__ import main as elmoc
-from elmoc.kernels import cpu
+from elmoc.kernels import compiling, cpu
 from pretrain import join, plot
 from pretrain.__main__ import main as pretrain_main
 from pretrain.__main__ import parse_duration
@@ -40,6 +40,9 @@ COMMANDS = {
     "import-elmo": "import-elmo elmo/options.json elmo/weights.hdf5 out/model",
     "import-elmo of a directory": "import-elmo languages out/model",
     "export-elmo": "export-elmo elmo/model out/options.json out/weights.hdf5",
+    "neighbours": """neighbours run text/tokenised.txt --word w1 --in w1 --top 2 --most 5 --layer 1 --occurrence 1
+        --ignore-case""",
+    "plot word": "plot run text/tokenised.txt --word w1 -o out/w1.png --most 5 --layer top --clusters 2",
     "plot": "run out/curve.png",
     "speed": "--streams 2 --contestants plain --updates 1 --warm-up 1 --directions 1 --device cpu --threads 1",
     "sentences": "sentences ner data/entities.conll --column -1",
@@ -104,7 +107,11 @@ def fetch(words: list[str]) -> None:
 
 def compile_kernels(words: list[str]) -> None:
     """A compiler that cannot compile is no error of a command: the kernels are then the reference."""
-    with patch.dict(os.environ, XDG_CACHE_HOME="out"), patch.object(cpu, "build"), suppress(cpu.KernelBuildError):
+    with (
+        patch.dict(os.environ, XDG_CACHE_HOME="out"),
+        patch.object(compiling, "build"),
+        suppress(compiling.KernelBuildError),
+    ):
         cpu.load.__wrapped__(" ".join(words))
 
 
@@ -150,6 +157,8 @@ READERS = (
     command_reader("import-elmo", of(elmoc)),
     command_reader("import-elmo of a directory", of(elmoc), share=0.1),
     command_reader("export-elmo", of(elmoc)),
+    command_reader("neighbours", of(elmoc), share=0.5),
+    command_reader("plot word", of(elmoc), share=0.1),
     command_reader("plot", of(plot.main), share=0.1),
     command_reader("speed", measure),
     command_reader("sentences", of(downstream)),
