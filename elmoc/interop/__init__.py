@@ -1,0 +1,1 @@
+"""Interop: models and layer states as other libraries have them."""
