@@ -1,8 +1,11 @@
 """ElmoC: a trained encoder with its word vectors, which turns tokenised sentences into layer states."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,6 +20,7 @@ from elmoc.errors import InputError, shortened
 from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint
 from elmoc.model_directory import ModelDirectory, read_model_directory, write_model_directory
+from elmoc.sharing.hub import download_model, is_hub_name
 from elmoc.version import VERSION
 from elmoc.word_vectors.rows import WordRows
 from elmoc.word_vectors.sources import VectorSource, WordVectors, open_word_vectors
@@ -57,24 +61,37 @@ class ElmoC:
         self._inference = InferenceEncoder(directory.encoder, dtype=dtype)
 
     @classmethod
-    def from_pretrained(cls, path: Path | str, *, vectors: str | None = None, device: str = "cpu") -> "ElmoC":
+    def from_pretrained(
+        cls, path: Path | str, *, vectors: str | None = None, device: str = "cpu", revision: str | None = None
+    ) -> "ElmoC":
         """Load a model directory, or a run directory's model, with its word vectors.
 
         Args:
-            path: the directory.
+            path: the directory, or where there is none the model's name on a hub: `OWNER/NAME`, `OWNER/NAME@REVISION`.
             vectors: where the word vectors are now, when they are not where they were in training.
             device: where the encoder computes, e.g. `cuda:0`.
+            revision: of a model on a hub.
 
         Raises:
-            InputError: directory or word vectors are missing, damaged, or not those the model was trained with.
+            InputError: directory or word vectors are missing, damaged, or not those the model was trained with; or a
+                name on a hub leads nowhere.
         """
+        if is_hub_name(path):
+            path = download_model(str(path), revision=revision, with_vectors=vectors is None)
         directory = read_model_directory(path, fast=True)
         directory.encoder.to(checked_device(device))
         return cls(directory, open_model_vectors(directory, vectors))
 
-    def save_pretrained(self, path: Path | str) -> None:
-        """Write the model directory; one that exists already is replaced only by a whole one."""
-        write_model_directory(path, self.directory)
+    def save_pretrained(self, path: Path | str, *, bundle_vectors: bool = False) -> None:
+        """Write the model directory; one that exists already is replaced only by a whole one.
+
+        With `bundle_vectors` a copy of the word vectors' file goes with it, so that the directory is all that it takes
+        to use the model, e.g. on a hub. Those that are in a directory which is replaced stay there in any case.
+        """
+        file = Path(self.word_vectors.origin)
+        replaced = file.parent == Path(path).resolve()
+        bundled = file.is_file() and (bundle_vectors or replaced)
+        write_model_directory(path, self.directory, vectors=file if bundled else None)
 
     @property
     def encoder(self) -> BidirectionalEncoder:
@@ -104,6 +121,39 @@ class ElmoC:
     def describe(self) -> dict[str, str]:
         """What names it in the attributes of a feature file: this release, and the weights and word vectors."""
         return {"elmoc": VERSION, "model": self.fingerprint, "word_vectors": self.word_vectors.fingerprint}
+
+    def with_encoder(self, encoder: BidirectionalEncoder) -> "ElmoC":
+        """The model with other weights in its encoder."""
+        return ElmoC(replace(self.directory, encoder=encoder), self.word_vectors, dtype=self._inference.dtype)
+
+    def to(self, device: torch.device | str) -> "ElmoC":
+        """The model on another device, as a copy; this one stays where it is."""
+        device = torch.device(device)
+        return self if device == self.device else self.with_encoder(deepcopy(self.encoder).to(device))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ElmoC":
+        """Itself: nothing of it changes but what it remembers of words."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as what it is made from."""
+        return partial(type(self), dtype=self._inference.dtype), (self.directory, self.word_vectors)
+
+    def padded_vectors(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
+        """What the encoder reads: word vectors [B, T + 2, E], boundaries included and padded at the end, on the CPU.
+
+        And the lengths, int [B], boundaries counted. There has to be a sentence.
+        """
+        rows = self._rows.ids([BEGIN, *sentence, END] for sentence in sentences)
+        ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+        return self._rows.vectors(ids), torch.tensor([len(each) for each in rows])
+
+    def encode(self, vectors: Tensor, lengths: Tensor) -> Tensor:
+        """Layer states [B, L + 1, T + 2, 2P] of `padded_vectors`, on the device.
+
+        Past a length they mean nothing, and whether they are finite is not looked at.
+        """
+        return self._inference(vectors, lengths)
 
     def embed(self, tokens: Sequence[str]) -> Tensor:
         """Layer states [L + 1, n, 2P] of one sentence; an empty one is fine."""

@@ -9,8 +9,8 @@
 A run directory is accepted wherever a model directory is: its exported `model/` is read.
 """
 
-import json
-import textwrap
+import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -27,7 +27,8 @@ from elmoc.errors import InputError, reason
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.records import convert, read_versioned, write_record
 from elmoc.files.text import require_file
-from elmoc.files.writing import atomic_directory
+from elmoc.files.writing import atomic_directory, require_space
+from elmoc.sharing.model_card import model_card
 from elmoc.version import VERSION as ELMOC_VERSION
 from elmoc.word_vectors.sources import VectorSource
 from elmoc.word_vectors.transform import TransformKind, VectorTransform
@@ -92,14 +93,21 @@ class ModelDirectory:
     """Those that it was written with, by file; none before there were checksums."""
 
 
-def write_model_directory(path: Path | str, model: ModelDirectory) -> None:
-    """Write a model directory; one that exists already is replaced only by a whole one."""
+def write_model_directory(path: Path | str, model: ModelDirectory, *, vectors: Path | None = None) -> None:
+    """Write a model directory; one that exists already is replaced only by a whole one.
+
+    `vectors` is the file of its word vectors, where a copy of that goes with it under the name by which it is found.
+    """
+    if vectors is not None:
+        require_space(path, os.path.getsize(vectors))
     with atomic_directory(path) as folder:
+        if vectors is not None:
+            shutil.copyfile(vectors, folder / Path(model.word_vectors.origin).name)
         transform = {f"recipe.{name}": torch.from_numpy(array) for name, array in model.transform.arrays.items()}
         save_file(contiguous(model.encoder.weights()) | transform, folder / WEIGHTS)
         if model.output_layer.weights is not None:
             save_file(contiguous(model.output_layer.weights), folder / HEADS)
-        (folder / "README.md").write_text(_model_card(model), encoding="utf-8")
+        (folder / "README.md").write_text(model_card(model), encoding="utf-8")
         record = ModelRecord(
             elmoc=ELMOC_VERSION,
             encoder=model.encoder.config.to_dict(),
@@ -190,23 +198,3 @@ def _read_tensors(path: Path, checksums: Mapping[Path, FileChecksum]) -> dict[st
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path} is truncated or damaged ({reason(error)}): {ADVICE}") from None
     return tensors
-
-
-def _model_card(model: ModelDirectory) -> str:
-    encoder, vectors = model.encoder, model.word_vectors
-    return f"""# An ELMo-C encoder
-
-{encoder.config.sizes.description}, {" and ".join(encoder.directions)}; layer states are {encoder.width} wide.
-
-It reads the word vectors `{vectors.origin}` (fingerprint {vectors.fingerprint}, post-processing: \
-{vectors.post_processing}), which are \
-needed to use it; when they have moved, say where with `--vectors`, or put the file into this directory.
-
-    from elmoc import ElmoC
-    elmo = ElmoC.from_pretrained("THIS DIRECTORY")
-    states = elmo.embed(["The", "cat", "sat", "."])  # a tensor [L + 1, n, width]
-
-Training:
-
-{textwrap.indent(json.dumps(model.training, ensure_ascii=False, indent=2), "    ")}
-"""

@@ -106,6 +106,20 @@ class TrainingSetup:
             "train.recompute": train.recompute,
         }
 
+    def training_record(self) -> dict[str, object]:
+        """What a model directory says of how it was trained, apart from how far; no clocks: equal runs, equal files."""
+        corpus, train = self.data.corpus, self.config.train
+        return {
+            "corpus": str(corpus.path),
+            "sources": corpus.record.sources,
+            "corpus_tokens": corpus.train_tokens,
+            "corpus_types": corpus.types,
+            "streams": train.streams,
+            "window": train.window,
+            "learning_rate": self.config.schedule.base,
+            "precision": self.execution.precision,
+        }
+
     def model_directory(self, training: dict[str, object]) -> ModelDirectory:
         """What is exported: the encoder and output layers as they are now."""
         return ModelDirectory(

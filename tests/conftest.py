@@ -8,6 +8,8 @@ import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # for tensors as small as these, threads only wait for each other
 
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # tests ask no network
+
 import torch
 
 if not torch.cuda.is_available():

@@ -43,6 +43,10 @@ class Workspace:
     def __init__(self) -> None:
         self._free: dict[str, list[torch.UntypedStorage]] = defaultdict(list)
 
+    def __reduce__(self) -> tuple[type["Workspace"], tuple[()]]:
+        """Copied and pickled without its content, which means nothing."""
+        return Workspace, ()
+
     def take(self, name: str, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
         """A tensor with arbitrary contents."""
         numel = math.prod(shape)

@@ -1,1 +1,1 @@
-"""Interop: models and layer states as other libraries have them."""
+"""Interop: what lets an `ElmoC` take the place of other tools' models, and theirs that of an `ElmoC`."""

@@ -140,11 +140,11 @@ class RunWriter:
         is_best = values[metric] > state.best_score
         if is_best:
             state.best_score, state.best_update = values[metric], state.update
-            training: dict[str, Any] = {
-                "corpus": str(self._setup.data.corpus.path),
+            held_out = {name: round(value, 5) for name, value in values.items()}
+            training = self._setup.training_record() | {
                 "words": state.words,
                 "updates": state.update,
-                "held_out": {name: round(value, 5) for name, value in values.items()},
+                "held_out": held_out,
             }
             write_model_directory(self._run.model, self._setup.model_directory(training))
         return is_best

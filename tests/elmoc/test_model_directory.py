@@ -378,3 +378,34 @@ def test_other_word_vectors_are_refused(tmp_path: Path) -> None:
     edit_config(model, lambda config: config["word_vectors"].update(origin="random:2:-1"))
     with pytest.raises(InputError, match=rf"the word vectors of {model} cannot be used: 'random:2:-1' is not of the"):
         ElmoC.from_pretrained(model)
+
+
+def test_word_vectors_go_with_a_model_where_asked(tmp_path: Path) -> None:
+    model = ElmoC.from_pretrained(vec_model(tmp_path / "here"))
+    expected = model.embed(["cat", "sat"])
+    model.save_pretrained(tmp_path / "alone")
+    model.save_pretrained(tmp_path / "whole", bundle_vectors=True)
+    shutil.rmtree(tmp_path / "here")
+    with pytest.raises(InputError, match=r"words\.vec, which .*alone reads, are not there"):
+        ElmoC.from_pretrained(tmp_path / "alone")
+    (tmp_path / "whole").rename(tmp_path / "moved")
+    whole = ElmoC.from_pretrained(tmp_path / "moved")
+    torch.testing.assert_close(whole.embed(["cat", "sat"]), expected)
+    whole.save_pretrained(tmp_path / "moved")
+    assert (tmp_path / "moved/words.vec").exists(), "what is replaced keeps the word vectors that it had"
+    torch.testing.assert_close(ElmoC.from_pretrained(tmp_path / "moved").embed(["cat", "sat"]), expected)
+
+
+def test_vectors_of_another_name_are_bundled_under_the_one_that_is_looked_for(tmp_path: Path) -> None:
+    path = vec_model(tmp_path / "here")
+    (tmp_path / "here/words.vec").rename(tmp_path / "other.vec")
+    model = ElmoC.from_pretrained(path, vectors=str(tmp_path / "other.vec"))
+    model.save_pretrained(tmp_path / "whole", bundle_vectors=True)
+    (tmp_path / "other.vec").unlink()
+    assert (tmp_path / "whole/words.vec").exists()
+    torch.testing.assert_close(ElmoC.from_pretrained(tmp_path / "whole").embed(["cat"]), model.embed(["cat"]))
+
+
+def test_vectors_that_need_no_file_are_not_bundled(tmp_path: Path, model_path: Path) -> None:
+    ElmoC.from_pretrained(model_path).save_pretrained(tmp_path / "whole", bundle_vectors=True)
+    assert len(list((tmp_path / "whole").iterdir())) == 4

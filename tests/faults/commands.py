@@ -77,6 +77,7 @@ TABLE = (
     "downstream.__main__ table {inputs}/results.jsonl --resamples 100 --text {folder}/table.txt "
     "--markdown {folder}/table.md --json {folder}/table.json --plot {folder}/gains.png"
 )
+PLOT_WORD = "elmoc.__main__ plot {inputs}/model {inputs}/{source}.txt --word w1 -o {folder}/w1.png"
 PLOT = "pretrain.plot {inputs}/run {folder}/curve.png"
 PRETRAIN = pretrain_line()
 
@@ -160,6 +161,14 @@ COMMANDS = (
         with_source(DUMP, "sentences"),
         (Output("out.h5", outputs.read_features),),
         with_source(DUMP, "other_sentences"),
+    ),
+    Command(
+        "elmoc plot",
+        with_source(PLOT_WORD, "text"),
+        (Output("w1.png"),),
+        with_source(PLOT_WORD, "other_text"),
+        before=(with_source(PLOT_WORD, "text"),),
+        replaces=True,
     ),
     Command("downstream ner", PROBE, PROBES, PROBE, adds=True),
     Command("downstream table", TABLE, TABLES, TABLE, before=(TABLE,), replaces=True),

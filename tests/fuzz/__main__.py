@@ -87,7 +87,11 @@ def table(kinds: Mapping[tuple[str, str], int], columns: Sequence[str]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; its status is 1 when a case has failed."""
-    os.environ |= {"OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}  # read when the libraries are imported
+    os.environ |= {
+        "OMP_NUM_THREADS": "1",
+        "TQDM_DISABLE": "1",
+        "HF_HUB_OFFLINE": "1",
+    }  # read when the libraries are imported
     from tests.fuzz.cases import FAILURES, GOOD
     from tests.fuzz.openings import calls, untested
     from tests.fuzz.readers import READERS

@@ -16,7 +16,9 @@ from elmoc.files.records import read_json, write_json
 
 FEW = settings(max_examples=20, deadline=None, derandomize=True)
 CHARACTERS = some.characters(codec="utf-8")
-WORD = some.text(CHARACTERS, min_size=1, max_size=5).filter(lambda word: word.split() == [word] != [BEGIN] != [END])
+WORD = some.text(CHARACTERS, min_size=1, max_size=5).filter(
+    lambda word: word.split() == [word] and word not in (BEGIN, END)
+)
 SENTENCES = some.lists(some.lists(WORD, min_size=1, max_size=6), min_size=2, max_size=8)
 VALUE = some.recursive(
     some.none()

@@ -1,7 +1,6 @@
 """Component: what `nlp.add_pipe("elmoc")` adds, how it sets `doc.tensor`, and how it is saved with a pipeline."""
 
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,6 @@ from spacy.training import Example
 from thinc.api import Model
 
 from elmoc.errors import InputError
-from elmoc.files.writing import temporary_path
 from elmoc.interop.spacy.hooks import add_hooks
 from elmoc.interop.token_vectors import LayerChoice, token_vectors
 from elmoc.model import BATCH_SIZE, ElmoC
@@ -43,14 +41,14 @@ class ElmocComponent:
         path: str,
         layers: LayerChoice,
         vectors: str | None,
-        copy_vectors: bool,
+        bundle_vectors: bool,
         batch_size: int,
         device: str,
     ) -> None:
         self.name = name
         self.listener_map: dict[str, Sequence[Model]] = {}
         self._path, self._layers, self._vectors = path, layers, vectors
-        self._copy_vectors, self._batch_size, self._device = copy_vectors, batch_size, device
+        self._bundle_vectors, self._batch_size, self._device = bundle_vectors, batch_size, device
         self._fingerprint: str | None = None
         self._elmo: ElmoC | None = None
         self._process = 0
@@ -125,17 +123,10 @@ class ElmocComponent:
         return False
 
     def to_disk(self, path: Path | str, *, exclude: Iterable[str] = ()) -> None:
-        """Write the model directory, with its word vectors where they are in it already or `copy_vectors` is set."""
-        path, elmo = Path(path), self.elmo
-        origin, directory = Path(elmo.word_vectors.origin), elmo.directory
-        inside = directory.path is not None and origin.parent == Path(os.path.realpath(directory.path))
-        if not ((self._copy_vectors or inside) and origin.is_file()):
-            elmo.save_pretrained(path)
-            return
-        with temporary_path(path, "vectors") as kept:  # they may be in the directory that is replaced
-            shutil.copyfile(origin, kept)
-            elmo.save_pretrained(path)
-            os.replace(kept, path / Path(directory.word_vectors.origin).name)
+        """Write the model directory, with its word vectors where they are in it already or `bundle_vectors` is set."""
+        loaded = self.elmo.directory.path
+        inside = loaded is not None and Path(self.elmo.word_vectors.origin).parent == loaded.resolve()
+        self.elmo.save_pretrained(path, bundle_vectors=self._bundle_vectors or inside)
 
     def from_disk(self, path: Path | str, *, exclude: Iterable[str] = ()) -> "ElmocComponent":
         """Take the model that `to_disk` has written; an `InputError` where it or its word vectors are missing."""
@@ -166,7 +157,7 @@ def make_component(
     model: str,
     layers: str | list[int] = "average",
     vectors: str | None = None,
-    copy_vectors: bool = False,
+    bundle_vectors: bool = False,
     batch_size: int = BATCH_SIZE,
     device: str = "cpu",
 ) -> ElmocComponent:
@@ -178,7 +169,7 @@ def make_component(
         model: a model directory or a run directory.
         layers: `average` (the mean of all), `top`, `all` (concatenated), or a list of indices, such as [0, 2].
         vectors: where the word vectors are now, when they are not where they were in training.
-        copy_vectors: whether `nlp.to_disk` copies them, too, which may be several GB.
+        bundle_vectors: whether `nlp.to_disk` copies them, too, which may be several GB.
         batch_size: sentences a batch of the encoder at most.
         device: where the encoder computes, e.g. `cuda:0`.
     """
@@ -187,7 +178,7 @@ def make_component(
         path=model,
         layers=LayerChoice(layers),
         vectors=vectors,
-        copy_vectors=copy_vectors,
+        bundle_vectors=bundle_vectors,
         batch_size=batch_size,
         device=device,
     )

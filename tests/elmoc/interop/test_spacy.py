@@ -157,10 +157,10 @@ def text_vectors(tmp_path: Path) -> Path:
 
 def test_word_vectors_are_copied_where_that_is_asked_for(text_vectors: Path, tmp_path: Path) -> None:
     write_model_directory(tmp_path / "model", tiny_model(vectors=TextVectors(text_vectors)))
-    nlp, copying = (pipeline(tmp_path / "model", copy_vectors=copy) for copy in (False, True))
+    nlp, bundling = (pipeline(tmp_path / "model", bundle_vectors=bundle) for bundle in (False, True))
     expected = nlp(TEXT).tensor
     nlp.to_disk(tmp_path / "without")
-    copying.to_disk(tmp_path / "with")
+    bundling.to_disk(tmp_path / "with")
     text_vectors.rename(tmp_path / "elsewhere.vec")
     for _ in range(2):
         copied = spacy.load(tmp_path / "with")

@@ -37,6 +37,9 @@ COMMANDS = {
     "one_billion": "archive/words.tar.gz out/corpus",
     "join": "run run/model out/model",
     "check": "check run corpus run/model",
+    "neighbours": """neighbours run text/tokenised.txt --word w1 --in w1 --top 2 --most 5 --layer 1 --occurrence 1
+        --ignore-case""",
+    "plot word": "plot run text/tokenised.txt --word w1 -o out/w1.png --most 5 --layer top --clusters 2",
     "plot": "run out/curve.png",
     "speed": "--streams 2 --contestants plain --updates 1 --warm-up 1 --directions 1 --device cpu --threads 1",
     "sentences": "sentences ner data/entities.conll --column -1",
@@ -144,6 +147,8 @@ READERS = (
     command_reader("one_billion", of(one_billion.main, *ALONE), share=0.1),
     command_reader("join", of(join.main)),
     command_reader("check", of(elmoc)),
+    command_reader("neighbours", of(elmoc), share=0.5),
+    command_reader("plot word", of(elmoc), share=0.1),
     command_reader("plot", of(plot.main), share=0.1),
     command_reader("speed", measure),
     command_reader("sentences", of(downstream)),

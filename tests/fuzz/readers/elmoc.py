@@ -15,6 +15,7 @@ from downstream.inputs.sentence import make_sentence
 from elmoc.features.dump import dump_features
 from elmoc.features.reader import FeatureFile
 from elmoc.kernels import cpu
+from elmoc.looking.uses import find_uses
 from elmoc.model import ElmoC
 from elmoc.word_vectors.sources import open_word_vectors
 from tests.fuzz.mutations.hdf5 import HDF5, MAP
@@ -78,6 +79,18 @@ def read_sentences(name: str) -> Any:
     return read
 
 
+def read_uses(folder: Path) -> Any:
+    """The uses of a word have to be where the lines have them."""
+    source = folder / "text/tokenised.txt"
+    found = find_uses(source, "w1", most=10**6)
+    lines = [line.split() for line in text_lines(source)]
+    assert found.count == sum(line.count("w1") for line in lines)
+    for use in found.uses:
+        line = lines[use.line - 1]
+        assert use.tokens[use.position] == "w1"
+        assert any(use.tokens == tuple(line[start : start + len(use.tokens)]) for start in range(len(line)))
+
+
 def text_lines(path: Path) -> list[str]:
     """The lines of a text file, as the documentation defines them."""
     import gzip
@@ -133,6 +146,14 @@ READERS = (
         target="text/tokenised.txt.gz",
         mutations=(compressed,),
         read=read_sentences("tokenised.txt.gz"),
+        right=consistent,
+        share=0.5,
+    ),
+    Reader(
+        name="uses of a word",
+        target="text/tokenised.txt",
+        mutations=TEXT,
+        read=read_uses,
         right=consistent,
         share=0.5,
     ),

@@ -1,0 +1,54 @@
+"""`elmoc neighbours`: the command line that lists the nearest uses of a word in context."""
+
+import argparse
+
+from elmoc.errors import InputError
+
+SUMMARY = "list the uses of a word in a text that are nearest to a given one"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command line of `elmoc neighbours`."""
+    add_word_arguments(parser)
+    parser.add_argument("--in", dest="sentence", required=True, help="a tokenised sentence in which the word stands")
+    parser.add_argument(
+        "--occurrence", type=int, default=1, metavar="N", help="which of several in that sentence (default: 1)"
+    )
+    parser.add_argument("--top", type=int, default=10, metavar="N", help="uses to list (default: 10)")
+
+
+def add_word_arguments(parser: argparse.ArgumentParser) -> None:
+    """What all commands need that look at the uses of a word."""
+    parser.add_argument("model", help="model directory, run directory, or name on a model hub")
+    parser.add_argument("corpus", help="text of one tokenised sentence a line (.txt or .gz)")
+    parser.add_argument("--word", required=True, help="the word, as it is written in the text")
+    parser.add_argument("--ignore-case", action="store_true", help="find it in upper and lower case")
+    parser.add_argument("--layer", default="average", help="average (the default), top, or a number from 0")
+    parser.add_argument("--most", type=int, default=1000, metavar="N", help="uses to read at most (default: 1000)")
+    parser.add_argument("--vectors", help="where the model's word vectors are, if they have moved")
+    parser.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """List what the parsed command line asks for."""
+    from elmoc.looking.neighbours import nearest_uses, query_use
+    from elmoc.looking.uses import find_uses
+    from elmoc.model import ElmoC
+
+    require_positive(arguments, "top", "most")
+    word, ignore_case = arguments.word, arguments.ignore_case
+    query = query_use(arguments.sentence, word, occurrence=arguments.occurrence, ignore_case=ignore_case)
+    found = find_uses(arguments.corpus, word, most=arguments.most, ignore_case=ignore_case)
+    elmo = ElmoC.from_pretrained(arguments.model, vectors=arguments.vectors, device=arguments.device)
+    nearest = nearest_uses(elmo, query, found.uses, top=arguments.top, layer=arguments.layer)
+    print(f"{found.describe(word, arguments.corpus)}; nearest to: {query.marked()}\n\ncosine      line  use")
+    for each in nearest:
+        print(f"{each.cosine:6.3f} {each.use.line:9,}  {each.use.marked()}")
+
+
+def require_positive(arguments: argparse.Namespace, *names: str) -> None:
+    """Raise an `InputError` for an option that is given and below 1."""
+    for name in names:
+        value = getattr(arguments, name)
+        if value is not None and value < 1:
+            raise InputError(f"--{name} must be at least 1")

@@ -1,0 +1,46 @@
+"""`elmoc plot`: the command line that draws the uses of a word in two dimensions."""
+
+import argparse
+from pathlib import Path
+
+from elmoc.commands.neighbours import add_word_arguments, require_positive
+from elmoc.errors import InputError
+
+SUMMARY = "draw the uses of a word in a text in two dimensions (PNG)"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command line of `elmoc plot`."""
+    add_word_arguments(parser)
+    parser.add_argument("-o", "--output", metavar="FILE", help="the PNG to write (default: WORD.png)")
+    parser.add_argument(
+        "--clusters", type=int, metavar="N", help="colours (default: as many as separate the uses best)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Draw what the parsed command line asks for."""
+    from elmoc.files.locks import locked
+    from elmoc.looking.picture import draw_uses
+    from elmoc.looking.uses import find_uses
+    from elmoc.model import ElmoC
+
+    require_positive(arguments, "most", "clusters")
+    word = arguments.word
+    output = arguments.output or f"{word}.png"
+    if arguments.output is None and "/" in word:
+        raise InputError(f"a file cannot have the name of {word!r}: choose one with -o")
+    with locked(output):
+        found = find_uses(arguments.corpus, word, most=arguments.most, ignore_case=arguments.ignore_case)
+        elmo = ElmoC.from_pretrained(arguments.model, vectors=arguments.vectors, device=arguments.device)
+        clusters = draw_uses(
+            elmo,
+            found.uses,
+            output,
+            title=f"{word!r}: {len(found.uses):,} uses in {Path(arguments.corpus).name}, layer {arguments.layer}",
+            layer=arguments.layer,
+            clusters=arguments.clusters,
+        )
+    print(f"{output}: {found.describe(word, arguments.corpus)}, {len(clusters)} clusters")
+    for number, words in enumerate(clusters, 1):
+        print(f"  {number}: {', '.join(words) or '–'}")

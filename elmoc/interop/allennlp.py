@@ -1,0 +1,133 @@
+"""AllenNLP: an `ElmoC` behind the Python interface of AllenNLP's ELMo.
+
+`ElmoBiLm` is what `allennlp.modules.elmo.Elmo(module=…)` takes, `ElmoEmbedder` the class of that name of its early
+releases. AllenNLP itself is not needed.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from torch import Tensor, nn
+
+from elmoc.corpus import BEGIN, END
+from elmoc.errors import InputError
+from elmoc.model import ElmoC
+from elmoc.modules.layer_states import LayerStates
+
+WORD_CHARACTERS = 50
+"""Character ids of a word, its two boundaries included: bytes after the 48th are not there."""
+_BEGIN_SENTENCE, _END_SENTENCE, _BEGIN_WORD, _END_WORD, _PADDING = 257, 258, 259, 260, 261
+"""AllenNLP's `ELMoCharacterMapper`: a byte b is the id b + 1, and a word that is padding has zeros alone."""
+
+
+class ElmoBiLm(nn.Module):
+    """The object that AllenNLP's `Elmo(module=…)` reads: layer states in a batch, boundaries included.
+
+    Args:
+        elmo: the model.
+        requires_grad: whether its encoder is trained on.
+    """
+
+    def __init__(self, elmo: ElmoC, *, requires_grad: bool = False) -> None:
+        super().__init__()
+        self.states = LayerStates(elmo, requires_grad=requires_grad)
+
+    @property
+    def num_layers(self) -> int:
+        """L + 1, layer 0 included."""
+        return self.states.layers
+
+    def get_output_dim(self) -> int:
+        """2P."""
+        return self.states.width
+
+    def forward(
+        self, inputs: Tensor | Sequence[Sequence[str]], word_inputs: Tensor | None = None
+    ) -> dict[str, Tensor | list[Tensor]]:
+        """The layer states of a batch of B sentences, the longest of T words.
+
+        Args:
+            inputs: the character ids [B, T, 50] of AllenNLP's `ELMoTokenCharactersIndexer`, from which the words are
+                read back; or lists of tokens.
+            word_inputs: ids of words whose vectors AllenNLP would have cached; not read.
+
+        Returns:
+            `activations`: L + 1 tensors [B, T + 2, 2P]; `mask`: bool [B, T + 2].
+
+        Raises:
+            InputError: for ids that are not those of that indexer.
+        """
+        sentences = words_of(inputs) if isinstance(inputs, Tensor) else inputs
+        states, mask = self.states(sentences)
+        more = inputs.shape[1] + 2 - mask.shape[1] if isinstance(inputs, Tensor) else 0
+        if more > 0:  # columns that are padding in every sentence
+            states, mask = nn.functional.pad(states, (0, 0, 0, more)), nn.functional.pad(mask, (0, more))
+        return {"activations": list(states.unbind(1)), "mask": mask}
+
+
+def words_of(character_ids: Tensor) -> list[list[str]]:
+    """The words of character ids [B, T, 50]; raises `InputError` for other ids than those of AllenNLP's indexer."""
+    if character_ids.dim() != 3 or character_ids.is_floating_point():
+        raise InputError(
+            f"character ids are integers [sentences, words, {WORD_CHARACTERS}], not {character_ids.dtype} "
+            f"{list(character_ids.shape)}: index the sentences with ELMoTokenCharactersIndexer, or give lists of tokens"
+        )
+    known: dict[bytes, str] = {}
+    sentences = []
+    for ids in character_ids.cpu().numpy().astype(np.int64):
+        words = [_word(row, known) for row in ids[: _last_word(ids)]]
+        sentences.append(words)
+    return sentences
+
+
+def _last_word(ids: np.ndarray) -> int:
+    """How many words of a sentence [T, 50] are no padding."""
+    filled = ids.max(axis=1, initial=0) > 0
+    count = int(filled.sum())
+    if not filled[:count].all():
+        raise InputError("a sentence has padding before its last word: pad character ids at the end")
+    return count
+
+
+def _word(ids: np.ndarray, known: dict[bytes, str]) -> str:
+    """The word of its character ids; `known` keeps those that were met."""
+    key = ids.tobytes()
+    if key not in known:
+        end = np.flatnonzero(ids == _END_WORD)
+        inner = ids[1 : end[0]] if len(end) and ids[0] == _BEGIN_WORD else None
+        if inner is None or not np.all(ids[end[0] + 1 :] == _PADDING):
+            raise InputError(
+                "a word's character ids do not begin with 259, end with 260 and go on with 261: index the sentences "
+                "with ELMoTokenCharactersIndexer, or give lists of tokens"
+            )
+        if inner.tolist() in ([_BEGIN_SENTENCE], [_END_SENTENCE]):
+            known[key] = BEGIN if inner[0] == _BEGIN_SENTENCE else END
+        elif ((inner < 1) | (inner > 256)).any():
+            raise InputError(f"character id {inner.max()} is none of a byte: give ids of ELMoTokenCharactersIndexer")
+        else:
+            known[key] = bytes((inner - 1).tolist()).decode("utf-8", "ignore")  # the 48th byte may end in a character
+    return known[key]
+
+
+class ElmoEmbedder:
+    """Layer states as numpy arrays, under the method names of `allennlp.commands.elmo.ElmoEmbedder`.
+
+    Args:
+        elmo: the model.
+    """
+
+    def __init__(self, elmo: ElmoC) -> None:
+        self.elmo = elmo
+
+    def embed_sentence(self, sentence: Sequence[str]) -> np.ndarray:
+        """float32 [L + 1, n, 2P]: (3, n, 1024) at the paper's size, and (3, 0, 1024) for no tokens."""
+        return self.elmo.embed(sentence).numpy()
+
+    def embed_batch(self, batch: Sequence[Sequence[str]]) -> list[np.ndarray]:
+        """One array for each sentence."""
+        return [states.numpy() for states in self.elmo.embed_batch(batch)]
+
+    def embed_sentences(self, sentences: Iterable[Sequence[str]], batch_size: int = 64) -> Iterator[np.ndarray]:
+        """Yield an array for each of any number of sentences, in bounded memory."""
+        for states in self.elmo.embed_sentences(sentences, batch_size=batch_size):
+            yield states.numpy()

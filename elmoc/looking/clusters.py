@@ -1,0 +1,136 @@
+"""Clusters: groups of uses by their vectors, and the words around them that tell the groups apart."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from math import log, sqrt
+
+import numpy as np
+
+from elmoc.looking.uses import Use
+
+MOST_CLUSTERS = 6
+NEAR_WORDS = 4
+"""On each side of a use, among which the words of a cluster are looked for."""
+_STARTS, _STEPS = 8, 50
+_PRIOR = 2.0
+"""Occurrences that a word is taken to have had everywhere, so that rare words tell little."""
+
+
+def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
+    """float64 [n, count]: the vectors, each of length 1, in their first principal components.
+
+    Components that there are not are zeros.
+    """
+    directions = vectors.astype(np.float64)
+    directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-30)
+    left, scale, _ = np.linalg.svd(directions - directions.mean(axis=0), full_matrices=False)
+    components = np.zeros((len(vectors), count))
+    found = (left * scale)[:, :count]
+    components[:, : found.shape[1]] = found
+    return components
+
+
+def cluster(points: np.ndarray, count: int | None = None) -> np.ndarray:
+    """int [n]: the cluster of each point, the largest first, by k-means.
+
+    `count` is how many there are at most; by default the number up to `MOST_CLUSTERS` with the best silhouette.
+    """
+    if count is not None:
+        return _by_size(_k_means(points, min(count, len(points))))
+    best, labels = -1.0, np.zeros(len(points), dtype=np.int64)
+    distances = np.sqrt(_squared_distances(points, points))
+    for number in range(2, min(MOST_CLUSTERS, len(points) - 1) + 1):
+        found = _k_means(points, number)
+        if (quality := _silhouette(distances, found)) > best:
+            best, labels = quality, found
+    return _by_size(labels)
+
+
+def telling_words(uses: Sequence[Use], labels: np.ndarray, count: int) -> list[list[str]]:
+    """For each cluster, at most `count` words near its uses that are more frequent there than near the others.
+
+    And than far off, so that words that are frequent everywhere tell nothing.
+    """
+    clusters = int(labels.max()) + 1
+    near: list[Counter[str]] = [Counter() for _ in range(clusters)]
+    far = Counter[str]()
+    for use, label in zip(uses, labels, strict=True):
+        around = use.around(NEAR_WORDS)
+        near[label].update(_words(around))
+        far.update(_words(use.tokens))
+        far.subtract(_words(around))
+    together = sum(near, Counter[str]())
+    return [_most_telling(counts, together - counts, far, count) for counts in near]
+
+
+def _words(tokens: Iterable[str]) -> list[str]:
+    return [token.lower() for token in tokens if any(map(str.isalpha, token))]
+
+
+def _most_telling(here: Counter[str], others: Counter[str], far: Counter[str], count: int) -> list[str]:
+    """The words that are most clearly more frequent here than in either of the other counts."""
+    size = max(1, here.total())
+
+    def gain(word: str) -> float:
+        ratios = [
+            (here[word] + _PRIOR) / (size * other[word] / max(1, other.total()) + _PRIOR) for other in (others, far)
+        ]
+        return sqrt(here[word]) * log(min(ratios))
+
+    gains = {word: gain(word) for word in here}
+    best = sorted(here, key=lambda word: (-gains[word], word))
+    return [word for word in best if gains[word] > 0][:count]
+
+
+def _squared_distances(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """[n, k]"""
+    squares = (points**2).sum(1)[:, None] + (centres**2).sum(1) - 2 * points @ centres.T
+    return np.maximum(squares, 0.0)
+
+
+def _k_means(points: np.ndarray, count: int) -> np.ndarray:
+    """The best of several starts (k-means++), with fixed random numbers."""
+    generator = np.random.default_rng(0)
+    best, labels = np.inf, np.zeros(len(points), dtype=np.int64)
+    for _ in range(_STARTS):
+        centres = points[[generator.integers(len(points))]]
+        while len(centres) < count:
+            nearest = _squared_distances(points, centres).min(axis=1)
+            total = nearest.sum()
+            if total == 0:  # fewer distinct points than clusters
+                break
+            centres = np.vstack([centres, points[generator.choice(len(points), p=nearest / total)]])
+        for _ in range(_STEPS):
+            distances = _squared_distances(points, centres)
+            found = distances.argmin(axis=1)
+            means = [points[found == each].mean(axis=0) for each in range(len(centres)) if (found == each).any()]
+            if len(means) == len(centres) and np.allclose(means, centres):
+                break
+            centres = np.array(means)
+        distances = _squared_distances(points, centres)
+        if (spread := distances.min(axis=1).sum()) < best:
+            best, labels = spread, distances.argmin(axis=1)
+    return labels
+
+
+def _silhouette(distances: np.ndarray, labels: np.ndarray) -> float:
+    """The mean over points of (b − a) / max(a, b): a the mean distance within the cluster, b to the nearest other."""
+    members = labels == np.unique(labels)[:, None]  # [k, n]
+    if len(members) < 2:
+        return -1.0
+    sums, sizes = distances @ members.T, members.sum(axis=1)  # [n, k], [k]
+    own = members.argmax(axis=0)
+    rows = np.arange(len(labels))
+    within = sums[rows, own] / np.maximum(sizes[own] - 1, 1)
+    means = sums / sizes
+    means[rows, own] = np.inf
+    nearest = means.min(axis=1)
+    values = np.where(sizes[own] > 1, (nearest - within) / np.maximum(np.maximum(nearest, within), 1e-30), 0.0)
+    return float(values.mean())
+
+
+def _by_size(labels: np.ndarray) -> np.ndarray:
+    """The same clusters, numbered from the largest."""
+    numbers, sizes = np.unique(labels, return_counts=True)
+    rank = {number: place for place, number in enumerate(numbers[np.argsort(-sizes, kind="stable")])}
+    return np.array([rank[label] for label in labels])

@@ -1,0 +1,150 @@
+"""Picture: the uses of a word in two dimensions, coloured by cluster, with some of their contexts written in."""
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from elmoc.errors import InputError
+from elmoc.files.writing import atomic_path
+from elmoc.looking.clusters import cluster, principal_components, telling_words
+from elmoc.looking.uses import Use, use_vectors
+from elmoc.model import ElmoC
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+"""Okabe and Ito's, which the colour-blind can tell apart."""
+COMPONENTS = 5
+"""Principal components in which clusters are looked for; two of them are shown."""
+MOST_LABELS, LABEL_WORDS = 40, 2
+SIZE = (11, 8.5)
+_PADDING = 3.0
+"""Pixels that are left free around a label."""
+
+
+def draw_uses(
+    elmo: ElmoC,
+    uses: Sequence[Use],
+    output: Path | str,
+    *,
+    title: str,
+    layer: str,
+    clusters: int | None = None,
+) -> list[list[str]]:
+    """Write a PNG of the uses in their first two principal components; returns the telling words of each cluster.
+
+    Args:
+        elmo: the encoder.
+        uses: at least three.
+        output: the file, which is replaced when it is there.
+        title: of the picture.
+        layer: as in `use_vectors`.
+        clusters: how many colours; by default as many as separate the uses best.
+
+    Raises:
+        InputError: matplotlib is missing, there are too few uses, or their vectors do not differ.
+    """
+    figure_class, canvas_class = _matplotlib()
+    if len(uses) < 3:
+        raise InputError(
+            f"a picture needs at least 3 different uses of a word, and there are {len(uses)}: give more text"
+        )
+    points = principal_components(use_vectors(elmo, uses, layer), COMPONENTS)
+    if not np.ptp(points[:, 0]) > 1e-6:
+        raise InputError(
+            "all uses have the same vector, which layer 0 gives to a word everywhere: choose another --layer, or text "
+            "in which the word has other neighbours"
+        )
+    labels = cluster(points, clusters)
+    words = telling_words(uses, labels, 6)
+    figure = figure_class(figsize=SIZE, layout="constrained")
+    canvas_class(figure)
+    with warnings.catch_warnings(), atomic_path(output) as partial:
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # such characters are drawn as boxes
+        _draw(figure, uses, points[:, :2], labels, words, title)
+        figure.savefig(partial, format="png", dpi=150)
+    return words
+
+
+def _draw(
+    figure: Any, uses: Sequence[Use], points: np.ndarray, labels: np.ndarray, words: list[list[str]], title: str
+) -> None:
+    axes = figure.add_subplot()
+    for number, telling in enumerate(words):
+        mine = points[labels == number]
+        name = f"{', '.join(telling) or '–'}  ({len(mine):,})".replace("$", r"\$")
+        axes.scatter(mine[:, 0], mine[:, 1], s=22, alpha=0.65, linewidths=0, color=_colour(number), label=name)
+    axes.set_title(title, loc="left", fontsize=13, parse_math=False)
+    axes.set(xticks=[], yticks=[])
+    for side in axes.spines.values():
+        side.set_color("#cccccc")
+    axes.margins(0.08)
+    axes.legend(
+        title="words near the uses of each cluster",
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.01),
+        ncols=2,
+        frameon=False,
+        alignment="left",
+    )
+    figure.canvas.draw()  # from here on it is known where everything stands
+    _write_labels(axes, uses, points, labels)
+
+
+def _matplotlib() -> tuple[Any, Any]:
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise InputError("plots need matplotlib: pip install 'elmoc[plots]'") from None
+    return Figure, FigureCanvasAgg
+
+
+def _colour(number: int) -> str:
+    return COLOURS[number % len(COLOURS)]
+
+
+def _write_labels(axes: Any, uses: Sequence[Use], points: np.ndarray, labels: np.ndarray) -> None:
+    """Write a few words of context beside points that are far from each other, where no label covers another."""
+    from matplotlib.patheffects import withStroke
+
+    outline = withStroke(linewidth=2.5, foreground="white")
+    renderer, inside, taken = axes.figure.canvas.get_renderer(), axes.get_window_extent(), list[Any]()
+    for index in _spread(points):
+        if len(taken) == MOST_LABELS:
+            break
+        text = axes.annotate(
+            _context(uses[index]),
+            points[index],
+            xytext=(4, 3),
+            textcoords="offset points",
+            fontsize=7.5,
+            color=_colour(int(labels[index])),
+            parse_math=False,
+            path_effects=[outline],
+        )
+        text.set_in_layout(False)
+        box = text.get_window_extent(renderer).padded(_PADDING)
+        if any(box.overlaps(other) for other in taken) or not (inside.x0 < box.x0 and box.x1 < inside.x1):
+            text.remove()
+        else:
+            taken.append(box)
+
+
+def _context(use: Use) -> str:
+    """The word with its neighbours."""
+    near = use.marked(LABEL_WORDS).replace("… ", "").replace(" …", "")
+    return "".join(each if each.isprintable() else " " for each in near).replace("[", "").replace("]", "")
+
+
+def _spread(points: np.ndarray) -> list[int]:
+    """All points, each as far as may be from those before it."""
+    scaled = points / np.maximum(np.ptp(points, axis=0), 1e-30)
+    order = [int(np.argmax(((scaled - scaled.mean(axis=0)) ** 2).sum(axis=1)))]
+    distances = np.full(len(points), np.inf)
+    for _ in range(min(len(points), 6 * MOST_LABELS) - 1):
+        distances = np.minimum(distances, ((scaled - scaled[order[-1]]) ** 2).sum(axis=1))
+        distances[order[-1]] = -1.0
+        order.append(int(np.argmax(distances)))
+    return order

@@ -1,0 +1,66 @@
+"""Hub: a model by its name on a model hub, downloaded once into the cache of the `huggingface_hub` package."""
+
+import os
+import re
+from pathlib import Path
+
+from elmoc.errors import InputError, reason, shortened
+
+_NAME = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(@(?P<revision>[\w.-][\w./-]*))?", re.ASCII)
+_FILES = ("config.json", "README.md", "*.safetensors")
+_VECTORS = ("*.bin", "*.vec", "*.vec.gz", "*.txt", "*.txt.gz")
+
+
+def is_hub_name(path: Path | str) -> bool:
+    """Whether this is to be looked for on a hub: `OWNER/NAME` or `OWNER/NAME@REVISION`, of which nothing is here.
+
+    What is here, or has a first part that is a folder here, is a path.
+    """
+    path = os.fspath(path)
+    if os.path.lexists(path) or os.path.isdir(path.partition("/")[0]):
+        return False
+    return _NAME.fullmatch(path) is not None
+
+
+def download_model(name: str, *, revision: str | None = None, with_vectors: bool = True) -> Path:
+    """The folder of a model by its name on a hub, downloaded where it is not in the cache.
+
+    Args:
+        name: `OWNER/NAME`, or `OWNER/NAME@REVISION`.
+        revision: a branch, tag or commit.
+        with_vectors: whether word vectors that are bundled are needed, too.
+
+    Raises:
+        InputError: the package is missing, there is no such model, or it can be neither reached nor found in the cache.
+    """
+    match = _NAME.fullmatch(name)
+    assert match is not None, "is_hub_name has said so"
+    try:
+        import httpx
+        from huggingface_hub import errors, snapshot_download
+    except ImportError:
+        raise InputError(
+            f"{shortened(name)} is no directory here; to look for it on a model hub takes another package: pip install "
+            "'elmoc[hub]', or correct the name"
+        ) from None
+    revision = revision or match["revision"]
+    which = match["name"] + (f" (revision {revision})" if revision else "")
+    try:
+        folder = snapshot_download(
+            match["name"], revision=revision, allow_patterns=[*_FILES, *(_VECTORS if with_vectors else ())]
+        )
+    except errors.LocalEntryNotFoundError:
+        raise InputError(
+            f"{which} is no directory here, not in the cache of the model hub, and that cannot be reached: check the "
+            "name and the network"
+        ) from None
+    except errors.RevisionNotFoundError:
+        raise InputError(f"the model hub has no {which}: choose another revision") from None
+    except (errors.RepositoryNotFoundError, errors.HFValidationError):
+        raise InputError(
+            f"{which} is neither a directory here nor a model on the hub that may be read: check the name, or log "
+            "in there"
+        ) from None
+    except (errors.HfHubHTTPError, httpx.HTTPError) as error:
+        raise InputError(f"{which} could not be downloaded ({reason(error)}): check the network") from None
+    return Path(folder)

@@ -1,0 +1,60 @@
+"""Clusters of uses: k-means and silhouettes against plain loops, and the words that tell clusters apart."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import silhouette_score
+
+from elmoc.looking.clusters import _silhouette, cluster, principal_components, telling_words
+from elmoc.looking.uses import Use
+
+
+def blobs(sizes: tuple[int, ...], spread: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
+    """Points around the corners of a simplex, in random order, and their blobs."""
+    generator = np.random.default_rng(3)
+    labels = generator.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    centres = np.eye(len(sizes), 5)
+    return centres[labels] + spread * generator.standard_normal((len(labels), 5)), labels
+
+
+@pytest.mark.parametrize("count", [None, 3])
+def test_blobs_are_found_the_largest_first(count: int | None) -> None:
+    points, blob = blobs((20, 50, 30))
+    labels = cluster(points, count)
+    assert [set(blob[labels == number]) for number in range(3)] == [{1}, {2}, {0}]
+    assert np.bincount(labels).tolist() == [50, 30, 20]
+
+
+def test_few_or_equal_points() -> None:
+    assert cluster(np.zeros((5, 2))).tolist() == [0] * 5
+    assert cluster(np.zeros((5, 2)), 3).tolist() == [0] * 5
+    assert sorted(cluster(np.arange(4.0).reshape(2, 2), 9).tolist()) == [0, 1]
+    assert len(set(cluster(np.array([[0.0], [0.1], [5.0]])).tolist())) == 2
+
+
+def test_silhouettes_are_those_of_scikit_learn() -> None:
+    points, labels = blobs((4, 9, 1, 6), spread=0.7)
+    distances = np.linalg.norm(points[:, None] - points, axis=2)
+    assert _silhouette(distances, labels) == pytest.approx(silhouette_score(points, labels))
+
+
+def test_principal_components_keep_distances() -> None:
+    vectors = np.random.default_rng(0).standard_normal((7, 4)).astype(np.float32)
+    directions = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    points = principal_components(vectors, 10)
+    for first in range(7):
+        for second in range(7):
+            expected = np.linalg.norm(directions[first] - directions[second])
+            assert np.linalg.norm(points[first] - points[second]) == pytest.approx(expected, abs=1e-5)
+    assert (np.diff(points.var(axis=0)) <= 1e-12).all(), "the widest first"
+    assert not points[:, 4:].any()
+
+
+def test_words_of_one_cluster_tell_and_words_of_all_do_not() -> None:
+    far = ["the"] * 8 + ["and"] * 8
+    uses = [
+        Use(tuple(f"the {kind} bank of the {place} .".split() + far), 2)
+        for kind, place in (("left", "river"), ("central", "state")) * 6
+    ]
+    labels = np.array([0, 1] * 6)
+    words = telling_words(uses, labels, 3)
+    assert [set(each) for each in words] == [{"left", "river"}, {"central", "state"}]

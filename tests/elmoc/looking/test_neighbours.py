@@ -1,0 +1,82 @@
+"""Neighbours of a use: ordered by cosine, and printed by `elmoc neighbours`."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from elmoc import ElmoC
+from elmoc.__main__ import main
+from elmoc.looking.neighbours import nearest_uses
+from elmoc.looking.uses import Use, find_uses
+
+TEXT = "\n".join(f"The {kind} bank of the {name} ." for kind in ("left", "right", "red") for name in ("a", "b", "c"))
+
+
+@pytest.fixture
+def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text(TEXT + "\n")
+    return tmp_path / "text.txt"
+
+
+def test_they_are_ordered_by_cosine(text: Path, model_path: Path) -> None:
+    elmo = ElmoC.from_pretrained(model_path)
+    query, uses = Use(("on", "the", "left", "bank"), 3), find_uses(text, "bank").uses
+    nearest = nearest_uses(elmo, query, uses, top=4, layer="average")
+    vector = elmo.embed(query.tokens).mean(0)[3]
+    cosines = {
+        use: float(torch.cosine_similarity(vector, elmo.embed(use.tokens).mean(0)[use.position], dim=0)) for use in uses
+    }
+    assert [each.use for each in nearest] == sorted(uses, key=lambda use: -cosines[use])[:4]
+    for each in nearest:
+        assert each.cosine == pytest.approx(cosines[each.use], abs=1e-5)
+
+
+def test_the_command_marks_the_word(text: Path, model_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--word", "bank", "--in", "The left bank of the a .", "--top", "2"]
+    assert main(["neighbours", str(model_path), "text.txt", *words]) == 0
+    first, _, head, best, second = capsys.readouterr().out.splitlines()
+    assert first == "text.txt has 9 uses of 'bank'; nearest to: The left [bank] of the a ."
+    assert head.split() == ["cosine", "line", "use"]
+    assert best == " 1.000         1  The left [bank] of the a ."
+    assert "[bank]" in second
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--in", "on the river"], "--in 'on the river' does not have the token 'bank': give a tokenised sentence"),
+        (["--in", "Bank"], "--in 'Bank' does not have the token 'bank'"),
+        (
+            ["--in", "a bank is a bank", "--occurrence", "3"],
+            "--occurrence must be from 1 to 2, as often as 'bank' is in",
+        ),
+        (["--in", "a bank", "--occurrence", "0"], "--occurrence must be from 1 to 1"),
+        (["--in", "a bank", "--top", "0"], "--top must be at least 1"),
+        (["--in", "a bank", "--most", "-1"], "--most must be at least 1"),
+        (["--in", "a bank", "--layer", "9"], "--layer takes average, top or a number from 0 to 2, not '9'"),
+        (["--in", "a bank", "--vectors", "none.bin"], "none.bin does not exist"),
+    ],
+)
+def test_what_is_wrong_is_a_sentence(
+    options: list[str], problem: str, text: Path, model_path: Path, error_line: Callable[[int], str]
+) -> None:
+    assert problem in error_line(main(["neighbours", str(model_path), "text.txt", "--word", "bank", *options]))
+
+
+def test_other_text(text: Path, model_path: Path, error_line: Callable[[int], str]) -> None:
+    for file, word, problem in (
+        ("none.txt", "bank", "none.txt does not exist"),
+        ("text.txt", "river", "text.txt has no token 'river'"),
+    ):
+        status = main(["neighbours", str(model_path), file, "--word", word, "--in", f"a {word} b"])
+        assert problem in error_line(status)
+
+
+def test_which_of_several_counts(text: Path, model_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for options, marked in (([], "a [bank] is a bank"), (["--occurrence", "2"], "a bank is a [bank]")):
+        words = ["--word", "bank", "--in", "a bank is a bank", *options]
+        assert main(["neighbours", str(model_path), "text.txt", *words]) == 0
+        assert capsys.readouterr().out.splitlines()[0].endswith(f"nearest to: {marked}")

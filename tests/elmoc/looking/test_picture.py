@@ -1,0 +1,65 @@
+"""Pictures of a word's uses: a PNG that appears whole, by `elmoc plot`."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from elmoc.__main__ import main
+
+pytest.importorskip("matplotlib", reason="the extra plots is not installed")
+LINES = [f"The {kind} bank of {name} $ 日 ." for kind in ("left", "central") for name in "abcdefgh"]
+
+
+@pytest.fixture
+def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text("\n".join(LINES) + "\n")
+    Path("few.txt").write_text("\n".join(LINES[:2]) + "\n")
+    return "text.txt"
+
+
+def size(picture: Path) -> tuple[int, int]:
+    """Width and height of a PNG, from its header."""
+    data = picture.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    assert data[-8:-4] == b"IEND"
+    return int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_picture_of_all_uses(text: str, model_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plot", str(model_path), text, "--word", "bank", "--clusters", "2"]) == 0
+    assert size(Path("bank.png")) == (1650, 1275)
+    first, *clusters = capsys.readouterr().out.splitlines()
+    assert first == "bank.png: text.txt has 16 uses of 'bank', 2 clusters"
+    assert len(clusters) == 2
+    assert main(["plot", str(model_path), text, "--word", "bank", "--clusters", "1"]) == 0, "it is replaced"
+    assert sorted(path.name for path in Path().iterdir()) == ["bank.png", "few.txt", "model", "text.txt"]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["few.txt", "--word", "bank"], "needs at least 3 different uses of a word, and there are 2"),
+        (["text.txt", "--word", "bank", "--layer", "0"], "all uses have the same vector, which layer 0 gives"),
+        (["text.txt", "--word", "bank", "-o", "model"], "model is a directory, but a file is to be written"),
+        (["text.txt", "--word", "bank", "--clusters", "0"], "--clusters must be at least 1"),
+        (["text.txt", "--word", "a/b"], "a file cannot have the name of 'a/b': choose one with -o"),
+        (["text.txt", "--word", "river"], "text.txt has no token 'river'"),
+    ],
+)
+def test_what_is_wrong_is_a_sentence(
+    words: list[str], problem: str, text: str, model_path: Path, error_line: Callable[[int], str]
+) -> None:
+    assert problem in error_line(main(["plot", str(model_path), *words]))
+    assert not list(Path().glob("*.png"))
+
+
+def test_without_matplotlib(
+    text: str, model_path: Path, error_line: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    status = main(["plot", str(model_path), text, "--word", "bank"])
+    assert error_line(status) == "error: plots need matplotlib: pip install 'elmoc[plots]'"

@@ -1,0 +1,153 @@
+"""ElmoEmbedding: its values and gradients are those of the plain recurrence, sentence by sentence."""
+
+import pickle
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from elmoc import ElmoC, ElmoEmbedding
+from elmoc.encoders.bidirectional import BidirectionalEncoder
+from elmoc.errors import InputError
+from elmoc.model_directory import read_model_directory
+
+SENTENCES = [["The", "cat", "sat", "."], [], ["a/b"], ["Zürich"] * 7]
+WEIGHTS = [0.5, -0.3, 1.1]
+
+
+@pytest.fixture
+def elmo(model_path: Path) -> ElmoC:
+    return ElmoC.from_pretrained(model_path)
+
+
+def plain_representation(encoder: BidirectionalEncoder, elmo: ElmoC, sentence: list[str], weights: Tensor) -> Tensor:
+    """[n, 2P] of one sentence alone, by the plain recurrence and a sum over layers."""
+    words = ["<s>", *sentence, "</s>"]
+    vectors = torch.from_numpy(elmo.directory.transform.lookup(words, elmo.word_vectors))
+    states = encoder(vectors.unsqueeze(0), torch.tensor([len(words)]))[0, :, 1:-1]  # [L + 1, n, 2P]
+    return sum(weight * layer for weight, layer in zip(weights.softmax(0), states, strict=True))
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_values_and_gradients_are_those_of_the_plain_recurrence(
+    elmo: ElmoC, model_path: Path, requires_grad: bool
+) -> None:
+    embedding = ElmoEmbedding(elmo, requires_grad=requires_grad, dropout=0.0, num_output_representations=2).eval()
+    with torch.no_grad():
+        for mix in embedding.mixes:
+            mix.weights.copy_(torch.tensor(WEIGHTS))
+            mix.gamma.fill_(1.5)
+    (first, second), mask = embedding(SENTENCES)
+    assert mask.tolist() == [[position < len(words) for position in range(7)] for words in SENTENCES]
+    assert first.shape == (4, 7, embedding.output_size)
+    assert torch.equal(first, second)
+    assert not first[~mask].any(), "padding is zero"
+
+    plain = read_model_directory(model_path).encoder
+    weights = torch.tensor(WEIGHTS, requires_grad=True)
+    expected = [1.5 * plain_representation(plain, elmo, words, weights) for words in SENTENCES]
+    for row, words, states in zip(first, SENTENCES, expected, strict=True):
+        torch.testing.assert_close(row[: len(words)], states, atol=1e-5, rtol=1e-5)
+
+    torch.manual_seed(1)
+    grad = torch.randn_like(first)
+    (first * grad).sum().backward()
+    sum((states * row[: len(states)]).sum() for states, row in zip(expected, grad, strict=True)).backward()
+    torch.testing.assert_close(embedding.mixes[0].weights.grad, weights.grad, atol=1e-4, rtol=1e-4)
+    assert embedding.mixes[1].weights.grad is None
+    assert (embedding.states.encoder is not None) == requires_grad
+    assert all(parameter.grad is None for parameter in elmo.encoder.parameters()), "the model itself never changes"
+    if embedding.states.encoder is not None:
+        ours, theirs = (dict(each.named_parameters()) for each in (embedding.states.encoder, plain))
+        for name, parameter in theirs.items():
+            torch.testing.assert_close(ours[name].grad, parameter.grad, atol=1e-4, rtol=1e-4, msg=name)
+
+
+def test_two_batches_can_be_read_before_one_backward_pass(elmo: ElmoC) -> None:
+    embedding = ElmoEmbedding(elmo, requires_grad=True, dropout=0.0).eval()
+    parameters = [each for each in embedding.parameters() if each.requires_grad]
+
+    def loss(*batches: list[list[str]]) -> Tensor:
+        return sum(embedding(batch).representations[0].square().sum() for batch in batches)
+
+    together = torch.autograd.grad(loss(SENTENCES, [["x"] * 9]), parameters)
+    apart = [torch.autograd.grad(loss(batch), parameters) for batch in (SENTENCES, [["x"] * 9])]
+    for whole, first, second in zip(together, *apart, strict=True):
+        torch.testing.assert_close(whole, first + second, atol=1e-4, rtol=1e-4)
+
+
+def test_modes_choose_the_dropouts(elmo: ElmoC) -> None:
+    frozen, trained = (ElmoEmbedding(elmo, requires_grad=each, dropout=0.0) for each in (False, True))
+    once, again = (frozen.train()(SENTENCES).representations[0] for _ in range(2))
+    assert torch.equal(once, again), "a frozen encoder drops nothing"
+    once, again = (trained.train()(SENTENCES).representations[0] for _ in range(2))
+    assert not torch.equal(once, again)
+    torch.testing.assert_close(trained.eval()(SENTENCES).representations[0], frozen(SENTENCES).representations[0])
+    dropping = ElmoEmbedding(elmo, dropout=0.5).train()
+    kept = dropping([["x"] * 50]).representations[0] != 0
+    assert 0.3 < kept.float().mean() < 0.7
+
+
+def test_the_state_dict_holds_what_is_trained(elmo: ElmoC) -> None:
+    frozen = ElmoEmbedding(elmo, num_output_representations=2)
+    assert sorted(frozen.state_dict()) == ["mixes.0.gamma", "mixes.0.weights", "mixes.1.gamma", "mixes.1.weights"]
+    trained, other = (ElmoEmbedding(elmo, requires_grad=True, dropout=0.0).eval() for _ in range(2))
+    with torch.no_grad():
+        for parameter in trained.parameters():
+            parameter.add_(0.1)
+    before = other(SENTENCES).representations[0]
+    other.load_state_dict(trained.state_dict(), strict=True)
+    assert not torch.equal(before, other(SENTENCES).representations[0])
+    assert torch.equal(trained(SENTENCES).representations[0], other(SENTENCES).representations[0])
+    with pytest.raises(RuntimeError, match=r"Unexpected key.*encoder"):
+        ElmoEmbedding(elmo).load_state_dict(trained.state_dict())
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_copies_and_pickles_are_the_same(elmo: ElmoC, requires_grad: bool) -> None:
+    embedding = ElmoEmbedding(elmo, requires_grad=requires_grad).eval()
+    expected = embedding(SENTENCES).representations[0]
+    for copy in (deepcopy(embedding), pickle.loads(pickle.dumps(embedding))):
+        assert torch.equal(copy(SENTENCES).representations[0], expected)
+    assert pickle.loads(pickle.dumps(elmo)).fingerprint == elmo.fingerprint
+
+
+def test_it_is_moved_like_any_module(elmo: ElmoC, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[torch.device] = []
+
+    def to(self: ElmoC, device: torch.device) -> ElmoC:
+        asked.append(device)
+        raise InterruptedError
+
+    monkeypatch.setattr(ElmoC, "to", to)
+    embedding = ElmoEmbedding(elmo).to("meta")
+    with pytest.raises(InterruptedError):
+        embedding(SENTENCES)
+    assert asked == [torch.device("meta")]
+    assert {parameter.device.type for parameter in embedding.parameters()} == {"meta"}
+    doubled = ElmoEmbedding(elmo, requires_grad=True).double().eval()
+    assert doubled(SENTENCES).representations[0].dtype == torch.float64
+
+
+def test_what_was_trained_on_can_be_saved(elmo: ElmoC, tmp_path: Path) -> None:
+    embedding = ElmoEmbedding(elmo, requires_grad=True, dropout=0.0)
+    with torch.no_grad():
+        for parameter in embedding.states.parameters():
+            parameter.add_(0.05)
+    embedding.elmo.save_pretrained(tmp_path / "trained")
+    back = ElmoC.from_pretrained(tmp_path / "trained")
+    assert back.fingerprint == embedding.elmo.fingerprint != elmo.fingerprint
+    expected = embedding.eval()([["cat", "sat"]]).representations[0][0]
+    torch.testing.assert_close(back.embed(["cat", "sat"]).mean(0), expected, atol=1e-5, rtol=0)
+
+
+def test_few_words_and_strings(elmo: ElmoC) -> None:
+    embedding = ElmoEmbedding(elmo, mix_weights=WEIGHTS)
+    assert not any(parameter.requires_grad for parameter in embedding.parameters())
+    for sentences, shape in (([], (0, 0, 10)), ([[]], (1, 0, 10)), ([[], []], (2, 0, 10))):
+        [states], mask = embedding(sentences)
+        assert (states.shape, mask.shape) == (shape, shape[:2])
+    with pytest.raises(InputError, match="a sentence is a list of tokens, not the string 'The cat'"):
+        embedding(["The cat"])

@@ -1,0 +1,41 @@
+"""The scalar mix equals that of allennlp_light, values and gradients."""
+
+import pytest
+import torch
+from allennlp_light.modules.scalar_mix import ScalarMix as Theirs
+
+from elmoc.modules.scalar_mix import ScalarMix
+
+WEIGHTS = [0.3, -1.2, 0.8]
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_it_equals_that_of_allennlp(layer_norm: bool) -> None:
+    torch.manual_seed(0)
+    states = torch.randn(2, 3, 5, 4, dtype=torch.float64)
+    mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    ours = ScalarMix(3, weights=WEIGHTS, layer_norm=layer_norm).double()
+    theirs = Theirs(3, do_layer_norm=layer_norm, initial_scalar_parameters=WEIGHTS).double()
+    grad = torch.randn(2, 5, 4, dtype=torch.float64) * mask.unsqueeze(-1)
+    mixed = ours(states, mask)
+    expected = theirs(list(states.unbind(1)), mask)
+    torch.testing.assert_close(mixed[mask], expected[mask])
+    mixed.backward(grad)
+    expected.backward(grad)
+    torch.testing.assert_close(ours.weights.grad, torch.cat([each.grad for each in theirs.scalar_parameters]))
+    torch.testing.assert_close(ours.gamma.grad, theirs.gamma.grad)
+
+
+def test_without_a_mask_nothing_is_padding() -> None:
+    states = torch.randn(2, 3, 5, 4)
+    mix = ScalarMix(3, layer_norm=True)
+    torch.testing.assert_close(mix(states), mix(states, torch.ones(2, 5, dtype=torch.bool)))
+
+
+def test_weights_can_be_given_and_kept() -> None:
+    mix = ScalarMix(3, weights=[0.0, 0.0, 50.0], trainable=False)
+    states = torch.randn(2, 3, 5, 4)
+    torch.testing.assert_close(mix(states), states[:, 2])
+    assert not any(parameter.requires_grad for parameter in mix.parameters())
+    with pytest.raises(ValueError, match="of 3 layers needs 3 weights, not 2"):
+        ScalarMix(3, weights=[1.0, 2.0])

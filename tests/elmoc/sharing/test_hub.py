@@ -1,0 +1,156 @@
+"""Models by their name on a hub: found in a local snapshot, and what is said where there is none."""
+
+import os
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import torch
+
+from elmoc import ElmoC
+from elmoc.__main__ import main
+from elmoc.errors import InputError
+from elmoc.model_directory import write_model_directory
+from elmoc.sharing.hub import is_hub_name
+from elmoc.word_vectors.sources import TextVectors
+from tests.tiny import tiny_model
+
+huggingface_hub = pytest.importorskip("huggingface_hub", reason="the extra hub is not installed")
+constants, errors = (import_module(f"huggingface_hub.{name}") for name in ("constants", "errors"))
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache of the library, in its own layout, with the model `ada/tiny`; without a network."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "words.vec").write_text("2 3\ncat 1 0 2\nsat 0.5 1 0\n")
+    vectors = TextVectors(tmp_path / "words.vec")
+    write_model_directory(tmp_path / "model", tiny_model(vectors=vectors), vectors=tmp_path / "words.vec")
+    (tmp_path / "words.vec").unlink()
+    folder = tmp_path / "cache/models--ada--tiny"
+    for inner in ("blobs", "refs", f"snapshots/{COMMIT}"):
+        (folder / inner).mkdir(parents=True)
+    for number, file in enumerate(sorted((tmp_path / "model").iterdir())):
+        file.rename(folder / f"blobs/{number}")
+        (folder / f"snapshots/{COMMIT}/{file.name}").symlink_to(f"../../blobs/{number}")
+    (tmp_path / "model").rmdir()
+    for revision in ("main", "v1"):
+        (folder / f"refs/{revision}").write_text(COMMIT)
+    return tmp_path / "cache"
+
+
+def test_a_snapshot_is_a_model_with_its_vectors(cache: Path) -> None:
+    expected = ElmoC.from_pretrained(cache / f"models--ada--tiny/snapshots/{COMMIT}").embed(["cat", "sat"])
+    for name, revision in (("ada/tiny", None), ("ada/tiny", "v1"), ("ada/tiny@v1", None), (f"ada/tiny@{COMMIT}", None)):
+        torch.testing.assert_close(ElmoC.from_pretrained(name, revision=revision).embed(["cat", "sat"]), expected)
+
+
+def test_commands_take_the_name_too(cache: Path) -> None:
+    Path("sentences.txt").write_text("cat sat\n")
+    assert main(["dump-features", "ada/tiny@v1", "sentences.txt", "features.h5"]) == 0
+    assert Path("features.h5").exists()
+
+
+def test_directories_win_over_names(cache: Path) -> None:
+    os.makedirs("ada/tiny")
+    with pytest.raises(InputError, match="ada/tiny is not a model directory"):
+        ElmoC.from_pretrained("ada/tiny")
+    with pytest.raises(InputError, match="ada/other is not a model directory"):
+        ElmoC.from_pretrained("ada/other")
+
+
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        ("ada/tiny", True),
+        ("ada/tiny@v1", True),
+        ("ada/tiny@refs/pr/1", True),
+        ("ada.b-c/t_1.2", True),
+        ("tiny", False),
+        ("a/b/c", False),
+        ("./tiny", False),
+        ("../tiny", False),
+        ("/ada/tiny", False),
+        ("ada/", False),
+        ("ada/tiny@", False),
+        ("ada/tiny\n", False),
+        ("ädä/tiny", False),
+        (Path("ada/tiny"), True),
+        (Path("/ada/tiny"), False),
+    ],
+)
+def test_what_looks_like_a_name(path: str | Path, named: bool) -> None:
+    assert is_hub_name(path) == named
+
+
+def test_an_unknown_model_without_a_network(cache: Path, error_line: Callable[[int], str]) -> None:
+    Path("sentences.txt").write_text("cat sat\n")
+    status = main(["dump-features", "ada/unknown", "sentences.txt", "features.h5"])
+    line = error_line(status)
+    assert line == (
+        "error: ada/unknown is no directory here, not in the cache of the model hub, and that cannot be reached: "
+        "check the name and the network"
+    )
+    with pytest.raises(InputError, match=r"ada/tiny \(revision v2\) is no directory here"):
+        ElmoC.from_pretrained("ada/tiny@v2")
+
+
+def answer(error: type[Exception]) -> Callable[..., Any]:
+    def fail(*arguments: Any, **options: Any) -> None:
+        response = httpx.Response(404, request=httpx.Request("GET", "http://hub.invalid/ada/tiny"))
+        raise error("no", response=response) if error is not httpx.ConnectTimeout else error("timed out")
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        ("RepositoryNotFoundError", "ada/tiny is neither a directory here nor a model on the hub"),
+        ("GatedRepoError", "ada/tiny is neither a directory here nor a model on the hub that may be read"),
+        ("RevisionNotFoundError", "the model hub has no ada/tiny: choose another revision"),
+        ("HfHubHTTPError", r"ada/tiny could not be downloaded \(no\): check the network"),
+        ("ConnectTimeout", r"ada/tiny could not be downloaded \(timed out\): check the network"),
+    ],
+)
+def test_what_the_hub_answers_is_a_sentence(
+    error: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    kind = getattr(errors, error, None) or getattr(httpx, error)
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", answer(kind))
+    with pytest.raises(InputError, match=sentence):
+        ElmoC.from_pretrained("ada/tiny")
+
+
+def test_names_that_no_hub_has_are_a_sentence(cache: Path) -> None:
+    with pytest.raises(InputError, match=r"a--b/c\.\.d is neither a directory here nor a model on the hub"):
+        ElmoC.from_pretrained("a--b/c..d")
+
+
+def test_vectors_that_are_given_are_not_downloaded(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    patterns = []
+
+    def download(name: str, *, revision: str | None, allow_patterns: list[str]) -> str:
+        patterns.append(allow_patterns)
+        return str(cache / f"models--ada--tiny/snapshots/{COMMIT}")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    vectors = cache / f"models--ada--tiny/snapshots/{COMMIT}/words.vec"
+    ElmoC.from_pretrained("ada/tiny", vectors=str(vectors))
+    ElmoC.from_pretrained("ada/tiny")
+    assert ["*.vec" in each for each in patterns] == [False, True]
+
+
+def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(InputError, match=r"ada/tiny is no directory here; .*pip install 'elmoc\[hub\]'"):
+        ElmoC.from_pretrained("ada/tiny")

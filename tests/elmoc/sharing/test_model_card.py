@@ -1,0 +1,84 @@
+"""Model cards: what they say of a model, and that hubs can read the block at their top."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from elmoc.model_directory import ModelDirectory, write_model_directory
+from elmoc.sharing.model_card import model_card
+from tests.tiny import tiny_model
+
+yaml = pytest.importorskip("yaml", reason="PyYAML comes with huggingface_hub")
+RECORD = {
+    "corpus": "/home/ada/corpora/café",
+    "sources": ["/home/ada/a|b.txt", "news.txt.gz"],
+    "corpus_tokens": 1234567,
+    "words": 7000,
+    "updates": 70,
+    "learning_rate": 1e-3,
+    "held_out": {"cosine": 0.41237, "constant_cosine": 0.2, "accuracy_at_10": 0.5, "forward_cosine": 0.4},
+}
+
+
+def trained(**training: object) -> ModelDirectory:
+    model = tiny_model()
+    model.training = training
+    return model
+
+
+def test_hubs_can_read_it(tmp_path: Path) -> None:
+    write_model_directory(tmp_path / "model", trained(**RECORD))
+    text = (tmp_path / "model/README.md").read_text(encoding="utf-8")
+    _, front, body = text.split("---\n", 2)
+    assert yaml.safe_load(front) == {
+        "library_name": "elmoc",
+        "pipeline_tag": "feature-extraction",
+        "tags": ["elmo", "contextual-word-representations"],
+    }
+    assert body.startswith("\n# An ELMo-C encoder\n")
+
+
+def test_it_says_what_the_model_is_and_how_it_was_trained() -> None:
+    model = trained(**RECORD)
+    card = model_card(model)
+    parameters = sum(each.numel() for each in model.encoder.parameters())
+    for line in (
+        "| encoder | 2 LSTM layers, projection 5, cell 7, forward and backward |",
+        f"| parameters | {parameters:,} |",
+        "| layer states | 3 layers, 10 wide; layer 0 is context-independent |",
+        "| word vectors | `random:3:6`, 6 wide, fingerprint random:3:6 |",
+        "| corpus | `café` |",
+        "| text | `a b.txt`, `news.txt.gz` |",
+        "| words read in training | 7,000 |",
+        "| base learning rate | 0.001 |",
+        "| cosine with the true next word | 0.4124 | 0.2 |",
+        "| accuracy@10 | 0.5 | – |",
+        "elmoc dump-features DIRECTORY sentences.txt features.h5",
+    ):
+        assert line in card.splitlines()
+    assert "Li, Patrick H. Chen" in card
+    assert "The word vectors are needed" not in card, "random ones are in every release"
+    model.word_vectors = replace(model.word_vectors, origin="/somewhere/words.bin")
+    assert "The word vectors are needed" in model_card(model)
+    assert "`words.bin`" in model_card(model)
+
+
+def test_directions_that_were_trained_apart_have_their_own_figures() -> None:
+    card = model_card(trained(forward=RECORD, backward=RECORD | {"updates": 71}))
+    assert card.index("The forward direction:") < card.index("| updates | 70 |")
+    assert card.index("| updates | 70 |") < card.index("The backward direction:") < card.index("| updates | 71 |")
+
+
+def test_an_imported_model_is_cited_as_elmo() -> None:
+    card = model_card(trained(imported={"tool": "bilm-tf"}))
+    assert "# An ELMo model, imported from another tool" in card
+    assert "## Training\n" not in card
+    assert "Peters" in card
+    assert "Liunian" not in card
+    assert '"tool": "bilm-tf"' in card
+
+
+@pytest.mark.parametrize("training", [{}, {"held_out": 3, "forward": 1}, {"words": None, "sources": []}])
+def test_any_record_makes_a_card(training: dict[str, object]) -> None:
+    assert "## Training record" in model_card(trained(**training))
