@@ -11,8 +11,9 @@ import pytest
 
 pytest.importorskip("spacy", reason="spaCy is not installed: make test-integrations")
 import spacy
+from spacy.cli.train import train
 from spacy.language import Language
-from spacy.tokens import Doc
+from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
 from elmoc import ElmoC
@@ -151,7 +152,7 @@ def test_a_saved_pipeline_holds_its_model(nlp: Language, model_path: Path, tmp_p
 @pytest.fixture
 def text_vectors(tmp_path: Path) -> Path:
     path = tmp_path / "words.vec"
-    path.write_text("".join(f"{word} {number} 1 2 3 4 5\n" for number, word in enumerate("I sat on bank .".split())))
+    path.write_text("".join(f"{word} {number} 1 2 3 4 5\n" for number, word in enumerate(["I", "sat", "on", "bank"])))
     return path
 
 
@@ -265,6 +266,26 @@ def test_a_layer_without_its_component_or_with_tensors_of_another_says_so(nlp: L
     nlp.to_disk(tmp_path / "pipeline")
     with pytest.raises(InputError, match="or do not exclude it"):
         spacy.load(tmp_path / "pipeline", exclude=["elmoc"])(TEXT)
+
+
+def test_spacy_train_needs_no_annotating_components(nlp: Language, tmp_path: Path) -> None:
+    nlp.add_pipe("tagger", config={"model": LINEAR_TAGGER})
+    for split, count in (("train", 30), ("dev", 5)):
+        DocBin(docs=[example.reference for example in labelled(nlp, count, count)]).to_disk(tmp_path / f"{split}.spacy")
+    nlp.config.to_disk(tmp_path / "config.cfg")
+    train(
+        tmp_path / "config.cfg",
+        tmp_path / "out",
+        overrides={
+            "corpora.train.path": str(tmp_path / "train.spacy"),
+            "corpora.dev.path": str(tmp_path / "dev.spacy"),
+            "training.max_steps": 3,
+            "training.eval_frequency": 2,
+        },
+    )
+    loaded = spacy.load(tmp_path / "out/model-last")
+    assert {token.tag_ for token in loaded("w1 w2 w3")} <= {"even", "odd"}
+    assert loaded.get_pipe("elmoc").elmo.fingerprint == nlp.get_pipe("elmoc").elmo.fingerprint
 
 
 def test_the_examples_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
