@@ -7,6 +7,7 @@ import numpy as np
 
 from elmoc.batches import buffered
 from elmoc.errors import InputError, shortened
+from elmoc.features.layouts.sentence import FeatureShape, Sentence
 from elmoc.features.writer import write_features
 from elmoc.files.arrays import all_finite
 from elmoc.files.text import read_lines
@@ -50,15 +51,18 @@ def dump_features(
     require_space(output, int(size * 1.01) + 1000 * lines)
     print(f"{lines:,} sentences, {words:,} words, layers {', '.join(names)}, {dtype}: about {human_bytes(size)}")
     attributes = {**model.describe(), "layers": names, "command_line": command_line}
+    shape = FeatureShape(
+        layers=len(names), width=model.width, dtype=dtype, single=layers in ("top", "average"), words=words
+    )
     with (
-        write_features(output, attributes, sentence_map=sentence_map) as writer,
+        write_features(output, attributes, shape=shape, sentence_map=sentence_map) as writer,
         progress_bar(total=words, unit=" words", unit_scale=True, desc="dump-features") as progress,
     ):
         for buffer in buffered(read_lines(sentences), lambda line: len(line.split())):
             tokens = [line.split() for line in buffer]
             states = model.embed_batch(tokens, batch_words=batch_words, batch_size=batch_size, progress=progress.update)
             for line, sentence_states in zip(buffer, states, strict=True):
-                writer.add(line, converted(select(sentence_states.numpy()), dtype, line))
+                writer.add(Sentence(line.split(), line), converted(select(sentence_states.numpy()), dtype, line))
 
 
 def converted(states: np.ndarray, dtype: str, line: str) -> np.ndarray:

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 
 from elmoc.errors import InputError, shortened
-from elmoc.features.layouts import LAYOUTS
+from elmoc.features.layouts import FORM_ATTRIBUTES, LAYOUTS, layout_of
 from elmoc.files.arrays import all_finite
 from elmoc.files.hdf5 import CheckedFile
 
@@ -31,13 +31,20 @@ class FeatureFile:
     width: int
     """The width of the vectors, 2P."""
 
-    def __init__(self, path: Path | str, layout: str = "allennlp") -> None:
+    attributes: dict[str, Any]
+    """What it says of the model and the command that it is from."""
+    layout: str
+    """The form in which it is on disk, one of `LAYOUTS`."""
+
+    def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self._file = CheckedFile(path, advice=_ADVICE)
         weakref.finalize(self, self._file.close)  # the library would read at the end of the process, through Python
-        self.attributes: dict[str, Any] = self._file.attributes()
+        attributes = self._file.attributes()
+        self.attributes = {name: value for name, value in attributes.items() if name not in FORM_ATTRIBUTES}
         with self._file.damage("cannot be read"):
-            self._layout = LAYOUTS[layout].reader(self._file)
+            self.layout = layout_of(self._file, attributes)
+            self._layout = LAYOUTS[self.layout].reader(self._file, attributes)
             self.layers, self.width, first = self._layout.layers, self._layout.width, self._layout.first
             self.dtype, self._type = first.dtype, first.id.get_type()
 
@@ -50,7 +57,7 @@ class FeatureFile:
 
         One of another number of layers or width than the first, and numbers that are not finite, are an `InputError`.
         """
-        array = np.array(self.view(index))
+        array = np.array(self.view(index), order="C")
         self._require_sound(index, array)
         return array
 
@@ -64,7 +71,7 @@ class FeatureFile:
         if not 0 <= index < len(self._layout):
             raise IndexError(f"sentence {index} of {len(self._layout)}")
         with self._file.damage(f"has a sentence {index} that cannot be read"):
-            array = self._layout.view(index, self._dataset)
+            array = self._layout.view(index, self._rows)
         if array.dtype.kind != "f" or array.dtype.itemsize > 8:
             raise InputError(f"{self.path}: sentence {index} has no floating-point numbers: {_ADVICE}")
         return array
@@ -80,12 +87,13 @@ class FeatureFile:
         if not all_finite(array):
             raise InputError(f"{self.path}: sentence {index} has numbers that are not finite: {_ADVICE}")
 
-    def _dataset(self, name: str) -> np.ndarray:
+    def _rows(self, name: str, start: int | None = None, stop: int | None = None) -> np.ndarray:
         dataset = self._file.dataset(name)
         offset = dataset.get_offset()  # None when the data are in chunks, or there are none
         if offset is None or not dataset.get_type().equal(self._type) or offset % self.dtype.alignment:
-            return h5py.Dataset(dataset)[()]
-        return np.ndarray(dataset.shape, self.dtype, buffer=self._file.content, offset=offset)
+            return h5py.Dataset(dataset)[() if stop is None else slice(start, stop)]
+        array = np.ndarray(dataset.shape, self.dtype, buffer=self._file.content, offset=offset)
+        return array if stop is None else array[start:stop]
 
     def check(self, progress: Callable[[int], object] = lambda sentences: None) -> None:
         """Read all of the file, and raise `InputError` for the first sentence that is damaged or not that of the map.

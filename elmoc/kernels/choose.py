@@ -15,7 +15,8 @@ def choose_kernels(device: str, stored: torch.dtype, accumulated: torch.dtype) -
     if accumulated != torch.float32:
         return ReferenceKernels(f"weights are in {accumulated}")
     if device == "cpu" and stored in (torch.float32, torch.bfloat16):
-        from elmoc.kernels.cpu import CompiledKernels, KernelBuildError
+        from elmoc.kernels.compiling import KernelBuildError
+        from elmoc.kernels.cpu import CompiledKernels
 
         try:
             return CompiledKernels(stored)

@@ -15,11 +15,11 @@ from typing import Protocol
 import numpy as np
 
 from elmoc.errors import InputError, shortened
-from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint_file
 from elmoc.files.text import read_lines
 from elmoc.settings import setting
-from elmoc.word_vectors.fasttext_file import MAX_SIZE, vector_width
+from elmoc.word_vectors.fasttext_file import MAX_SIZE
+from elmoc.word_vectors.fasttext_vectors import FastTextVectors
 
 
 class WordVectors(Protocol):
@@ -50,44 +50,6 @@ class VectorSource:
     def same_as(self, other: "VectorSource") -> bool:
         """Whether both are the same vectors, transformed in the same way, wherever the files are."""
         return replace(self, origin=other.origin) == other
-
-
-class FastTextVectors:
-    """A fastText `.bin` model: every string has a vector, made of its character n-grams.
-
-    Raises `InputError` when the file is missing, truncated, damaged or something else.
-    """
-
-    def __init__(self, path: Path | str) -> None:
-        self.origin = os.path.realpath(path)
-        self.size = vector_width(path)
-        import fasttext
-
-        try:
-            self._model = fasttext.load_model(self.origin)
-        except (ValueError, MemoryError) as error:
-            raise InputError(f"{path} cannot be loaded by fastText ({error}): give another, or more memory") from None
-        self._labels = frozenset(self._model.f.getLabels("replace")[0])
-        """They are no words, and fastText takes the row of some other string for theirs, or one that is not there."""
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A hash of the file's size and of blocks spread over its content."""
-        return fingerprint_file(self.origin)
-
-    def lookup(self, words: Sequence[str]) -> np.ndarray:
-        """float32 [len(words), E]: fastText's vector of each string."""
-        vectors = np.zeros((len(words), self.size), dtype=np.float32)
-        for row, word in enumerate(words):
-            if word not in self._labels:
-                vectors[row] = self._model.get_word_vector(word)
-        if not all_finite(vectors):
-            word = words[int(np.argmin(np.isfinite(vectors).all(axis=1)))]
-            raise InputError(
-                f"{self.origin}: the vector of {shortened(word)!r} has numbers that are not finite: download or train "
-                "it again"
-            )
-        return vectors
 
 
 class TextVectors:

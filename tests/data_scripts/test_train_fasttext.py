@@ -4,6 +4,7 @@ import os
 import signal
 from pathlib import Path
 
+import fasttext
 import numpy as np
 import pytest
 
@@ -47,7 +48,7 @@ def test_one_worker_repeats_itself_and_the_seed_matters(small_corpus: Corpus, tm
 @pytest.mark.parametrize("min_count", [1, 380])
 def test_the_size_of_the_file_is_known_before(small_corpus: Corpus, tmp_path: Path, capfd, min_count: int) -> None:
     assert main([str(small_corpus.path), str(tmp_path / "v.bin"), *SMALL, "--min-count", str(min_count)]) == 0
-    words = FastTextVectors(tmp_path / "v.bin")._model.get_words()
+    words = fasttext.load_model(str(tmp_path / "v.bin")).get_words()
     assert "</s>" in words
     assert f", {len(words) - 1} of 62 types occur at least {min_count} times;" in capfd.readouterr().out
     settings = FastTextSettings(seed=0, dim=10, epochs=3, buckets=1000, min_count=min_count)

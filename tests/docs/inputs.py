@@ -13,6 +13,7 @@ from elmoc.model import ElmoC
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.sources import RandomVectors
 from tests.docs.pages import ROOT
+from tests.elmoc.word_vectors.fasttext_bytes import fasttext_bytes
 from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
 
 ARCHIVE = "1-billion-word-language-modeling-benchmark-r13output"
@@ -45,6 +46,7 @@ def write_python_inputs(folder: Path) -> None:
     write_models(folder, "runs/quickstart/run", "runs/mine")
     (folder / "sentences.txt").write_text("The cat sat .\nIt rained all day .\n")
     dump_features(ElmoC.from_pretrained(folder / "runs/mine"), folder / "sentences.txt", folder / "features.h5")
+    (folder / "vectors.bin").write_bytes(fasttext_bytes())
     corpus = write_corpus(
         folder / "corpora/mine", [learnable_sentences(500, seed=1)], [learnable_sentences(50, seed=2)]
     )

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from downstream.__main__ import main
+from elmoc.features.layouts.sentence import FeatureShape, Sentence
 from elmoc.features.writer import write_features
 
 # ten sentences; the same words have other tags in other places, so that a word alone does not give its tag away
@@ -37,9 +38,11 @@ def write_random_features(
     path: Path, sentences: list[list[str]], *, layers: int = 3, width: int = 12, model: str = "m1"
 ) -> None:
     generator = np.random.default_rng(7)
-    with write_features(path, {"model": model, "vectors": "v1"}) as writer:
+    shape = FeatureShape(layers=layers, width=width, dtype="float32", single=False)
+    with write_features(path, {"model": model, "vectors": "v1"}, shape=shape) as writer:
         for words in sentences:
-            writer.add(" ".join(words), generator.standard_normal((layers, len(words), width)).astype(np.float32))
+            states = generator.standard_normal(shape.of(len(words))).astype(np.float32)
+            writer.add(Sentence(words), states)
 
 
 @pytest.fixture(autouse=True, scope="package")

@@ -25,8 +25,9 @@ READS = re.compile(r"read_\w*(json|record|table|array|tensors|line)\w*|load_\w*(
 NOT_DAMAGED = {
     "elmoc/files": "the shared readers, by which all others open files",
     "quickstart/": "reads what its own steps have just written, and the data of the repository",
+    "elmoc/benchmark/opening.py": "reads what its own processes print, and what the system says about memory",
     "elmoc/process.py": "loads the C library of the system",
-    "elmoc/kernels/cpu.py:processor": "reads what the system says about the processor",
+    "elmoc/kernels/compiling.py:processor": "reads what the system says about the processor",
     "pretrain/speed/": "reads what the system says about memory and processor",
     "pretrain/distributed/processes.py": "reads messages of other processes of the same run, not files",
     "data_scripts/parts/text_pieces.py:line_number": "counts the lines before damaged text, which the sample has not",

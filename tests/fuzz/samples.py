@@ -16,13 +16,16 @@ from data_scripts import build_corpus, build_vectors, one_billion, train_fasttex
 from downstream.probe.cli import run_probes
 from downstream.tasks.ner.task import TASK as NER
 from elmoc.corpus import Corpus
+from elmoc.features.layouts.sentence import FeatureShape, Sentence
 from elmoc.features.writer import write_features
 from elmoc.kernels import cpu
-from elmoc.word_vectors.sources import RandomVectors
+from elmoc.word_vectors import fasttext_index
+from elmoc.word_vectors.sources import RandomVectors, open_word_vectors
 from pretrain.config import load_config
 from pretrain.run.directory import RunDirectory
 from pretrain.setup import set_up
 from pretrain.train import train
+from tests.elmoc.word_vectors.fasttext_bytes import KINDS
 from tests.fuzz.readers.command_lines import write_words
 from tests.tiny import learnable_sentences
 
@@ -119,6 +122,9 @@ def write_corpora(folder: Path) -> None:
     settings = train_fasttext.FastTextSettings(seed=0, dim=4, epochs=1, buckets=20, min_count=1, workers=1)
     (folder / "vectors").mkdir()
     train_fasttext.train_fasttext(corpus, Path("vectors/small.bin"), settings)
+    (folder / "vectors/quantised.bin").write_bytes(KINDS["quantised whole"])
+    with patch.object(fasttext_index, "KEPT_BYTES", 0):
+        open_word_vectors("vectors/small.bin")
     words = corpus.lexicon[:8]
     rows = zip(words, RandomVectors(seed=1, size=4).lookup(words), strict=True)
     lines = [f"{len(words)} 4", *(f"{word} {' '.join(map(str, row))}" for word, row in rows)]
@@ -152,10 +158,12 @@ def write_task_data(folder: Path) -> None:
     generator = np.random.default_rng(0)
     (folder / "features").mkdir()
     for name in ("features/layers.h5", "features/other.h5"):
-        with write_features(name, {"model": "m", "word_vectors": "v", "layers": ["0", "1", "2"]}) as writer:
+        shape = FeatureShape(layers=3, width=8, dtype="float32", single=False)
+        attributes = {"model": "m", "word_vectors": "v", "layers": ["0", "1", "2"]}
+        with write_features(name, attributes, shape=shape) as writer:
             for line in words:
-                states = generator.standard_normal((3, len(line), 8)).astype(np.float32)
-                writer.add(" ".join(word for word, _ in line), states)
+                states = generator.standard_normal(shape.of(len(line))).astype(np.float32)
+                writer.add(Sentence([word for word, _ in line]), states)
 
 
 def write_run(folder: Path) -> None:
@@ -190,8 +198,8 @@ def write_old(folder: Path) -> None:
 
 def write_kernels(folder: Path) -> None:
     """The cache of compiled kernels, as the compiler `sh compiler` has filled it."""
-    loaded, _ = cpu.load(os.environ.get("CXX") or "c++")
+    loaded, _ = cpu.load(cpu.compiler(), cpu.SOURCE)
     (folder / "good.so").write_bytes(Path(loaded._name).read_bytes())
     (folder / "compiler").write_text(COMPILER)
     with patch.dict(os.environ, XDG_CACHE_HOME=str(folder / "cache")):
-        cpu.load.__wrapped__("sh compiler")
+        cpu.load.__wrapped__("sh compiler", cpu.SOURCE)

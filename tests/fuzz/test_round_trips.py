@@ -10,6 +10,7 @@ from hypothesis import strategies as some
 
 from data_scripts.build_corpus import build_corpus
 from elmoc.corpus import BEGIN, END, Corpus
+from elmoc.features.layouts.sentence import FeatureShape, Sentence
 from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import write_features
 from elmoc.files.records import read_json, write_json
@@ -58,9 +59,10 @@ def test_a_feature_file_holds_its_sentences(sentences: list[list[str]], dtype: s
     states = [generator.standard_normal((2, len(words), 3)).astype(dtype) for words in sentences]
     with TemporaryDirectory() as folder:
         path = Path(folder, "a.h5")
-        with write_features(path, {"model": "m"}) as writer:
+        shape = FeatureShape(layers=2, width=3, dtype=dtype, single=False)
+        with write_features(path, {"model": "m"}, shape=shape) as writer:
             for words, array in zip(sentences, states, strict=True):
-                writer.add(" ".join(words), array)
+                writer.add(Sentence(words), array)
         with FeatureFile(path) as features:
             assert len(features) == len(sentences)
             for index, (words, array) in enumerate(zip(sentences, states, strict=True)):

@@ -1,63 +1,62 @@
 """Layouts of feature files: the reader and the writer of one form on disk each, and the table of them.
 
+    interface   what a reader and a writer give
+    allennlp, bilm, e2e_coref, flat   the layouts
+    sentence    what a writer is told of a sentence, and the form that all share
+    datasets    how the dataset of a sentence is made, whole or in pieces
+    keys        sentences as names of datasets
+
 `FeatureFile` and `write_features` open the HDF5 file, map it into memory, keep its attributes, and see to atomic
 writing and full disks; a layout finds or puts sentences in the open file. What a reader takes from its `CheckedFile`
 lies in that file and is there whole; other errors of the library become an `InputError` by `CheckedFile.damage`.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any
 
 import h5py
-import numpy as np
 
+from elmoc.errors import InputError, shortened
 from elmoc.features.layouts.allennlp import AllennlpReader, AllennlpWriter
+from elmoc.features.layouts.bilm import BilmReader, BilmWriter
+from elmoc.features.layouts.e2e_coref import E2eCorefReader, E2eCorefWriter
+from elmoc.features.layouts.flat import OFFSETS, STATES, FlatReader, FlatWriter
+from elmoc.features.layouts.interface import Layout, LayoutReader, LayoutWriter
 from elmoc.files.hdf5 import CheckedFile
 
+__all__ = ["FORMAT_VERSION", "FORM_ATTRIBUTES", "LAYOUTS", "Layout", "LayoutReader", "LayoutWriter", "layout_of"]
 
-class LayoutReader(Protocol):
-    """Finds sentences in an open file."""
-
-    first: h5py.Dataset
-    """One whose type is that of the file's numbers."""
-    layers: int
-    width: int
-    has_map: bool
-    """Whether the file has a map of sentences."""
-
-    def __init__(self, file: CheckedFile) -> None:
-        """Raises `InputError` for a file that is not in the layout."""
-
-    def __len__(self) -> int:
-        """The number of sentences."""
-        ...
-
-    def view(self, index: int, dataset: Callable[[str], np.ndarray]) -> np.ndarray:
-        """[L + 1, n, 2P] of a sentence, or [n, 2P]; `dataset` reads a dataset by name, without a copy where it can."""
-        ...
-
-    def sentence_map(self) -> dict[str, int]:
-        """The index of each sentence, by its words with one blank between them; raises `InputError`."""
-        ...
+FORMAT_VERSION = 1
+FORM_ATTRIBUTES = ("layout", "format_version", "single", "sentence_keys")
+"""Attributes of the root that say how the file is read, beside those that say what it was made from."""
+LAYOUTS = {
+    "allennlp": Layout(AllennlpReader, AllennlpWriter),
+    "bilm": Layout(BilmReader, BilmWriter),
+    "e2e-coref": Layout(E2eCorefReader, E2eCorefWriter),
+    "flat": Layout(FlatReader, FlatWriter),
+}
 
 
-class LayoutWriter(Protocol):
-    """Writes sentences into an open file, in order; `sentence_map`: so that they can be found by their words."""
+def layout_of(file: CheckedFile, attributes: dict[str, Any]) -> str:
+    """The name of a file's layout: by its attribute `layout`, or, of a foreign or older file, by what is in it.
 
-    def __init__(self, file: h5py.File, sentence_map: bool) -> None: ...
-
-    def add(self, line: str, states: np.ndarray) -> None:
-        """Write the next sentence."""
-
-    def finish(self) -> None:
-        """Write what follows the last sentence."""
-
-
-class Layout(NamedTuple):
-    """One form on disk."""
-
-    reader: type[LayoutReader]
-    writer: type[LayoutWriter]
+    Raises `InputError` for a layout or version that is not known here.
+    """
+    version, name = attributes.get("format_version", FORMAT_VERSION), attributes.get("layout")
+    if name is None:
+        return _layout_by_content(file)
+    if isinstance(name, str) and name in LAYOUTS and str(version) == str(FORMAT_VERSION):
+        return name
+    raise InputError(
+        f"{file.path} has the layout {shortened(str(name))} in version {shortened(str(version))}, this elmoc reads "
+        f"{', '.join(LAYOUTS)} in version {FORMAT_VERSION}: use the elmoc that wrote it"
+    )
 
 
-LAYOUTS = {"allennlp": Layout(AllennlpReader, AllennlpWriter)}
+def _layout_by_content(file: CheckedFile) -> str:
+    if STATES in file and OFFSETS in file:
+        return "flat"
+    with file.damage("cannot be read"):
+        first = file.id.get_objname_by_idx(0) if len(file) else None
+        is_here = first is not None and file.id.links.get_info(first).type == h5py.h5l.TYPE_HARD
+        has_groups = is_here and h5py.h5o.get_info(file.id, first).type == h5py.h5o.TYPE_GROUP
+    return "e2e-coref" if has_groups else "allennlp"

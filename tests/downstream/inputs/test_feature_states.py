@@ -13,9 +13,9 @@ from downstream.inputs.sentence import Sentence
 from elmoc.errors import InputError
 from elmoc.features.layouts.allennlp import MAP_KEY
 from elmoc.features.reader import FeatureFile
-from elmoc.features.writer import write_features
 from elmoc.files.records import parse_json
 from tests.downstream.conftest import words_of
+from tests.elmoc.features.sentences import write_sentences
 
 SENTENCES = [Sentence(tuple(words), "ten.conll", 3 * row) for row, words in enumerate(words_of())]
 
@@ -62,9 +62,11 @@ def test_a_missing_sentence_is_named(features: Path) -> None:
 
 @pytest.mark.parametrize("shape", [(3, 1, 4), (3, 3, 4), (2, 2, 4), (3, 2, 5), (2, 4)])
 def test_a_sentence_of_another_shape_is_named(tmp_path: Path, shape: tuple[int, ...]) -> None:
-    with write_features(tmp_path / "f.h5", {}) as writer:
-        writer.add("a", np.zeros((3, 1, 4), dtype=np.float32))
-        writer.add("b c", np.zeros(shape, dtype=np.float32))
+    sentences = [(line, np.zeros((3, len(line.split()), 4), dtype=np.float32)) for line in ("a", "b c")]
+    write_sentences(tmp_path / "f.h5", {}, sentences)
+    with h5py.File(tmp_path / "f.h5", "r+") as file:
+        del file["1"]
+        file["1"] = np.zeros(shape, dtype=np.float32)
     with pytest.raises(InputError, match=r'"b c" \(x, line 5\) has the shape .*, not 3 × 2 × 4'):
         FeatureStates(tmp_path / "f.h5", sentences=[Sentence(("b", "c"), "x", 5)])
 

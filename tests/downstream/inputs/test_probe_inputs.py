@@ -15,9 +15,9 @@ from downstream.inputs.sentence import Sentence
 from downstream.inputs.word_table import WordTable
 from elmoc.errors import InputError
 from elmoc.features.reader import FeatureFile
-from elmoc.features.writer import write_features
 from elmoc.word_vectors.sources import RandomVectors
 from tests.downstream.conftest import words_of, write_random_features
+from tests.elmoc.features.sentences import write_sentences
 from tests.references import scalar_mix
 
 SENTENCES = [Sentence(tuple(words), "ten.conll", 3 * row) for row, words in enumerate(words_of())]
@@ -99,8 +99,7 @@ def test_only_the_mix_is_trained(features: Path) -> None:
 
 
 def test_a_file_of_one_layer(tmp_path: Path) -> None:
-    with write_features(tmp_path / "top.h5", {}) as writer:
-        writer.add("a b", np.arange(8, dtype=np.float16).reshape(2, 4))
+    write_sentences(tmp_path / "top.h5", {}, [("a b", np.arange(8, dtype=np.float16).reshape(2, 4))])
     sentence = Sentence(("a", "b"), "x", 1)
     states = FeatureStates(tmp_path / "top.h5", sentences=[sentence])
     x, _ = ProbeInputs(InputSources(words=None, states=states))([sentence])
@@ -138,11 +137,10 @@ def test_too_few_words_with_a_vector_cannot_be_standardised(tmp_path: Path) -> N
 
 
 def test_states_that_are_not_finite_are_named_where_they_are_predicted_from(tmp_path: Path) -> None:
-    with write_features(tmp_path / "nan.h5", {}) as writer:
-        for row, sentence in enumerate(SENTENCES):
-            states = np.ones((1, len(sentence.words), 4), np.float32)
-            states[0, 0, 0] = np.nan if row == 3 else 1
-            writer.add(" ".join(sentence.words), states)
+    states = [np.ones((1, len(sentence.words), 4), np.float32) for sentence in SENTENCES]
+    states[3][0, 0, 0] = np.nan
+    lines = [" ".join(sentence.words) for sentence in SENTENCES]
+    write_sentences(tmp_path / "nan.h5", {}, list(zip(lines, states, strict=True)))
     inputs = ProbeInputs(InputSources(words=None, states=FeatureStates(tmp_path / "nan.h5", sentences=SENTENCES)))
     inputs(SENTENCES)  # in training it is the loss that tells
     inputs.eval()

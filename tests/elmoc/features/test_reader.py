@@ -11,8 +11,7 @@ import pytest
 
 from elmoc.errors import InputError
 from elmoc.features.reader import FeatureFile
-from elmoc.features.writer import write_features
-from tests.elmoc.features.sentences import LINES, states_of
+from tests.elmoc.features.sentences import LINES, states_of, write_sentences
 
 
 def test_sentences_attributes_and_sizes_come_back(path: Path) -> None:
@@ -62,8 +61,7 @@ def test_foreign_files_have_the_same_numbers(tmp_path: Path, kind: str) -> None:
 
 
 def test_one_layer_has_no_layer_axis(tmp_path: Path) -> None:
-    with write_features(tmp_path / "top.h5", {}) as writer:
-        writer.add("a b", states_of(0, 2)[0])
+    write_sentences(tmp_path / "top.h5", {}, [("a b", states_of(0, 2)[0])])
     with FeatureFile(tmp_path / "top.h5") as file:
         assert (file.layers, file.width, file[0].shape) == (1, 4, (2, 4))
 

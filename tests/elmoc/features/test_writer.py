@@ -9,15 +9,18 @@ from typing import Any
 import pytest
 
 from elmoc.errors import InputError
+from elmoc.features.layouts.sentence import Sentence
 from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import DiskFile, write_features
-from tests.elmoc.features.sentences import states_of
+from tests.elmoc.features.sentences import shape_of, states_of
+
+SHAPE = shape_of(states_of(0, 1))
 
 
 def test_nothing_appears_when_writing_fails(tmp_path: Path) -> None:
     def interrupted() -> None:
-        with write_features(tmp_path / "features.h5", {}) as writer:
-            writer.add("a", states_of(0, 1))
+        with write_features(tmp_path / "features.h5", {}, shape=SHAPE) as writer:
+            writer.add(Sentence(["a"]), states_of(0, 1))
             raise RuntimeError("stop")
 
     with pytest.raises(RuntimeError, match="stop"):
@@ -27,7 +30,7 @@ def test_nothing_appears_when_writing_fails(tmp_path: Path) -> None:
 
 def test_an_existing_file_is_not_overwritten(path: Path) -> None:
     before = path.read_bytes()
-    with pytest.raises(InputError, match="exists already"), write_features(path, {}):
+    with pytest.raises(InputError, match="exists already"), write_features(path, {}, shape=SHAPE):
         pass
     assert path.read_bytes() == before
 
@@ -37,14 +40,16 @@ def test_a_second_writer_is_told_so(tmp_path: Path) -> None:
     code = """
 import sys
 from elmoc.errors import run_command
-from elmoc.features.writer import DiskFile, write_features
+from elmoc.features.layouts.sentence import FeatureShape
+from elmoc.features.writer import write_features
+SHAPE = FeatureShape(layers=3, width=4, dtype="float32", single=False)
 def command():
-    with write_features(sys.argv[1], {}):
+    with write_features(sys.argv[1], {}, shape=SHAPE):
         pass
 sys.exit(run_command(command))
 """
-    with write_features(path, {}) as writer:
-        writer.add("a", states_of(0, 1))
+    with write_features(path, {}, shape=SHAPE) as writer:
+        writer.add(Sentence(["a"]), states_of(0, 1))
         done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr == f"error: another process is writing {path}: wait for it, or stop it\n"
@@ -75,9 +80,9 @@ def test_an_interrupt_while_the_library_writes(
     monkeypatch.setattr("elmoc.features.writer.DiskFile", type("DiskFile", (DiskFile, Interrupted), {}))
 
     def write() -> None:
-        with write_features(tmp_path / "f.h5", {"model": "abc"}) as writer:
+        with write_features(tmp_path / "f.h5", {"model": "abc"}, shape=SHAPE) as writer:
             for index in range(300):
-                writer.add(str(index), states_of(index, 50))
+                writer.add(Sentence(["w"] * 50), states_of(index, 50))
 
     if method == "truncate" and call > 1:  # HDF5 does it once
         write()
@@ -93,12 +98,14 @@ def test_a_file_that_may_not_grow_is_an_error_not_a_crash(tmp_path: Path, limit:
 import resource, sys
 import numpy as np
 from elmoc.errors import run_command
-from elmoc.features.writer import DiskFile, write_features
+from elmoc.features.layouts.sentence import FeatureShape, Sentence
+from elmoc.features.writer import write_features
+shape = FeatureShape(layers=3, width=10, dtype="float32", single=False)
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
 def command():
-    with write_features(sys.argv[1], {{}}) as writer:
+    with write_features(sys.argv[1], {{}}, shape=shape) as writer:
         for index in range(4000):
-            writer.add(str(index), np.zeros((3, 4, 10), dtype=np.float32))
+            writer.add(Sentence(['w'] * 4), np.zeros((3, 4, 10), dtype=np.float32))
             print(index)
 sys.exit(run_command(command))
 """

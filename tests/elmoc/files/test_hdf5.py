@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from elmoc.errors import InputError
+from elmoc.features.layouts.sentence import Sentence
 from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import write_features
-from tests.elmoc.features.sentences import LINES, states_of
+from tests.elmoc.features.sentences import LINES, shape_of, states_of, write_sentences
 
 Change = Callable[[h5py.File], Any]
 
@@ -22,9 +23,8 @@ Change = Callable[[h5py.File], Any]
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     target = tmp_path / "features.h5"
-    with write_features(target, {"model": "abc", "layers": ["0", "1", "2"]}) as writer:
-        for index, line in enumerate(LINES):
-            writer.add(line, states_of(index, len(line.split())))
+    sentences = [(line, states_of(index, len(line.split()))) for index, line in enumerate(LINES)]
+    write_sentences(target, {"model": "abc", "layers": ["0", "1", "2"]}, sentences)
     return target
 
 
@@ -198,13 +198,13 @@ def test_a_whole_file_is_checked(path: Path, tmp_path: Path) -> None:
     with FeatureFile(path) as features:
         features.check(seen.append)
     assert sum(seen) == len(LINES)
-    with write_features(tmp_path / "other.h5", {}) as writer:
+    with write_features(tmp_path / "other.h5", {}, shape=shape_of(states_of(0, 1))) as writer:
         for index, line in enumerate(LINES):
-            writer.add(line, states_of(index, len(line.split()) + (index == 2)))
+            tokens = line.split() + ["more"] * (index == 2)
+            writer.add(Sentence(tokens, line), states_of(index, len(tokens)))
     with FeatureFile(tmp_path / "other.h5") as features, pytest.raises(InputError) as caught:
         features.check()
     assert 'its map says that sentence 2 is "Zürich — naïve 😀", of 4 words, but it has 5' in str(caught.value)
-    with write_features(tmp_path / "no map.h5", {}, sentence_map=False) as writer:
-        writer.add("a", states_of(0, 1))
+    write_sentences(tmp_path / "no map.h5", {}, [("a", states_of(0, 1))], sentence_map=False)
     with FeatureFile(tmp_path / "no map.h5") as features:
         features.check()

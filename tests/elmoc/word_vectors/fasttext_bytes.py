@@ -37,37 +37,40 @@ def fasttext_bytes(
     quantised: bool = False,
     norms: bool = False,
     quantised_output: bool = False,
+    words: Sequence[str | bytes] = WORDS,
+    dim: int = DIM,
+    version: int = 12,
 ) -> bytes:
     """A whole file; `pruned` buckets are left of a dictionary, −1 for one that is not pruned."""
     generator = np.random.default_rng(0)
-    arguments = (DIM, 5, 5, 1, 5, 1, loss, model, bucket, *subwords, 100, 1e-4)
-    head = struct.pack("<2i12id", 793712314, 12, *arguments)
-    entries = [*WORDS, *labels]
-    head += struct.pack("<3i2q", len(entries), len(WORDS), len(labels), 1000, pruned)
+    arguments = (dim, 5, 5, 1, 5, 1, loss, model, bucket, *subwords, 100, 1e-4)
+    head = struct.pack("<2i12id", 793712314, version, *arguments)
+    entries = [entry.encode() if isinstance(entry, str) else entry for entry in (*words, *labels)]
+    head += struct.pack("<3i2q", len(entries), len(words), len(labels), 1000, pruned)
     for index, entry in enumerate(entries):
-        head += entry.encode() + b"\0" + struct.pack("<qb", 100 - index, index >= len(WORDS))
+        head += entry + b"\0" + struct.pack("<qb", max(1, 100 - index), index >= len(words))
     for new in range(max(0, pruned)):
         head += struct.pack("<2i", 2 * new, new)
-    inputs = len(WORDS) + (bucket if pruned < 0 else pruned)
-    outputs = len(labels) if model == SUPERVISED else len(WORDS)
+    inputs = len(words) + (bucket if pruned < 0 else pruned)
+    outputs = len(labels) if model == SUPERVISED else len(words)
     return b"".join(
         (
             head,
             struct.pack("<B", quantised),
-            matrix(generator, inputs, quantised, norms),
+            matrix(generator, inputs, dim, quantised, norms),
             struct.pack("<B", quantised_output),
-            matrix(generator, outputs, quantised_output, norms),
+            matrix(generator, outputs, dim, quantised_output, norms),
         )
     )
 
 
-def matrix(generator: np.random.Generator, rows: int, quantised: bool, norms: bool) -> bytes:
+def matrix(generator: np.random.Generator, rows: int, dim: int, quantised: bool, norms: bool) -> bytes:
     if not quantised:
-        return struct.pack("<2q", rows, DIM) + generator.standard_normal((rows, DIM), np.float32).tobytes()
-    parts = (DIM + 1) // 2
-    whole = struct.pack("<B2qi", norms, rows, DIM, rows * parts) + generator.bytes(rows * parts)
-    whole += struct.pack("<4i", DIM, parts, 2, DIM % 2 or 2)
-    whole += generator.standard_normal(256 * DIM, np.float32).tobytes()
+        return struct.pack("<2q", rows, dim) + generator.standard_normal((rows, dim), np.float32).tobytes()
+    parts = (dim + 1) // 2
+    whole = struct.pack("<B2qi", norms, rows, dim, rows * parts) + generator.bytes(rows * parts)
+    whole += struct.pack("<4i", dim, parts, 2, dim % 2 or 2)
+    whole += generator.standard_normal(256 * dim, np.float32).tobytes()
     if norms:
         whole += generator.bytes(rows) + struct.pack("<4i", 1, 1, 1, 1)
         whole += generator.standard_normal(256, np.float32).tobytes()

@@ -14,7 +14,7 @@ from data_scripts.parts.download import download
 from downstream.__main__ import TASKS
 from downstream.__main__ import main as downstream
 from elmoc.__main__ import main as elmoc
-from elmoc.kernels import cpu
+from elmoc.kernels import compiling, cpu
 from pretrain import join, plot
 from pretrain.__main__ import main as pretrain_main
 from pretrain.__main__ import parse_duration
@@ -104,8 +104,12 @@ def fetch(words: list[str]) -> None:
 
 def compile_kernels(words: list[str]) -> None:
     """A compiler that cannot compile is no error of a command: the kernels are then the reference."""
-    with patch.dict(os.environ, XDG_CACHE_HOME="out"), patch.object(cpu, "build"), suppress(cpu.KernelBuildError):
-        cpu.load.__wrapped__(" ".join(words))
+    with (
+        patch.dict(os.environ, XDG_CACHE_HOME="out"),
+        patch.object(compiling, "build"),
+        suppress(compiling.KernelBuildError),
+    ):
+        cpu.load.__wrapped__(" ".join(words), cpu.SOURCE)
 
 
 def command_reader(name: str, read: Callable[[list[str]], Any], share: float = 0.2, writes: bool = False) -> Reader:

@@ -15,6 +15,7 @@ from downstream.inputs.sentence import make_sentence
 from elmoc.features.dump import dump_features
 from elmoc.features.reader import FeatureFile
 from elmoc.kernels import cpu
+from elmoc.kernels.compiling import KernelBuildError
 from elmoc.looking.uses import find_uses
 from elmoc.model import ElmoC
 from elmoc.word_vectors.sources import open_word_vectors
@@ -107,8 +108,8 @@ def load_kernels(folder: Path) -> Any:
     os.rename(folder / "cache/elmoc", f"{cache}/elmoc")
     try:
         with patch.dict(os.environ, XDG_CACHE_HOME=cache):
-            loaded, _ = cpu.load.__wrapped__("sh compiler")
-    except cpu.KernelBuildError:  # the reference is run instead
+            loaded, _ = cpu.load.__wrapped__("sh compiler", cpu.SOURCE)
+    except KernelBuildError:  # the reference is run instead
         return True
     loaded.has_threads()
     return Path(loaded._name).read_bytes() == (folder / "good.so").read_bytes()
@@ -121,6 +122,22 @@ READERS = (
         mutations=(*[FASTTEXT_HEADER] * len(INTEGERS), *[FASTTEXT_LONGS] * 4, *RAW),
         read=read_vectors("small.bin"),
         right=finite,
+    ),
+    Reader(
+        name="fastText quantised",
+        target="vectors/quantised.bin",
+        mutations=(*[FASTTEXT_HEADER] * len(INTEGERS), *[FASTTEXT_LONGS] * 4, *RAW),
+        read=read_vectors("quantised.bin"),
+        right=finite,
+        share=0.5,
+    ),
+    Reader(
+        name="fastText index",
+        target="vectors/small.bin.index",
+        mutations=RAW,
+        read=read_vectors("small.bin"),  # with a damaged index, too
+        right=same,
+        share=0.5,
     ),
     Reader(
         name="text vectors", target="vectors/small.vec", mutations=TEXT, read=read_vectors("small.vec"), right=finite

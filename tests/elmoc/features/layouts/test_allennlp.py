@@ -11,8 +11,7 @@ import pytest
 from elmoc.errors import InputError
 from elmoc.features.layouts.allennlp import MAP_KEY
 from elmoc.features.reader import FeatureFile
-from elmoc.features.writer import write_features
-from tests.elmoc.features.sentences import LINES, states_of
+from tests.elmoc.features.sentences import LINES, states_of, write_sentences
 
 
 def test_layout_is_that_of_the_allennlp_elmo_command(path: Path) -> None:
@@ -34,8 +33,7 @@ def test_sentences_are_found_by_their_words(path: Path) -> None:
 
 
 def test_without_the_map_sentences_have_numbers_only(tmp_path: Path) -> None:
-    with write_features(tmp_path / "f.h5", {}, sentence_map=False) as writer:
-        writer.add("a b", states_of(0, 2))
+    write_sentences(tmp_path / "f.h5", {}, [("a b", states_of(0, 2))], sentence_map=False)
     with FeatureFile(tmp_path / "f.h5") as file:
         assert len(file) == 1
         assert file[0].shape == (3, 2, 4)

@@ -1,0 +1,148 @@
+"""Compiled libraries: how a C++ file of ours is compiled on this machine, and kept safely.
+
+It is compiled once for a processor, and the library is kept in the user's cache directory; from there it is loaded only
+if it is whole and nobody else can have written it.
+"""
+
+import ctypes
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import stat
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+FLAGS = (
+    ("-march=native", "-mprefer-vector-width=512", "-fopenmp"),
+    ("-march=native", "-fopenmp"),
+    ("-mcpu=native", "-fopenmp"),
+    ("-march=native",),
+    ("-mcpu=native",),
+    (),
+)
+"""Tried in this order: not every compiler and processor takes all of them. Without OpenMP one thread runs."""
+COMMON_FLAGS = ("-O3", "-std=c++17", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
+
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_COMPILER_SECONDS = 600
+_ABANDONED_SECONDS = 24 * 3600
+
+
+class KernelBuildError(Exception):
+    """A library cannot be compiled here; says why."""
+
+
+def default_compiler() -> str:
+    """The command of the C++ compiler: `CXX`, or `c++`."""
+    return os.environ.get("CXX", "").strip() or "c++"
+
+
+def load_library(source: Path, compiler: str) -> tuple[ctypes.CDLL, str]:
+    """The library of a C++ file, compiled for this processor unless that was done before, and where the compiler is.
+
+    Raises `KernelBuildError` when it cannot be compiled, kept or loaded.
+    """
+    try:
+        command = shlex.split(compiler)
+        found = shutil.which(command[0]) if command else None
+        if found is None:
+            raise KernelBuildError(f"there is no C++ compiler ({compiler})")
+        version = _run([*command, "--version"]).stdout
+        parts = (source.read_text(), compiler, version, processor(), repr((FLAGS, COMMON_FLAGS)))
+        name = f"{source.stem}_kernels-" + hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+        folder = cache_directory()
+        try:
+            loaded = ctypes.CDLL(str(kept_library(folder, name) or build(source, command, folder, name)))
+        except OSError:  # what was kept is not for this system
+            loaded = ctypes.CDLL(str(build(source, command, folder, name)))
+    except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
+        # there is no home directory (RuntimeError), the command has an open quote (ValueError), it does not end
+        raise KernelBuildError(f"kernels compiled by {compiler} cannot be kept or loaded ({error})") from None
+    return loaded, found
+
+
+def kept_library(folder: Path, name: str) -> Path | None:
+    """The library of that name that was compiled before, if it is whole and no other user can have written it.
+
+    Its name ends in the hash of its content. One that is damaged or another's is removed.
+    """
+    for library in folder.glob(f"{name}-*.so"):
+        status = library.lstat()
+        own = (
+            stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE_BY_OTHERS
+        )
+        if own and library == _path_of(folder, name, library):
+            return library
+        library.unlink(missing_ok=True)
+    return None
+
+
+def build(source: Path, command: list[str], folder: Path, name: str) -> Path:
+    """Compile a C++ file into a library in `folder`; a `KernelBuildError` when the compiler cannot.
+
+    It gets its name when it is whole, which says what it holds: several processes can do this at once.
+    """
+    for left in folder.glob("build-*"):  # by processes that were killed
+        if time.time() - left.stat().st_mtime > _ABANDONED_SECONDS:
+            shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as scratch:
+        for flags in FLAGS:
+            output = Path(scratch) / name
+            run = _run([*command, *COMMON_FLAGS, *flags, str(source), "-o", str(output)])
+            if run.returncode == 0:
+                output.chmod(0o700)
+                return output.replace(_path_of(folder, name, output))
+    said = run.stderr.strip().splitlines() or [f"status {run.returncode}"]
+    raise KernelBuildError(f"{command[0]} does not compile {source}: {said[-1]}")
+
+
+def _path_of(folder: Path, name: str, library: Path) -> Path:
+    """Where a library with the content of `library` is kept."""
+    return folder / f"{name}-{hashlib.sha256(library.read_bytes()).hexdigest()[:16]}.so"
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        timeout=_COMPILER_SECONDS,
+    )
+
+
+def processor() -> str:
+    """The instruction sets of this processor: a library compiled for another may not run on it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    return platform.machine() + "".join(sorted({line for line in lines if line.startswith(("flags", "Features"))}))
+
+
+def cache_path() -> Path:
+    """`elmoc` in the user's cache directory (`XDG_CACHE_HOME`); raises `RuntimeError` where there is no home."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "elmoc"
+
+
+def cache_directory() -> Path:
+    """The directory of compiled kernels, `cache_path`, made when it is missing.
+
+    What is there is run as code, so nobody else may write there: raises `KernelBuildError` where it is another's.
+    """
+    path = cache_path()
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = path.stat()
+    if status.st_uid != os.geteuid():
+        raise KernelBuildError(
+            f"the cache directory {path} is another user's: name one of your own in the variable XDG_CACHE_HOME"
+        )
+    if status.st_mode & _WRITABLE_BY_OTHERS:
+        path.chmod(stat.S_IMODE(status.st_mode) & ~_WRITABLE_BY_OTHERS)
+    return path

@@ -1,0 +1,96 @@
+"""The e2e-coref layout: what `load_lm_embeddings` reads, and documents that have no place of their own."""
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from elmoc.errors import InputError
+from elmoc.features.layouts.sentence import FeatureShape, Sentence
+from elmoc.features.reader import FeatureFile
+from elmoc.features.writer import write_features
+
+SHAPE = FeatureShape(layers=3, width=4, dtype="float32", single=False)
+DOCUMENTS = {"nw/wsj/00/a_0": [3, 1, 2], "bc/b_1": [2], "bc/b_0": [1] * 11}
+
+
+def states_of(document: str, sentence: int) -> np.ndarray:
+    words = DOCUMENTS[document][sentence]
+    generator = np.random.default_rng([sentence, len(document)])
+    return generator.standard_normal((3, words, 4)).astype(np.float32)
+
+
+def write(path: Path) -> None:
+    with write_features(path, {"model": "m"}, shape=SHAPE, layout="e2e-coref") as writer:
+        for document, sentences in DOCUMENTS.items():
+            for index, words in enumerate(sentences):
+                writer.add(Sentence(["w"] * words, document=document), states_of(document, index))
+
+
+def load_lm_embeddings(lm_file: Any, doc_key: str) -> np.ndarray:
+    """How e2e-coref reads a document: all its sentences, padded to the longest."""
+    group = lm_file[doc_key.replace("/", ":")]
+    sentences = [group[str(index)][...] for index in range(len(list(group.keys())))]
+    padded = np.zeros([len(sentences), max(len(each) for each in sentences), 4, 3])
+    for index, each in enumerate(sentences):
+        padded[index, : each.shape[0], :, :] = each
+    return padded
+
+
+def test_layout_is_what_e2e_coref_reads(tmp_path: Path) -> None:
+    write(tmp_path / "f.h5")
+    with h5py.File(tmp_path / "f.h5") as file:
+        assert set(file) == {name.replace("/", ":") for name in DOCUMENTS}
+        for document, sentences in DOCUMENTS.items():
+            padded = load_lm_embeddings(file, document)
+            assert len(padded) == len(sentences)
+            for index, words in enumerate(sentences):
+                np.testing.assert_array_equal(np.moveaxis(padded[index, :words], 2, 0), states_of(document, index))
+
+
+def test_sentences_are_read_in_the_order_of_the_documents(tmp_path: Path) -> None:
+    write(tmp_path / "f.h5")
+    with FeatureFile(tmp_path / "f.h5") as features:
+        documents = features._layout.documents()
+        assert documents == {"nw:wsj:00:a_0": range(3), "bc:b_1": range(3, 4), "bc:b_0": range(4, 15)}
+        for document, indices in zip(DOCUMENTS, documents.values(), strict=True):
+            for sentence, index in enumerate(indices):
+                np.testing.assert_array_equal(features[index], states_of(document, sentence))
+
+
+@pytest.mark.parametrize(
+    ("documents", "message"),
+    [
+        (["a/b", "a:b"], r'the document "a:b" has the same name in the e2e-coref layout \("a:b"\) as one before it'),
+        (["a", "b", "a"], 'the document "a" has the same name .* or its sentences do not follow each other'),
+        ([None], 'the sentence "some words" belongs to no document, .* give the sentences as jsonlines with doc_key'),
+        (["."], "a document has the key '.', which HDF5 cannot have as a name"),
+        ([""], "has the key ''"),
+        (["a\0b"], r"has the key 'a\\x00b'"),
+    ],
+)
+def test_documents_without_a_place_are_named(tmp_path: Path, documents: list[str | None], message: str) -> None:
+    states = np.zeros((3, 2, 4), np.float32)
+
+    def write_them() -> None:
+        with write_features(tmp_path / "f.h5", {}, shape=SHAPE, layout="e2e-coref") as writer:
+            for document in documents:
+                writer.add(Sentence(["some", "words"], document=document), states)
+
+    with pytest.raises(InputError, match=message):
+        write_them()
+    assert not list(tmp_path.iterdir())
+
+
+def test_groups_that_are_links_or_empty_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "f.h5")
+    with h5py.File(tmp_path / "f.h5", "r+") as file:
+        file["link"] = h5py.SoftLink("/bc:b_1")
+    with pytest.raises(InputError, match="is a link"):
+        FeatureFile(tmp_path / "f.h5")
+    with h5py.File(tmp_path / "empty.h5", "w") as file:
+        file.create_group("a")
+    with pytest.raises(InputError, match="not a feature file in the e2e-coref layout"):
+        FeatureFile(tmp_path / "empty.h5")

@@ -1,0 +1,104 @@
+"""The flat layout: its datasets, its documents, and files whose parts do not fit each other."""
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from elmoc.errors import InputError
+from elmoc.features.layouts.sentence import FeatureShape, Sentence
+from elmoc.features.reader import FeatureFile
+from elmoc.features.writer import write_features
+
+LENGTHS = [3, 0, 2, 5]
+
+
+def write(path: Path, documents: list[str | None], words: int | None = sum(LENGTHS), **options: Any) -> np.ndarray:
+    """A file of sentences of these documents; the states of their words."""
+    shape = FeatureShape(layers=2, width=4, dtype="float32", single=False, words=words)
+    states = np.arange(sum(LENGTHS) * 2 * 4, dtype=np.float32).reshape(-1, 2, 4)
+    ends = np.cumsum(LENGTHS)
+    with write_features(path, {}, shape=shape, layout="flat", **options) as writer:
+        for document, length, end in zip(documents, LENGTHS, ends, strict=True):
+            array = np.ascontiguousarray(np.moveaxis(states[end - length : end], 1, 0))
+            writer.add(Sentence(["w"] * length, document=document), array)
+    return states
+
+
+@pytest.mark.parametrize("words", [None, sum(LENGTHS)])
+def test_layout(tmp_path: Path, words: int | None) -> None:
+    states = write(tmp_path / "f.h5", [None] * 4, words)
+    with h5py.File(tmp_path / "f.h5") as file:
+        assert set(file) == {"states", "offsets"}
+        np.testing.assert_array_equal(file["states"][...], states)
+        assert file["offsets"].dtype == np.int64
+        assert list(file["offsets"]) == [0, 3, 3, 5, 10]
+        assert (file["states"].id.get_offset() is None) == (words is None), "one piece, where that can be"
+    with FeatureFile(tmp_path / "f.h5") as features:
+        assert features._layout.documents() is None
+        if words is not None:
+            assert not features.view(0).flags.owndata
+
+
+def test_documents(tmp_path: Path) -> None:
+    write(tmp_path / "f.h5", ["nw/a", "nw/a", "b", "é"])
+    with FeatureFile(tmp_path / "f.h5") as features:
+        assert features._layout.documents() == {"nw/a": range(2), "b": range(2, 3), "é": range(3, 4)}
+
+
+@pytest.mark.parametrize(
+    ("documents", "message"),
+    [
+        (["a", "b", "b", "a"], 'the sentences of the document "a" do not follow each other'),
+        ([None, "a", "a", "a"], "sentence 2 belongs to a document, unlike those before it"),
+        (["a", "a", None, "a"], "sentence 3 belongs to no document, unlike those before it"),
+    ],
+)
+def test_documents_without_order_are_named(tmp_path: Path, documents: list[str | None], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        write(tmp_path / "f.h5", documents)
+
+
+@pytest.mark.parametrize("words", [9, 11])
+def test_the_number_of_words_has_to_be_right(tmp_path: Path, words: int) -> None:
+    with pytest.raises(ValueError, match=f"{words} words|, not {words}"):
+        write(tmp_path / "f.h5", [None] * 4, words)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("offsets", [0, 3, 3, 5, 11]),
+        ("offsets", [1, 3, 3, 5, 10]),
+        ("offsets", [0, 3, 2, 5, 10]),
+        ("offsets", [0.0, 3.0, 3.0, 5.0, 10.0]),
+        ("offsets", [[0, 10]]),
+        ("offsets", np.zeros(0, np.int64)),
+        ("offsets", "0"),
+        ("offsets", None),
+        ("states", np.zeros((10, 8), np.float32)),
+        ("states", np.zeros((10, 2, 4), np.int32)),
+        ("states", np.zeros((10, 0, 4), np.float32)),
+        ("states", None),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(tmp_path: Path, name: str, content: Any) -> None:
+    write(tmp_path / "f.h5", [None] * 4)
+    with h5py.File(tmp_path / "f.h5", "r+") as file:
+        del file[name]
+        if content is not None:
+            file[name] = content
+    with pytest.raises(InputError, match="not a feature file in the flat layout"):
+        FeatureFile(tmp_path / "f.h5")
+
+
+@pytest.mark.parametrize("content", ['{"a": 3}', '{"a": 5, "b": -1}', '["a"]', '{"a": "4"}', "{", '{"a": 2, "a": 2}'])
+def test_documents_that_are_damaged_are_refused(tmp_path: Path, content: str) -> None:
+    write(tmp_path / "f.h5", ["a"] * 4)
+    with h5py.File(tmp_path / "f.h5", "r+") as file:
+        file["documents"][0] = content
+    with FeatureFile(tmp_path / "f.h5") as features, pytest.raises(InputError, match="documents"):
+        features._layout.documents()
