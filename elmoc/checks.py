@@ -94,8 +94,8 @@ def _parts(path: Path) -> Iterator[Part]:
     elif path.is_dir():
         raise InputError(f"{path} is neither a corpus, nor a run, nor a model: name one of these, or a feature file")
     else:
-        with FeatureFile(path):  # one that cannot be opened is said at once
-            yield Part("features", _size(path), partial(_check_features, path))
+        with FeatureFile(path) as features:  # one that cannot be opened is said at once
+            yield Part("features", sum(map(_size, features.files)), partial(_check_features, path))
 
 
 def _size(file: Path) -> int:
@@ -195,6 +195,6 @@ def _check_checkpoint(file: Path, progress: Progress) -> bool:
 
 def _check_features(path: Path, progress: Progress) -> bool:
     with FeatureFile(path) as features:
-        share = _size(path) // max(1, len(features))
+        share = sum(map(_size, features.files)) // max(1, len(features))
         features.check(lambda sentences: progress(sentences * share))
     return False

@@ -261,7 +261,7 @@ def test_the_wheel_dumps_features_in_an_environment_without_the_checkout(
     sentences = [["The", "cat", "sat", "."], ["w3"]]
     text = "\n".join(" ".join(words) for words in sentences)
     (empty / "sentences.txt").write_text(text + "\n", encoding="utf-8")
-    run("elmoc", "dump-features", model_path, "sentences.txt", "features.h5")
+    run("elmoc", "dump-features", model_path, "sentences.txt", "features.h5", "--precision", "float32")
     with FeatureFile(empty / "features.h5") as features:
         assert len(features) == 2
         for index, states in enumerate(ElmoC.from_pretrained(model_path).embed_batch(sentences)):

@@ -8,7 +8,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-from elmoc.features.dump import dump_features
+from elmoc.features.dumping.dump import dump_features
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model import ElmoC
 from elmoc.model_directory import write_model_directory

@@ -69,6 +69,9 @@ ONE_BILLION = "data_scripts.one_billion {inputs}/{source}.tar.gz {folder}/corpus
 DUMP = "elmoc.__main__ dump-features {inputs}/model {inputs}/{source}.txt {folder}/out.h5"
 IMPORT = "elmoc.__main__ import-elmo {inputs}/{source}/options.json {inputs}/{source}/weights.hdf5 {folder}/model"
 EXPORT = "elmoc.__main__ export-elmo {inputs}/{source}/model {folder}/options.json {folder}/weights.hdf5"
+FLAT = " --format flat --top"
+RESUMED = f"{FLAT} --resume"
+CONVERT = "elmoc.__main__ convert {inputs}/features.h5 {folder}/out.h5 --format flat"
 JOIN = "pretrain.join {inputs}/forward {inputs}/backward {folder}/model"
 PROBE = (
     "downstream.__main__ ner --train {inputs}/ten.conll --dev {inputs}/ten.conll --vectors random:1:6 "
@@ -177,12 +180,23 @@ COMMANDS = (
         with_source(EXPORT, "other_elmo"),
     ),
     Command(
+        "elmoc dump-features --resume",
+        with_source(DUMP, "sentences") + RESUMED,
+        (Output("out.h5", outputs.read_features),),
+        with_source(DUMP, "other_sentences") + RESUMED,
+        before=(with_source(DUMP, "sentences") + FLAT,),
+        interrupted=0.6,
+    ),
+    Command(
         "elmoc plot",
         with_source(PLOT_WORD, "text"),
         (Output("w1.png"),),
         with_source(PLOT_WORD, "other_text"),
         before=(with_source(PLOT_WORD, "text"),),
         replaces=True,
+    ),
+    Command(
+        "elmoc convert", CONVERT, (Output("out.h5", outputs.read_features),), f"{CONVERT} --dtype float16 --compress"
     ),
     Command("downstream ner", PROBE, PROBES, PROBE, adds=True),
     Command("downstream table", TABLE, TABLES, TABLE, before=(TABLE,), replaces=True),
