@@ -30,6 +30,7 @@ from pretrain.setup import set_up
 from pretrain.train import train
 from tests.elmoc.word_vectors.fasttext_bytes import KINDS
 from tests.fuzz.readers.command_lines import write_words
+from tests.fuzz.readers.interop import write_elmo
 from tests.tiny import learnable_sentences
 
 RUN = """\
@@ -96,6 +97,7 @@ def make_sample(folder: Path) -> None:
     write_probe(folder)
     write_old(folder)
     write_kernels(folder)
+    write_elmo(folder)
     write_words(folder)
 
 
