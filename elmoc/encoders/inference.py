@@ -15,6 +15,10 @@ from elmoc.encoders.bidirectional import BidirectionalEncoder
 _PADDED_WORDS = 4096
 """Of a batch, where nothing faster runs than the encoder itself."""
 
+_LEAST_WORDS = 64
+"""That an input layer reads at once: libraries add up the products of fewer rows in another order, and in bf16 a
+difference in the last bit grows."""
+
 
 class InferenceEncoder:
     """A bidirectional encoder prepared for inference; its weights must not change while it is in use.
@@ -134,7 +138,9 @@ class InferenceEncoder:
     def _input_states(self, direction: str, vectors: Tensor, words: SentenceWords, states: Tensor) -> Tensor:
         """What the encoder of a direction reads [M, P], put into layer 0 of its states."""
         with torch.inference_mode():
-            inputs: Tensor = self._encoder.direction(direction).input_layer(vectors.unsqueeze(0)).squeeze(0)
+            spare = torch.zeros(max(0, _LEAST_WORDS - len(vectors)), vectors.shape[1])
+            read = torch.cat((vectors, spare)).unsqueeze(0)
+            inputs: Tensor = self._encoder.direction(direction).input_layer(read).squeeze(0)[: len(vectors)]
             size = inputs.shape[1]
             states.view(-1, size).index_copy_(0, words.places // size, inputs)
         return inputs
