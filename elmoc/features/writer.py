@@ -21,8 +21,8 @@ from elmoc.features.unfinished.notes import Notes
 from elmoc.files.locks import locked
 from elmoc.files.writing import full_disk_is_clear, refuse_existing
 
-NOT_COMPARED = ("command_line",)
-"""Attributes that may be others when a file is gone on with."""
+NOT_COMPARED = ("command_line", "dump")
+"""Attributes that may be others when a file is gone on with, or that say what others do."""
 
 
 @contextmanager

@@ -42,6 +42,7 @@ HELPERS = {
     "compiler": "the sample's compiler",
     "run/model/README.md": "is for people, and never read",
     "old/run/model/README.md": "is for people, and never read",
+    "elmo/model/README.md": "is for people, and never read",
     "old/probes/results.jsonl": "lines of results are what they were",
     "unfinished/.work/lock": "has no content",
     "archive/.corpus.unpacked/news.en-N-of-N": "text, which build_corpus reads like any other",

@@ -16,7 +16,7 @@ from data_scripts import build_corpus, build_vectors, one_billion, train_fasttex
 from downstream.probe.cli import run_probes
 from downstream.tasks.ner.task import TASK as NER
 from elmoc.corpus import Corpus
-from elmoc.features.convert import convert_features
+from elmoc.features.converting.convert import convert_features
 from elmoc.features.join import join_features
 from elmoc.features.layouts.sentence import FeatureShape, Sentence
 from elmoc.features.linked import parts_folder
@@ -30,6 +30,7 @@ from pretrain.setup import set_up
 from pretrain.train import train
 from tests.elmoc.word_vectors.fasttext_bytes import KINDS
 from tests.fuzz.readers.command_lines import write_words
+from tests.fuzz.readers.interop import write_elmo
 from tests.tiny import learnable_sentences
 
 RUN = """\
@@ -96,6 +97,7 @@ def make_sample(folder: Path) -> None:
     write_probe(folder)
     write_old(folder)
     write_kernels(folder)
+    write_elmo(folder)
     write_words(folder)
 
 
@@ -106,6 +108,8 @@ def write_text(folder: Path) -> None:
     (folder / "text/tokenised.txt").write_text(text)
     (folder / "text/tokenised.txt.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
     # pieces of an interrupted build are known by the path of the text: this one is the same in every copy
+    documents = ({"doc_key": f"a/{key}", "sentences": [["w1", "w2"], ["w3"]], "clusters": []} for key in range(4))
+    (folder / "text/documents.jsonl").write_text("\n".join(map(json.dumps, documents)) + "\n")
     (folder / "text/known.txt").symlink_to(folder / "text/tokenised.txt")
     raw = 'It rained. "Why?" asked Dr. Ada; see https://a.b/c?d=1 or x@y.org… Well, no!\n\nA 2nd text (of 3.5 lines).\n'
     (folder / "text/raw.txt").write_text(raw)

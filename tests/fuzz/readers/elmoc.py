@@ -1,5 +1,6 @@
 """Readers of `elmoc`: word vectors, feature files, sentences and compiled kernels."""
 
+import json
 import os
 import tempfile
 from functools import lru_cache
@@ -12,8 +13,8 @@ import numpy as np
 
 from downstream.inputs.feature_states import FeatureStates
 from downstream.inputs.sentence import make_sentence
-from elmoc.features.convert import convert_features
-from elmoc.features.dump import dump_features
+from elmoc.features.converting.convert import convert_features
+from elmoc.features.dumping.dump import DumpOptions, dump_features
 from elmoc.features.reader import FeatureFile
 from elmoc.kernels import cpu
 from elmoc.kernels.compiling import KernelBuildError
@@ -21,6 +22,7 @@ from elmoc.looking.uses import find_uses
 from elmoc.model import ElmoC
 from elmoc.word_vectors.sources import open_word_vectors
 from tests.fuzz.mutations.hdf5 import GROUPS, HDF5, LINKS, MAP
+from tests.fuzz.mutations.json_tree import JSON_LINES
 from tests.fuzz.mutations.raw import INTEGERS, RAW, header_integers
 from tests.fuzz.mutations.text import TEXT, compressed
 from tests.fuzz.readers.reader import Reader, consistent, same
@@ -105,13 +107,22 @@ def model_in(folder: Path) -> ElmoC:
 def read_sentences(name: str) -> Any:
     def read(folder: Path) -> None:
         source, output = folder / "text" / name, folder / "out/features.h5"
-        dump_features(model_in(folder), source, output, allow_empty=True)
+        dump_features(model_in(folder), source, output, DumpOptions(allow_empty=True))
         lines = [line.split() for line in text_lines(source)]
         with FeatureFile(output) as features:
             assert len(features) == len(lines)
             assert [features.view(index).shape[1] for index in range(len(lines))] == list(map(len, lines))
 
     return read
+
+
+def dump_documents(folder: Path) -> None:
+    source, output = folder / "text/documents.jsonl", folder / "out/features.h5"
+    dump_features(model_in(folder), source, output, DumpOptions(allow_empty=True, layout="flat"))
+    documents = [json.loads(line) for line in text_lines(source) if line.strip()]
+    lengths = [len(sentence) for document in documents for sentence in document["sentences"]]
+    with FeatureFile(output) as features:
+        assert [features.view(index).shape[1] for index in range(len(features))] == lengths
 
 
 def read_uses(folder: Path) -> Any:
@@ -237,6 +248,14 @@ READERS = (
         target="text/tokenised.txt.gz",
         mutations=(compressed,),
         read=read_sentences("tokenised.txt.gz"),
+        right=consistent,
+        share=0.5,
+    ),
+    Reader(
+        name="documents to dump",
+        target="text/documents.jsonl",
+        mutations=JSON_LINES,
+        read=dump_documents,
         right=consistent,
         share=0.5,
     ),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from elmoc.errors import one_line
-from elmoc.features.convert import layer_names
+from elmoc.features.converting.convert import layer_names
 from elmoc.features.reader import FeatureFile
 from elmoc.files.writing import human_bytes
 
