@@ -184,20 +184,6 @@ def test_features_of_an_imported_model_are_dumped(imported: Path, tmp_path: Path
         np.testing.assert_allclose(features[1][0, 1], expected, atol=1e-5, rtol=0)
 
 
-def test_activations_of_the_original_tools_are_dumped(reference: Path, tmp_path: Path) -> None:
-    """By the command: the groups are documents, and the state is carried from each of their sentences to the next."""
-    read_original_elmo(reference / "options.json", reference / "lm_weights.hdf5").write(tmp_path / "model")
-    text = "\n\n".join("\n".join(map(" ".join, group)) for group in groups(reference))
-    (tmp_path / "in.txt").write_text(text + "\n", encoding="utf-8")
-    words = ["dump-features", str(tmp_path / "model"), str(tmp_path / "in.txt"), str(tmp_path / "out.h5")]
-    assert main([*words, "--carry-state", "--top", "--precision", "float32"]) == 0
-    with FeatureFile(tmp_path / "out.h5") as features, h5py.File(reference / "lm_embeddings_0.hdf5") as file:
-        assert len(features) == 30
-        for index in range(10):
-            expected = np.concatenate(file[str(index)][()], axis=-1)
-            np.testing.assert_allclose(features[index], expected, atol=1e-5, rtol=0)
-
-
 def test_import_by_command(capsys: pytest.CaptureFixture[str], error_line: ErrorLine, tmp_path: Path) -> None:
     files = [str(DATA / "bilm_tf" / name) for name in ("options.json", "lm_weights.hdf5")]
     assert main(["import-elmo", *files, str(tmp_path / "model")]) == 0
