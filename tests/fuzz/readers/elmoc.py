@@ -1,5 +1,6 @@
 """Readers of `elmoc`: word vectors, feature files, sentences and compiled kernels."""
 
+import json
 import os
 import tempfile
 from functools import lru_cache
@@ -12,14 +13,16 @@ import numpy as np
 
 from downstream.inputs.feature_states import FeatureStates
 from downstream.inputs.sentence import make_sentence
-from elmoc.features.dump import dump_features
+from elmoc.features.convert import convert_features
+from elmoc.features.dumping.dump import DumpOptions, dump_features
 from elmoc.features.reader import FeatureFile
 from elmoc.kernels import cpu
 from elmoc.kernels.compiling import KernelBuildError
 from elmoc.looking.uses import find_uses
 from elmoc.model import ElmoC
 from elmoc.word_vectors.sources import open_word_vectors
-from tests.fuzz.mutations.hdf5 import HDF5, MAP
+from tests.fuzz.mutations.hdf5 import GROUPS, HDF5, LINKS, MAP
+from tests.fuzz.mutations.json_tree import JSON_LINES
 from tests.fuzz.mutations.raw import INTEGERS, RAW, header_integers
 from tests.fuzz.mutations.text import TEXT, compressed
 from tests.fuzz.readers.reader import Reader, consistent, same
@@ -57,6 +60,39 @@ def read_features(folder: Path) -> Any:
     return views, found
 
 
+def read_layout(name: str) -> Any:
+    """Every sentence, its words and documents, and the check of the whole file."""
+
+    def read(folder: Path) -> Any:
+        with FeatureFile(folder / "features" / name) as features:
+            views = [features.view(index) for index in range(min(9, len(features)))]
+            assert [view.shape[-2] for view in views] == features.lengths[:9].tolist()
+            found = [features[index] for index in range(len(views))]
+            features.check()
+            return found, dict(features.documents), features.layers, features.width
+
+    return read
+
+
+def right_shapes(result: Any, expected: Any) -> bool:
+    """Layers and width fit: a damaged number is another number, and where a sentence ends is a number, too."""
+    found, _, layers, width = result
+    return all(each.shape[0] == layers and each.shape[-1] == width for each in found)
+
+
+def right_parts(result: Any, expected: Any) -> bool:
+    """What the parts have, which are not damaged."""
+    return same(result[0], expected[0])
+
+
+def convert_documents(folder: Path) -> None:
+    output = folder / "out/converted.h5"
+    documents = folder / "features/documents.jsonl"
+    convert_features(folder / "features/layers.h5", output, layout="e2e-coref", documents=documents)
+    with FeatureFile(output) as features:
+        assert len(features.documents) == 2
+
+
 def right_features(result: Any, expected: Any) -> bool:
     """The sentence that was looked for has its shape."""
     views, (index, nothing) = result
@@ -71,13 +107,22 @@ def model_in(folder: Path) -> ElmoC:
 def read_sentences(name: str) -> Any:
     def read(folder: Path) -> None:
         source, output = folder / "text" / name, folder / "out/features.h5"
-        dump_features(model_in(folder), source, output, allow_empty=True)
+        dump_features(model_in(folder), source, output, DumpOptions(allow_empty=True))
         lines = [line.split() for line in text_lines(source)]
         with FeatureFile(output) as features:
             assert len(features) == len(lines)
             assert [features.view(index).shape[1] for index in range(len(lines))] == list(map(len, lines))
 
     return read
+
+
+def dump_documents(folder: Path) -> None:
+    source, output = folder / "text/documents.jsonl", folder / "out/features.h5"
+    dump_features(model_in(folder), source, output, DumpOptions(allow_empty=True, layout="flat"))
+    documents = [json.loads(line) for line in text_lines(source) if line.strip()]
+    lengths = [len(sentence) for document in documents for sentence in document["sentences"]]
+    with FeatureFile(output) as features:
+        assert [features.view(index).shape[1] for index in range(len(features))] == lengths
 
 
 def read_uses(folder: Path) -> Any:
@@ -150,6 +195,46 @@ READERS = (
         right=finite,
     ),
     Reader(name="features", target="features/layers.h5", mutations=HDF5, read=read_features, right=right_features),
+    *(
+        Reader(
+            name=f"features {layout}",
+            target=f"features/{layout}.h5",
+            mutations=GROUPS,
+            read=read_layout(f"{layout}.h5"),
+            right=right_shapes,
+        )
+        for layout in ("bilm", "e2e-coref", "flat")
+    ),
+    *(
+        Reader(
+            name=f"features linked {layout}",
+            target=f"features/linked-{layout}.h5",
+            mutations=LINKS,
+            read=read_layout(f"linked-{layout}.h5"),
+            right=right_parts,
+            names=(f"linked-{layout}.h5",),
+        )
+        for layout in ("allennlp", "flat")
+    ),
+    *(
+        Reader(
+            name=f"features part {layout}",
+            target=f"features/linked-{layout}.h5.parts/1.h5",
+            mutations=GROUPS,
+            read=read_layout(f"linked-{layout}.h5"),
+            right=right_shapes,
+            share=0.5,
+        )
+        for layout in ("allennlp", "flat")
+    ),
+    Reader(
+        name="documents",
+        target="features/documents.jsonl",
+        mutations=TEXT,
+        read=convert_documents,
+        right=consistent,
+        names=("documents.jsonl", "layers.h5"),
+    ),
     Reader(
         name="sentences",
         target="text/tokenised.txt",
@@ -163,6 +248,14 @@ READERS = (
         target="text/tokenised.txt.gz",
         mutations=(compressed,),
         read=read_sentences("tokenised.txt.gz"),
+        right=consistent,
+        share=0.5,
+    ),
+    Reader(
+        name="documents to dump",
+        target="text/documents.jsonl",
+        mutations=JSON_LINES,
+        read=dump_documents,
         right=consistent,
         share=0.5,
     ),
