@@ -1,11 +1,13 @@
-"""Process-wide settings: how threads wait for each other, and what becomes of freed memory."""
+"""Process-wide settings: how threads wait for each other, those of a forked process, and freed memory."""
 
 import ctypes
 import os
 import platform
+from functools import lru_cache
 
 M_TRIM_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX = -1, -4, -8
 """Parameters of mallopt(3), as glibc's malloc.h numbers them."""
+_STARTED_IN = os.getpid()
 
 
 def wait_without_spinning() -> None:
@@ -15,6 +17,22 @@ def wait_without_spinning() -> None:
     one other process took over six times as long.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+
+def leave_threads_of_parent() -> None:
+    """Have PyTorch compute in one thread where this process was forked; to be called before it computes.
+
+    A forked process has none of its parent's threads, and PyTorch would wait for them without end.
+    """
+    if os.getpid() != _STARTED_IN:
+        _compute_in_one_thread(os.getpid())
+
+
+@lru_cache
+def _compute_in_one_thread(process: int) -> None:
+    import torch
+
+    torch.set_num_threads(1)
 
 
 def keep_freed_memory() -> None:

@@ -23,6 +23,7 @@ from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import as_json, check_version, convert, parse_json
 from elmoc.files.text import require_file
+from elmoc.process import leave_threads_of_parent
 from elmoc.settings import setting
 from elmoc.word_vectors.character_network import CharacterCnn, CharacterCnnConfig
 from elmoc.word_vectors.characters import LEXICON, SPELLINGS, UTF8, LexiconSpelling, Spelling, Utf8Spelling, WordIds
@@ -148,7 +149,6 @@ class CharacterCnnVectors:
             raise InputError(f"{origin}: {error}: {ADVICE}") from None
         self._network.load_state_dict(stored.weights, assign=True)
         self._network.eval()
-        self._process = os.getpid()
 
     @classmethod
     def open(cls, path: Path | str) -> "CharacterCnnVectors":
@@ -171,8 +171,7 @@ class CharacterCnnVectors:
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), P]."""
-        if os.getpid() != self._process:  # a forked worker has none of its parent's threads
-            torch.set_num_threads(1)
+        leave_threads_of_parent()
         vectors = np.empty((len(words), self.size), dtype=np.float32)
         for start in range(0, len(words), _BLOCK_WORDS):
             self._look_up_block(words[start : start + _BLOCK_WORDS], vectors[start : start + _BLOCK_WORDS])
@@ -184,7 +183,7 @@ class CharacterCnnVectors:
     def _look_up_block(self, words: Sequence[str], vectors: np.ndarray) -> None:
         config = self.stored.record.network
         spelled = [self._spelling.characters(word) if self._spelling else () for word in words]
-        order = sorted(range(len(words)), key=lambda index: len(spelled[index]))
+        order = sorted(range(len(words)), key=lambda index: -len(spelled[index]))  # the first of a batch is its longest
         most = max((number for _, number in config.filters), default=1)
         start = 0
         while start < len(order):

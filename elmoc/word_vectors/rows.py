@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from elmoc.process import leave_threads_of_parent
 from elmoc.word_vectors.sources import WordVectors
 from elmoc.word_vectors.transform import VectorTransform
 
@@ -49,6 +50,7 @@ class WordRows:
 
     def look_up(self, sentences: Iterable[Sequence[str]]) -> SentenceRows:
         """The rows of sentences; what is returned stays good."""
+        leave_threads_of_parent()
         sentences = list(sentences)
         types = dict.fromkeys(word for sentence in sentences for word in sentence)
         with self._lock:

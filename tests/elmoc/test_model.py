@@ -1,5 +1,6 @@
 """The sentence encoder: sentences become layer states, each as if it stood alone."""
 
+import multiprocessing
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -225,3 +226,27 @@ def test_an_identity_input_layer_hands_on_the_vectors() -> None:
     torch.testing.assert_close(states[0, 0], torch.cat([vectors[0], vectors[0]], dim=-1))
     with pytest.raises(InputError, match=r"needs word vectors of encoder\.projection_size \(4\), not of 5"):
         EncoderConfig(sizes, word_vector_size=5)
+
+
+def test_a_forked_process_computes_without_the_threads_of_its_parent(model_path: Path) -> None:
+    elmo, threads = ElmoC.from_pretrained(model_path), torch.get_num_threads()
+    sentences = [["The", "cat"] * 60] * 60
+    torch.set_num_threads(2)
+    try:
+        expected = elmo.embed_batch(sentences)[0]
+        context = multiprocessing.get_context("fork")
+        queue = context.SimpleQueue()
+
+        def embed() -> None:
+            queue.put((elmo.embed_batch(sentences)[0].numpy(), torch.get_num_threads()))
+
+        child = context.Process(target=embed)
+        child.start()
+        child.join(60)
+        child.kill()
+        assert child.exitcode == 0, "it waits for threads that are not there"
+        states, used = queue.get()
+        np.testing.assert_allclose(states, expected.numpy(), atol=1e-5)
+        assert (used, torch.get_num_threads()) == (1, 2)
+    finally:
+        torch.set_num_threads(threads)

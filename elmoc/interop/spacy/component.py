@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from spacy import util
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -51,7 +50,6 @@ class ElmocComponent:
         self._bundle_vectors, self._batch_size, self._device = bundle_vectors, batch_size, device
         self._fingerprint: str | None = None
         self._elmo: ElmoC | None = None
-        self._process = 0
 
     @property
     def elmo(self) -> ElmoC:
@@ -70,10 +68,7 @@ class ElmocComponent:
                     f"the component {self.name!r} cannot load its model: {error} (in spaCy: the settings "
                     f"components.{self.name}.model and components.{self.name}.vectors of the pipeline's config)"
                 ) from None
-            self._elmo, self._fingerprint, self._process = elmo, elmo.fingerprint, os.getpid()
-        if self._process != os.getpid():  # forked by nlp.pipe(n_process=...), without the threads of PyTorch's pool
-            torch.set_num_threads(1)
-            self._process = os.getpid()
+            self._elmo, self._fingerprint = elmo, elmo.fingerprint
         return self._elmo
 
     @property
