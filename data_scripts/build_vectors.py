@@ -24,7 +24,7 @@ from elmoc.errors import InputError, run_command
 from elmoc.files.locks import locked
 from elmoc.files.writing import human_bytes, require_space, reserve_space, temporary_path
 from elmoc.progress import progress_bar
-from elmoc.word_vectors.sources import WordVectors, open_word_vectors
+from elmoc.word_vectors.sources import WordVectors, check_vectors, open_word_vectors
 from elmoc.word_vectors.table import DTYPES, write_vector_table
 from elmoc.word_vectors.transform import TRANSFORMS, TransformKind, VectorTransform, boundary_vectors
 
@@ -124,8 +124,7 @@ def _build(
 
 def transform_of(path: str, vectors: WordVectors) -> tuple[VectorTransform, str]:
     """The transform of a model directory that reads these `vectors`, and the name of its kind."""
-    from elmoc.model import check_vectors  # PyTorch is only needed here
-    from elmoc.model_directory import read_model_directory
+    from elmoc.model_directory import read_model_directory  # PyTorch is only needed here
 
     model = read_model_directory(path)
     check_vectors(vectors, model.word_vectors)

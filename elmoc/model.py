@@ -5,7 +5,7 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,35 +13,20 @@ from torch import Tensor
 from elmoc.batches import buffered, length_bucketed
 from elmoc.corpus import BEGIN, END
 from elmoc.devices import checked_device, checked_precision
-from elmoc.encoders import EncoderState
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoders.inference import InferenceEncoder
-from elmoc.errors import InputError, shortened
+from elmoc.encoders.windows import CarriedState, Piece, encode_next, encode_windows
+from elmoc.errors import InputError
 from elmoc.files.arrays import all_finite
-from elmoc.files.checksums import fingerprint
-from elmoc.model_directory import ModelDirectory, read_model_directory, write_model_directory
+from elmoc.model_directory import ModelDirectory, open_model_vectors, read_model_directory, write_model_directory
 from elmoc.sharing.hub import download_model, is_hub_name
 from elmoc.version import VERSION
 from elmoc.word_vectors.rows import SentenceRows, WordRows
-from elmoc.word_vectors.sources import VectorSource, WordVectors, open_word_vectors
+from elmoc.word_vectors.sources import WordVectors
 
 BATCH_WORDS, BATCH_SIZE = 32768, 2048
 WINDOW_WORDS = 2048
 """Longer sentences are read in windows of so many words, with their state carried."""
-CarriedState = dict[str, EncoderState]
-"""The state of each direction, by its name, that is carried from one sentence to the next; empty is zero state."""
-_GIVE_THOSE = "give the word vectors that it was trained with, wherever they are now"
-
-
-class Piece(NamedTuple):
-    """A part of a sentence's layer states."""
-
-    start: int
-    """The first of its words."""
-    columns: slice
-    """Those of one direction."""
-    states: Tensor
-    """float32 [L + 1, m, P], on the CPU."""
 
 
 class ElmoC:
@@ -58,7 +43,7 @@ class ElmoC:
     ) -> None:
         self.directory = directory
         self.word_vectors = word_vectors
-        self.fingerprint = model_fingerprint(directory.encoder)
+        self.fingerprint = directory.encoder.fingerprint()
         self._rows = WordRows(directory.transform, word_vectors)
         self._inference = InferenceEncoder(directory.encoder, dtype=dtype)
 
@@ -274,30 +259,11 @@ class ElmoC:
         carried = {} if carried is None else carried
         for number in range(max(map(len, documents), default=0)):
             batch = [index for index in order if len(documents[index]) > number]
-            for index, sentence in zip(
-                batch, self._carried_on([documents[i][number] for i in batch], carried), strict=True
-            ):
-                states[index].append(sentence)
+            rows = self.look_up(documents[index][number] for index in batch)
+            encoded = encode_next(self._inference, rows.ids, rows.vectors, carried)
+            for index, sentence in zip(batch, encoded, strict=True):
+                states[index].append(self._checked(sentence))
         return states
-
-    def _carried_on(self, sentences: Sequence[Sequence[str]], carried: CarriedState) -> list[Tensor]:
-        """Layer states of sentences, each read from its row of the states `carried`, which go on to those after it."""
-        count = len(sentences)
-        rows = self.look_up(sentences)
-        lengths = torch.tensor([len(each) for each in rows.ids])
-        halves = []
-        for direction in self.encoder.directions:
-            backward, state = direction == "backward", carried.get(direction)
-            read = [each.flip(0) if backward else each for each in rows.ids]
-            ids = torch.nn.utils.rnn.pad_sequence(read, batch_first=True)  # [B, T]
-            if state is not None:
-                state = state.map(lambda tensor: tensor[:count])
-            output = self._inference.run(direction, rows.vectors(ids), state, lengths=lengths)
-            carried[direction] = output.state
-            states = torch.stack(output.layer_states, dim=1).cpu()  # [B, L + 1, T, P]
-            whole = [each[:, :length] for each, length in zip(states, lengths.tolist(), strict=True)]
-            halves.append([each.flip(1) if backward else each for each in whole])
-        return [self._checked(torch.cat(each, dim=-1)[:, 1:-1].clone()) for each in zip(*halves, strict=True)]
 
     def _joined(self, rows: SentenceRows, ids: Tensor, progress: Callable[[int], object]) -> Tensor:
         """The pieces of a sentence in one tensor."""
@@ -311,23 +277,9 @@ class ElmoC:
 
     def _pieces(self, length: int, vectors: Callable[[int, int], Tensor], carried: CarriedState) -> Iterator[Piece]:
         """The pieces of a sentence of `length` positions, `<s>` and `</s>` counted; `vectors` are [m, E] of some."""
-        width = self.encoder.config.sizes.projection_size
-        for index, direction in enumerate(self.encoder.directions):
-            backward = direction == "backward"
-            for read in range(0, length, WINDOW_WORDS):
-                start, stop = read, min(read + WINDOW_WORDS, length)
-                if backward:
-                    start, stop = length - stop, length - start
-                window = vectors(start, stop)
-                read_in_order = (window.flip(0) if backward else window).unsqueeze(0)
-                output = self._inference.run(direction, read_in_order, carried.get(direction))
-                carried[direction] = output.state
-                states = torch.cat(output.layer_states).cpu()  # [L + 1, T, P]
-                states = states.flip(1) if backward else states
-                first, last = max(start, 1), min(stop, length - 1)  # without `<s>` and `</s>`
-                if first < last:
-                    states = self._checked(states[:, first - start : last - start])
-                    yield Piece(first - 1, slice(index * width, (index + 1) * width), states)
+        for piece in encode_windows(self._inference, length, vectors, carried, window=WINDOW_WORDS):
+            self._checked(piece.states)
+            yield piece
 
     def _checked(self, states: Tensor) -> Tensor:
         if not all_finite(states.numpy()):
@@ -336,51 +288,3 @@ class ElmoC:
                 f"its word vectors ({self.word_vectors.origin}), are too large; they may be damaged: export it again"
             )
         return states
-
-
-def open_model_vectors(model: ModelDirectory, override: str | None) -> WordVectors:
-    """Open the word vectors that a model reads: `override`, else bundled in its directory, else where they were."""
-    source = model.word_vectors
-    bundled = None if model.path is None else model.path / Path(source.origin).name
-    if override is not None:
-        origin = override
-    elif bundled is not None and bundled.exists():
-        origin = str(bundled)
-    else:
-        origin = source.origin
-        if not origin.startswith("random:") and not Path(origin).exists():
-            raise InputError(
-                f"the word vectors {origin}, which {model.path or 'this model'} reads, are not there: say where they "
-                "are now with --vectors (ElmoC.from_pretrained(..., vectors=...))"
-            )
-    try:
-        vectors = open_word_vectors(origin)
-        check_vectors(vectors, source)
-    except InputError as error:
-        if override is not None or model.path is None:
-            raise
-        raise InputError(f"the word vectors of {model.path} cannot be used: {error}") from None
-    return vectors
-
-
-def check_vectors(vectors: WordVectors, source: VectorSource) -> None:
-    """Raise an `InputError` unless `vectors` are the ones that `source` names."""
-    if vectors.size != source.size:
-        raise InputError(
-            f"{vectors.origin} has {vectors.size} dimensions, but the model reads {source.size}: {_GIVE_THOSE}"
-        )
-    if vectors.fingerprint != source.fingerprint:
-        raise InputError(
-            f"{vectors.origin} (fingerprint {vectors.fingerprint}) are not the word vectors of this model "
-            f"({source.origin}, fingerprint {shortened(source.fingerprint)}): {_GIVE_THOSE}"
-        )
-
-
-def model_fingerprint(encoder: BidirectionalEncoder) -> str:
-    """A content hash of the encoder's weights."""
-    return fingerprint(
-        *(
-            name.encode() + tensor.detach().cpu().contiguous().numpy().tobytes()
-            for name, tensor in sorted(encoder.weights().items())
-        )
-    )

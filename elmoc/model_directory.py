@@ -33,7 +33,7 @@ from elmoc.sharing.model_card import model_card
 from elmoc.version import VERSION as ELMOC_VERSION
 from elmoc.word_vectors.character_cnn import FILE_NAME as CHARACTER_CNN
 from elmoc.word_vectors.character_cnn import StoredCharacterCnn
-from elmoc.word_vectors.sources import VectorSource
+from elmoc.word_vectors.sources import VectorSource, WordVectors, check_vectors, open_word_vectors
 from elmoc.word_vectors.transform import TransformKind, VectorTransform
 
 FORMAT = "elmoc-model"
@@ -172,6 +172,31 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
         checksums=checksums,
         character_cnn=character_cnn if reads_it else None,
     )
+
+
+def open_model_vectors(model: ModelDirectory, override: str | None) -> WordVectors:
+    """Open the word vectors that a model reads: `override`, else bundled in its directory, else where they were."""
+    source = model.word_vectors
+    bundled = None if model.path is None else model.path / Path(source.origin).name
+    if override is not None:
+        origin = override
+    elif bundled is not None and bundled.exists():
+        origin = str(bundled)
+    else:
+        origin = source.origin
+        if not origin.startswith("random:") and not Path(origin).exists():
+            raise InputError(
+                f"the word vectors {origin}, which {model.path or 'this model'} reads, are not there: say where they "
+                "are now with --vectors (ElmoC.from_pretrained(..., vectors=...))"
+            )
+    try:
+        vectors = open_word_vectors(origin)
+        check_vectors(vectors, source)
+    except InputError as error:
+        if override is not None or model.path is None:
+            raise
+        raise InputError(f"the word vectors of {model.path} cannot be used: {error}") from None
+    return vectors
 
 
 def _read_config(path: Path) -> ModelRecord:

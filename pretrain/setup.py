@@ -9,9 +9,9 @@ import torch
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, check_weights, direction_name
 from elmoc.errors import InputError
-from elmoc.model import check_vectors
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, read_model_directory
 from elmoc.word_vectors.character_cnn import CharacterCnnVectors, StoredCharacterCnn
+from elmoc.word_vectors.sources import check_vectors
 from pretrain.config import MOST_UPDATES, RunConfig
 from pretrain.data.sources import TrainingData, open_sources
 from pretrain.distributed.processes import Processes

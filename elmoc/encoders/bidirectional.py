@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from elmoc.encoders import DIRECTIONS, Encoder, EncoderOutput, EncoderSizes, EncoderState
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError
+from elmoc.files.checksums import fingerprint
 from elmoc.files.records import convert
 from elmoc.input_layers import InputLayer
 from elmoc.input_layers.identity import Identity
@@ -134,6 +135,13 @@ class BidirectionalEncoder(nn.Module):
         `forward_lm.encoder.layers.0.bias` is `forward_lm.layers.0.bias`.
         """
         return {_file_name(name): tensor for name, tensor in self.state_dict().items()}
+
+    def fingerprint(self) -> str:
+        """A content hash of the weights."""
+        weights = sorted(self.weights().items())
+        return fingerprint(
+            *(name.encode() + tensor.detach().cpu().contiguous().numpy().tobytes() for name, tensor in weights)
+        )
 
     def load_weights(self, weights: Mapping[str, Tensor], *, assign: bool = False) -> None:
         """Take over weights by their names in files, copied, or with `assign` as they are.

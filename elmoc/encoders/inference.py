@@ -29,7 +29,7 @@ class InferenceEncoder:
     """
 
     def __init__(self, encoder: BidirectionalEncoder, *, dtype: torch.dtype = torch.float32) -> None:
-        self._encoder = encoder.eval()
+        self.encoder = encoder.eval()
         self.dtype = dtype
         self.device = next(encoder.parameters()).device
         self._prepared: dict[str, PreparedEncoder] = {}
@@ -46,9 +46,9 @@ class InferenceEncoder:
         """
         if not self._all_prepared:
             with torch.inference_mode(), self._autocast():
-                return self._encoder(vectors.to(self.device), lengths.to(self.device)).float()
+                return self.encoder(vectors.to(self.device), lengths.to(self.device)).float()
         batch, time = vectors.shape[:2]
-        layers, width = self._encoder.config.sizes.layers + 1, self._encoder.width
+        layers, width = self.encoder.config.sizes.layers + 1, self.encoder.width
         states = torch.empty(batch, layers, time, width)
         self._run_all(vectors.flatten(0, 1), self._padded_words(batch, time, lengths, width), states)
         return states
@@ -62,7 +62,7 @@ class InferenceEncoder:
             vectors: [M, E], all sentences one behind the other, each with its `<s>` and `</s>`.
             lengths: int [B], `<s>` and `</s>` counted, M together.
         """
-        layers, width = self._encoder.config.sizes.layers + 1, self._encoder.width
+        layers, width = self.encoder.config.sizes.layers + 1, self.encoder.width
         if not self._all_prepared:
             return self._padded_batches(vectors, lengths)
         lengths = lengths.long()
@@ -89,9 +89,9 @@ class InferenceEncoder:
             if lengths is not None:
                 lengths = lengths.to(self.device)
             with torch.inference_mode(), self._autocast():
-                output = self._encoder.direction(direction)(vectors.to(self.device), state, lengths=lengths)
+                output = self.encoder.direction(direction)(vectors.to(self.device), state, lengths=lengths)
             return EncoderOutput([layer.float() for layer in output.layer_states], output.state)
-        sizes = self._encoder.config.sizes
+        sizes = self.encoder.config.sizes
         batch, time = vectors.shape[:2]
         states = torch.zeros(batch, sizes.layers + 1, time, sizes.projection_size)
         if lengths is None:
@@ -107,18 +107,18 @@ class InferenceEncoder:
 
     @property
     def _all_prepared(self) -> bool:
-        return len(self._prepared) == len(self._encoder.directions)
+        return len(self._prepared) == len(self.encoder.directions)
 
     def _padded_words(self, batch: int, time: int, lengths: Tensor, width: int) -> SentenceWords:
         """The words of [B, T] whose layer states are [B, L + 1, T, width]."""
         first = torch.arange(batch) * time
-        rows = torch.arange(batch * time) + first.repeat_interleave(time) * self._encoder.config.sizes.layers
+        rows = torch.arange(batch * time) + first.repeat_interleave(time) * self.encoder.config.sizes.layers
         strides = torch.full((batch * time,), time * width)
         return SentenceWords(first, lengths.long().clamp(0, time), rows * width, strides)
 
     def _run_all(self, vectors: Tensor, words: SentenceWords, states: Tensor) -> None:
         """Put the layer states of words with vectors [M, E] into `states`, those of all directions side by side."""
-        directions, size = self._encoder.directions, self._encoder.config.sizes.projection_size
+        directions, size = self.encoder.directions, self.encoder.config.sizes.projection_size
         # each direction has its own cores, and its threads wait for nobody else's
         workers = min(len(directions), torch.get_num_threads())
         with torch.inference_mode(), ThreadPoolExecutor(workers) as pool:
@@ -140,7 +140,7 @@ class InferenceEncoder:
         with torch.inference_mode():
             spare = torch.zeros(max(0, _LEAST_WORDS - len(vectors)), vectors.shape[1])
             read = torch.cat((vectors, spare)).unsqueeze(0)
-            inputs: Tensor = self._encoder.direction(direction).input_layer(read).squeeze(0)[: len(vectors)]
+            inputs: Tensor = self.encoder.direction(direction).input_layer(read).squeeze(0)[: len(vectors)]
             size = inputs.shape[1]
             states.view(-1, size).index_copy_(0, words.places // size, inputs)
         return inputs

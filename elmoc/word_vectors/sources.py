@@ -21,6 +21,8 @@ from elmoc.settings import setting
 from elmoc.word_vectors.fasttext_file import MAX_SIZE
 from elmoc.word_vectors.fasttext_vectors import FastTextVectors
 
+_GIVE_THOSE = "give the word vectors that it was trained with, wherever they are now"
+
 
 class WordVectors(Protocol):
     """A fixed function from strings to vectors of `size` (E) dimensions."""
@@ -50,6 +52,19 @@ class VectorSource:
     def same_as(self, other: "VectorSource") -> bool:
         """Whether both are the same vectors, transformed in the same way, wherever the files are."""
         return replace(self, origin=other.origin) == other
+
+
+def check_vectors(vectors: WordVectors, source: VectorSource) -> None:
+    """Raise an `InputError` unless `vectors` are the ones that `source` names."""
+    if vectors.size != source.size:
+        raise InputError(
+            f"{vectors.origin} has {vectors.size} dimensions, but the model reads {source.size}: {_GIVE_THOSE}"
+        )
+    if vectors.fingerprint != source.fingerprint:
+        raise InputError(
+            f"{vectors.origin} (fingerprint {vectors.fingerprint}) are not the word vectors of this model "
+            f"({source.origin}, fingerprint {shortened(source.fingerprint)}): {_GIVE_THOSE}"
+        )
 
 
 class TextVectors:
