@@ -2,6 +2,8 @@
 
 import os
 import re
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 from elmoc.errors import InputError, reason, shortened
@@ -36,7 +38,6 @@ def download_model(name: str, *, revision: str | None = None, with_vectors: bool
     match = _NAME.fullmatch(name)
     assert match is not None, "is_hub_name has said so"
     try:
-        import httpx
         from huggingface_hub import errors, snapshot_download
     except ImportError:
         raise InputError(
@@ -61,6 +62,15 @@ def download_model(name: str, *, revision: str | None = None, with_vectors: bool
             f"{which} is neither a directory here nor a model on the hub that may be read: check the name, or log "
             "in there"
         ) from None
-    except (errors.HfHubHTTPError, httpx.HTTPError) as error:
+    except (errors.HfHubHTTPError, *_network_errors()) as error:
         raise InputError(f"{which} could not be downloaded ({reason(error)}): check the network") from None
     return Path(folder)
+
+
+def _network_errors() -> list[type[Exception]]:
+    """What the libraries raise by which `huggingface_hub` speaks: httpx from its release 1.0 on, requests before."""
+    found: list[type[Exception]] = []
+    for library, name in (("httpx", "HTTPError"), ("requests", "RequestException")):
+        with suppress(ImportError):
+            found.append(getattr(import_module(library), name))
+    return found

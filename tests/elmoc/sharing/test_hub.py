@@ -154,3 +154,16 @@ def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(InputError, match=r"ada/tiny is no directory here; .*pip install 'elmoc\[hub\]'"):
         ElmoC.from_pretrained("ada/tiny")
+
+
+def test_releases_that_speak_by_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = pytest.importorskip("requests", reason="what huggingface_hub had before httpx")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "httpx", None)
+
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise requests.exceptions.ChunkedEncodingError("broken off")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fail)
+    with pytest.raises(InputError, match=r"ada/tiny could not be downloaded \(broken off\): check the network"):
+        ElmoC.from_pretrained("ada/tiny")
