@@ -46,6 +46,7 @@ def download_model(name: str, *, revision: str | None = None, with_vectors: bool
         ) from None
     revision = revision or match["revision"]
     which = match["name"] + (f" (revision {revision})" if revision else "")
+    network_errors: tuple[type[Exception], ...] = (errors.HfHubHTTPError, *_network_errors())
     try:
         folder = snapshot_download(
             match["name"], revision=revision, allow_patterns=[*_FILES, *(_VECTORS if with_vectors else ())]
@@ -62,7 +63,7 @@ def download_model(name: str, *, revision: str | None = None, with_vectors: bool
             f"{which} is neither a directory here nor a model on the hub that may be read: check the name, or log "
             "in there"
         ) from None
-    except (errors.HfHubHTTPError, *_network_errors()) as error:
+    except network_errors as error:
         raise InputError(f"{which} could not be downloaded ({reason(error)}): check the network") from None
     return Path(folder)
 
