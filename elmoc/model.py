@@ -16,7 +16,7 @@ from elmoc.devices import checked_device, checked_precision
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.windows import CarriedState, Piece, encode_next, encode_windows
-from elmoc.errors import InputError
+from elmoc.errors import InputError, shortened
 from elmoc.files.arrays import all_finite
 from elmoc.model_directory import ModelDirectory, open_model_vectors, read_model_directory, write_model_directory
 from elmoc.sharing.hub import download_model, is_hub_name
@@ -83,6 +83,7 @@ class ElmoC:
 
         With `bundle_vectors` a copy of the word vectors' file goes with it, so that the directory is all that it takes
         to use the model, e.g. on a hub. Those that are in a directory which is replaced stay there in any case.
+        Raises `InputError` where there is a directory of something else.
         """
         file = Path(self.word_vectors.origin)
         replaced = file.parent == Path(path).resolve()
@@ -186,8 +187,12 @@ class ElmoC:
     def look_up(self, sentences: Iterable[Sequence[str]]) -> SentenceRows:
         """The words of sentences, with `<s>` and `</s>`, as the rows that `embed_rows` reads.
 
-        May be called in another thread than the one that embeds.
+        May be called in another thread than the one that embeds. Raises `InputError` for a sentence that is a string.
         """
+        sentences = list(sentences)
+        for sentence in sentences:
+            if isinstance(sentence, str):
+                raise InputError(f"a sentence is a list of tokens, not the string {shortened(sentence)!r}: split it")
         return self._rows.look_up([BEGIN, *sentence, END] for sentence in sentences)
 
     def embed_rows(

@@ -9,7 +9,6 @@ from copy import deepcopy
 import torch
 from torch import Tensor, nn
 
-from elmoc.errors import InputError, shortened
 from elmoc.model import ElmoC
 
 
@@ -53,9 +52,6 @@ class LayerStates(nn.Module):
 
         Raises `InputError` for a sentence that is a string instead of a list of tokens.
         """
-        for sentence in sentences:
-            if isinstance(sentence, str):
-                raise InputError(f"a sentence is a list of tokens, not the string {shortened(sentence)!r}: split it")
         place = self._place
         assert isinstance(place, Tensor)
         if not sentences:

@@ -250,3 +250,15 @@ def test_a_forked_process_computes_without_the_threads_of_its_parent(model_path:
         assert (used, torch.get_num_threads()) == (1, 2)
     finally:
         torch.set_num_threads(threads)
+
+
+def test_a_string_is_no_list_of_tokens(model_path: Path) -> None:
+    elmo = ElmoC.from_pretrained(model_path)
+    for embed, given in (
+        (elmo.embed, "The cat"),
+        (elmo.embed_batch, ["The cat"]),
+        (elmo.embed_documents, [["The cat"]]),
+        (lambda sentences: list(elmo.embed_sentences(sentences)), ["The cat"]),
+    ):
+        with pytest.raises(InputError, match="a sentence is a list of tokens, not the string"):
+            embed(given)  # type: ignore[operator]
