@@ -99,15 +99,23 @@ class ModelDirectory:
 
 
 def write_model_directory(path: Path | str, model: ModelDirectory, *, vectors: Path | None = None) -> None:
-    """Write a model directory; one that exists already is replaced only by a whole one.
+    """Write a model directory; one that exists already is replaced only by a whole one; its word vectors stay.
 
     `vectors` is the file of its word vectors, where a copy of that goes with it under the name by which it is found.
+    Raises `InputError` where there is a directory of something else.
     """
+    path = Path(os.path.abspath(path)) if Path(path).name in ("", "..") else Path(path)
+    if path.is_dir() and any(path.iterdir()) and not all((path / name).exists() for name in ("config.json", WEIGHTS)):
+        raise InputError(f"{path} is a directory, but not of a model, and is not replaced by one: choose another path")
     if vectors is not None:
         require_space(path, os.path.getsize(vectors))
     with atomic_directory(path) as folder:
-        if vectors is not None and model.character_cnn is None:
-            shutil.copyfile(vectors, folder / Path(model.word_vectors.origin).name)
+        if model.character_cnn is None:
+            name = Path(model.word_vectors.origin).name
+            if vectors is not None:
+                shutil.copyfile(vectors, folder / name)
+            elif (path / name).is_file():
+                _link(path / name, folder / name)
         transform = {f"recipe.{name}": torch.from_numpy(array) for name, array in model.transform.arrays.items()}
         save_file(contiguous(model.encoder.weights()) | transform, folder / WEIGHTS)
         if model.output_layer.weights is not None:
@@ -129,6 +137,13 @@ def write_model_directory(path: Path | str, model: ModelDirectory, *, vectors: P
             checksums={file.name: FileChecksum.of(file) for file in sorted(folder.glob("*.safetensors"))},
         )
         write_record(folder / "config.json", record, format=FORMAT, version=VERSION)
+
+
+def _link(file: Path, link: Path) -> None:
+    try:
+        os.link(file, link, follow_symlinks=False)
+    except OSError:  # not every file system has links, nor may every file be linked
+        shutil.copy2(file, link, follow_symlinks=False)
 
 
 def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirectory:

@@ -57,6 +57,8 @@ def atomic_directory(path: Path | str, *, sync: bool = True) -> Iterator[Path]:
                 yield partial
                 mode = partial.stat().st_mode & 0o666
                 for file in partial.iterdir():
+                    if not _is_new(file):
+                        continue
                     os.chmod(file, mode)
                     if sync:
                         _to_disk(file)
@@ -97,6 +99,11 @@ def _named(path: Path, partial: Path) -> Iterator[None]:
         if isinstance(error.filename, str) and error.filename.startswith(str(partial)):
             error.filename = f"{path}{error.filename.removeprefix(str(partial))}"
         raise
+
+
+def _is_new(file: Path) -> bool:
+    """Whether it is a file that was written here, and no link to another."""
+    return not file.is_symlink() and file.stat().st_nlink == 1
 
 
 def _to_disk(file: Path) -> None:

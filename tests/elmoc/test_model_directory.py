@@ -409,3 +409,34 @@ def test_vectors_of_another_name_are_bundled_under_the_one_that_is_looked_for(tm
 def test_vectors_that_need_no_file_are_not_bundled(tmp_path: Path, model_path: Path) -> None:
     ElmoC.from_pretrained(model_path).save_pretrained(tmp_path / "whole", bundle_vectors=True)
     assert len(list((tmp_path / "whole").iterdir())) == 4
+
+
+def test_a_directory_of_something_else_is_not_replaced(model_path: Path, tmp_path: Path) -> None:
+    elmo, thesis, run = ElmoC.from_pretrained(model_path), tmp_path / "thesis", tmp_path / "run"
+    for folder, name in ((thesis, "thesis.tex"), (run, "config.json")):
+        folder.mkdir()
+        (folder / name).write_text("{}")
+        with pytest.raises(InputError, match=f"{folder} is a directory, but not of a model, and is not replaced"):
+            elmo.save_pretrained(folder)
+        assert (folder / name).read_text() == "{}"
+    with pytest.raises(InputError, match="/ is a directory, but not of a model"):
+        elmo.save_pretrained("/")
+    (tmp_path / "empty").mkdir()
+    elmo.save_pretrained(tmp_path / "empty")
+    assert (tmp_path / "empty/config.json").exists()
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_word_vectors_in_a_directory_outlive_its_model(tmp_path: Path, link: bool) -> None:
+    path, elsewhere = vec_model(tmp_path / "here"), tmp_path / "elsewhere.vec"
+    bundled = path / "words.vec"
+    (tmp_path / "here/words.vec").rename(elsewhere if link else bundled)
+    if link:
+        elsewhere.chmod(0o600)
+        bundled.symlink_to(elsewhere)
+    expected = ElmoC.from_pretrained(path).embed(["cat", "sat"])
+    for _ in range(2):  # as training does with each model that is better than the last
+        write_model_directory(path, read_model_directory(path))
+    torch.testing.assert_close(ElmoC.from_pretrained(path).embed(["cat", "sat"]), expected)
+    assert bundled.is_symlink() == link
+    assert not link or elsewhere.stat().st_mode & 0o777 == 0o600
