@@ -11,7 +11,9 @@ from elmoc.looking.uses import Use
 MOST_CLUSTERS = 6
 NEAR_WORDS = 4
 """On each side of a use, among which the words of a cluster are looked for."""
-_STARTS, _STEPS = 8, 50
+_STARTS, _CONVERGED = 10, 1e-7
+_MOST_COMPARED = 2000
+"""Points whose distances from each other are computed, to choose the number of clusters."""
 _PRIOR = 2.0
 """Occurrences that a word is taken to have had everywhere, so that rare words tell little."""
 
@@ -33,15 +35,19 @@ def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
 def cluster(points: np.ndarray, count: int | None = None) -> np.ndarray:
     """int [n]: the cluster of each point, the largest first, by k-means.
 
-    `count` is how many there are at most; by default the number up to `MOST_CLUSTERS` with the best silhouette.
+    `count` is how many there are at most; by default the number up to `MOST_CLUSTERS` with the best silhouette, that of
+    some of the points where they are many.
     """
+    from scipy.spatial.distance import pdist, squareform  # of an extra
+
     if count is not None:
         return _by_size(_k_means(points, min(count, len(points))))
     best, labels = -1.0, np.zeros(len(points), dtype=np.int64)
-    distances = np.sqrt(_squared_distances(points, points))
+    compared = np.linspace(0, len(points) - 1, min(len(points), _MOST_COMPARED)).astype(np.int64)
+    distances = squareform(pdist(points[compared]))  # [m, m]
     for number in range(2, min(MOST_CLUSTERS, len(points) - 1) + 1):
         found = _k_means(points, number)
-        if (quality := _silhouette(distances, found)) > best:
+        if (quality := _silhouette(distances, found[compared])) > best:
             best, labels = quality, found
     return _by_size(labels)
 
@@ -82,34 +88,12 @@ def _most_telling(here: Counter[str], others: Counter[str], far: Counter[str], c
     return [word for word in best if gains[word] > 0][:count]
 
 
-def _squared_distances(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """[n, k]"""
-    squares = (points**2).sum(1)[:, None] + (centres**2).sum(1) - 2 * points @ centres.T
-    return np.maximum(squares, 0.0)
-
-
 def _k_means(points: np.ndarray, count: int) -> np.ndarray:
-    """The best of several starts (k-means++), with fixed random numbers."""
-    generator = np.random.default_rng(0)
-    best, labels = np.inf, np.zeros(len(points), dtype=np.int64)
-    for _ in range(_STARTS):
-        centres = points[[generator.integers(len(points))]]
-        while len(centres) < count:
-            nearest = _squared_distances(points, centres).min(axis=1)
-            total = nearest.sum()
-            if total == 0:  # fewer distinct points than clusters
-                break
-            centres = np.vstack([centres, points[generator.choice(len(points), p=nearest / total)]])
-        for _ in range(_STEPS):
-            distances = _squared_distances(points, centres)
-            found = distances.argmin(axis=1)
-            means = [points[found == each].mean(axis=0) for each in range(len(centres)) if (found == each).any()]
-            if len(means) == len(centres) and np.allclose(means, centres):
-                break
-            centres = np.array(means)
-        distances = _squared_distances(points, centres)
-        if (spread := distances.min(axis=1).sum()) < best:
-            best, labels = spread, distances.argmin(axis=1)
+    """int [n]: clusters by the best of several starts, with fixed random numbers; fewer where points are equal."""
+    from scipy.cluster.vq import kmeans, vq  # of an extra
+
+    centres, _ = kmeans(points, count, iter=_STARTS, thresh=_CONVERGED, seed=np.random.default_rng(0))
+    labels: np.ndarray = vq(points, centres)[0]
     return labels
 
 

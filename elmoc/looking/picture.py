@@ -43,9 +43,9 @@ def draw_uses(
         clusters: how many colours; by default as many as separate the uses best.
 
     Raises:
-        InputError: matplotlib is missing, there are too few uses, or their vectors do not differ.
+        InputError: a library is missing, there are too few uses, or their vectors do not differ.
     """
-    figure_class, canvas_class = _matplotlib()
+    figure_class, canvas_class = _figure_classes()
     if len(uses) < 3:
         raise InputError(
             f"a picture needs at least 3 different uses of a word, and there are {len(uses)}: give more text"
@@ -92,12 +92,15 @@ def _draw(
     _write_labels(axes, uses, points, labels)
 
 
-def _matplotlib() -> tuple[Any, Any]:
+def _figure_classes() -> tuple[Any, Any]:
+    """Those of matplotlib; an `InputError` where a library that plots need is missing."""
     try:
+        import scipy.cluster.vq  # noqa: F401 (clusters need it)
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError("plots need matplotlib: pip install 'elmoc[plots]'") from None
+    except ImportError as error:
+        library = (error.name or "matplotlib").partition(".")[0]
+        raise InputError(f"plots need {library}: pip install 'elmoc[plots]'") from None
     return Figure, FigureCanvasAgg
 
 

@@ -1,5 +1,7 @@
 """Clusters of uses: k-means and silhouettes against plain loops, and the words that tell clusters apart."""
 
+import resource
+
 import numpy as np
 import pytest
 from sklearn.metrics import silhouette_score
@@ -22,6 +24,14 @@ def test_blobs_are_found_the_largest_first(count: int | None) -> None:
     labels = cluster(points, count)
     assert [set(blob[labels == number]) for number in range(3)] == [{1}, {2}, {0}]
     assert np.bincount(labels).tolist() == [50, 30, 20]
+
+
+def test_of_many_points_some_are_compared() -> None:
+    points, blob = blobs((6_000, 4_000))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    labels = cluster(points)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**18, "KB: all distances take 800 MB"
+    np.testing.assert_array_equal(labels, blob)
 
 
 def test_few_or_equal_points() -> None:

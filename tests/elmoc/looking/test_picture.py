@@ -57,9 +57,15 @@ def test_what_is_wrong_is_a_sentence(
     assert not list(Path().glob("*.png"))
 
 
-def test_without_matplotlib(
-    text: str, model_path: Path, error_line: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("module", "library"), [("matplotlib.figure", "matplotlib"), ("scipy.cluster.vq", "scipy")])
+def test_without_a_library(
+    module: str,
+    library: str,
+    text: str,
+    model_path: Path,
+    error_line: Callable[[int], str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, module, None)
     status = main(["plot", str(model_path), text, "--word", "bank"])
-    assert error_line(status) == "error: plots need matplotlib: pip install 'elmoc[plots]'"
+    assert error_line(status) == f"error: plots need {library}: pip install 'elmoc[plots]'"
