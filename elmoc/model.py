@@ -224,7 +224,7 @@ class ElmoC:
         self, sentences: Iterable[Sequence[str]], *, batch_words: int = BATCH_WORDS, batch_size: int = BATCH_SIZE
     ) -> Iterator[Tensor]:
         """Yield the layer states of any number of sentences in their order, in bounded memory."""
-        for buffer in buffered(sentences, len):
+        for buffer in buffered(sentences, lambda sentence: max(1, len(sentence))):  # any number may be empty
             yield from self.embed_batch(buffer, batch_words=batch_words, batch_size=batch_size)
 
     def embed_pieces(self, tokens: Sequence[str], carried: CarriedState | None = None) -> Iterator[Piece]:

@@ -60,7 +60,8 @@ class LayerStates(nn.Module):
         if self.encoder is None:
             if self._elmo.device != place.device:
                 self._elmo = self._elmo.to(place.device)
-            states = self._elmo.encode(vectors, lengths).clone()  # no inference tensor, which autograd cannot save
+            encoded = self._elmo.encode(vectors, lengths)
+            states = encoded.to(place.dtype, copy=True)  # no inference tensor, which autograd cannot save
         else:
             weight = next(self.encoder.parameters())
             states = self.encoder(vectors.to(weight), lengths.to(weight.device))

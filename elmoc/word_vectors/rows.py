@@ -13,7 +13,7 @@ from elmoc.word_vectors.sources import WordVectors
 from elmoc.word_vectors.transform import VectorTransform
 
 MOST_BYTES = 256 * 2**20
-"""Of the vectors that are kept; a single call may need more."""
+"""Of the vectors that are kept, and of their words; a single call may need more."""
 MOST_UNKNOWN = 100_000
 """Word types without a vector that are remembered."""
 
@@ -44,9 +44,11 @@ class WordRows:
         self._transform = transform
         self._vectors = vectors
         self._most = max(1, most_bytes // (4 * vectors.size))
+        self._most_characters = most_bytes
         self._lock = threading.Lock()
         self._forget()
         self.unknown: dict[str, None] = {}
+        self._unknown_characters = 0
 
     def look_up(self, sentences: Iterable[Sequence[str]]) -> SentenceRows:
         """The rows of sentences; what is returned stays good."""
@@ -64,24 +66,29 @@ class WordRows:
     def _add(self, types: dict[str, None]) -> None:
         """Have all of these word types in the table."""
         new = [word for word in types if word not in self._ids]
-        if len(self._ids) + len(new) > self._most:
+        characters = sum(map(len, new))
+        if len(self._ids) + len(new) > self._most or self._characters + characters > self._most_characters:
             self._forget()
             new = list(types)
+            characters = sum(map(len, new))
         if not new:
             return
         rows = self._transform.lookup(new, self._vectors)
         start = len(self._ids)
         self._reserve(start + len(new))
         self._table[start : start + len(new)] = rows
+        self._characters += characters
         self._ids.update(zip(new, range(start, start + len(new)), strict=True))
         zero = [new[index] for index in np.flatnonzero(~rows.any(axis=1))]
         self._zero.update(zero)
         for word in zero:
-            if len(self.unknown) < MOST_UNKNOWN:
+            if len(self.unknown) < MOST_UNKNOWN and self._unknown_characters + len(word) <= self._most_characters:
+                self._unknown_characters += (word not in self.unknown) * len(word)
                 self.unknown[word] = None
 
     def _forget(self) -> None:
         self._ids: dict[str, int] = {}
+        self._characters = 0
         self._zero: set[str] = set()
         self._table = np.empty((0, self._vectors.size), dtype=np.float32)
 

@@ -262,3 +262,21 @@ def test_a_string_is_no_list_of_tokens(model_path: Path) -> None:
     ):
         with pytest.raises(InputError, match="a sentence is a list of tokens, not the string"):
             embed(given)  # type: ignore[operator]
+
+
+def test_long_words_are_forgotten_too() -> None:
+    rows = WordRows(VectorTransform(boundary=np.zeros((2, 4), np.float32)), NoVectors(), most_bytes=1000)
+    for number in range(30):
+        rows.look_up([[f"{number:03}" + "x" * 97, "short"]])
+    assert sum(map(len, rows._ids)) <= 1000
+    assert 5 <= len(rows.unknown) <= 10
+    assert sum(map(len, rows.unknown)) <= 1000
+
+
+class NoVectors:
+    """Word vectors that know no word."""
+
+    size, origin, fingerprint = 4, "none", "none"
+
+    def lookup(self, words: Sequence[str]) -> np.ndarray:
+        return np.zeros((len(words), 4), np.float32)

@@ -151,3 +151,12 @@ def test_few_words_and_strings(elmo: ElmoC) -> None:
         assert (states.shape, mask.shape) == (shape, shape[:2])
     with pytest.raises(InputError, match="a sentence is a list of tokens, not the string 'The cat'"):
         embedding(["The cat"])
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_a_module_in_another_type_computes_in_it(model_path: Path, requires_grad: bool) -> None:
+    embedding = ElmoEmbedding(ElmoC.from_pretrained(model_path), dropout=0.0, requires_grad=requires_grad).eval()
+    [expected], _ = embedding(SENTENCES)
+    [found], _ = embedding.bfloat16()(SENTENCES)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.float(), expected, atol=0.05, rtol=0.05)
