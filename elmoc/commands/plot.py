@@ -14,18 +14,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_word_arguments(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="the PNG to write (default: WORD.png)")
     parser.add_argument(
-        "--clusters", type=int, metavar="N", help="colours (default: as many as separate the uses best)"
+        "--clusters", type=int, metavar="N", help="colours, at most 6 (default: as many as separate the uses best)"
     )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Draw what the parsed command line asks for."""
     from elmoc.files.locks import locked
-    from elmoc.looking.picture import draw_uses
+    from elmoc.looking.picture import COLOURS, draw_uses
     from elmoc.looking.uses import find_uses
     from elmoc.model import ElmoC
 
     require_positive(arguments, "most", "clusters")
+    if arguments.clusters is not None and arguments.clusters > len(COLOURS):
+        raise InputError(f"--clusters must be at most {len(COLOURS)}, the colours that there are")
     word = arguments.word
     output = arguments.output or f"{word}.png"
     if arguments.output is None and "/" in word:

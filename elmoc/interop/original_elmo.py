@@ -5,6 +5,7 @@ Source: Peters et al. 2018; bilm-tf (`bilm/model.py`, `bilm/training.py`), Allen
 """
 
 import io
+import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -176,8 +177,10 @@ def _read_tensor(file: CheckedFile, weight: Weight) -> Tensor:
 def export_original_elmo(model_path: Path | str, options: Path | str, weights: Path | str) -> None:
     """Write a model directory as the files of bilm-tf and AllenNLP.
 
-    Raises `InputError` for a model that is none of theirs, and where one of the files exists.
+    Raises `InputError` for a model that is none of theirs, and where one of the files exists or both are the same.
     """
+    if os.path.realpath(options) == os.path.realpath(weights):
+        raise InputError(f"{options} is given for the options and the weights: give a file for each")
     with ExitStack() as stack:
         for path in (options, weights):
             stack.enter_context(locked(path))

@@ -40,7 +40,7 @@ def draw_uses(
         output: the file, which is replaced when it is there.
         title: of the picture.
         layer: as in `use_vectors`.
-        clusters: how many colours; by default as many as separate the uses best.
+        clusters: how many, at most as many as `COLOURS`; by default as many as separate the uses best.
 
     Raises:
         InputError: a library is missing, there are too few uses, or their vectors do not differ.
@@ -74,7 +74,7 @@ def _draw(
     for number, telling in enumerate(words):
         mine = points[labels == number]
         name = f"{', '.join(telling) or '–'}  ({len(mine):,})".replace("$", r"\$")
-        axes.scatter(mine[:, 0], mine[:, 1], s=22, alpha=0.65, linewidths=0, color=_colour(number), label=name)
+        axes.scatter(mine[:, 0], mine[:, 1], s=22, alpha=0.65, linewidths=0, color=COLOURS[number], label=name)
     axes.set_title(title, loc="left", fontsize=13, parse_math=False)
     axes.set(xticks=[], yticks=[])
     for side in axes.spines.values():
@@ -104,10 +104,6 @@ def _figure_classes() -> tuple[Any, Any]:
     return Figure, FigureCanvasAgg
 
 
-def _colour(number: int) -> str:
-    return COLOURS[number % len(COLOURS)]
-
-
 def _write_labels(axes: Any, uses: Sequence[Use], points: np.ndarray, labels: np.ndarray) -> None:
     """Write a few words of context beside points that are far from each other, where no label covers another."""
     from matplotlib.patheffects import withStroke
@@ -123,7 +119,7 @@ def _write_labels(axes: Any, uses: Sequence[Use], points: np.ndarray, labels: np
             xytext=(4, 3),
             textcoords="offset points",
             fontsize=7.5,
-            color=_colour(int(labels[index])),
+            color=COLOURS[int(labels[index])],
             parse_math=False,
             path_effects=[outline],
         )

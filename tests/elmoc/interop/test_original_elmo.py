@@ -318,3 +318,6 @@ def test_other_models_are_not_exported(imported: Path, model_path: Path, tmp_pat
     assert "weights.hdf5 exists already" in error_line(status)
     assert (tmp_path / "weights.hdf5").read_text() == "mine"
     assert not (tmp_path / "options.json").exists()
+    one = str(tmp_path / "both")
+    assert "both is given for the options and the weights" in error_line(main(["export-elmo", str(imported), one, one]))
+    assert not (tmp_path / "both").exists()

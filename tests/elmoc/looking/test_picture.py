@@ -46,6 +46,7 @@ def test_a_picture_of_all_uses(text: str, model_path: Path, capsys: pytest.Captu
         (["text.txt", "--word", "bank", "--layer", "0"], "all uses have the same vector, which layer 0 gives"),
         (["text.txt", "--word", "bank", "-o", "model"], "model is a directory, but a file is to be written"),
         (["text.txt", "--word", "bank", "--clusters", "0"], "--clusters must be at least 1"),
+        (["text.txt", "--word", "bank", "--clusters", "7"], "--clusters must be at most 6, the colours that there are"),
         (["text.txt", "--word", "a/b"], "a file cannot have the name of 'a/b': choose one with -o"),
         (["text.txt", "--word", "river"], "text.txt has no token 'river'"),
     ],
