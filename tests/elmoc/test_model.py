@@ -115,6 +115,13 @@ def test_a_device_that_is_not_there_is_named(device: str) -> None:
         checked_device(device)
 
 
+def test_a_model_goes_to_devices_that_are_there(model_path: Path) -> None:
+    elmo = ElmoC.from_pretrained(model_path)
+    assert elmo.to("cpu") is elmo
+    with pytest.raises(InputError, match="cuda:999 is not there"):
+        elmo.to(torch.device("cuda:999"))
+
+
 def test_numbers_of_devices_do_not_wrap_around(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert torch.device("cuda:257").index == 1, "what PyTorch makes of it"
