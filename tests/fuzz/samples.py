@@ -27,6 +27,7 @@ from pretrain.setup import set_up
 from pretrain.train import train
 from tests.elmoc.word_vectors.fasttext_bytes import KINDS
 from tests.fuzz.readers.command_lines import write_words
+from tests.fuzz.readers.elmoc import write_unfinished
 from tests.tiny import learnable_sentences
 
 RUN = """\
@@ -164,6 +165,12 @@ def write_task_data(folder: Path) -> None:
             for line in words:
                 states = generator.standard_normal(shape.of(len(line))).astype(np.float32)
                 writer.add(Sentence([word for word, _ in line]), states)
+    for name, layout in (("features/flat.h5", "flat"), ("features/documents.h5", "e2e-coref")):
+        with write_features(name, {"model": "m"}, shape=shape, layout=layout) as writer:
+            for index, line in enumerate(words):
+                states = generator.standard_normal(shape.of(len(line))).astype(np.float32)
+                writer.add(Sentence([word for word, _ in line], document=f"d{index // 2}"), states)
+    write_unfinished(Path("features/left.h5"), stop_after=3)
 
 
 def write_run(folder: Path) -> None:

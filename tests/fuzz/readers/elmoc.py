@@ -1,9 +1,12 @@
 """Readers of `elmoc`: word vectors, feature files, sentences and compiled kernels."""
 
+import io
 import os
 import tempfile
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from random import Random
 from typing import Any
 from unittest.mock import patch
 
@@ -13,17 +16,21 @@ import numpy as np
 from downstream.inputs.feature_states import FeatureStates
 from downstream.inputs.sentence import make_sentence
 from elmoc.features.dump import dump_features
+from elmoc.features.layouts.sentence import FeatureShape, Sentence
 from elmoc.features.reader import FeatureFile
+from elmoc.features.writer import write_features
 from elmoc.kernels import cpu
 from elmoc.kernels.compiling import KernelBuildError
 from elmoc.looking.uses import find_uses
 from elmoc.model import ElmoC
 from elmoc.word_vectors.sources import open_word_vectors
 from tests.fuzz.mutations.hdf5 import HDF5, MAP
+from tests.fuzz.mutations.json_tree import JSON
 from tests.fuzz.mutations.raw import INTEGERS, RAW, header_integers
 from tests.fuzz.mutations.text import TEXT, compressed
 from tests.fuzz.readers.reader import Reader, consistent, same
 
+UNFINISHED = {"progress.json": JSON, "notes.jsonl": RAW, "changes.0": RAW, "changes.1": RAW}
 WORDS = ["w1", "w2", "unseen"]
 FASTTEXT_HEADER = header_integers(*range(0, 56, 4), *range(64, 76, 4))
 FASTTEXT_LONGS = header_integers(56, 76, 84, size=8)
@@ -55,6 +62,60 @@ def read_features(folder: Path) -> Any:
     states.lookup([make_sentence(["Stop"], file=path, line=1)])
     states.describe()
     return views, found
+
+
+def write_unfinished(path: Path, *, stop_after: int | None = None) -> None:
+    """Write a feature file, or go on with it; or stop, and leave what was written up to the last checkpoint."""
+    shape = FeatureShape(layers=2, width=4, dtype="float32", single=False)
+    with suppress(KeyboardInterrupt), write_features(path, {"model": "m"}, shape=shape, resume=True) as writer:
+        for index in range(writer.sentences, 5):
+            writer.add(Sentence([f"w{index}", "."]), np.full((2, 2, 4), index, np.float32))
+            writer.checkpoint()
+            if index == stop_after:
+                raise KeyboardInterrupt
+
+
+def read_layout(name: str) -> Any:
+    """Every sentence has to be what HDF5 itself reads, and the documents have all of them."""
+
+    def read(folder: Path) -> None:
+        path = folder / f"features/{name}.h5"
+        with FeatureFile(path) as features, h5py.File(path) as file:
+            documents = features._layout.documents() or {"": range(len(features))}
+            assert sum(map(len, documents.values())) == len(features)
+            for document, indices in documents.items():
+                for place, index in enumerate(indices):
+                    array, words = features[index], features._layout.words(index)
+                    assert array.shape[-2] == words
+                    if name == "flat":
+                        start = int(file["offsets"][index])
+                        theirs = np.moveaxis(file["states"][start : start + words], 1, 0)
+                    else:
+                        theirs = np.moveaxis(file[document][str(place)][()], 2, 0)
+                    np.testing.assert_array_equal(array, theirs)
+
+    return read
+
+
+def set_attribute_only(data: bytes, random: Random) -> bytes:
+    """Change an attribute that says how the file is read."""
+    file = io.BytesIO(data)
+    with h5py.File(file, "r+") as opened:
+        name = random.choice(("layout", "format_version", "single"))
+        value = random.choice(
+            ("allennlp", "bilm", "e2e-coref", "flat", "x", 1, 2, 0.5, True, [1, 2], b"flat", h5py.Empty("f4"))
+        )
+        opened.attrs[name] = value
+    return file.getvalue()
+
+
+def go_on_with_features(folder: Path) -> Any:
+    """All sentences, as if nobody had stopped."""
+    path = folder / "features/left.h5"
+    write_unfinished(path)
+    with FeatureFile(path) as features:
+        found = [features.find([f"w{index}", "."]) for index in range(len(features))]
+        return [features[index] for index in range(len(features))], found
 
 
 def right_features(result: Any, expected: Any) -> bool:
@@ -150,6 +211,28 @@ READERS = (
         right=finite,
     ),
     Reader(name="features", target="features/layers.h5", mutations=HDF5, read=read_features, right=right_features),
+    *(
+        Reader(
+            name=f"features {layout}",
+            target=f"features/{layout}.h5",
+            mutations=(*RAW, *RAW, set_attribute_only),
+            read=read_layout(layout),
+            right=consistent,
+        )
+        for layout in ("flat", "documents")
+    ),
+    *(
+        Reader(
+            name=f"unfinished features {file.partition('.')[0]}",
+            target=f"features/.left.h5.unfinished/{file}",
+            mutations=mutations,
+            read=go_on_with_features,
+            names=(file,),
+            writes=True,
+            share=0.5,
+        )
+        for file, mutations in UNFINISHED.items()
+    ),
     Reader(
         name="sentences",
         target="text/tokenised.txt",
