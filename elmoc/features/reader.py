@@ -46,7 +46,7 @@ class FeatureFile:
             self.layout = layout_of(self._file, attributes)
             self._layout = LAYOUTS[self.layout].reader(self._file, attributes)
             self.layers, self.width, first = self._layout.layers, self._layout.width, self._layout.first
-            self.dtype, self._type = first.dtype, first.id.get_type()
+            self.dtype, self._type = first.dtype, h5py.h5t.py_create(first.dtype)
 
     def __len__(self) -> int:
         """The number of sentences."""

@@ -165,6 +165,7 @@ def write_task_data(folder: Path) -> None:
             for line in words:
                 states = generator.standard_normal(shape.of(len(line))).astype(np.float32)
                 writer.add(Sentence([word for word, _ in line]), states)
+    shape = FeatureShape(layers=3, width=8, dtype="float32", single=False, words=sum(map(len, words)))
     for name, layout in (("features/flat.h5", "flat"), ("features/documents.h5", "e2e-coref")):
         with write_features(name, {"model": "m"}, shape=shape, layout=layout) as writer:
             for index, line in enumerate(words):

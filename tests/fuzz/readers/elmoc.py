@@ -102,10 +102,8 @@ def set_attribute_only(data: bytes, random: Random) -> bytes:
     file = io.BytesIO(data)
     with h5py.File(file, "r+") as opened:
         name = random.choice(("layout", "format_version", "single"))
-        value = random.choice(
-            ("allennlp", "bilm", "e2e-coref", "flat", "x", 1, 2, 0.5, True, [1, 2], b"flat", h5py.Empty("f4"))
-        )
-        opened.attrs[name] = value
+        values = ("allennlp", "bilm", "e2e-coref", "flat", "x", 1, 2, 0.5, True, [1, 2], b"flat", h5py.Empty("f4"))
+        opened.attrs[name] = random.choice(values)
     return file.getvalue()
 
 
