@@ -6,7 +6,7 @@ Letters: B streams or sentences of a batch, T time, P projection, L layers.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -42,6 +42,32 @@ class EncoderOutput:
     """After the last step."""
 
 
+class PreparedEncoder(Protocol):
+    """One direction of an encoder with its weights as inference multiplies them, on the CPU."""
+
+    def __call__(
+        self,
+        inputs: Tensor,
+        lengths: Tensor,
+        state: EncoderState | None,
+        layer_states: Tensor,
+        *,
+        backward: bool,
+        threads: int,
+    ) -> EncoderState:
+        """Write the states of the layers above the input layer, and return the state after the last step.
+
+        Args:
+            inputs: [B, T, P], from the input layer.
+            lengths: int [B], for batches padded at the end.
+            state: that after the window before; None is the state before any word.
+            layer_states: float32 [B, L + 1, T, P], aligned with `inputs`, which are its layer 0; what is past a length
+                is left as it is.
+            backward: whether every row is read from its last word to its first.
+            threads: that take part.
+        """
+
+
 class Encoder(nn.Module, ABC):
     """One direction of an encoder, above its input layer.
 
@@ -53,6 +79,13 @@ class Encoder(nn.Module, ABC):
     @abstractmethod
     def draw_dropout_masks(self, batch: int, generator: torch.Generator | None = None) -> list[Tensor | None]:
         """The dropout masks of a window, from the lowest layer up, each with `batch` rows; None where nothing drops."""
+
+    def prepare(self, dtype: torch.dtype) -> PreparedEncoder | None:
+        """What runs it fastest in inference, with factors of matrix products in `dtype`; None is `forward` itself.
+
+        Its weights must not change while what is returned is in use.
+        """
+        return None
 
     @abstractmethod
     def forward(

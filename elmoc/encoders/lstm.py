@@ -15,8 +15,10 @@ from torch.utils.checkpoint import checkpoint
 
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
 from elmoc.encoders.fused_recurrence import FusedRecurrence, Workspace
+from elmoc.encoders.lstm_inference import LstmInference
 from elmoc.encoders.recurrence import LSTMState, Recurrence, RecurrenceOptions, RecurrenceWeights, plain_recurrence
 from elmoc.kernels.choose import choose_kernels
+from elmoc.kernels.inference import inference_kernels
 from elmoc.settings import setting
 
 
@@ -121,22 +123,25 @@ class ProjectedLstmLayer(nn.Module):
         return self.recurrence(
             inputs,
             self.zero_state(len(inputs)) if state is None else state,
-            RecurrenceWeights(
-                self.input_weight,
-                self.hidden_weight,
-                self.bias,
-                self.projection_weight,
-                None if self.norm is None else self.norm.weight,
-                None if self.norm is None else self.norm.bias,
-            ),
-            RecurrenceOptions(
-                self.cell_clip,
-                self.projection_clip,
-                0.0 if self.norm is None else self.norm.eps,
-                dropout_mask,
-                lengths,
-            ),
+            self.weights(),
+            self.options(dropout_mask=dropout_mask, lengths=lengths),
         )
+
+    def weights(self) -> RecurrenceWeights:
+        """What it brings to the recurrence."""
+        return RecurrenceWeights(
+            self.input_weight,
+            self.hidden_weight,
+            self.bias,
+            self.projection_weight,
+            None if self.norm is None else self.norm.weight,
+            None if self.norm is None else self.norm.bias,
+        )
+
+    def options(self, *, dropout_mask: Tensor | None = None, lengths: Tensor | None = None) -> RecurrenceOptions:
+        """How it runs over a window."""
+        epsilon = 0.0 if self.norm is None else self.norm.eps
+        return RecurrenceOptions(self.cell_clip, self.projection_clip, epsilon, dropout_mask, lengths)
 
 
 class LstmStack(Encoder):
@@ -162,6 +167,19 @@ class LstmStack(Encoder):
             )
             for _ in range(sizes.layers)
         )
+
+    def prepare(self, dtype: torch.dtype) -> LstmInference | None:
+        """The compiled kernels of inference, where there are any for device, types and recurrence."""
+        layers = [layer for layer in self.layers if isinstance(layer, ProjectedLstmLayer)]
+        if len(layers) < len(self.layers) or any(layer.recurrence is plain_recurrence for layer in layers):
+            return None
+        if any((weight.device.type, weight.dtype) != ("cpu", torch.float32) for weight in self.parameters()):
+            return None
+        kernels = inference_kernels(dtype)
+        if kernels is None:
+            return None
+        runs = [(layer.weights(), layer.options()) for layer in layers]
+        return LstmInference(runs, residual=self.residual, kernels=kernels)
 
     def draw_dropout_masks(self, batch: int, generator: torch.Generator | None = None) -> list[Tensor | None]:
         """One mask a layer for a window.

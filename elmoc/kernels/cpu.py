@@ -33,7 +33,7 @@ class CompiledKernels:
     """
 
     def __init__(self, dtype: torch.dtype) -> None:
-        loaded, self.description = load(default_compiler())
+        loaded, self.description = load(default_compiler(), SOURCE)
         name = {torch.float32: "float32", torch.bfloat16: "bfloat16"}[dtype]
         self._gates_forward, self._gates_backward, self._output_forward, self._output_backward = (
             ctypes.CFUNCTYPE(None, *arguments).in_dll(loaded, f"{kernel}_{name}")
@@ -79,10 +79,10 @@ def _addresses(*tensors: Tensor | None) -> list[int | None]:
 
 
 @lru_cache
-def load(compiler: str) -> tuple[ctypes.CDLL, str]:
-    """The kernels, compiled for this processor unless that was done before, and their description.
+def load(compiler: str, source: Path) -> tuple[ctypes.CDLL, str]:
+    """The kernels of a source file, compiled for this processor unless that was done before, and their description.
 
     Raises `KernelBuildError` when they cannot be compiled, kept or loaded.
     """
-    loaded, found = load_library(SOURCE, compiler)
+    loaded, found = load_library(source, compiler)
     return loaded, f"C++ compiled by {found}" + ("" if loaded.has_threads() else ", on one thread: without OpenMP")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from elmoc.devices import checked_device
+from elmoc.devices import checked_device, has_bf16
 from elmoc.errors import InputError
 
 
@@ -48,12 +48,3 @@ def choose_execution(*, device: str, precision: str, fast: bool, local_rank: int
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)  # Triton launches its kernels on the current one
     return Execution(chosen, "bf16" if bf16 else "fp32", fast)
-
-
-def has_bf16(device: torch.device) -> bool:
-    """Whether the device multiplies bf16 matrices in hardware."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_capability(device) >= (8, 0)
-    # PyTorch has no public name for this; a release without these two is taken to have no bf16
-    checks = (getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))
-    return any(check is not None and check() for check in checks)

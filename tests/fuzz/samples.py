@@ -206,8 +206,8 @@ def write_old(folder: Path) -> None:
 
 def write_kernels(folder: Path) -> None:
     """The cache of compiled kernels, as the compiler `sh compiler` has filled it."""
-    loaded, _ = cpu.load(os.environ.get("CXX") or "c++")
+    loaded, _ = cpu.load(cpu.compiler(), cpu.SOURCE)
     (folder / "good.so").write_bytes(Path(loaded._name).read_bytes())
     (folder / "compiler").write_text(COMPILER)
     with patch.dict(os.environ, XDG_CACHE_HOME=str(folder / "cache")):
-        cpu.load.__wrapped__("sh compiler")
+        cpu.load.__wrapped__("sh compiler", cpu.SOURCE)

@@ -26,7 +26,7 @@ def fresh_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Pat
 def test_kernels_are_compiled_once_and_again_when_the_library_is_damaged(fresh_cache: Path) -> None:
     def load_elsewhere() -> int:
         """In another process, since one that has loaded a library does not look at the file again."""
-        script = "from elmoc.kernels.cpu import load; load('c++ -O1')"
+        script = "from elmoc.kernels.cpu import SOURCE, load; load('c++ -O1', SOURCE)"
         subprocess.run([sys.executable, "-c", script], check=True)
         (library,) = fresh_cache.glob("*.so")
         return library.stat().st_mtime_ns
@@ -35,28 +35,28 @@ def test_kernels_are_compiled_once_and_again_when_the_library_is_damaged(fresh_c
     assert load_elsewhere() == compiled
     (library,) = fresh_cache.iterdir()
     library.write_bytes(b"damaged")
-    load("c++ -O1")
+    load("c++ -O1", SOURCE)
     assert library.stat().st_size > 1000
     assert list(fresh_cache.iterdir()) == [library], "nothing is left beside it"
 
 
 def test_whatever_keeps_kernels_from_being_compiled_is_said(fresh_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KernelBuildError, match=r"false does not compile .*: status 1"):
-        load("false")
+        load("false", SOURCE)
     with pytest.raises(KernelBuildError, match=r"does not compile .*\.cpp: [^\n]+$"):
-        load("c++ --no-such-option --nor-this-one")
+        load("c++ --no-such-option --nor-this-one", SOURCE)
     assert not list(fresh_cache.glob("*.so"))
     text = fresh_cache.parent / "text"
     text.write_text("no program")
     text.chmod(0o755)
     with pytest.raises(KernelBuildError, match=r"cannot be kept or loaded \(.*Exec format error"):
-        load(str(text))
+        load(str(text), SOURCE)
     for nothing in ("", " ", "'unclosed"):
         with pytest.raises(KernelBuildError, match=r"there is no C\+\+ compiler|No closing quotation"):
-            load(nothing)
+            load(nothing, SOURCE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(text))
     with pytest.raises(KernelBuildError, match="cannot be kept or loaded"):
-        load("c++")
+        load("c++", SOURCE)
 
 
 def test_a_compiler_that_does_not_end_and_one_that_is_not_utf_8(
@@ -66,12 +66,12 @@ def test_a_compiler_that_does_not_end_and_one_that_is_not_utf_8(
     compiler.write_text("#!/bin/sh\nprintf '\\377\\n' >&2\nread line\nexit 3\n")  # at once: it has no input
     compiler.chmod(0o755)
     with pytest.raises(KernelBuildError, match=r"does not compile .*: \ufffd"):
-        load(str(compiler))
+        load(str(compiler), SOURCE)
     compiler.write_text("#!/bin/sh\nexec sleep 60\n")
     monkeypatch.setattr("elmoc.kernels.compiling._COMPILER_SECONDS", 0.2)
     load.cache_clear()
     with pytest.raises(KernelBuildError, match="timed out after"):
-        load(str(compiler))
+        load(str(compiler), SOURCE)
 
 
 def test_a_cache_that_others_can_write_to(fresh_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

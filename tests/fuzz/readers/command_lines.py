@@ -109,7 +109,7 @@ def compile_kernels(words: list[str]) -> None:
         patch.object(compiling, "build"),
         suppress(compiling.KernelBuildError),
     ):
-        cpu.load.__wrapped__(" ".join(words))
+        cpu.load.__wrapped__(" ".join(words), cpu.SOURCE)
 
 
 def command_reader(name: str, read: Callable[[list[str]], Any], share: float = 0.2, writes: bool = False) -> Reader:

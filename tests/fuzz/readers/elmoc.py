@@ -167,7 +167,7 @@ def load_kernels(folder: Path) -> Any:
     os.rename(folder / "cache/elmoc", f"{cache}/elmoc")
     try:
         with patch.dict(os.environ, XDG_CACHE_HOME=cache):
-            loaded, _ = cpu.load.__wrapped__("sh compiler")
+            loaded, _ = cpu.load.__wrapped__("sh compiler", cpu.SOURCE)
     except KernelBuildError:  # the reference is run instead
         return True
     loaded.has_threads()

@@ -1,0 +1,547 @@
+// An LSTM layer for inference: all steps of a packed batch, its matrix products and what stands between them.
+//
+// Compiled on the user's machine by cpu.py and called by inference.py, which has the layouts of weights and states.
+// S is how the factors of products are stored (float, or bfloat16 as its upper 16 bits); sums, cell state and what is
+// computed of them are in float. A panel is 64 columns of a weight: 4 gates of 16 cells, or 64 of the projection.
+// It needs AVX-512; products in bfloat16 run on AMX tiles where there are any. Elsewhere `support` says that there is
+// nothing here.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#ifdef _OPENMP
+#include <omp.h>
+extern "C" int has_threads() { return 1; }
+#else
+extern "C" int has_threads() { return 0; }
+static int omp_get_thread_num() { return 0; }
+static int omp_get_num_threads() { return 1; }
+#endif
+
+// The arguments, in the order and with the types of `_Arguments` in inference.py. B rows are sorted by length, longest
+// first; N words are packed step by step; I, P and C are the sizes, which every buffer pads to Ip, Pp and Cp.
+struct Arguments {
+    void *inputs;               // S [N + 32, Ip]: what the layer reads, replaced by its output
+    const int64_t *active;      // [steps]: rows that go on at each step
+    const int64_t *places;      // [B]: where the layer states of a row begin in `outputs`
+    const int64_t *lengths;     // [B]
+    const void *step_weight;    // S [Cp / 16 panels, Ip + Hp, 64], [W_x W_h]
+    const void *projection;     // S [Pp / 64 panels, Cp, 64], W_p
+    const float *bias;          // [Cp / 16, 64]
+    const float *norm_weight;   // [P], or null: without layer normalisation
+    const float *norm_bias;     // [P]
+    float *hidden;              // [B, P], updated
+    float *cell;                // [B, C], updated
+    float *outputs;             // the layer states: P numbers a word
+    int64_t steps, batch, input_size, projection_size, cell_size;
+    int64_t time_stride;        // between the words of a row in `outputs`
+    int64_t residual;           // from the states of this layer to those of the layer below it, or 0: not added
+    int64_t backward, threads;
+    float cell_clip, projection_clip, epsilon;
+};
+
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace {
+
+using bf16 = uint16_t;
+constexpr int64_t COLUMNS = 64, CELLS = 16, MOST_ROWS = 32;
+constexpr int64_t CHUNK = 512;         // of the projection's products: its factors stay in the second cache
+constexpr int64_t HOISTED_WORDS = 256;  // whose input products are made at once
+
+int64_t padded(int64_t size, int64_t to) { return (size + to - 1) / to * to; }
+
+// ---- numbers ----
+
+// 2^(x factor), to 1e-7 of its value. The exponent is held within ±62, so that products of two sums are finite.
+inline __m512 power(__m512 x, float factor) {
+    __m512 t = _mm512_mul_ps(x, _mm512_set1_ps(factor));
+    t = _mm512_max_ps(_mm512_set1_ps(-62.0f), _mm512_min_ps(_mm512_set1_ps(62.0f), t));  // NaN stays NaN
+    const __m512 n = _mm512_roundscale_ps(t, 0);
+    const __m512 r = _mm512_sub_ps(t, n);
+    __m512 y = _mm512_set1_ps(0.000154667207f);
+    y = _mm512_fmadd_ps(y, r, _mm512_set1_ps(0.0013397246f));
+    y = _mm512_fmadd_ps(y, r, _mm512_set1_ps(0.00961804129f));
+    y = _mm512_fmadd_ps(y, r, _mm512_set1_ps(0.0555034258f));
+    y = _mm512_fmadd_ps(y, r, _mm512_set1_ps(0.24022651f));
+    y = _mm512_fmadd_ps(y, r, _mm512_set1_ps(0.693147192f));
+    y = _mm512_fmadd_ps(y, r, _mm512_set1_ps(1.0f));
+    return _mm512_scalef_ps(y, n);
+}
+
+inline __m512 reciprocal(__m512 x) {  // one step of Newton's method: a division takes four times as long
+    const __m512 r = _mm512_rcp14_ps(x);
+    return _mm512_mul_ps(r, _mm512_fnmadd_ps(x, r, _mm512_set1_ps(2.0f)));
+}
+
+inline bf16 rounded(float value) {  // to the nearest, ties to even; NaN stays NaN
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return value != value ? bf16(0x7FC0u) : bf16((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+}
+
+inline void store(float *place, __m512 value) { _mm512_storeu_ps(place, value); }
+inline void store(bf16 *place, __m512 value) {
+    const __m512i bits = _mm512_castps_si512(value);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i near = _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF))), 16);
+    const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+    const __m512i kept = _mm512_mask_blend_epi32(nan, near, _mm512_set1_epi32(0x7FC0));
+    _mm256_storeu_si256(reinterpret_cast<__m256i *>(place), _mm512_cvtepi32_epi16(kept));
+}
+inline void store(float *place, float value) { *place = value; }
+inline void store(bf16 *place, float value) { *place = rounded(value); }
+
+// 16 cells of a row: c = clip(σ(i)·tanh(g) + σ(f)·c), and σ(o)·tanh(c).
+template <typename S>
+inline void gates(const float *sums, const float *bias, float *cell, S *gated, float limit) {
+    constexpr float LOG2E = 1.44269504088896341f;
+    const __m512 one = _mm512_set1_ps(1.0f), most = _mm512_set1_ps(limit), least = _mm512_set1_ps(-limit);
+    const auto exponential = [&](int gate, float factor) {
+        return power(_mm512_add_ps(_mm512_loadu_ps(sums + 16 * gate), _mm512_loadu_ps(bias + 16 * gate)), factor);
+    };
+    const __m512 i = exponential(0, -LOG2E), f = exponential(1, -LOG2E);
+    const __m512 g = exponential(2, -2 * LOG2E), o = exponential(3, -LOG2E);
+    const __m512 candidate = _mm512_mul_ps(
+        _mm512_sub_ps(one, g), reciprocal(_mm512_mul_ps(_mm512_add_ps(one, i), _mm512_add_ps(one, g))));
+    __m512 c = _mm512_fmadd_ps(reciprocal(_mm512_add_ps(one, f)), _mm512_loadu_ps(cell), candidate);
+    c = _mm512_max_ps(least, _mm512_min_ps(most, c));
+    _mm512_storeu_ps(cell, c);
+    const __m512 t = power(c, -2 * LOG2E);
+    store(gated, _mm512_mul_ps(_mm512_sub_ps(one, t),
+                               reciprocal(_mm512_mul_ps(_mm512_add_ps(one, o), _mm512_add_ps(one, t)))));
+}
+
+// What is done while a product waits for its tiles: gates of the rows whose sums are there, and weights of the next
+// panel on their way to the second cache.
+template <typename S>
+struct Between {
+    const float *sums = nullptr, *bias = nullptr;
+    float *cell = nullptr;
+    S *gated = nullptr;
+    int64_t gated_stride = 0, done = 0, count = 0;
+    float limit = INFINITY;
+    const char *line = nullptr, *last_line = nullptr;
+
+    void advance(int64_t part, int64_t parts) {
+        for (const int64_t end = count * (part + 1) / parts; done < end; ++done)
+            gates(sums + done * COLUMNS, bias, cell + done * CELLS, gated + done * gated_stride, limit);
+        const int64_t lines = (last_line - line + 63) / 64 / (parts - part);
+        for (int64_t each = 0; each < lines; ++each, line += 64) _mm_prefetch(line, _MM_HINT_T1);
+    }
+    void finish() { advance(0, 1); }
+};
+
+// ---- products: sums [rows, 64] (+)= a [rows, depth] times a panel ----
+
+// Factors in memory, from a row and a number of it on: number k is `k / 32 * block_stride + k % 32` further, the next
+// row `stride`.
+template <typename S>
+struct Factors {
+    S *start;
+    int64_t stride, block_stride;
+
+    Factors from(int64_t k) const { return {start + k / 32 * block_stride, stride, block_stride}; }
+    void put(const S *numbers, int64_t count) const {  // a multiple of 32
+        for (int64_t k = 0; k < count; k += 32) std::memcpy(from(k).start, numbers + k, 32 * sizeof(S));
+    }
+};
+
+inline __m512 product(const float *a, const float *panel, int64_t k, int gate, __m512 sum) {
+    return _mm512_fmadd_ps(_mm512_set1_ps(a[k]), _mm512_loadu_ps(panel + k * COLUMNS + 16 * gate), sum);
+}
+
+// A panel in bfloat16 is [depth / 32, 4, 16 pairs, 16 columns, 2], the layout of AMX's tiles.
+inline __m512 product(const bf16 *a, const bf16 *panel, int64_t pair, int gate, __m512 sum) {
+    const bf16 *place = panel + pair / 16 * 32 * COLUMNS + gate * 512 + pair % 16 * 32;
+    int32_t both;
+    std::memcpy(&both, a + 2 * pair, sizeof both);
+    const __m512i x = _mm512_set1_epi32(both), y = _mm512_loadu_si512(place);
+#ifdef __AVX512BF16__
+    return _mm512_dpbf16_ps(sum, (__m512bh)x, (__m512bh)y);
+#else
+    const auto odd = [](__m512i v) { return _mm512_castsi512_ps(_mm512_and_si512(v, _mm512_set1_epi32(0xFFFF0000))); };
+    const auto even = [](__m512i v) { return _mm512_castsi512_ps(_mm512_slli_epi32(v, 16)); };
+    return _mm512_fmadd_ps(odd(x), odd(y), _mm512_fmadd_ps(even(x), even(y), sum));
+#endif
+}
+
+template <typename S, int ROWS>
+void multiply_rows(const S *a, int64_t stride, const S *panel, int64_t depth, float *sums, bool add) {
+    __m512 sum[ROWS][4];
+#pragma GCC unroll 8
+    for (int row = 0; row < ROWS; ++row)
+#pragma GCC unroll 4
+        for (int gate = 0; gate < 4; ++gate)
+            sum[row][gate] = add ? _mm512_loadu_ps(sums + row * COLUMNS + 16 * gate) : _mm512_setzero_ps();
+    const int64_t steps = depth * int64_t(sizeof(S)) / 4;  // a pair of bfloat16 at once
+    for (int64_t k = 0; k < steps; ++k)
+#pragma GCC unroll 8
+        for (int row = 0; row < ROWS; ++row)
+#pragma GCC unroll 4
+            for (int gate = 0; gate < 4; ++gate)
+                sum[row][gate] = product(a + row * stride, panel, k, gate, sum[row][gate]);
+#pragma GCC unroll 8
+    for (int row = 0; row < ROWS; ++row)
+#pragma GCC unroll 4
+        for (int gate = 0; gate < 4; ++gate) _mm512_storeu_ps(sums + row * COLUMNS + 16 * gate, sum[row][gate]);
+}
+
+// In the vector registers: 6 rows of sums fill them.
+template <typename S>
+struct Vectors {
+    static constexpr int64_t ROWS = 6;
+    static void start() {}
+    static void stop() {}
+    // Rows are no power of two apart: they would share sets of the cache.
+    static Factors<S> factors(S *memory, int64_t width, int64_t row) {
+        return {memory + row * (width + 32), width + 32, 32};
+    }
+    static void multiply(Factors<S> a, int64_t rows, const S *panel, int64_t depth, float *sums, bool add, Between<S> *) {
+        switch (rows) {
+            case 1: return multiply_rows<S, 1>(a.start, a.stride, panel, depth, sums, add);
+            case 2: return multiply_rows<S, 2>(a.start, a.stride, panel, depth, sums, add);
+            case 3: return multiply_rows<S, 3>(a.start, a.stride, panel, depth, sums, add);
+            case 4: return multiply_rows<S, 4>(a.start, a.stride, panel, depth, sums, add);
+            case 5: return multiply_rows<S, 5>(a.start, a.stride, panel, depth, sums, add);
+            default: return multiply_rows<S, 6>(a.start, a.stride, panel, depth, sums, add);
+        }
+    }
+};
+
+#ifdef __AMX_BF16__
+
+// In AMX's tiles: 32 rows, whatever the number of rows is; those that are not there are read and written, too.
+struct Tiles {
+    static constexpr int64_t ROWS = 32;
+    static void start() {
+        struct {
+            uint8_t palette = 1, start_row = 0, reserved[14] = {};
+            uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+            uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+        } config;
+        _tile_loadconfig(&config);
+    }
+    static void stop() { _tile_release(); }
+    // 32 rows lie together, tile by tile.
+    static Factors<bf16> factors(bf16 *memory, int64_t width, int64_t row) {
+        return {memory + row / 32 * 32 * width + row % 32 * 32, 32, 1024};
+    }
+    static void multiply(Factors<bf16> a, int64_t rows, const bf16 *panel, int64_t depth, float *sums, bool add,
+                         Between<bf16> *between) {
+        constexpr int64_t row = COLUMNS * int64_t(sizeof(float));
+        const int64_t bytes = a.stride * int64_t(sizeof(bf16)), parts = depth / 16;
+        int64_t part = 0;
+        for (int64_t half = 0; half < 2; ++half) {
+            float *upper_sums = sums + 32 * half, *lower_sums = upper_sums + 16 * COLUMNS;
+            if (add) {
+                _tile_loadd(0, upper_sums, row);
+                _tile_loadd(1, upper_sums + 16, row);
+                _tile_loadd(2, lower_sums, row);
+                _tile_loadd(3, lower_sums + 16, row);
+            } else {
+                _tile_zero(0);
+                _tile_zero(1);
+                _tile_zero(2);
+                _tile_zero(3);
+            }
+            const bf16 *weights = panel + 1024 * half, *upper = a.start, *lower = upper + 16 * a.stride;
+            for (int64_t k = 0; k < depth; k += 32, weights += 32 * COLUMNS) {
+                _tile_loadd(4, upper, bytes);
+                _tile_loadd(6, weights, 64);
+                _tile_dpbf16ps(0, 4, 6);
+                _tile_loadd(7, weights + 512, 64);
+                _tile_dpbf16ps(1, 4, 7);
+                if (rows > 16) {
+                    _tile_loadd(5, lower, bytes);
+                    _tile_dpbf16ps(2, 5, 6);
+                    _tile_dpbf16ps(3, 5, 7);
+                }
+                upper += a.block_stride;
+                lower += a.block_stride;
+                if (between) between->advance(part++, parts);
+            }
+            _tile_stored(0, upper_sums, row);
+            _tile_stored(1, upper_sums + 16, row);
+            _tile_stored(2, lower_sums, row);
+            _tile_stored(3, lower_sums + 16, row);
+        }
+    }
+};
+
+#endif
+
+// ---- a layer ----
+
+template <typename S, typename Product>
+class Layer {
+public:
+    explicit Layer(const Arguments &given)
+        : g(given),
+          inputs(static_cast<S *>(given.inputs)),
+          step_weight(static_cast<const S *>(given.step_weight)),
+          projection(static_cast<const S *>(given.projection)),
+          width(padded(given.input_size, 32)),
+          depth(width + padded(given.projection_size, 32)),
+          cells(padded(given.cell_size, 32)),
+          panels(cells / CELLS),
+          projection_panels(padded(given.projection_size, COLUMNS) / COLUMNS),
+          rows(padded(given.batch, MOST_ROWS)),
+          row_stride(projection_panels * COLUMNS),
+          few_rows(sizeof(S) == 2 ? 32 : 16) {}
+
+    ~Layer() {
+        for (void *memory : {(void *)joined, (void *)gated, (void *)cell, (void *)projected, (void *)scratch,
+                             (void *)hoisted})
+            std::free(memory);
+    }
+
+    bool allocate() {
+        return take(joined, rows * (depth + 32)) && take(gated, rows * (cells + 32)) && take(cell, rows * cells) &&
+               take(projected, rows * row_stride) && take(scratch, g.threads * scratch_size()) &&
+               (!hoists() || take(hoisted, panels * hoisted_rows * COLUMNS));
+    }
+
+    void run() {
+#pragma omp parallel num_threads(int(g.threads))
+        {
+            Product::start();
+            load_state();
+            int64_t start = 0, hoisted_until = 0, hoisted_from = 0;
+            for (int64_t step = 0; step < g.steps; ++step) {
+                const int64_t now = g.active[step];
+                const bool hoist = now <= few_rows;
+                if (hoist && step >= hoisted_until) {
+                    hoisted_from = start;
+                    hoisted_until = hoist_inputs(step, start);
+                }
+                step_gates(now, hoist ? start - hoisted_from : -1);
+#pragma omp barrier
+                project(now);
+#pragma omp barrier
+                output(step, start, now);
+                start += now;
+#pragma omp barrier
+            }
+            store_state();
+            Product::stop();
+        }
+    }
+
+private:
+    template <typename T>
+    static bool take(T *&memory, int64_t count) {
+        const size_t bytes = size_t(padded(count * int64_t(sizeof(T)), 64));
+        memory = static_cast<T *>(std::aligned_alloc(64, bytes));
+        if (memory) std::memset(memory, 0, bytes);
+        return memory;
+    }
+
+    int64_t scratch_size() const { return 2 * MOST_ROWS * COLUMNS + row_stride; }
+    float *own_scratch() const { return scratch + omp_get_thread_num() * scratch_size(); }
+    bool hoists() const { return g.steps && g.active[g.steps - 1] <= few_rows; }
+
+    // The part [first, last) of `count` pieces of work that is this thread's.
+    static void own_part(int64_t count, int64_t &first, int64_t &last) {
+        const int64_t threads = omp_get_num_threads(), thread = omp_get_thread_num();
+        first = count * thread / threads;
+        last = count * (thread + 1) / threads;
+    }
+
+    Factors<S> joined_row(int64_t row) const { return Product::factors(joined, depth, row); }
+
+    void put_hidden(int64_t row, const float *hidden) {
+        const Factors<S> place = joined_row(row).from(width);
+        for (int64_t start = 0; start < g.projection_size; start += 32)
+            for (int64_t j = start; j < std::min(start + 32, g.projection_size); ++j)
+                store(place.from(start).start + j - start, hidden[j]);
+    }
+
+    void load_state() {
+        int64_t first, last;
+        own_part(g.batch, first, last);
+        for (int64_t row = first; row < last; ++row) {
+            for (int64_t j = 0; j < g.cell_size; ++j)
+                cell[(j / CELLS * rows + row) * CELLS + j % CELLS] = g.cell[row * g.cell_size + j];
+            put_hidden(row, g.hidden + row * g.projection_size);
+            if (g.steps && row < g.active[0]) joined_row(row).put(inputs + row * width, width);
+        }
+#pragma omp barrier
+    }
+
+    void store_state() {
+        int64_t first, last;
+        own_part(g.batch, first, last);
+        for (int64_t row = first; row < last; ++row)
+            for (int64_t j = 0; j < g.cell_size; ++j)
+                g.cell[row * g.cell_size + j] = cell[(j / CELLS * rows + row) * CELLS + j % CELLS];
+    }
+
+    // W_x a for some steps from `step` on, whose words begin at `start`; returns the step after them. With few rows a
+    // step takes as long as reading its weights: this reads W_x once for all of them.
+    int64_t hoist_inputs(int64_t step, int64_t start) {
+        int64_t words = 0;
+        for (; step < g.steps && words + g.active[step] <= HOISTED_WORDS; ++step) words += g.active[step];
+        int64_t first, last;
+        own_part(panels, first, last);
+        for (int64_t panel = first; panel < last; ++panel)
+            for (int64_t word = 0; word < words; word += Product::ROWS)
+                Product::multiply({inputs + (start + word) * width, width, 32}, std::min(Product::ROWS, words - word),
+                                  step_weight + panel * depth * COLUMNS, width,
+                                  hoisted + (panel * hoisted_rows + word) * COLUMNS, false, nullptr);
+        return step;
+    }
+
+    // c and σ(o)·tanh(c) of all cells of a step; `word` is the first of its rows in `hoisted`, or -1.
+    void step_gates(int64_t now, int64_t word) {
+        const int64_t skipped = word < 0 ? 0 : width, blocks = (now + Product::ROWS - 1) / Product::ROWS;
+        const int64_t bytes = (depth - skipped) * COLUMNS * int64_t(sizeof(S));
+        float *sums = own_scratch(), *other = sums + MOST_ROWS * COLUMNS;
+        Between<S> between;
+        between.limit = g.cell_clip > 0 ? g.cell_clip : INFINITY;
+        int64_t first, last;
+        own_part(panels, first, last);
+        for (int64_t panel = first; panel < last; ++panel) {
+            const S *weights = step_weight + (panel * depth + skipped) * COLUMNS;
+            const char *next = reinterpret_cast<const char *>(weights + depth * COLUMNS);
+            for (int64_t block = 0; block < blocks; ++block) {
+                const int64_t row = block * Product::ROWS, count = std::min(Product::ROWS, now - row);
+                if (skipped)
+                    std::memcpy(sums, hoisted + (panel * hoisted_rows + word + row) * COLUMNS,
+                                count * COLUMNS * sizeof(float));
+                if (panel + 1 < last) {
+                    between.line = next + block * bytes / blocks;
+                    between.last_line = next + (block + 1) * bytes / blocks;
+                }
+                Product::multiply(joined_row(row).from(skipped), count, weights, depth - skipped, sums, skipped,
+                                  &between);
+                between.finish();
+                const Factors<S> place = Product::factors(gated, cells, row).from(panel * CELLS);
+                between.sums = sums;
+                between.bias = g.bias + panel * COLUMNS;
+                between.cell = cell + (panel * rows + row) * CELLS;
+                between.gated = place.start + panel * CELLS % 32;
+                between.gated_stride = place.stride;
+                between.done = 0;
+                between.count = count;
+                std::swap(sums, other);
+            }
+        }
+        between.finish();
+    }
+
+    // u = W_p σ(o)·tanh(c) [panels, rows, 64]
+    void project(int64_t now) {
+        constexpr int64_t GROUP = 96;  // rows of a piece of work
+        const int64_t groups = (now + GROUP - 1) / GROUP;
+        int64_t first, last;
+        own_part(projection_panels * groups, first, last);
+        for (int64_t k = 0; k < cells; k += CHUNK)
+            for (int64_t piece = first; piece < last; ++piece) {
+                const int64_t panel = piece / groups, end = std::min(now, (piece % groups + 1) * GROUP);
+                for (int64_t row = piece % groups * GROUP; row < end; row += Product::ROWS)
+                    Product::multiply(Product::factors(gated, cells, row).from(k), std::min(Product::ROWS, end - row),
+                                      projection + (panel * cells + k) * COLUMNS, std::min(CHUNK, cells - k),
+                                      projected + (panel * rows + row) * COLUMNS, k > 0, nullptr);
+            }
+    }
+
+    // h of the rows of a step: to the recurrence, the next layer and the layer states.
+    void output(int64_t step, int64_t start, int64_t now) {
+        const int64_t size = g.projection_size, next = step + 1 < g.steps ? g.active[step + 1] : 0;
+        float *h = own_scratch() + MOST_ROWS * COLUMNS;
+        int64_t first, last;
+        own_part(now, first, last);
+        for (int64_t row = first; row < last; ++row) {
+            normalise(row, h);
+            S *given = inputs + (start + row) * width;
+            const int64_t time = g.backward ? g.lengths[row] - 1 - step : step;
+            float *out = g.outputs + g.places[row] + time * g.time_stride;
+            std::memcpy(g.hidden + row * size, h, size * sizeof(float));
+            put_hidden(row, h);
+            if (g.residual)
+                for (int64_t j = 0; j < size; ++j) h[j] += out[j + g.residual];
+            std::memcpy(out, h, size * sizeof(float));
+            if (row < next) joined_row(row).put(inputs + (start + now + row) * width, width);
+            if (g.input_size == size)  // what the next layer reads: the same width
+                for (int64_t j = 0; j < size; ++j) store(given + j, h[j]);
+        }
+    }
+
+    void normalise(int64_t row, float *h) const {
+        const int64_t size = g.projection_size;
+        const float limit = g.projection_clip > 0 ? g.projection_clip : INFINITY;
+        for (int64_t panel = 0; panel < projection_panels; ++panel)
+            std::memcpy(h + panel * COLUMNS, projected + (panel * rows + row) * COLUMNS, COLUMNS * sizeof(float));
+#pragma omp simd
+        for (int64_t j = 0; j < size; ++j) {
+            const float low = h[j] > limit ? limit : h[j];
+            h[j] = low < -limit ? -limit : low;
+        }
+        if (!g.norm_weight) return;
+        float sum = 0.0f, squares = 0.0f;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t j = 0; j < size; ++j) sum += h[j];
+        const float mean = sum / float(size);
+#pragma omp simd reduction(+ : squares)
+        for (int64_t j = 0; j < size; ++j) squares += (h[j] - mean) * (h[j] - mean);
+        const float scale = 1.0f / std::sqrt(squares / float(size) + g.epsilon);
+#pragma omp simd
+        for (int64_t j = 0; j < size; ++j) h[j] = (h[j] - mean) * scale * g.norm_weight[j] + g.norm_bias[j];
+    }
+
+    const Arguments &g;
+    S *const inputs;
+    const S *const step_weight, *const projection;
+    const int64_t width, depth, cells, panels, projection_panels, rows, row_stride;
+    const int64_t few_rows;
+    static constexpr int64_t hoisted_rows = HOISTED_WORDS + MOST_ROWS;
+    S *joined = nullptr, *gated = nullptr;  // the factors of [W_x W_h], and of W_p
+    float *cell = nullptr;                  // [panels, rows, 16]
+    float *projected = nullptr;             // [panels of the projection, rows, 64]
+    float *scratch = nullptr;               // of each thread: sums of a panel, and a row
+    float *hoisted = nullptr;               // [panels, words, 64]
+};
+
+template <typename S, typename Product>
+int run(const Arguments *arguments) {
+    Layer<S, Product> layer(*arguments);
+    if (!layer.allocate()) return 1;
+    layer.run();
+    return 0;
+}
+
+}  // namespace
+
+// 0: nothing runs here, 1: vectors, 2: products in bfloat16 on tiles, which the system has to allow.
+extern "C" int support() {
+#if defined(__AMX_BF16__) && defined(__linux__)
+    constexpr long REQUEST = 0x1023, TILES = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    if (syscall(SYS_arch_prctl, REQUEST, TILES) == 0) return 2;
+#endif
+    return 1;
+}
+
+extern "C" int lstm_float32(const Arguments *arguments) { return run<float, Vectors<float>>(arguments); }
+extern "C" int lstm_bfloat16(const Arguments *arguments) { return run<bf16, Vectors<bf16>>(arguments); }
+#ifdef __AMX_BF16__
+extern "C" int lstm_bfloat16_tiles(const Arguments *arguments) { return run<bf16, Tiles>(arguments); }
+#else
+extern "C" int lstm_bfloat16_tiles(const Arguments *arguments) { return lstm_bfloat16(arguments); }
+#endif
+
+#else
+
+extern "C" int support() { return 0; }
+extern "C" int lstm_float32(const Arguments *) { return 1; }
+extern "C" int lstm_bfloat16(const Arguments *) { return 1; }
+extern "C" int lstm_bfloat16_tiles(const Arguments *) { return 1; }
+
+#endif

@@ -1,0 +1,199 @@
+"""Inference: the layer states, and the states carried, are the plain recurrence's, whatever is read together."""
+
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import torch
+from torch import Tensor
+
+from elmoc.encoders import DIRECTIONS, EncoderState
+from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
+from elmoc.encoders.inference import InferenceEncoder
+from elmoc.encoders.lstm import LstmSizes
+from elmoc.encoders.lstm_inference import LstmInference
+from elmoc.kernels.inference import InferenceKernels, inference_kernels
+
+WIDTH = 20
+CASES: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "widths of whole panels": {"projection_size": 64, "cell_size": 96},
+    "one cell": {"projection_size": 1, "cell_size": 1, "layer_norm": False},
+    "clips that bite": {"cell_clip": 0.4, "projection_clip": 0.3},
+    "no clips": {"cell_clip": 0.0, "projection_clip": 0.0},
+    "no norm": {"layer_norm": False},
+    "no residual": {"residual": False},
+    "one layer": {"layers": 1},
+    "three layers": {"layers": 3},
+    "one direction": {"directions": ("backward",)},
+    "identity": {"input_layer": "identity", "projection_size": WIDTH},
+}
+LENGTHS = [5, 0, 9, 1, 9, 2, 12, 3]
+
+
+def encoders(
+    *, directions: tuple[str, ...] = DIRECTIONS, **sizes: Any
+) -> tuple[BidirectionalEncoder, BidirectionalEncoder]:
+    """A fast encoder and the plain one with its weights, which are large enough that every part of a step counts."""
+    torch.manual_seed(0)
+    config = EncoderConfig(LstmSizes(**{"projection_size": 18, "cell_size": 37} | sizes), WIDTH)
+    fast = BidirectionalEncoder(config, directions=directions, fast=True)
+    with torch.no_grad():
+        for weight in fast.parameters():
+            weight.copy_(0.4 * torch.randn(weight.shape))
+    plain = BidirectionalEncoder(config, directions=directions).eval()
+    plain.load_weights(fast.weights())
+    return fast, plain
+
+
+def batch(lengths: list[int]) -> tuple[Tensor, Tensor]:
+    """Random vectors [B, T, E], and the lengths."""
+    generator = torch.Generator().manual_seed(len(lengths))
+    return torch.randn(len(lengths), max(lengths), WIDTH, generator=generator), torch.tensor(lengths)
+
+
+def largest_difference(states: Tensor, expected: Tensor, lengths: Tensor) -> float:
+    """Of layer states [B, L + 1, T, 2P], over all words."""
+    return max(
+        float((ours[:, :length] - theirs[:, :length]).abs().max())
+        for ours, theirs, length in zip(states, expected, lengths.tolist(), strict=True)
+        if length
+    )
+
+
+def test_where_there_are_kernels_they_run() -> None:
+    fast, plain = encoders()
+    prepared = fast.direction("forward").encoder.prepare(torch.float32)
+    assert isinstance(prepared, LstmInference) == (inference_kernels(torch.float32) is not None)
+    assert plain.direction("forward").encoder.prepare(torch.float32) is None
+    assert fast.double().direction("forward").encoder.prepare(torch.float32) is None
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_layer_states_of_sentences_are_the_plain_ones(case: str) -> None:
+    fast, plain = encoders(**CASES[case])
+    vectors, lengths = batch(LENGTHS * 6)  # 48 rows: more than one block of the kernels
+    with torch.inference_mode():
+        expected = plain(vectors, lengths)
+    states = InferenceEncoder(fast)(vectors, lengths)
+    assert states.shape == expected.shape
+    assert states.dtype == torch.float32
+    assert largest_difference(states, expected, lengths) < 1e-5
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("rows", [1, 40])
+def test_windows_carry_the_state_as_the_plain_one_does(case: str, rows: int) -> None:
+    fast, plain = encoders(**CASES[case])
+    inference, direction = InferenceEncoder(fast), fast.directions[-1]
+    states: dict[str, EncoderState | None] = {"ours": None, "theirs": None}
+    for lengths in (None, (LENGTHS * 5)[:rows], None):
+        vectors, _ = batch([7] * rows)
+        given = None if lengths is None else torch.tensor(lengths).clamp(max=7)
+        ours = inference.run(direction, vectors, states["ours"], lengths=given)
+        with torch.inference_mode():
+            theirs = plain.direction(direction)(vectors, states["theirs"], lengths=given)
+        read = torch.full((rows,), 7) if given is None else given
+        pair = (torch.stack(each.layer_states, 1) for each in (ours, theirs))
+        assert largest_difference(*pair, read) < 1e-5
+        for mine, its in zip(ours.state.layers, theirs.state.layers, strict=True):
+            torch.testing.assert_close(tuple(mine), tuple(its), atol=1e-5, rtol=1e-5)
+        states = {"ours": ours.state, "theirs": theirs.state}
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-5), (torch.bfloat16, 1e-5)])
+def test_a_sentence_gets_the_same_states_alone_and_in_any_batch(dtype: torch.dtype, bound: float) -> None:
+    inference = InferenceEncoder(encoders(projection_size=64, cell_size=96)[0], dtype=dtype)
+    vectors, lengths = batch(LENGTHS * 6)
+    together = inference(vectors, lengths)
+    shuffled = torch.randperm(len(lengths))
+    assert (
+        largest_difference(inference(vectors[shuffled], lengths[shuffled]), together[shuffled], lengths[shuffled])
+        < bound
+    )
+    for row, length in enumerate(LENGTHS):
+        if length:
+            alone = inference(vectors[row : row + 1, :length], lengths[row : row + 1])
+            assert largest_difference(alone, together[row : row + 1, :, :length], lengths[row : row + 1]) < bound
+
+
+def test_bf16_in_vector_registers_is_that_on_tiles() -> None:
+    kernels = inference_kernels(torch.bfloat16)
+    if kernels is None or not kernels.on_tiles:
+        pytest.skip("the processor has no AMX tiles")
+    fast, _ = encoders()
+    inference = InferenceEncoder(fast, dtype=torch.bfloat16)
+    vectors, lengths = batch(LENGTHS * 6)
+    expected = inference(vectors, lengths)
+    in_registers = InferenceKernels(torch.bfloat16, tiles=False)
+    with patch("elmoc.encoders.lstm.inference_kernels", lambda dtype: in_registers):
+        states = InferenceEncoder(fast, dtype=torch.bfloat16)(vectors, lengths)
+    assert largest_difference(states, expected, lengths) < 0.02
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_without_kernels_it_is_the_encoder_itself(dtype: torch.dtype) -> None:
+    fast, _ = encoders()
+    vectors, lengths = batch(LENGTHS)
+    with patch("elmoc.encoders.lstm.inference_kernels", lambda dtype: None):
+        inference = InferenceEncoder(fast, dtype=dtype)
+    with torch.inference_mode(), torch.autocast("cpu", dtype, enabled=dtype == torch.bfloat16):
+        expected = fast.eval()(vectors, lengths)
+        window = fast.direction("forward")(vectors)
+    assert torch.equal(inference(vectors, lengths), expected)
+    for ours, theirs in zip(inference.run("forward", vectors).layer_states, window.layer_states, strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_windows_are_the_sentence_in_one_piece() -> None:
+    for dtype in (torch.float32, torch.bfloat16):
+        inference = InferenceEncoder(encoders()[0], dtype=dtype)
+        vectors, lengths = batch([600])  # more words than the kernels make input products of at once
+        whole = inference(vectors, lengths)[:, :, :, :18]
+        first = inference.run("forward", vectors[:, :251])
+        second = inference.run("forward", vectors[:, 251:], first.state)
+        pieces = [torch.cat(pair, 1) for pair in zip(first.layer_states, second.layer_states, strict=True)]
+        torch.testing.assert_close(torch.stack(pieces, 1), whole, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_in_bf16_it_is_no_further_from_float32_than_the_plain_one_under_autocast(case: str) -> None:
+    fast, plain = encoders(**CASES[case])
+    vectors, lengths = batch([12] * 33)
+    exact = InferenceEncoder(plain)(vectors, lengths)
+    autocast = InferenceEncoder(plain, dtype=torch.bfloat16)(vectors, lengths)
+    states = InferenceEncoder(fast, dtype=torch.bfloat16)(vectors, lengths)
+    error, allowed = ((each - exact).norm() / exact.norm() for each in (states, autocast))
+    assert error < max(1.5 * allowed, 0.004)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_any_number_of_threads_gives_the_same(threads: int) -> None:
+    inference = InferenceEncoder(encoders()[0])
+    vectors, lengths = batch(LENGTHS * 6)
+    expected = inference(vectors, lengths)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads)
+        assert largest_difference(inference(vectors, lengths), expected, lengths) < 1e-5
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_without_sentences_or_words_nothing_is_computed() -> None:
+    inference = InferenceEncoder(encoders()[0])
+    assert inference(torch.zeros(0, 0, WIDTH), torch.zeros(0, dtype=torch.long)).shape == (0, 3, 0, 36)
+    assert inference(torch.zeros(2, 0, WIDTH), torch.zeros(2, dtype=torch.long)).shape == (2, 3, 0, 36)
+    output = inference.run("forward", torch.zeros(2, 0, WIDTH))
+    assert all(not tensor.any() for layer in output.state.layers for tensor in layer)
+
+
+def test_a_number_that_is_not_finite_is_seen() -> None:
+    for dtype in (torch.float32, torch.bfloat16):
+        inference = InferenceEncoder(encoders(input_layer="identity", projection_size=WIDTH)[0], dtype=dtype)
+        vectors, lengths = batch([3, 5])
+        vectors[1, 2, 4] = float("nan")
+        states = inference(vectors, lengths)
+        assert states[0, :, :3].isfinite().all()
+        assert states[1, 1:, 2].isnan().all()
+        assert states[1, 1:, 4, :WIDTH].isnan().all()
