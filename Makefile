@@ -1,9 +1,11 @@
-# quickstart, test, check, docs-check and fuzz each make .venv when it is missing or older than what it is made from.
+# quickstart, test, check, docs-check and fuzz each make .venv when it is missing or older than what it is made from;
+# test-integrations makes .venv-integrations, which has spaCy and flair.
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
+INTEGRATIONS := .venv-integrations
 
-.PHONY: quickstart test test-all check docs-check fuzz machine
+.PHONY: quickstart test test-all test-integrations check docs-check fuzz machine
 
 quickstart: $(VENV)/installed
 	$(RUN) -m quickstart
@@ -13,6 +15,9 @@ test: $(VENV)/installed
 
 test-all: $(VENV)/installed
 	$(RUN) -m pytest
+
+test-integrations: $(INTEGRATIONS)/installed
+	OMP_NUM_THREADS=1 $(INTEGRATIONS)/bin/python -m pytest -rs $(addprefix tests/elmoc/interop/,test_token_vectors.py test_spacy.py test_flair.py)
 
 check: $(VENV)/installed
 	$(RUN) -m ruff format --check .
@@ -30,6 +35,13 @@ $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	@$(MAKE) --no-print-directory machine
 	$(PYTHON) -m venv $(VENV)
 	$(RUN) -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+$(INTEGRATIONS)/installed: setup.cfg pyproject.toml constraints-integrations.txt
+	@$(MAKE) --no-print-directory machine
+	$(PYTHON) -m venv $(INTEGRATIONS)
+	$(INTEGRATIONS)/bin/python -m pip install --quiet -c constraints-integrations.txt -e '.[spacy,flair]' pytest \
+		pytest-timeout
 	@touch $@
 
 machine:

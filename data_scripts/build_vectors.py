@@ -40,7 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("corpus", type=Path, metavar="CORPUS", help="corpus directory")
     parser.add_argument(
-        "origin", metavar="VECTORS", help="fastText .bin, text .vec or .txt (also .gz), or random:SEED:SIZE"
+        "origin",
+        metavar="VECTORS",
+        help="fastText .bin, text .vec or .txt (also .gz), an imported ELMo (its directory), or random:SEED:SIZE",
     )
     parser.add_argument("--name", required=True, metavar="NAME", help="name of the table")
     parser.add_argument("--dtype", choices=DTYPES, default="float16", help="of the numbers on disk (%(default)s)")

@@ -4,12 +4,30 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from elmoc.commands import check, dump_features, neighbours, plot
+from elmoc.commands import (
+    check,
+    convert,
+    dump_features,
+    export_elmo,
+    import_elmo,
+    inspect,
+    neighbours,
+    plot,
+)
 from elmoc.errors import run_command
 from elmoc.process import wait_without_spinning
 from elmoc.version import VERSION
 
-COMMANDS = {"dump-features": dump_features, "neighbours": neighbours, "plot": plot, "check": check}
+COMMANDS = {
+    "dump-features": dump_features,
+    "inspect": inspect,
+    "convert": convert,
+    "import-elmo": import_elmo,
+    "export-elmo": export_elmo,
+    "neighbours": neighbours,
+    "plot": plot,
+    "check": check,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

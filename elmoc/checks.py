@@ -20,6 +20,7 @@ from elmoc.files.writing import human_bytes
 from elmoc.model_directory import ADVICE as MODEL_ADVICE
 from elmoc.model_directory import HEADS, WEIGHTS, read_model_directory
 from elmoc.progress import progress_bar
+from elmoc.word_vectors.character_cnn import FILE_NAME as CHARACTER_CNN
 from elmoc.word_vectors.table import ADVICE as TABLE_ADVICE
 from elmoc.word_vectors.table import VectorTable, count_zero_rows
 
@@ -93,8 +94,8 @@ def _parts(path: Path) -> Iterator[Part]:
     elif path.is_dir():
         raise InputError(f"{path} is neither a corpus, nor a run, nor a model: name one of these, or a feature file")
     else:
-        with FeatureFile(path):  # one that cannot be opened is said at once
-            yield Part("features", _size(path), partial(_check_features, path))
+        with FeatureFile(path) as features:  # one that cannot be opened is said at once
+            yield Part("features", sum(map(_size, features.files)), partial(_check_features, path))
 
 
 def _size(file: Path) -> int:
@@ -169,7 +170,7 @@ def _check_table(corpus: Corpus, name: str, progress: Progress) -> bool:
 
 def _model_parts(path: Path) -> Iterator[Part]:
     model = read_model_directory(path)
-    for file in (path / WEIGHTS, path / HEADS):
+    for file in (path / WEIGHTS, path / HEADS, path / CHARACTER_CNN):
         if file.exists():
             yield Part("model", _size(file), partial(_compare, model.checksums, [file], MODEL_ADVICE))
 
@@ -194,6 +195,6 @@ def _check_checkpoint(file: Path, progress: Progress) -> bool:
 
 def _check_features(path: Path, progress: Progress) -> bool:
     with FeatureFile(path) as features:
-        share = _size(path) // max(1, len(features))
+        share = sum(map(_size, features.files)) // max(1, len(features))
         features.check(lambda sentences: progress(sentences * share))
     return False

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from elmoc.batches import buffered, length_bucketed
 from elmoc.corpus import BEGIN, END
-from elmoc.devices import checked_device
+from elmoc.devices import checked_device, checked_precision
 from elmoc.encoders import EncoderState
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoders.inference import InferenceEncoder
@@ -22,12 +22,14 @@ from elmoc.files.checksums import fingerprint
 from elmoc.model_directory import ModelDirectory, read_model_directory, write_model_directory
 from elmoc.sharing.hub import download_model, is_hub_name
 from elmoc.version import VERSION
-from elmoc.word_vectors.rows import WordRows
+from elmoc.word_vectors.rows import SentenceRows, WordRows
 from elmoc.word_vectors.sources import VectorSource, WordVectors, open_word_vectors
 
 BATCH_WORDS, BATCH_SIZE = 4096, 256
 WINDOW_WORDS = 2048
 """Longer sentences are read in windows of so many words, with their state carried."""
+CarriedState = dict[str, EncoderState]
+"""The state of each direction, by its name, that is carried from one sentence to the next; empty is zero state."""
 _GIVE_THOSE = "give the word vectors that it was trained with, wherever they are now"
 
 
@@ -62,7 +64,13 @@ class ElmoC:
 
     @classmethod
     def from_pretrained(
-        cls, path: Path | str, *, vectors: str | None = None, device: str = "cpu", revision: str | None = None
+        cls,
+        path: Path | str,
+        *,
+        vectors: str | None = None,
+        device: str = "cpu",
+        precision: str = "float32",
+        revision: str | None = None,
     ) -> "ElmoC":
         """Load a model directory, or a run directory's model, with its word vectors.
 
@@ -70,17 +78,20 @@ class ElmoC:
             path: the directory, or where there is none the model's name on a hub: `OWNER/NAME`, `OWNER/NAME@REVISION`.
             vectors: where the word vectors are now, when they are not where they were in training.
             device: where the encoder computes, e.g. `cuda:0`.
+            precision: of the factors of matrix products: `float32`, `bf16`, or `auto` (bf16 where the device has it).
             revision: of a model on a hub.
 
         Raises:
-            InputError: directory or word vectors are missing, damaged, or not those the model was trained with; or a
-                name on a hub leads nowhere.
+            InputError: directory or word vectors are missing, damaged, or not those the model was trained with; a name
+                on a hub leads nowhere; the device is not there, or has not that precision.
         """
+        chosen = checked_device(device)
+        dtype = checked_precision(precision, chosen)
         if is_hub_name(path):
             path = download_model(str(path), revision=revision, with_vectors=vectors is None)
         directory = read_model_directory(path, fast=True)
-        directory.encoder.to(checked_device(device))
-        return cls(directory, open_model_vectors(directory, vectors))
+        directory.encoder.to(chosen)
+        return cls(directory, open_model_vectors(directory, vectors), dtype=dtype)
 
     def save_pretrained(self, path: Path | str, *, bundle_vectors: bool = False) -> None:
         """Write the model directory; one that exists already is replaced only by a whole one.
@@ -114,8 +125,16 @@ class ElmoC:
         return self._inference.device
 
     @property
+    def precision(self) -> str:
+        """`float32` or `bf16`: that of the factors of matrix products."""
+        return "bf16" if self._inference.dtype == torch.bfloat16 else "float32"
+
+    @property
     def unknown_words(self) -> list[str]:
-        """The word types met until now that have no vector (those of a bare table): they are read as zeros."""
+        """The word types met until now that have no vector (those of a bare table), which are read as zeros.
+
+        The first `elmoc.word_vectors.rows.MOST_UNKNOWN` of them.
+        """
         return list(self._rows.unknown)
 
     def describe(self) -> dict[str, str]:
@@ -144,9 +163,9 @@ class ElmoC:
 
         And the lengths, int [B], boundaries counted. There has to be a sentence.
         """
-        rows = self._rows.ids([BEGIN, *sentence, END] for sentence in sentences)
-        ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
-        return self._rows.vectors(ids), torch.tensor([len(each) for each in rows])
+        rows = self.look_up(sentences)
+        ids = torch.nn.utils.rnn.pad_sequence(rows.ids, batch_first=True)
+        return rows.vectors(ids), torch.tensor([len(each) for each in rows.ids])
 
     def encode(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         """Layer states [B, L + 1, T + 2, 2P] of `padded_vectors`, on the device.
@@ -176,16 +195,34 @@ class ElmoC:
             batch_size: sentences a batch at most.
             progress: called after each batch or window with its number of words.
         """
-        states: list[Tensor | None] = [None] * len(sentences)
-        rows = self._rows.ids([BEGIN, *sentence, END] for sentence in sentences)
-        for batch in length_bucketed([len(sentence) for sentence in sentences], batch_words, batch_size):
-            if len(sentences[batch[0]]) > WINDOW_WORDS:
+        rows = self.look_up(sentences)
+        return self.embed_rows(rows, batch_words=batch_words, batch_size=batch_size, progress=progress)
+
+    def look_up(self, sentences: Iterable[Sequence[str]]) -> SentenceRows:
+        """The words of sentences, with `<s>` and `</s>`, as the rows that `embed_rows` reads.
+
+        May be called in another thread than the one that embeds.
+        """
+        return self._rows.look_up([BEGIN, *sentence, END] for sentence in sentences)
+
+    def embed_rows(
+        self,
+        rows: SentenceRows,
+        *,
+        batch_words: int = BATCH_WORDS,
+        batch_size: int = BATCH_SIZE,
+        progress: Callable[[int], object] = lambda words: None,
+    ) -> list[Tensor]:
+        """`embed_batch` of sentences whose words have been looked up."""
+        states: list[Tensor | None] = [None] * len(rows.ids)
+        for batch in length_bucketed([len(ids) - 2 for ids in rows.ids], batch_words, batch_size):
+            if len(rows.ids[batch[0]]) - 2 > WINDOW_WORDS:
                 for index in batch:
-                    states[index] = self._joined(rows[index], progress)
+                    states[index] = self._joined(rows, rows.ids[index], progress)
                 continue
-            lengths = torch.tensor([len(rows[index]) for index in batch])
-            ids = torch.nn.utils.rnn.pad_sequence([rows[index] for index in batch], batch_first=True)  # [B, T]
-            output = self._inference(self._rows.vectors(ids), lengths).cpu()  # [B, L + 1, T, 2P]
+            lengths = torch.tensor([len(rows.ids[index]) for index in batch])
+            ids = torch.nn.utils.rnn.pad_sequence([rows.ids[index] for index in batch], batch_first=True)  # [B, T]
+            output = self._inference(rows.vectors(ids), lengths).cpu()  # [B, L + 1, T, 2P]
             for index, length, sentence_states in zip(batch, lengths.tolist(), output, strict=True):
                 states[index] = self._checked(sentence_states[:, 1 : length - 1].clone())
             progress(int(lengths.sum()) - 2 * len(batch))
@@ -198,23 +235,41 @@ class ElmoC:
         for buffer in buffered(sentences, len):
             yield from self.embed_batch(buffer, batch_words=batch_words, batch_size=batch_size)
 
-    def embed_pieces(self, tokens: Sequence[str]) -> Iterator[Piece]:
+    def embed_pieces(self, tokens: Sequence[str], carried: CarriedState | None = None) -> Iterator[Piece]:
         """Yield the layer states of one sentence of any length in pieces of at most `WINDOW_WORDS` words.
 
         All pieces of the forward direction come first, those of the backward direction from the last word to the first.
-        """
-        [rows] = self._rows.ids([[BEGIN, *tokens, END]])
-        yield from self._pieces(rows)
 
-    def embed_documents(self, documents: Sequence[Sequence[Sequence[str]]]) -> list[list[Tensor]]:
+        Args:
+            tokens: the sentence.
+            carried: the states after the sentence before it, which become those after this one; by default it is read
+                from zero state.
+        """
+
+        def vectors(start: int, stop: int) -> Tensor:
+            words = [BEGIN] * (start == 0) + list(tokens[max(0, start - 1) : stop - 1]) + [END] * (stop == length)
+            rows = self._rows.look_up([words])  # a window at a time: every word may be another
+            return rows.vectors(rows.ids[0])
+
+        length = len(tokens) + 2
+        yield from self._pieces(length, vectors, {} if carried is None else carried)
+
+    def embed_documents(
+        self, documents: Sequence[Sequence[Sequence[str]]], carried: CarriedState | None = None
+    ) -> list[list[Tensor]]:
         """Layer states with the state carried on from each sentence of a document to the next, in both directions.
 
         So did bilm-tf and AllenNLP's stateful encoder; a sentence's vectors depend on those before it then.
-        Documents are read side by side, from zero state.
+        Documents are read side by side.
+
+        Args:
+            documents: lists of sentences.
+            carried: with one document alone, the states before it, which become those after it; by default documents
+                are read from zero state.
         """
         order = sorted(range(len(documents)), key=lambda index: -len(documents[index]))
         states: list[list[Tensor]] = [[] for _ in documents]
-        carried: dict[str, EncoderState | None] = dict.fromkeys(self.encoder.directions)
+        carried = {} if carried is None else carried
         for number in range(max(map(len, documents), default=0)):
             batch = [index for index in order if len(documents[index]) > number]
             for index, sentence in zip(
@@ -223,48 +278,51 @@ class ElmoC:
                 states[index].append(sentence)
         return states
 
-    def _carried_on(self, sentences: Sequence[Sequence[str]], carried: dict[str, EncoderState | None]) -> list[Tensor]:
+    def _carried_on(self, sentences: Sequence[Sequence[str]], carried: CarriedState) -> list[Tensor]:
         """Layer states of sentences, each read from its row of the states `carried`, which go on to those after it."""
         count = len(sentences)
-        rows = self._rows.ids([BEGIN, *sentence, END] for sentence in sentences)
-        lengths = torch.tensor([len(each) for each in rows])
+        rows = self.look_up(sentences)
+        lengths = torch.tensor([len(each) for each in rows.ids])
         halves = []
         for direction in self.encoder.directions:
-            backward, state = direction == "backward", carried[direction]
-            ids = torch.nn.utils.rnn.pad_sequence([each.flip(0) if backward else each for each in rows], True)  # [B, T]
+            backward, state = direction == "backward", carried.get(direction)
+            read = [each.flip(0) if backward else each for each in rows.ids]
+            ids = torch.nn.utils.rnn.pad_sequence(read, batch_first=True)  # [B, T]
             if state is not None:
                 state = state.map(lambda tensor: tensor[:count])
-            output = self._inference.run(direction, self._rows.vectors(ids), state, lengths=lengths)
+            output = self._inference.run(direction, rows.vectors(ids), state, lengths=lengths)
             carried[direction] = output.state
             states = torch.stack(output.layer_states, dim=1).cpu()  # [B, L + 1, T, P]
             whole = [each[:, :length] for each, length in zip(states, lengths.tolist(), strict=True)]
             halves.append([each.flip(1) if backward else each for each in whole])
         return [self._checked(torch.cat(each, dim=-1)[:, 1:-1].clone()) for each in zip(*halves, strict=True)]
 
-    def _joined(self, rows: Tensor, progress: Callable[[int], object]) -> Tensor:
+    def _joined(self, rows: SentenceRows, ids: Tensor, progress: Callable[[int], object]) -> Tensor:
         """The pieces of a sentence in one tensor."""
-        states = torch.empty(self.layers, len(rows) - 2, self.width)
+        states = torch.empty(self.layers, len(ids) - 2, self.width)
         done = 0.0
-        for start, columns, piece in self._pieces(rows):
+        for start, columns, piece in self._pieces(len(ids), lambda start, stop: rows.vectors(ids[start:stop]), {}):
             states[:, start : start + piece.shape[1], columns] = piece
             before, done = done, done + piece.shape[1] / len(self.encoder.directions)
             progress(int(done) - int(before))
         return states
 
-    def _pieces(self, rows: Tensor) -> Iterator[Piece]:
-        width, words = self.encoder.config.sizes.projection_size, len(rows) - 2
+    def _pieces(self, length: int, vectors: Callable[[int, int], Tensor], carried: CarriedState) -> Iterator[Piece]:
+        """The pieces of a sentence of `length` positions, `<s>` and `</s>` counted; `vectors` are [m, E] of some."""
+        width = self.encoder.config.sizes.projection_size
         for index, direction in enumerate(self.encoder.directions):
             backward = direction == "backward"
-            read, state = rows.flip(0) if backward else rows, None
-            for start in range(0, len(rows), WINDOW_WORDS):
-                window = read[start : start + WINDOW_WORDS]
-                output = self._inference.run(direction, self._rows.vectors(window).unsqueeze(0), state)
-                state = output.state
-                states = torch.cat(output.layer_states).cpu()  # [L + 1, T, P]
-                stop = start + len(window)
+            for read in range(0, length, WINDOW_WORDS):
+                start, stop = read, min(read + WINDOW_WORDS, length)
                 if backward:
-                    states, start, stop = states.flip(1), len(rows) - stop, len(rows) - start
-                first, last = max(start, 1), min(stop, words + 1)  # without `<s>` and `</s>`
+                    start, stop = length - stop, length - start
+                window = vectors(start, stop)
+                read_in_order = (window.flip(0) if backward else window).unsqueeze(0)
+                output = self._inference.run(direction, read_in_order, carried.get(direction))
+                carried[direction] = output.state
+                states = torch.cat(output.layer_states).cpu()  # [L + 1, T, P]
+                states = states.flip(1) if backward else states
+                first, last = max(start, 1), min(stop, length - 1)  # without `<s>` and `</s>`
                 if first < last:
                     states = self._checked(states[:, first - start : last - start])
                     yield Piece(first - 1, slice(index * width, (index + 1) * width), states)

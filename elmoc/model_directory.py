@@ -4,6 +4,7 @@
                           checksums
     model.safetensors     encoder weights, and the transform (`recipe.boundary`, `recipe.mean`, `recipe.matrix`)
     heads.safetensors     the weights of the output layers, for going on with training; features never need them
+    character_cnn.safetensors   the word vectors, where a character CNN makes them
     README.md             what this model is, in words
 
 A run directory is accepted wherever a model directory is: its exported `model/` is read.
@@ -12,7 +13,7 @@ A run directory is accepted wherever a model directory is: its exported `model/`
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ from elmoc.files.text import require_file
 from elmoc.files.writing import atomic_directory, require_space
 from elmoc.sharing.model_card import model_card
 from elmoc.version import VERSION as ELMOC_VERSION
+from elmoc.word_vectors.character_cnn import FILE_NAME as CHARACTER_CNN
+from elmoc.word_vectors.character_cnn import StoredCharacterCnn
 from elmoc.word_vectors.sources import VectorSource
 from elmoc.word_vectors.transform import TransformKind, VectorTransform
 
@@ -91,6 +94,8 @@ class ModelDirectory:
     """Where it was read from."""
     checksums: dict[Path, FileChecksum] = field(default_factory=dict)
     """Those that it was written with, by file; none before there were checksums."""
+    character_cnn: Path | StoredCharacterCnn | None = None
+    """What makes its word vectors, where that is a character CNN, or the file of it: it goes with the model."""
 
 
 def write_model_directory(path: Path | str, model: ModelDirectory, *, vectors: Path | None = None) -> None:
@@ -101,12 +106,18 @@ def write_model_directory(path: Path | str, model: ModelDirectory, *, vectors: P
     if vectors is not None:
         require_space(path, os.path.getsize(vectors))
     with atomic_directory(path) as folder:
-        if vectors is not None:
+        if vectors is not None and model.character_cnn is None:
             shutil.copyfile(vectors, folder / Path(model.word_vectors.origin).name)
         transform = {f"recipe.{name}": torch.from_numpy(array) for name, array in model.transform.arrays.items()}
         save_file(contiguous(model.encoder.weights()) | transform, folder / WEIGHTS)
         if model.output_layer.weights is not None:
             save_file(contiguous(model.output_layer.weights), folder / HEADS)
+        if model.character_cnn is not None:
+            if isinstance(model.character_cnn, Path):
+                shutil.copyfile(model.character_cnn, folder / CHARACTER_CNN)
+            else:
+                model.character_cnn.write(folder / CHARACTER_CNN)
+            model = replace(model, word_vectors=replace(model.word_vectors, origin=CHARACTER_CNN))
         (folder / "README.md").write_text(model_card(model), encoding="utf-8")
         record = ModelRecord(
             elmoc=ELMOC_VERSION,
@@ -132,7 +143,8 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
     config = EncoderConfig.from_dict(
         record.encoder, word_vector_size=size, where=str(path / "config.json"), advice=ADVICE
     )
-    checksums = {path / name: record.checksums[name] for name in (WEIGHTS, HEADS) if name in record.checksums}
+    files = (WEIGHTS, HEADS, CHARACTER_CNN)
+    checksums = {path / name: record.checksums[name] for name in files if name in record.checksums}
     tensors = _read_tensors(path / WEIGHTS, checksums)
     with torch.device("meta"):  # without weights of their own, which are slow to draw
         encoder = BidirectionalEncoder(config, directions=record.directions, fast=fast)
@@ -144,7 +156,10 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
         raise InputError(f"{path / WEIGHTS} does not fit the sizes in config.json ({error}): {ADVICE}") from None
     arrays = {name: tensors.pop(f"recipe.{name}").numpy() for name in transform}
     encoder.load_weights(tensors, assign=True)
-    heads = path / HEADS
+    heads, character_cnn = path / HEADS, path / CHARACTER_CNN
+    reads_it = Path(record.word_vectors.origin).name == CHARACTER_CNN and character_cnn.exists()
+    if reads_it and character_cnn in checksums:
+        checksums[character_cnn].check_ends(character_cnn, advice=ADVICE)
     return ModelDirectory(
         encoder=encoder.eval(),
         output_layer=OutputLayerRecord(
@@ -155,6 +170,7 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
         training=record.training,
         path=path,
         checksums=checksums,
+        character_cnn=character_cnn if reads_it else None,
     )
 
 

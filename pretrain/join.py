@@ -66,6 +66,7 @@ def joined(paths: Mapping[str, str]) -> ModelDirectory:
         transform=forward.transform,
         word_vectors=forward.word_vectors,
         training={direction: model.training for direction, model in models.items()},
+        character_cnn=forward.character_cnn or backward.character_cnn,
     )
 
 

@@ -1,13 +1,17 @@
 """The set-up of a run: everything that has to be opened and checked before the first update."""
 
+import sys
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, check_weights, direction_name
 from elmoc.errors import InputError
+from elmoc.model import check_vectors
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, read_model_directory
+from elmoc.word_vectors.character_cnn import CharacterCnnVectors, StoredCharacterCnn
 from pretrain.config import MOST_UPDATES, RunConfig
 from pretrain.data.sources import TrainingData, open_sources
 from pretrain.distributed.processes import Processes
@@ -26,6 +30,8 @@ class TrainingSetup:
     output_layers: OutputLayers
     execution: Execution
     processes: Processes
+    character_cnn: Path | StoredCharacterCnn | None = None
+    """What makes the word vectors that the encoder reads, where that is a character CNN: exported models have it."""
 
     @property
     def updates(self) -> int:
@@ -130,6 +136,7 @@ class TrainingSetup:
             transform=self.data.inputs.transform,
             word_vectors=self.data.inputs.source,
             training=training,
+            character_cnn=self.character_cnn,
         )
 
 
@@ -179,7 +186,31 @@ def set_up(
         setup.encoder.direction(direction).encoder.recompute = train.recompute
     if init_from is not None:
         initialise_from(setup, init_from)
+    if processes.is_rank0:
+        setup.character_cnn = read_character_cnn(setup)
     return setup
+
+
+def read_character_cnn(setup: TrainingSetup) -> StoredCharacterCnn | None:
+    """The character CNN that made the table of the word vectors, read now: it may be gone when a model is exported.
+
+    None where they were made by something else. Of one that cannot be found, or has changed, a warning is printed.
+    """
+    source = setup.data.inputs.source
+    if not source.origin.endswith(".safetensors"):
+        return None
+    file = setup.character_cnn if isinstance(setup.character_cnn, Path) else Path(source.origin)
+    try:
+        stored = StoredCharacterCnn.read(file)
+        check_vectors(CharacterCnnVectors(stored, origin=str(file)), source)
+    except InputError as error:
+        print(
+            f"warning: models of this run will not hold the character CNN of their word vectors ({error}): who uses "
+            "them has to name it with --vectors",
+            file=sys.stderr,
+        )
+        return None
+    return stored
 
 
 def open_data(config: RunConfig) -> TrainingData:
@@ -249,6 +280,7 @@ def initialise_from(setup: TrainingSetup, path: str) -> None:
             f"{model.word_vectors.origin}, fingerprint {model.word_vectors.fingerprint}, post-processing "
             f"{model.word_vectors.post_processing}): make one by `python -m data_scripts.build_vectors … --like {path}`"
         )
+    setup.character_cnn = model.character_cnn
     for direction in encoder.directions:
         encoder.direction(direction).load_state_dict(model.encoder.direction(direction).state_dict())
     own, kept = OutputLayerRecord(setup.config.output_layer.record(setup.data.targets), None), model.output_layer

@@ -51,8 +51,8 @@ class FeatureStates:
             return [self._read(self._places[sentence.words]) for sentence in sentences]
 
     def describe(self) -> dict[str, Any]:
-        """The file and the attributes of its root: the fingerprints of the model and its word vectors."""
-        attributes = {name: _json_value(value) for name, value in self._file.attributes.items()}
+        """The file and what it says of its numbers: the fingerprints of the model and its word vectors, the layers."""
+        attributes = {name: _json_value(value) for name, value in self._file.origin.items()}
         return {"file": str(self._file.path), **attributes}
 
     def _read(self, place: np.ndarray | int) -> Tensor:

@@ -91,7 +91,11 @@ def _parser(task: Task[Any, Any]) -> argparse.ArgumentParser:
 
 
 def _add_input_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--vectors", metavar="V", help="word vectors: FILE.bin, FILE.vec, FILE.txt or random:SEED:SIZE")
+    group.add_argument(
+        "--vectors",
+        metavar="V",
+        help="word vectors: FILE.bin, FILE.vec, FILE.txt, a model with a character CNN, or random:SEED:SIZE",
+    )
     states = group.add_mutually_exclusive_group()
     states.add_argument("--features", type=Path, metavar="FILE.h5", help="feature file (`elmoc dump-features`)")
     states.add_argument(

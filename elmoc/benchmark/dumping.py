@@ -14,7 +14,6 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from elmoc.batches import length_bucketed
 from elmoc.benchmark.allennlp_cell import allennlp_states
 from elmoc.devices import has_bf16
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
@@ -22,7 +21,6 @@ from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError
 from elmoc.kernels.matmul import prepare_linear
-from elmoc.model import BATCH_SIZE, BATCH_WORDS
 
 BASELINE_SENTENCES = 64
 """Of a batch of the baseline."""
@@ -44,7 +42,7 @@ class Size:
 
 PAPER = Size(
     EncoderConfig(LstmSizes()),
-    sentences=512,
+    sentences=2048,
     matrices=((2048, 2048, 2048), (4096, 4096, 512), (4096, 4096, 4096), (512, 1024, 16384)),
     memory=1 << 30,
 )
@@ -100,7 +98,7 @@ def _batches(
     size: Size, encoder: BidirectionalEncoder, prepared: dict[str, InferenceEncoder], sentences: list[Tensor]
 ) -> Iterator[tuple[str, str]]:
     lengths = [len(sentence) - 2 for sentence in sentences]
-    batches = [padded([sentences[i] for i in batch]) for batch in length_bucketed(lengths, BATCH_WORDS, BATCH_SIZE)]
+    everything, few = packed(sentences), packed(sentences[:BASELINE_SENTENCES])
     timings = {name: Timing(sum(lengths)) for name in prepared}
     rates = {name: Timing(1) for name in prepared}
     products = {name: best_product(size.matrices, _PRECISIONS[name]) for name in prepared}
@@ -114,11 +112,11 @@ def _batches(
         states = None
     for turn in range(-1, _TURNS):  # the first, which is not counted, warms up
         for name, inference in prepared.items():
-            read = batches if turn >= 0 else batches[:1]
+            read = everything if turn >= 0 else few
             product, operations = products[name]
             taken, rate = (Timing(1), Timing(1)) if turn < 0 else (timings[name], rates[name])
             rate.take(product)
-            taken.take(partial(read_all, inference, read))
+            taken.take(partial(inference.sentences, *read))
             rate.words = operations
         if states is not None and turn >= 0:
             baseline.take(partial(states, *batch))
@@ -183,6 +181,11 @@ def read_all(inference: InferenceEncoder, batches: list[tuple[Tensor, Tensor]]) 
     """Compute the layer states of batches of word vectors [B, T, E] with their lengths."""
     for vectors, lengths in batches:
         inference(vectors, lengths)
+
+
+def packed(sentences: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """Word vectors [M, E] of sentences one behind the other, and their lengths [B]."""
+    return torch.cat(sentences), torch.tensor([len(sentence) for sentence in sentences])
 
 
 def padded(sentences: list[Tensor]) -> tuple[Tensor, Tensor]:

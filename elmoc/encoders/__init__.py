@@ -6,7 +6,7 @@ Letters: B streams or sentences of a batch, T time, P projection, L layers.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -42,28 +42,42 @@ class EncoderOutput:
     """After the last step."""
 
 
+class SentenceWords(NamedTuple):
+    """Where the words of B sentences are: M words in the order of the text."""
+
+    first: Tensor
+    """int64 [B]: the first word of each sentence."""
+    lengths: Tensor
+    """int64 [B]"""
+    places: Tensor
+    """int64 [M]: where the state of layer 0 of each word begins in the layer states."""
+    strides: Tensor
+    """int64 [M]: from there to that of the next layer."""
+
+
 class PreparedEncoder(Protocol):
     """One direction of an encoder with its weights as inference multiplies them, on the CPU."""
 
     def __call__(
         self,
         inputs: Tensor,
-        lengths: Tensor,
-        state: EncoderState | None,
+        words: SentenceWords,
         layer_states: Tensor,
         *,
+        state: EncoderState | None = None,
+        carry: bool = False,
         backward: bool,
         threads: int,
-    ) -> EncoderState:
-        """Write the states of the layers above the input layer, and return the state after the last step.
+    ) -> EncoderState | None:
+        """Write the states of the layers above the input layer.
 
         Args:
-            inputs: [B, T, P], from the input layer.
-            lengths: int [B], for batches padded at the end.
-            state: that after the window before; None is the state before any word.
-            layer_states: float32 [B, L + 1, T, P], aligned with `inputs`, which are its layer 0; what is past a length
-                is left as it is.
-            backward: whether every row is read from its last word to its first.
+            inputs: [M, P], from the input layer.
+            words: those that are read, and where their states go.
+            layer_states: float32, contiguous; what is of no word, and layer 0, is left as it is.
+            state: that before the first word of each sentence [B, …]; None is the state before any word.
+            carry: whether to return the state after the last word of each sentence.
+            backward: whether every sentence is read from its last word to its first.
             threads: that take part.
         """
 

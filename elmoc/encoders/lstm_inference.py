@@ -1,17 +1,18 @@
 """LSTM inference: a stack of LSTM layers over whole sentences of any length, without padding, on the CPU.
 
-The words of a batch are packed: step t holds those rows alone that are longer than t, the longest first. The layer
-states are written where they belong in the result.
+A batch has rows that read one sentence behind the other, so that nearly all of them end together, and its words are
+packed: step t holds those rows alone that have more than t words. The layer states are written where they belong.
 
-Letters: B rows, T time, N words of all rows together, P projection, C cell, L layers.
+Letters: B sentences, M words of the text, N words that are read, P projection, C cell, L layers.
 """
 
+import heapq
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from elmoc.encoders import EncoderState
+from elmoc.encoders import EncoderState, SentenceWords
 from elmoc.encoders.recurrence import LSTMState, RecurrenceOptions, RecurrenceWeights
 from elmoc.kernels.inference import (
     SPARE_WORDS,
@@ -48,35 +49,46 @@ class LstmInference:
     def __call__(
         self,
         inputs: Tensor,
-        lengths: Tensor,
-        state: EncoderState | None,
+        words: SentenceWords,
         layer_states: Tensor,
         *,
+        state: EncoderState | None = None,
+        carry: bool = False,
         backward: bool,
         threads: int,
-    ) -> EncoderState:
+    ) -> EncoderState | None:
         """See `PreparedEncoder`; the state of a layer is an `LSTMState`."""
-        order, rows, source = pack_rows(lengths.clamp(0, inputs.shape[1]), layer_states, backward=backward)
-        width = self._layers[0].padded_input_size
-        packed = torch.zeros(len(source) + SPARE_WORDS, width, dtype=self._kernels.dtype)
-        packed[: len(source), : inputs.shape[2]] = inputs.flatten(0, 1)[source]
+        one_each = carry or state is not None
+        first = self._layers[0]
+        own_rows, starts = schedule(words.lengths, len(words.lengths) if one_each else most_rows(first))
+        rows, source = pack_rows(words, own_rows, starts, backward=backward)
+        packed = torch.zeros(len(source) + SPARE_WORDS, first.padded_input_size, dtype=self._kernels.dtype)
+        packed[: len(source), : inputs.shape[1]] = inputs[source]
         after = []
         for index, layer in enumerate(self._layers):
-            before = zero_state(layer, len(order)) if state is None else state.layers[index]
-            hidden, cell = (tensor.float()[order].contiguous() for tensor in before)
+            before = zero_state(layer, rows.size) if state is None else state.layers[index]
+            hidden, cell = (
+                tensor.float() if state is None else tensor.float()[own_rows.argsort()] for tensor in before
+            )
             self._kernels.run(
                 layer,
                 rows,
                 packed,
                 (hidden, cell),
-                layer_states[:, index : index + 2],
+                layer_states,
+                index=index + 1,
                 residual=self.residual and index > 0,
                 threads=threads,
             )
-            after.append(
-                LSTMState(*(torch.empty_like(tensor).index_copy_(0, order, tensor) for tensor in (hidden, cell)))
-            )
-        return EncoderState(tuple(after))
+            if carry:
+                after.append(LSTMState(hidden[own_rows], cell[own_rows]))
+        return EncoderState(tuple(after)) if carry else None
+
+
+def most_rows(layer: PackedLayer) -> int:
+    """Rows whose factors stay in the second cache while the panels of a weight pass by."""
+    width = layer.step[0].numel() // layer.bias[0].numel()
+    return max(64, min(1024, 2**20 // (width * layer.step.itemsize)))
 
 
 def pack_layer(weights: RecurrenceWeights, options: RecurrenceOptions, dtype: torch.dtype) -> PackedLayer:
@@ -101,23 +113,42 @@ def zero_state(layer: PackedLayer, batch: int) -> LSTMState:
     return LSTMState(torch.zeros(batch, layer.projection_size), torch.zeros(batch, layer.cell_size))
 
 
-def pack_rows(lengths: Tensor, layer_states: Tensor, *, backward: bool) -> tuple[Tensor, Rows, Tensor]:
-    """How a batch is packed.
+def schedule(lengths: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """Which row reads each sentence, and from which step on: rows of nearly the same number of words, most first.
 
     Args:
-        lengths: int [B], none above T.
-        layer_states: [B, L + 1, T, P], where results go.
-        backward: whether rows are read from their last word to their first.
+        lengths: int64 [B].
+        most: rows at most; with as many as there are sentences, each has its own.
 
     Returns:
-        order: int64 [B], the rows in the order in which they are packed.
-        rows: for the kernels.
-        source: int64 [N], of each packed word the index of its place in [B · T].
+        row: int64 [B].
+        start: int64 [B], the step at which each sentence begins.
     """
-    lengths, order = lengths.long().sort(descending=True, stable=True)
-    steps = int(lengths[0]) if len(lengths) else 0
-    step, row = (torch.arange(steps).unsqueeze(1) < lengths).nonzero(as_tuple=True)  # [N] each, step by step
-    time = lengths[row] - 1 - step if backward else step
-    active = torch.bincount(step, minlength=steps)
-    places = order * layer_states.stride(0)
-    return order, Rows(active, places, lengths, backward), order[row] * layer_states.shape[2] + time
+    order = lengths.sort(descending=True, stable=True).indices
+    if len(order) <= most:
+        return order.argsort(), torch.zeros_like(order)
+    sizes = lengths.tolist()
+    totals = [(0, row) for row in range(min(most, max(1, -(-sum(sizes) // max(1, *sizes)))))]
+    placed = [(0, 0)] * len(sizes)
+    for index in order.tolist():  # the longest first, each to the row with the fewest words
+        total, row = totals[0]
+        placed[index] = (row, total)
+        heapq.heapreplace(totals, (total + sizes[index], row))
+    rank = {row: number for number, (_, row) in enumerate(sorted(totals, key=lambda each: (-each[0], each[1])))}
+    rows = torch.tensor([rank[row] for row, _ in placed])
+    return rows, torch.tensor([start for _, start in placed])
+
+
+def pack_rows(words: SentenceWords, rows: Tensor, starts: Tensor, *, backward: bool) -> tuple[Rows, Tensor]:
+    """The words of scheduled sentences, packed step by step, and int64 [N], of each the word of the text."""
+    lengths = words.lengths
+    sentence = torch.repeat_interleave(lengths)  # [N]: of each word, sentence by sentence
+    number = torch.arange(len(sentence)) - (lengths.cumsum(0) - lengths)[sentence]
+    step, row = starts[sentence] + number, rows[sentence]
+    active = torch.bincount(step)
+    place = (active.cumsum(0) - active)[step] + row
+    read = words.first[sentence] + (lengths[sentence] - 1 - number if backward else number)
+    source = torch.empty_like(read).index_copy_(0, place, read)
+    begins = torch.zeros(len(read), dtype=torch.bool).index_copy_(0, place, (number == 0) & (step > 0))
+    count = int(rows.max()) + 1 if len(rows) else 0
+    return Rows(count, active, words.places[source], words.strides[source], begins), source

@@ -1,63 +1,79 @@
 """Feature reader: the sentences of a feature file, mapped into memory and read when they are used."""
 
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, overload
 
-import h5py
 import numpy as np
 
 from elmoc.errors import InputError, shortened
-from elmoc.features.layouts import FORM_ATTRIBUTES, LAYOUTS, layout_of
+from elmoc.features.linked import LinkedSentences
+from elmoc.features.stored import ADVICE, PARTS, STORAGE, StoredSentences
 from elmoc.files.arrays import all_finite
 from elmoc.files.hdf5 import CheckedFile
 
-_ADVICE = "write it again with `elmoc dump-features`"
-
 
 class FeatureFile:
-    """Reads a feature file: `file[i]` is line i's array, `file.find(words)` the index of a sentence.
+    """Reads a feature file of any layout: `file[i]` is line i's array, `file.find(words)` the index of a sentence.
 
-    Can be used as a context manager; several processes may read one file. Raises `InputError` for a missing, truncated
-    or foreign file, and when a sentence is read that is damaged or has another shape than the first.
+    Can be used as a context manager. Several processes may read one file: after a fork both go on, and it is pickled as
+    its path, so that another process opens it again. Raises `InputError` for a missing, truncated or foreign file, and
+    when a sentence is read that is damaged or has another shape than the file says.
     """
 
+    path: Path
+    attributes: dict[str, Any]
+    """What the file says of itself: the fingerprints of the model and of its word vectors, the layers, …"""
+    layout: str
+    """The form in which it is on disk, one of `LAYOUTS`."""
     dtype: np.dtype
     """The type of its numbers."""
     layers: int
     """How many layers each sentence has (1 for a file of the top or average layer)."""
     width: int
     """The width of the vectors, 2P."""
-
-    attributes: dict[str, Any]
-    """What it says of the model and the command that it is from."""
-    layout: str
-    """The form in which it is on disk, one of `LAYOUTS`."""
+    has_map: bool
+    """Whether sentences can be found by their words."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self._file = CheckedFile(path, advice=_ADVICE)
-        weakref.finalize(self, self._file.close)  # the library would read at the end of the process, through Python
-        attributes = self._file.attributes()
-        self.attributes = {name: value for name, value in attributes.items() if name not in FORM_ATTRIBUTES}
-        with self._file.damage("cannot be read"):
-            self.layout = layout_of(self._file, attributes)
-            self._layout = LAYOUTS[self.layout].reader(self._file, attributes)
-            self.layers, self.width, first = self._layout.layers, self._layout.width, self._layout.first
-            self.dtype, self._type = first.dtype, h5py.h5t.py_create(first.dtype)
+        file = CheckedFile(path, advice=ADVICE)
+        kind = LinkedSentences if PARTS in file.attributes() else StoredSentences
+        self._sentences: LinkedSentences | StoredSentences = kind(file)
+        self.attributes, self.layout = self._sentences.attributes, self._sentences.layout
+        self.layers, self.width, self.dtype = self._sentences.layers, self._sentences.width, self._sentences.dtype
+        self.has_map = self._sentences.has_map
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FeatureFile, (self.path.absolute(),)
 
     def __len__(self) -> int:
         """The number of sentences."""
-        return len(self._layout)
+        return len(self._sentences)
 
-    def __getitem__(self, index: int) -> np.ndarray:
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self[index] for index in range(len(self)))
+
+    @overload
+    def __getitem__(self, index: int | Sequence[str]) -> np.ndarray: ...
+    @overload
+    def __getitem__(self, index: slice) -> "FeatureSlice": ...
+    def __getitem__(self, index: int | slice | Sequence[str]) -> "np.ndarray | FeatureSlice":
         """[L + 1, n, 2P], or [n, 2P] when the file holds one layer, in the type that the file holds.
 
-        One of another number of layers or width than the first, and numbers that are not finite, are an `InputError`.
+        By index (from the end, if it is negative), or by words (a list of them, or text with white space between them),
+        where a sentence that is not there is a `KeyError`. A slice is a sequence of sentences that are read when they
+        are used.
+
+        A sentence of another number of layers or width than the file says, and numbers that are not finite, are an
+        `InputError`.
         """
-        array = np.array(self.view(index), order="C")
+        if isinstance(index, slice):
+            return FeatureSlice(self, range(len(self))[index])
+        index = self._checked(self._found(index) if isinstance(index, Sequence) else index)
+        array = np.array(self._sentences.view(index), order="C")
         self._require_sound(index, array)
         return array
 
@@ -68,32 +84,63 @@ class FeatureFile:
         the `FeatureFile` is closed. Its shape and numbers are whatever the file has. Of datasets in chunks (foreign
         files, compressed ones) it is a copy.
         """
-        if not 0 <= index < len(self._layout):
-            raise IndexError(f"sentence {index} of {len(self._layout)}")
-        with self._file.damage(f"has a sentence {index} that cannot be read"):
-            array = self._layout.view(index, self._rows)
-        if array.dtype.kind != "f" or array.dtype.itemsize > 8:
-            raise InputError(f"{self.path}: sentence {index} has no floating-point numbers: {_ADVICE}")
-        return array
+        return self._sentences.view(self._checked(index))
 
-    def _require_sound(self, index: int, array: np.ndarray) -> None:
-        layers, *rest = array.shape if array.ndim == 3 else (1, *array.shape)
-        if (layers, len(rest), rest[-1:]) != (self.layers, 2, [self.width]):
-            shape = " × ".join(map(str, array.shape))
-            raise InputError(
-                f"{self.path}: sentence {index} has the shape {shape}, not {self.layers} layers of width {self.width}: "
-                f"{_ADVICE}"
-            )
-        if not all_finite(array):
-            raise InputError(f"{self.path}: sentence {index} has numbers that are not finite: {_ADVICE}")
+    def find(self, words: Sequence[str]) -> int | None:
+        """The index of the sentence with these words, or None; the file needs its sentence map."""
+        return self.sentence_map.get(" ".join(words))
 
-    def _rows(self, name: str, start: int | None = None, stop: int | None = None) -> np.ndarray:
-        dataset = self._file.dataset(name)
-        offset = dataset.get_offset()  # None when the data are in chunks, or there are none
-        if offset is None or not dataset.get_type().equal(self._type) or offset % self.dtype.alignment:
-            return h5py.Dataset(dataset)[() if stop is None else slice(start, stop)]
-        array = np.ndarray(dataset.shape, self.dtype, buffer=self._file.content, offset=offset)
-        return array if stop is None else array[start:stop]
+    @cached_property
+    def sentence_map(self) -> dict[str, int]:
+        """The index of each sentence by its words with a blank between them; of equal sentences it is the last.
+
+        An `InputError` in a file that has no map.
+        """
+        return self._sentences.sentence_map()
+
+    @property
+    def lines(self) -> dict[str, int]:
+        """The same by the text of the sentences, with the white space that is between their words."""
+        return self._sentences.lines()
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """The attributes that say what the numbers are, and not how they are stored: equal in whatever layout."""
+        return {name: value for name, value in self.attributes.items() if name not in STORAGE}
+
+    @cached_property
+    def single(self) -> bool:
+        """Whether its arrays are [n, 2P], without an axis of layers."""
+        return len(self) > 0 and self.view(0).ndim == 2
+
+    @property
+    def compression(self) -> str | None:
+        """How the numbers are packed, e.g. `gzip`; None where they are not."""
+        return self._sentences.compression
+
+    @cached_property
+    def files(self) -> list[Path]:
+        """The file, and those that it links to."""
+        return self._sentences.files
+
+    @cached_property
+    def documents(self) -> Mapping[str, range]:
+        """The indices of the sentences of each document, by its key; empty in a file that tells no documents apart."""
+        return MappingProxyType(self._sentences.documents() or {})
+
+    def document(self, key: str) -> list[np.ndarray]:
+        """The arrays of the sentences of a document; a `KeyError` where there is none of that key."""
+        return [self[index] for index in self.documents[key]]
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """int64 [sentences]: the number of words of each; the numbers of the sentences are not read."""
+        return np.fromiter(map(self._sentences.words, range(len(self))), np.int64, len(self))
+
+    @property
+    def tokens(self) -> int:
+        """The number of words of all sentences together."""
+        return int(self.lengths.sum())
 
     def check(self, progress: Callable[[int], object] = lambda sentences: None) -> None:
         """Read all of the file, and raise `InputError` for the first sentence that is damaged or not that of the map.
@@ -102,34 +149,71 @@ class FeatureFile:
         """
         lengths = []
         for index in range(len(self)):
-            array = self.view(index)
+            array = self._sentences.view(index)
             self._require_sound(index, array)
             lengths.append(array.shape[-2])
             progress(1)
-        if not self._layout.has_map:
+        self._sentences.check_links()
+        if not self.has_map:
             return
-        for text, index in self._sentences.items():
+        for text, index in self.sentence_map.items():
             words = len(text.split())
             if words != lengths[index]:
                 raise InputError(
                     f'{self.path}: its map says that sentence {index} is "{shortened(text)}", of {words} words, but it '
-                    f"has {lengths[index]}: {_ADVICE}"
+                    f"has {lengths[index]}: {ADVICE}"
                 )
-
-    def find(self, words: Sequence[str]) -> int | None:
-        """The index of the sentence with these words, or None; the file needs its sentence map."""
-        return self._sentences.get(" ".join(words))
-
-    @cached_property
-    def _sentences(self) -> dict[str, int]:
-        return self._layout.sentence_map()
 
     def close(self) -> None:
         """Close the file; views of it stay good."""
-        self._file.close()
+        self._sentences.close()
 
     def __enter__(self) -> "FeatureFile":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _checked(self, index: int) -> int:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"sentence {index} of {len(self)}")
+        return index if index >= 0 else index + len(self)
+
+    def _found(self, words: Sequence[str]) -> int:
+        words = words.split() if isinstance(words, str) else words
+        if (index := self.find(words)) is None:
+            raise KeyError(f'{self.path} has no sentence "{shortened(" ".join(words))}"')
+        return index
+
+    def _require_sound(self, index: int, array: np.ndarray) -> None:
+        layers, *rest = array.shape if array.ndim == 3 else (1, *array.shape)
+        if (layers, len(rest), rest[-1:]) != (self.layers, 2, [self.width]):
+            shape = " × ".join(map(str, array.shape))
+            raise InputError(
+                f"{self._sentences.where(index)} has the shape {shape}, not {self.layers} layers of width "
+                f"{self.width}: {ADVICE}"
+            )
+        if not all_finite(array):
+            raise InputError(f"{self._sentences.where(index)} has numbers that are not finite: {ADVICE}")
+
+
+class FeatureSlice:
+    """Some sentences of a feature file, in the order of `indices`; each is read when it is used."""
+
+    def __init__(self, file: FeatureFile, indices: range) -> None:
+        self.file, self.indices = file, indices
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return map(self.file.__getitem__, self.indices)
+
+    @overload
+    def __getitem__(self, index: int) -> np.ndarray: ...
+    @overload
+    def __getitem__(self, index: slice) -> "FeatureSlice": ...
+    def __getitem__(self, index: int | slice) -> "np.ndarray | FeatureSlice":
+        """The array of the sentence, or fewer sentences."""
+        found = self.indices[index]
+        return FeatureSlice(self.file, found) if isinstance(found, range) else self.file[found]

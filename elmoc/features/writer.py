@@ -21,8 +21,8 @@ from elmoc.features.unfinished.notes import Notes
 from elmoc.files.locks import locked, unfinished_path
 from elmoc.files.writing import full_disk_is_clear, refuse_existing
 
-NOT_COMPARED = ("command_line",)
-"""Attributes that may be others when a file is gone on with."""
+NOT_COMPARED = ("command_line", "dump")
+"""Attributes that may be others when a file is gone on with, or that say what others do."""
 
 
 @contextmanager
@@ -190,19 +190,29 @@ def _begun(attributes: dict[str, Any], options: LayoutOptions, layout: str, sour
 
 
 def _open(disk: DiskFile, folder: UnfinishedFolder, progress: Progress | None) -> h5py.File:
-    """A file that any HDF5 since 1.8 reads, and that tracks the order of what is in its root; what is left of one.
+    """A new file, or what is left of one."""
+    if progress is None:
+        return new_file(disk)
+    folder.keep(disk, progress)
+    return h5py.File(h5py.h5f.open(b"features", h5py.h5f.ACC_RDWR, _access(disk, h5py.h5f.LIBVER_V18)))
+
+
+def new_file(disk: DiskFile, *, version: int = h5py.h5f.LIBVER_V18) -> h5py.File:
+    """A file that any HDF5 since `version` (1.8) reads, and that tracks the order of what is in its root.
 
     In the earliest form of the rest, data begin at multiples of eight bytes, so that they can be mapped into memory.
     """
-    creation, access = h5py.h5p.create(h5py.h5p.FILE_CREATE), h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    creation = h5py.h5p.create(h5py.h5p.FILE_CREATE)
     creation.set_link_creation_order(h5py.h5p.CRT_ORDER_TRACKED | h5py.h5p.CRT_ORDER_INDEXED)
-    access.set_libver_bounds(h5py.h5f.LIBVER_EARLIEST, h5py.h5f.LIBVER_V18)
+    return h5py.File(h5py.h5f.create(b"features", h5py.h5f.ACC_TRUNC, creation, _access(disk, version)))
+
+
+def _access(disk: DiskFile, version: int) -> h5py.h5p.PropFAID:
+    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    access.set_libver_bounds(h5py.h5f.LIBVER_EARLIEST, version)
     access.set_fileobj_driver(h5py.h5fd.fileobj_driver, disk)
     access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
-    if progress is None:
-        return h5py.File(h5py.h5f.create(b"features", h5py.h5f.ACC_TRUNC, creation, access))
-    folder.keep(disk, progress)
-    return h5py.File(h5py.h5f.open(b"features", h5py.h5f.ACC_RDWR, access))
+    return access
 
 
 def _describe(file: h5py.File, attributes: dict[str, Any], options: LayoutOptions, layout: str) -> None:

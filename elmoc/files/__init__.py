@@ -3,6 +3,7 @@
     text        text files, plain and compressed
     records     JSON and TOML, read into typed dataclasses
     arrays      `.npy` files
+    archives    zip archives that PyTorch wrote
     hdf5        HDF5 files, for reading
     checksums   hashes by which content is known, and by which damage is found
     writing     files and directories that appear whole, under a lock, on a disk that may be full

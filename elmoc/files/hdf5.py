@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import numpy as np
 
-from elmoc.errors import InputError, reason
+from elmoc.errors import InputError, reason, shortened
 from elmoc.files.text import require_file
 from elmoc.files.writing import human_bytes
 
@@ -46,6 +47,8 @@ class CheckedFile(h5py.File):
         require_file(path)
         self.path = str(path)
         self.advice = advice
+        self._with_rows: dict[str, h5py.Dataset | np.ndarray] = {}
+        self._last_type: tuple[h5py.h5t.TypeID, np.dtype | None] | None = None
         with self.damage("is not a whole HDF5 file"), open(path, "rb") as file:
             self.content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             super().__init__(_CheckedContent(self.content), "r")
@@ -78,29 +81,89 @@ class CheckedFile(h5py.File):
         """The dataset of that name (see `dataset`), or the root, whose attributes h5py takes from there."""
         return super().__getitem__(name) if name == "/" else h5py.Dataset(self.dataset(name))
 
+    def external_link(self, name: str) -> tuple[str, str]:
+        """The file and the object in it that the external link of that name says; an error of `damage` if it is none.
+
+        Neither is opened.
+        """
+        links = self.id.links
+        if links.get_info(name.encode()).type != h5py.h5l.TYPE_EXTERNAL:
+            raise ValueError(f'"{name}" is no link to a part')
+        file, target = links.get_val(name.encode())
+        return os.fsdecode(file), target.decode()
+
+    def members(self, name: str) -> int:
+        """How many members a group has; an error of `damage` unless it is in this file, and no link."""
+        self._require_here(name)
+        return int(h5py.h5g.open(self.id, name.encode()).get_num_objs())
+
     def dataset(self, name: str) -> h5py.h5d.DatasetID:
         """The dataset of that name; an error of `damage` unless it is in this file, whole, and no link."""
-        for part in accumulate(name.split("/"), "{}/{}".format):
-            if self.id.links.get_info(part.encode()).type != h5py.h5l.TYPE_HARD:
-                raise ValueError(f'"{part}" is a link, which may lead to another file')
-        dataset = h5py.h5d.open(self.id, name.encode())
-        self._require_stored(name, dataset)
-        return dataset
+        return self._stored(name)[0]
 
-    def _require_stored(self, name: str, dataset: h5py.h5d.DatasetID) -> None:
-        """Raise an error of `damage` unless all that a dataset says it has is in this file."""
-        shape, stored, offset = dataset.shape, dataset.get_storage_size(), dataset.get_offset()
-        size, most = math.prod(shape) * dataset.get_type().get_size(), stored
+    def array(self, name: str) -> np.ndarray:
+        """The numbers of a dataset (see `dataset`): a part of `content`, or a copy.
+
+        They are copied when they are in chunks, not aligned, or of a type that NumPy does not have.
+        """
+        dataset, shape, kind, offset = self._stored(name)
+        dtype = self._numpy_type(kind)
+        if offset is None or dtype is None or offset % dtype.alignment:
+            return h5py.Dataset(dataset)[()]
+        return np.ndarray(shape, dtype, buffer=self.content, offset=offset)
+
+    def rows(self, name: str, start: int | None = None, stop: int | None = None) -> np.ndarray:
+        """The rows of a dataset, or all of it, as `array` has them; of one in chunks no more than these are read.
+
+        A dataset of which rows are read is looked at once.
+        """
+        if start is None:
+            return self.array(name)
+        if name not in self._with_rows:
+            dataset, _, _, offset = self._stored(name)
+            self._with_rows[name] = h5py.Dataset(dataset) if offset is None else self.array(name)
+        return self._with_rows[name][start:stop]
+
+    def _numpy_type(self, kind: h5py.h5t.TypeID) -> np.dtype | None:
+        """The type of NumPy with the same bytes; None where there is none."""
+        if self._last_type is None or not kind.equal(self._last_type[0]):
+            dtype = kind.dtype
+            same = dtype.kind in "fiu" and h5py.h5t.py_create(dtype).equal(kind)
+            self._last_type = kind, dtype if same else None
+        return self._last_type[1]
+
+    def _stored(self, name: str) -> tuple[h5py.h5d.DatasetID, tuple[int, ...], h5py.h5t.TypeID, int | None]:
+        """A dataset, its shape, its type, and where its numbers are (None where they are not in one piece).
+
+        An error of `damage` unless all that it says it has is in this file.
+        """
+        self._require_here(name)
+        dataset = h5py.h5d.open(self.id, name.encode())
+        shape, kind, offset = dataset.shape, dataset.get_type(), dataset.get_offset()
+        stored = dataset.get_storage_size()
+        size, most = math.prod(shape) * kind.get_size(), stored
         if offset is None:  # the data are not in one part of this file
-            properties = dataset.get_create_plist()
-            layout = properties.get_layout()
-            if layout == h5py.h5d.VIRTUAL or properties.get_external_count():
-                raise ValueError(f'the data of "{name}" are in other files')
-            if layout == h5py.h5d.CHUNKED:
-                chunks = (-(-length // chunk) for length, chunk in zip(shape, properties.get_chunk(), strict=True))
-                most = MOST_COMPRESSION * stored if math.prod(chunks) == dataset.get_num_chunks() else 0
+            most = self._most_bytes(name, dataset, shape, stored)
         if size and not (size <= most and (offset or 0) + stored <= len(self.content)):
             raise ValueError(f'"{name}" says that it has {human_bytes(size)}, which the file does not hold')
+        return dataset, shape, kind, offset
+
+    def _require_here(self, name: str) -> None:
+        links = self.id.links
+        for part in accumulate(name.split("/"), "{}/{}".format) if "/" in name else (name,):
+            if links.get_info(part.encode()).type != h5py.h5l.TYPE_HARD:
+                raise ValueError(f'"{shortened(part)}" is a link, which may lead to another file')
+
+    def _most_bytes(self, name: str, dataset: h5py.h5d.DatasetID, shape: tuple[int, ...], stored: int) -> int:
+        """The most bytes that a dataset which is not in one piece may have; an error if they are in other files."""
+        properties = dataset.get_create_plist()
+        layout = properties.get_layout()
+        if layout == h5py.h5d.VIRTUAL or properties.get_external_count():
+            raise ValueError(f'the data of "{name}" are in other files')
+        if layout != h5py.h5d.CHUNKED:
+            return stored
+        chunks = (-(-length // chunk) for length, chunk in zip(shape, properties.get_chunk(), strict=True))
+        return MOST_COMPRESSION * stored if math.prod(chunks) == dataset.get_num_chunks() else 0
 
 
 class _CheckedContent(io.RawIOBase):

@@ -21,13 +21,14 @@ static int omp_get_thread_num() { return 0; }
 static int omp_get_num_threads() { return 1; }
 #endif
 
-// The arguments, in the order and with the types of `_Arguments` in inference.py. B rows are sorted by length, longest
-// first; N words are packed step by step; I, P and C are the sizes, which every buffer pads to Ip, Pp and Cp.
+// The arguments, in the order and with the types of `_Arguments` in inference.py. B rows are sorted by their number of
+// words, most first; N words are packed step by step; I, P and C are the sizes, which every buffer pads to Ip, Pp and Cp.
 struct Arguments {
     void *inputs;               // S [N + 32, Ip]: what the layer reads, replaced by its output
     const int64_t *active;      // [steps]: rows that go on at each step
-    const int64_t *places;      // [B]: where the layer states of a row begin in `outputs`
-    const int64_t *lengths;     // [B]
+    const int64_t *places;      // [N]: where the state of layer 0 of each word is in `outputs`
+    const int64_t *strides;     // [N]: from there to that of the next layer
+    const uint8_t *begins;      // [N]: whether the word is read from zero state, behind other words of its row
     const void *step_weight;    // S [Cp / 16 panels, Ip + Hp, 64], [W_x W_h]
     const void *projection;     // S [Pp / 64 panels, Cp, 64], W_p
     const float *bias;          // [Cp / 16, 64]
@@ -35,11 +36,11 @@ struct Arguments {
     const float *norm_bias;     // [P]
     float *hidden;              // [B, P], updated
     float *cell;                // [B, C], updated
-    float *outputs;             // the layer states: P numbers a word
+    float *outputs;             // the layer states: P numbers a word and layer
     int64_t steps, batch, input_size, projection_size, cell_size;
-    int64_t time_stride;        // between the words of a row in `outputs`
-    int64_t residual;           // from the states of this layer to those of the layer below it, or 0: not added
-    int64_t backward, threads;
+    int64_t layer;              // of those in `outputs`
+    int64_t residual;           // whether the states of the layer below are added
+    int64_t threads;
     float cell_clip, projection_clip, epsilon;
 };
 
@@ -133,13 +134,14 @@ struct Between {
     void advance(int64_t part, int64_t parts) {
         for (const int64_t end = count * (part + 1) / parts; done < end; ++done)
             gates(sums + done * COLUMNS, bias, cell + done * CELLS, gated + done * gated_stride, limit);
-        const int64_t lines = (last_line - line + 63) / 64 / (parts - part);
+        fetch(parts - part);
+    }
+    void fetch(int64_t parts) {
+        const int64_t lines = (last_line - line + 63) / 64 / parts;
         for (int64_t each = 0; each < lines; ++each, line += 64) _mm_prefetch(line, _MM_HINT_T1);
     }
     void finish() { advance(0, 1); }
 };
-
-// ---- products: sums [rows, 64] (+)= a [rows, depth] times a panel ----
 
 // Factors in memory, from a row and a number of it on: number k is `k / 32 * block_stride + k % 32` further, the next
 // row `stride`.
@@ -153,6 +155,8 @@ struct Factors {
         for (int64_t k = 0; k < count; k += 32) std::memcpy(from(k).start, numbers + k, 32 * sizeof(S));
     }
 };
+
+// ---- products: sums [rows, 64] (+)= a [rows, depth] times a panel ----
 
 inline __m512 product(const float *a, const float *panel, int64_t k, int gate, __m512 sum) {
     return _mm512_fmadd_ps(_mm512_set1_ps(a[k]), _mm512_loadu_ps(panel + k * COLUMNS + 16 * gate), sum);
@@ -174,7 +178,9 @@ inline __m512 product(const bf16 *a, const bf16 *panel, int64_t pair, int gate, 
 }
 
 template <typename S, int ROWS>
-void multiply_rows(const S *a, int64_t stride, const S *panel, int64_t depth, float *sums, bool add) {
+void multiply_rows(Factors<S> factors, const S *panel, int64_t depth, float *sums, bool add, Between<S> *between) {
+    const S *const a = factors.start;
+    const int64_t stride = factors.stride;
     __m512 sum[ROWS][4];
 #pragma GCC unroll 8
     for (int row = 0; row < ROWS; ++row)
@@ -182,12 +188,15 @@ void multiply_rows(const S *a, int64_t stride, const S *panel, int64_t depth, fl
         for (int gate = 0; gate < 4; ++gate)
             sum[row][gate] = add ? _mm512_loadu_ps(sums + row * COLUMNS + 16 * gate) : _mm512_setzero_ps();
     const int64_t steps = depth * int64_t(sizeof(S)) / 4;  // a pair of bfloat16 at once
-    for (int64_t k = 0; k < steps; ++k)
+    for (int64_t start = 0; start < steps; start += 16) {
+        if (between) between->fetch((steps - start) / 16);
+        for (int64_t k = start; k < start + 16; ++k)
 #pragma GCC unroll 8
-        for (int row = 0; row < ROWS; ++row)
+            for (int row = 0; row < ROWS; ++row)
 #pragma GCC unroll 4
-            for (int gate = 0; gate < 4; ++gate)
-                sum[row][gate] = product(a + row * stride, panel, k, gate, sum[row][gate]);
+                for (int gate = 0; gate < 4; ++gate)
+                    sum[row][gate] = product(a + row * stride, panel, k, gate, sum[row][gate]);
+    }
 #pragma GCC unroll 8
     for (int row = 0; row < ROWS; ++row)
 #pragma GCC unroll 4
@@ -204,14 +213,15 @@ struct Vectors {
     static Factors<S> factors(S *memory, int64_t width, int64_t row) {
         return {memory + row * (width + 32), width + 32, 32};
     }
-    static void multiply(Factors<S> a, int64_t rows, const S *panel, int64_t depth, float *sums, bool add, Between<S> *) {
+    static void multiply(Factors<S> a, int64_t rows, const S *panel, int64_t depth, float *sums, bool add,
+                         Between<S> *between) {
         switch (rows) {
-            case 1: return multiply_rows<S, 1>(a.start, a.stride, panel, depth, sums, add);
-            case 2: return multiply_rows<S, 2>(a.start, a.stride, panel, depth, sums, add);
-            case 3: return multiply_rows<S, 3>(a.start, a.stride, panel, depth, sums, add);
-            case 4: return multiply_rows<S, 4>(a.start, a.stride, panel, depth, sums, add);
-            case 5: return multiply_rows<S, 5>(a.start, a.stride, panel, depth, sums, add);
-            default: return multiply_rows<S, 6>(a.start, a.stride, panel, depth, sums, add);
+            case 1: return multiply_rows<S, 1>(a, panel, depth, sums, add, between);
+            case 2: return multiply_rows<S, 2>(a, panel, depth, sums, add, between);
+            case 3: return multiply_rows<S, 3>(a, panel, depth, sums, add, between);
+            case 4: return multiply_rows<S, 4>(a, panel, depth, sums, add, between);
+            case 5: return multiply_rows<S, 5>(a, panel, depth, sums, add, between);
+            default: return multiply_rows<S, 6>(a, panel, depth, sums, add, between);
         }
     }
 };
@@ -364,6 +374,13 @@ private:
                 store(place.from(start).start + j - start, hidden[j]);
     }
 
+    void forget(int64_t row) {
+        const Factors<S> place = joined_row(row).from(width);
+        for (int64_t k = 0; k < depth - width; k += 32) std::memset(place.from(k).start, 0, 32 * sizeof(S));
+        for (int64_t panel = 0; panel < panels; ++panel)
+            std::memset(cell + (panel * rows + row) * CELLS, 0, CELLS * sizeof(float));
+    }
+
     void load_state() {
         int64_t first, last;
         own_part(g.batch, first, last);
@@ -462,14 +479,17 @@ private:
         for (int64_t row = first; row < last; ++row) {
             normalise(row, h);
             S *given = inputs + (start + row) * width;
-            const int64_t time = g.backward ? g.lengths[row] - 1 - step : step;
-            float *out = g.outputs + g.places[row] + time * g.time_stride;
+            float *out = g.outputs + g.places[start + row] + g.layer * g.strides[start + row];
+            const float *below = out - g.strides[start + row];
             std::memcpy(g.hidden + row * size, h, size * sizeof(float));
             put_hidden(row, h);
             if (g.residual)
-                for (int64_t j = 0; j < size; ++j) h[j] += out[j + g.residual];
+                for (int64_t j = 0; j < size; ++j) h[j] += below[j];
             std::memcpy(out, h, size * sizeof(float));
-            if (row < next) joined_row(row).put(inputs + (start + now + row) * width, width);
+            if (row < next) {
+                joined_row(row).put(inputs + (start + now + row) * width, width);
+                if (g.begins[start + now + row]) forget(row);
+            }
             if (g.input_size == size)  // what the next layer reads: the same width
                 for (int64_t j = 0; j < size; ++j) store(given + j, h[j]);
         }

@@ -31,7 +31,7 @@ class _Arguments(ctypes.Structure):
         *(
             (name, ctypes.c_void_p)
             for name in (
-                *("inputs", "active", "places", "lengths", "step_weight", "projection", "bias"),
+                *("inputs", "active", "places", "strides", "begins", "step_weight", "projection", "bias"),
                 *("norm_weight", "norm_bias", "hidden", "cell", "outputs"),
             )
         ),
@@ -39,7 +39,7 @@ class _Arguments(ctypes.Structure):
             (name, ctypes.c_int64)
             for name in (
                 *("steps", "batch", "input_size", "projection_size", "cell_size"),
-                *("time_stride", "residual", "backward", "threads"),
+                *("layer", "residual", "threads"),
             )
         ),
         *((name, ctypes.c_float) for name in ("cell_clip", "projection_clip", "epsilon")),
@@ -47,12 +47,13 @@ class _Arguments(ctypes.Structure):
 
 
 class Rows(NamedTuple):
-    """The rows of a batch, longest first."""
+    """The rows of a batch, sorted by their number of words, most first: words are packed step by step."""
 
+    size: int  # B
     active: Tensor  # int64 [steps]: how many rows go on at each step
-    places: Tensor  # int64 [B]: where the layer states of each begin, counted in numbers from those of the whole batch
-    lengths: Tensor  # int64 [B]
-    backward: bool  # whether the first step is each row's last word in the layer states
+    places: Tensor  # int64 [N]: where the state of layer 0 of each word is in the layer states
+    strides: Tensor  # int64 [N]: from there to that of the next layer
+    begins: Tensor  # bool [N]: whether a word is read from zero state, behind other words of its row
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,7 @@ class InferenceKernels:
         state: tuple[Tensor, Tensor],
         layer_states: Tensor,
         *,
+        index: int,
         residual: bool,
         threads: int,
     ) -> None:
@@ -152,26 +154,25 @@ class InferenceKernels:
             layer: its weights.
             rows: the batch.
             inputs: S [N + 32, padded I], what the layer reads, step by step; replaced by its output if I = P.
-            state: hidden [B, P] and cell [B, C], replaced by those after the last step of each row.
-            layer_states: float32 [B, layer below and this layer, T, P]; what is past a row's length is left as it is.
+            state: hidden [B, P] and cell [B, C], replaced by those after the last word of each row.
+            layer_states: float32, contiguous: those of all words.
+            index: of the layer in them, from 1 on.
             residual: whether the states of the layer below are added to the output.
             threads: that take part.
         """
-        below, above = layer_states[:, 0], layer_states[:, 1]
 
         def address(tensor: Tensor | None) -> int | None:
             return None if tensor is None else tensor.data_ptr()
 
         arguments = _Arguments(
-            *map(address, (inputs, rows.active, rows.places, rows.lengths, layer.step, layer.projection, layer.bias)),
-            *map(address, (layer.norm_weight, layer.norm_bias, *state, above)),
-            *(len(rows.active), len(rows.lengths), layer.input_size, layer.projection_size, layer.cell_size),
-            *(layer_states.stride(2), (below.data_ptr() - above.data_ptr()) // 4 if residual else 0),
-            *(rows.backward, threads if self._has_threads else 1),
+            *map(address, (inputs, *rows[1:], layer.step, layer.projection, layer.bias)),
+            *map(address, (layer.norm_weight, layer.norm_bias, *state, layer_states)),
+            *(len(rows.active), rows.size, layer.input_size, layer.projection_size, layer.cell_size),
+            *(index, residual, threads if self._has_threads else 1),
             *(layer.cell_clip, layer.projection_clip, layer.epsilon),
         )
         if self._run(ctypes.byref(arguments)):
-            raise MemoryError(f"no memory for the states of {len(rows.lengths)} sentences")
+            raise MemoryError(f"no memory for the states of {rows.size} rows")
 
 
 @lru_cache

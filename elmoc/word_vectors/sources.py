@@ -164,7 +164,9 @@ class RandomVectors:
 
 
 def open_word_vectors(origin: str, only: Collection[str] | None = None) -> WordVectors:
-    """Open word vectors from `FILE.bin`, `FILE.vec[.gz]`, `FILE.txt[.gz]`, or `random:SEED:SIZE`.
+    """Open word vectors from `FILE.bin`, `FILE.vec[.gz]`, `FILE.txt[.gz]`, `random:SEED:SIZE`, or a character CNN.
+
+    That is a `.safetensors` file, or the directory of a model that has one.
 
     `only` lists the words that will be asked for, where that is known: a text file then takes less memory.
     """
@@ -180,7 +182,11 @@ def open_word_vectors(origin: str, only: Collection[str] | None = None) -> WordV
         return FastTextVectors(origin)
     if origin.removesuffix(".gz").endswith((".vec", ".txt")):
         return TextVectors(origin, only)
+    if origin.endswith(".safetensors") or os.path.isdir(origin):
+        from elmoc.word_vectors.character_cnn import CharacterCnnVectors  # it imports PyTorch
+
+        return CharacterCnnVectors.open(origin)
     raise InputError(
-        f"{shortened(origin)}: word vectors are a fastText .bin file, a text .vec or .txt file (also .gz), or "
-        "random:SEED:SIZE"
+        f"{shortened(origin)}: word vectors are a fastText .bin file, a text .vec or .txt file (also .gz), an imported "
+        "ELMo (its directory), or random:SEED:SIZE"
     )

@@ -12,7 +12,6 @@ import json
 import math
 import os
 import sys
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -22,6 +21,7 @@ from typing import Any
 import torch
 
 from elmoc.errors import InputError, reason
+from elmoc.files.archives import check_archive
 from elmoc.files.locks import locked, tidy_folder
 from elmoc.files.records import check_version, convert, parse_json, read_json, write_json
 from elmoc.files.text import MAX_LINE_BYTES, open_binary, require_file
@@ -186,11 +186,7 @@ def read_checkpoint(path: Path, *, advice: str = "remove it") -> dict[str, Any]:
     """
     require_file(path)
     try:
-        with zipfile.ZipFile(path) as archive:
-            if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
-                raise ValueError("it is compressed")
-            if (damaged := archive.testzip()) is not None:  # PyTorch does not look at the checksums
-                raise ValueError(f"the content of {damaged} has changed")
+        check_archive(path)
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # what a damaged archive may raise is not documented
         if isinstance(error, OSError) and error.filename:

@@ -8,7 +8,8 @@ import sys
 import tarfile
 from pathlib import Path
 
-from elmoc.features.dump import dump_features
+from elmoc.features.dumping.dump import dump_features
+from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model import ElmoC
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.sources import RandomVectors
@@ -42,8 +43,10 @@ def write_models(folder: Path, *names: str) -> None:
 
 
 def write_python_inputs(folder: Path) -> None:
-    """What the Python examples read: two runs, features of two sentences, a corpus and the configs."""
+    """What the Python examples read: two runs, an imported ELMo, features, a corpus and the configs."""
     write_models(folder, "runs/quickstart/run", "runs/mine")
+    reference = ROOT / "tests/elmoc/interop/data/allennlp"
+    read_original_elmo(reference / "options.json", reference / "lm_weights.hdf5").write(folder / "runs/elmo")
     (folder / "sentences.txt").write_text("The cat sat .\nIt rained all day .\n")
     dump_features(ElmoC.from_pretrained(folder / "runs/mine"), folder / "sentences.txt", folder / "features.h5")
     (folder / "vectors.bin").write_bytes(fasttext_bytes())

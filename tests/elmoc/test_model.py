@@ -204,8 +204,8 @@ def test_memory_of_word_rows_is_bounded() -> None:
     vectors = RandomVectors(seed=1, size=4)
     rows = WordRows(VectorTransform(np.ones((2, 4), dtype=np.float32)), vectors, most_bytes=3 * 16)
     for words in (["a", "b"], ["c", "a"], ["d", "a"], ["a", "b", "c", "d", "e"], ["f"]):
-        [ids] = rows.ids([words])
-        np.testing.assert_array_equal(rows.vectors(ids).numpy(), vectors.lookup(words))
+        found = rows.look_up([words])
+        np.testing.assert_array_equal(found.vectors(found.ids[0]).numpy(), vectors.lookup(words))
 
 
 def test_save_pretrained_writes_the_model(model_path: Path, tmp_path: Path) -> None:

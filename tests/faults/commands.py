@@ -67,6 +67,11 @@ VECTORS += " --post-process remove-top=1"
 FASTTEXT = "data_scripts.train_fasttext {inputs}/{source} {folder}/out.bin --dim 4 --epochs 1 --buckets 20 --workers 1"
 ONE_BILLION = "data_scripts.one_billion {inputs}/{source}.tar.gz {folder}/corpus --workers 1"
 DUMP = "elmoc.__main__ dump-features {inputs}/model {inputs}/{source}.txt {folder}/out.h5"
+IMPORT = "elmoc.__main__ import-elmo {inputs}/{source}/options.json {inputs}/{source}/weights.hdf5 {folder}/model"
+EXPORT = "elmoc.__main__ export-elmo {inputs}/{source}/model {folder}/options.json {folder}/weights.hdf5"
+FLAT = " --format flat --top"
+RESUMED = f"{FLAT} --resume"
+CONVERT = "elmoc.__main__ convert {inputs}/features.h5 {folder}/out.h5 --format flat"
 JOIN = "pretrain.join {inputs}/forward {inputs}/backward {folder}/model"
 PROBE = (
     "downstream.__main__ ner --train {inputs}/ten.conll --dev {inputs}/ten.conll --vectors random:1:6 "
@@ -163,12 +168,35 @@ COMMANDS = (
         with_source(DUMP, "other_sentences"),
     ),
     Command(
+        "elmoc import-elmo",
+        with_source(IMPORT, "elmo"),
+        (Output("model", outputs.read_model),),
+        with_source(IMPORT, "other_elmo"),
+    ),
+    Command(
+        "elmoc export-elmo",
+        with_source(EXPORT, "elmo"),
+        (Output("options.json"), Output("weights.hdf5")),
+        with_source(EXPORT, "other_elmo"),
+    ),
+    Command(
+        "elmoc dump-features --resume",
+        with_source(DUMP, "sentences") + RESUMED,
+        (Output("out.h5", outputs.read_features),),
+        with_source(DUMP, "other_sentences") + RESUMED,
+        before=(with_source(DUMP, "sentences") + FLAT,),
+        interrupted=0.6,
+    ),
+    Command(
         "elmoc plot",
         with_source(PLOT_WORD, "text"),
         (Output("w1.png"),),
         with_source(PLOT_WORD, "other_text"),
         before=(with_source(PLOT_WORD, "text"),),
         replaces=True,
+    ),
+    Command(
+        "elmoc convert", CONVERT, (Output("out.h5", outputs.read_features),), f"{CONVERT} --dtype float16 --compress"
     ),
     Command("downstream ner", PROBE, PROBES, PROBE, adds=True),
     Command("downstream table", TABLE, TABLES, TABLE, before=(TABLE,), replaces=True),

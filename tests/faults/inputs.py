@@ -10,9 +10,11 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from elmoc.encoders import DIRECTIONS
+from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.sources import RandomVectors
 from tests.downstream.conftest import columns, words_of, write_random_features
+from tests.elmoc.interop.conftest import write_original
 from tests.faults.commands import PRETRAIN, PROBE
 from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
 
@@ -28,6 +30,10 @@ def write_inputs(folder: Path, run: Callable[[str], None]) -> None:
         corpus = write_corpus(folder / f"{name}corpus", [sentences, sentences[20:]], [sentences[:20]])
         add_table(corpus, "raw", RandomVectors(seed=5, size=8))
         write_archive(folder / f"{name}archive.tar.gz", sentences)
+        files = folder / f"{name}elmo/options.json", folder / f"{name}elmo/weights.hdf5"
+        files[0].parent.mkdir()
+        write_original(*files, seed=seed)
+        read_original_elmo(*files).write(folder / f"{name}elmo/model")
     write_text(folder / "empty.toml", "")
     write_model_directory(folder / "model", tiny_model())
     for direction in DIRECTIONS:

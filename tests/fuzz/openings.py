@@ -37,10 +37,13 @@ NOT_DAMAGED = {
 HELPERS = {
     "features/other.h5": "what links of a damaged feature file lead to",
     "features/.left.h5.unfinished/features.h5": "HDF5 goes on writing it; of what it holds only the size is known",
+    "features/linked-allennlp.h5.parts/2.h5": "is read like its first part",
+    "features/linked-flat.h5.parts/2.h5": "is read like its first part",
     "good.so": "what the sample's compiler gives",
     "compiler": "the sample's compiler",
     "run/model/README.md": "is for people, and never read",
     "old/run/model/README.md": "is for people, and never read",
+    "elmo/model/README.md": "is for people, and never read",
     "old/probes/results.jsonl": "lines of results are what they were",
     "unfinished/.work/lock": "has no content",
     "archive/.corpus.unpacked/news.en-N-of-N": "text, which build_corpus reads like any other",

@@ -16,7 +16,10 @@ from data_scripts import build_corpus, build_vectors, one_billion, train_fasttex
 from downstream.probe.cli import run_probes
 from downstream.tasks.ner.task import TASK as NER
 from elmoc.corpus import Corpus
+from elmoc.features.convert import convert_features
+from elmoc.features.join import join_features
 from elmoc.features.layouts.sentence import FeatureShape, Sentence
+from elmoc.features.linked import parts_folder
 from elmoc.features.writer import write_features
 from elmoc.kernels import cpu
 from elmoc.word_vectors import fasttext_index
@@ -27,7 +30,8 @@ from pretrain.setup import set_up
 from pretrain.train import train
 from tests.elmoc.word_vectors.fasttext_bytes import KINDS
 from tests.fuzz.readers.command_lines import write_words
-from tests.fuzz.readers.elmoc import write_unfinished
+from tests.fuzz.readers.interop import write_elmo
+from tests.fuzz.readers.unfinished_features import write_unfinished
 from tests.tiny import learnable_sentences
 
 RUN = """\
@@ -94,6 +98,7 @@ def make_sample(folder: Path) -> None:
     write_probe(folder)
     write_old(folder)
     write_kernels(folder)
+    write_elmo(folder)
     write_words(folder)
 
 
@@ -104,6 +109,8 @@ def write_text(folder: Path) -> None:
     (folder / "text/tokenised.txt").write_text(text)
     (folder / "text/tokenised.txt.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
     # pieces of an interrupted build are known by the path of the text: this one is the same in every copy
+    documents = ({"doc_key": f"a/{key}", "sentences": [["w1", "w2"], ["w3"]], "clusters": []} for key in range(4))
+    (folder / "text/documents.jsonl").write_text("\n".join(map(json.dumps, documents)) + "\n")
     (folder / "text/known.txt").symlink_to(folder / "text/tokenised.txt")
     raw = 'It rained. "Why?" asked Dr. Ada; see https://a.b/c?d=1 or x@y.org… Well, no!\n\nA 2nd text (of 3.5 lines).\n'
     (folder / "text/raw.txt").write_text(raw)
@@ -165,13 +172,28 @@ def write_task_data(folder: Path) -> None:
             for line in words:
                 states = generator.standard_normal(shape.of(len(line))).astype(np.float32)
                 writer.add(Sentence([word for word, _ in line]), states)
-    shape = FeatureShape(layers=3, width=8, dtype="float32", single=False, words=sum(map(len, words)))
-    for name, layout in (("features/flat.h5", "flat"), ("features/documents.h5", "e2e-coref")):
-        with write_features(name, {"model": "m"}, shape=shape, layout=layout) as writer:
-            for index, line in enumerate(words):
-                states = generator.standard_normal(shape.of(len(line))).astype(np.float32)
-                writer.add(Sentence([word for word, _ in line], document=f"d{index // 2}"), states)
+    for layout in ("bilm", "e2e-coref", "flat"):
+        convert_features(
+            "features/layers.h5",
+            f"features/{layout}.h5",
+            layout=layout,
+            documents=write_documents(folder, [[word for word, _ in line] for line in words]),
+        )
+    for layout in ("allennlp", "flat"):
+        whole = folder / f"features/linked-{layout}.h5"
+        parts = [parts_folder(whole) / f"{number}.h5" for number in (1, 2)]
+        for part in parts:
+            convert_features("features/layers.h5", part, layout=layout)
+        join_features(parts, whole, merge=False)
     write_unfinished(Path("features/left.h5"), stop_after=3)
+
+
+def write_documents(folder: Path, sentences: list[list[str]]) -> Path:
+    """A document of the first sentence, and one of the others."""
+    path = folder / "features/documents.jsonl"
+    documents = ({"doc_key": "a", "sentences": sentences[:1]}, {"doc_key": "b", "sentences": sentences[1:]})
+    path.write_text("".join(json.dumps(document) + "\n" for document in documents))
+    return path
 
 
 def write_run(folder: Path) -> None:
@@ -206,7 +228,7 @@ def write_old(folder: Path) -> None:
 
 def write_kernels(folder: Path) -> None:
     """The cache of compiled kernels, as the compiler `sh compiler` has filled it."""
-    loaded, _ = cpu.load(cpu.compiler(), cpu.SOURCE)
+    loaded, _ = cpu.load(cpu.default_compiler(), cpu.SOURCE)
     (folder / "good.so").write_bytes(Path(loaded._name).read_bytes())
     (folder / "compiler").write_text(COMPILER)
     with patch.dict(os.environ, XDG_CACHE_HOME=str(folder / "cache")):

@@ -10,6 +10,7 @@ the file tracks its datasets; of a file without such an order it is that of the 
 """
 
 import json
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
@@ -67,9 +68,9 @@ class AllennlpReader:
     def _keys(self) -> list[str]:
         return in_order(self._file)
 
-    def sentence_map(self) -> dict[str, int]:
+    def lines(self) -> dict[str, int]:
         if self._has_keys:
-            return {" ".join(line_of(key).split()): index for index, key in enumerate(self._keys)}
+            return {line_of(key): index for index, key in enumerate(self._keys)}
         path = self._file.path
         if not self.has_map:
             raise InputError(
@@ -85,13 +86,13 @@ class AllennlpReader:
             raise InputError(
                 f"{path}: the {MAP_KEY} map is not a JSON object of sentences and their indices: write the file again"
             )
-        return {(words := " ".join(line.split())): self._checked(index, words) for line, index in sentences.items()}
+        return {line: self._checked(index, line) for line, index in sentences.items()}
 
-    def _checked(self, index: Any, words: str) -> int:
+    def _checked(self, index: Any, line: str) -> int:
         text = str(index)
         if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) < self._length):
             raise InputError(
-                f'{self._file.path}: the {MAP_KEY} map gives the sentence "{shortened(words)}" the index '
+                f'{self._file.path}: the {MAP_KEY} map gives the sentence "{shortened(line)}" the index '
                 f"{shortened(json.dumps(index))}, but the file has 0 to {self._length - 1}: write it again"
             )
         return int(text)
@@ -155,8 +156,12 @@ def _map_of(lines: Notes, count: int) -> bytes:
     order = np.lexsort((np.arange(count), hashes[:, 0], hashes[:, 1]))
     is_last = np.ones(count, dtype=bool)
     is_last[order[:-1]] = (hashes[order[1:]] != hashes[order[:-1]]).any(axis=1)
+    return encoded_map((line, index) for index, line in enumerate(lines) if is_last[index])
+
+
+def encoded_map(lines: Iterable[tuple[str, int]]) -> bytes:
+    """The JSON object {line: "index"}."""
     pieces = bytearray(b"{")
-    for index, line in enumerate(lines):
-        if is_last[index]:
-            pieces += b'%s%s: "%d"' % (b", " if len(pieces) > 1 else b"", msgspec.json.encode(line), index)
+    for line, index in lines:
+        pieces += b'%s%s: "%d"' % (b", " if len(pieces) > 1 else b"", msgspec.json.encode(line), index)
     return bytes(pieces + b"}")

@@ -25,7 +25,7 @@ class BilmReader(AllennlpReader):
         array = super().view(index, rows)
         return array[0] if self._is_single and len(array) == 1 else array
 
-    def sentence_map(self) -> dict[str, int]:
+    def lines(self) -> dict[str, int]:
         raise InputError(
             f"{self._file.path}: the bilm layout has no map of sentences: ask for them by their number, or write the "
             "allennlp layout"

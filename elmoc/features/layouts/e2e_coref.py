@@ -39,7 +39,7 @@ class E2eCorefReader:
             "file in the e2e-coref layout"
         ):
             self._names = in_order(file)
-            self._ends = list(accumulate(self._members(name) for name in self._names))
+            self._ends = list(accumulate(map(file.members, self._names)))
             if not len(self):
                 raise ValueError("it has no sentences")
             self.first = file[self._key(0)]
@@ -48,11 +48,6 @@ class E2eCorefReader:
                 raise ValueError(f"it has the shape {shape} and the type {dtype}")
         self.width, self.layers = int(shape[1]), int(shape[2])
         self._is_single = bool(attributes.get("single", False)) and self.layers == 1
-
-    def _members(self, name: str) -> int:
-        if self._file.id.links.get_info(name.encode()).type != h5py.h5l.TYPE_HARD:
-            raise ValueError(f'"{shortened(name)}" is a link, which may lead to another file')
-        return int(h5py.h5g.open(self._file.id, name.encode()).get_num_objs())
 
     def _key(self, index: int) -> str:
         document = bisect_right(self._ends, index)
@@ -68,7 +63,7 @@ class E2eCorefReader:
     def words(self, index: int) -> int:
         return int(self._file[self._key(index)].shape[0])
 
-    def sentence_map(self) -> dict[str, int]:
+    def lines(self) -> dict[str, int]:
         raise InputError(
             f"{self._file.path}: the e2e-coref layout has no map of sentences: ask for them by their number or document"
         )

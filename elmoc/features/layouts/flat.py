@@ -65,7 +65,7 @@ class FlatReader:
     def words(self, index: int) -> int:
         return int(self._offsets[index + 1] - self._offsets[index])
 
-    def sentence_map(self) -> dict[str, int]:
+    def lines(self) -> dict[str, int]:
         raise InputError(
             f"{self._file.path}: the flat layout has no map of sentences: ask for them by their number, or write the "
             "allennlp layout"

@@ -40,8 +40,8 @@ class LayoutReader(Protocol):
         """How many words a sentence has; its numbers are not read."""
         ...
 
-    def sentence_map(self) -> dict[str, int]:
-        """The index of each sentence, by its words with one blank between them; raises `InputError`."""
+    def lines(self) -> dict[str, int]:
+        """The index of each sentence by its text, of equal ones the last; an `InputError` in a file without a map."""
         ...
 
     def documents(self) -> dict[str, range] | None:

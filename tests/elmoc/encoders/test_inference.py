@@ -11,7 +11,7 @@ from elmoc.encoders import DIRECTIONS, EncoderState
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.lstm import LstmSizes
-from elmoc.encoders.lstm_inference import LstmInference
+from elmoc.encoders.lstm_inference import LstmInference, schedule
 from elmoc.kernels.inference import InferenceKernels, inference_kernels
 
 WIDTH = 20
@@ -79,6 +79,33 @@ def test_layer_states_of_sentences_are_the_plain_ones(case: str) -> None:
     assert states.shape == expected.shape
     assert states.dtype == torch.float32
     assert largest_difference(states, expected, lengths) < 1e-5
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("fast", [True, False])
+def test_many_sentences_at_once_are_the_plain_ones(case: str, fast: bool) -> None:
+    encoder, plain = encoders(**CASES[case])
+    lengths = torch.randint(1, 15, (300,), generator=torch.Generator().manual_seed(1))
+    vectors = torch.randn(int(lengths.sum()), WIDTH)
+    with patch("elmoc.encoders.lstm_inference.most_rows", lambda layer: 37):  # rows with several sentences
+        states = InferenceEncoder(encoder if fast else plain).sentences(vectors, lengths)
+    padded = torch.nn.utils.rnn.pad_sequence(list(vectors.split(lengths.tolist())), batch_first=True)
+    with torch.inference_mode():
+        expected = plain(padded, lengths)
+    assert [each.shape[1] for each in states] == lengths.tolist()
+    for ours, theirs, length in zip(states, expected, lengths.tolist(), strict=True):
+        torch.testing.assert_close(ours, theirs[:, :length], atol=1e-5, rtol=1e-5)
+
+
+def test_rows_are_filled_evenly() -> None:
+    lengths = torch.tensor([3, 9, 1, 4, 4, 2, 8, 5])
+    rows, starts = schedule(lengths, 4)
+    totals = torch.bincount(rows, weights=lengths).tolist()
+    assert totals == sorted(totals, reverse=True) == [10, 9, 9, 8]
+    assert starts[1] == starts[6] == 0
+    own, starts = schedule(lengths, 8)
+    assert sorted(own.tolist()) == list(range(8))
+    assert not starts.any()
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -183,6 +210,7 @@ def test_any_number_of_threads_gives_the_same(threads: int) -> None:
 def test_without_sentences_or_words_nothing_is_computed() -> None:
     inference = InferenceEncoder(encoders()[0])
     assert inference(torch.zeros(0, 0, WIDTH), torch.zeros(0, dtype=torch.long)).shape == (0, 3, 0, 36)
+    assert inference.sentences(torch.zeros(0, WIDTH), torch.zeros(0, dtype=torch.long)) == []
     assert inference(torch.zeros(2, 0, WIDTH), torch.zeros(2, dtype=torch.long)).shape == (2, 3, 0, 36)
     output = inference.run("forward", torch.zeros(2, 0, WIDTH))
     assert all(not tensor.any() for layer in output.state.layers for tensor in layer)

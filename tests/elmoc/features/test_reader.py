@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from elmoc.errors import InputError
+from elmoc.features.layouts.sentence import Sentence
 from elmoc.features.reader import FeatureFile
-from tests.elmoc.features.sentences import LINES, states_of, write_sentences
+from elmoc.features.writer import write_features
+from elmoc.files.hdf5 import CheckedFile
+from tests.elmoc.features.sentences import LINES, shape_of, states_of, write_sentences
 
 
 def test_sentences_attributes_and_sizes_come_back(path: Path) -> None:
@@ -68,9 +71,10 @@ def test_one_layer_has_no_layer_axis(tmp_path: Path) -> None:
 
 def test_index_outside_the_file(path: Path) -> None:
     with FeatureFile(path) as file:
-        for index in (-1, len(LINES)):
-            with pytest.raises(IndexError):
-                file[index]
+        for index in (-len(LINES) - 1, len(LINES)):
+            for read in (file.__getitem__, file.view):
+                with pytest.raises(IndexError, match=f"sentence {index} of {len(LINES)}"):
+                    read(index)
         assert sum(1 for _ in file) == len(LINES), "iteration ends"
 
 
@@ -131,3 +135,60 @@ def test_two_processes_read_one_file(path: Path) -> None:
     expected = float(sum(states_of(index, len(line.split())).sum() for index, line in enumerate(LINES)))
     assert [reader.returncode for reader in readers] == [0, 0]
     assert answers == [repr(expected)] * 2
+
+
+def test_sentences_from_the_end_in_slices_and_by_words(path: Path) -> None:
+    arrays = [states_of(index, len(line.split())) for index, line in enumerate(LINES)]
+    with FeatureFile(path) as file:
+        np.testing.assert_array_equal(file[-1], arrays[-1])
+        np.testing.assert_array_equal(file.view(-2), arrays[-2])
+        for chosen in (slice(1, 4), slice(None, None, -2), slice(-2, None), slice(3, 1)):
+            found = file[chosen]
+            assert len(found) == len(arrays[chosen])
+            for one, two in zip(found, arrays[chosen], strict=True):
+                np.testing.assert_array_equal(one, two)
+        np.testing.assert_array_equal(file[1:][1:][0], arrays[2])
+        np.testing.assert_array_equal(file[["a", "/", "b/c"]], arrays[1])
+        np.testing.assert_array_equal(file["a  / b/c"], arrays[1])
+        with pytest.raises(KeyError, match='has no sentence "never seen"'):
+            file[["never", "seen"]]
+        assert file.lengths.tolist() == [len(line.split()) for line in LINES]
+        assert file.tokens == sum(len(line.split()) for line in LINES)
+        assert dict(file.documents) == {}
+        with pytest.raises(KeyError):
+            file.document("a")
+
+
+def test_documents_are_lists_of_their_sentences(tmp_path: Path) -> None:
+    sentences = [Sentence(["a"] * n, "", key) for n, key in ((1, "x/1"), (2, "x/1"), (3, "y"))]
+    for layout, key in (("flat", "x/1"), ("e2e-coref", "x:1")):
+        target = tmp_path / f"{layout}.h5"
+        with write_features(target, {}, shape=shape_of(states_of(0, 1)), layout=layout) as writer:
+            for index, sentence in enumerate(sentences):
+                writer.add(sentence, states_of(index, len(sentence.tokens)))
+        with FeatureFile(target) as file:
+            assert dict(file.documents) == {key: range(2), "y": range(2, 3)}
+            for index, array in enumerate(file.document(key)):
+                np.testing.assert_array_equal(array, states_of(index, index + 1))
+
+
+def test_a_sentence_is_looked_for_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with FeatureFile(path) as file:
+        first = [file.view(index) for index in range(len(file))]
+        monkeypatch.setattr(CheckedFile, "rows", None)
+        for index, expected in enumerate(first):
+            np.testing.assert_array_equal(file.view(index), expected)
+            assert not file.view(index).flags.writeable
+
+
+@pytest.mark.parametrize("dtype", ["<f4", ">f4", "<f2"])
+def test_a_type_that_numpy_does_not_have_is_converted(tmp_path: Path, dtype: str) -> None:
+    """Its bytes are as many as those of a type of NumPy, and mean something else."""
+    values = states_of(0, 2).astype(dtype)
+    kind = h5py.h5t.py_create(np.dtype(dtype)).copy()
+    kind.set_ebias(kind.get_ebias() + 3)
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        h5py.Dataset(h5py.h5d.create(file.id, b"0", kind, h5py.h5s.create_simple(values.shape)))[...] = values
+    with FeatureFile(tmp_path / "f.h5") as features, h5py.File(tmp_path / "f.h5") as file:
+        np.testing.assert_array_equal(features[0], file["0"][()])
+        np.testing.assert_allclose(features[0], values, rtol=1e-2)

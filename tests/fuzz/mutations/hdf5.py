@@ -132,4 +132,76 @@ def change_map(data: bytes, random: Random) -> bytes:
     return file.getvalue()
 
 
+def change_group(data: bytes, random: Random) -> bytes:
+    """Change one dataset or group of a file in any layout, in a way that needs no knowledge of it."""
+    file = io.BytesIO(data)
+    with h5py.File(file, "r+") as opened:
+        group = random.choice([opened, *(each for each in opened.values() if isinstance(each, h5py.Group))])
+        name = random.choice(list(group))
+        kind = random.choice(("attribute", "drop", "rename", "soft", "external", "group", "type", "shape", "add"))
+        if kind == "attribute":
+            set_attribute_of(opened, random)
+        elif kind == "rename":
+            group.move(name, random.choice(("x", "10", "00", "é")))
+        elif kind == "add":
+            group[random.choice(("x", "99"))] = random.choice((np.zeros((3, 2, 8), "f4"), "x", 1))
+        else:
+            old = group.pop(name)
+            shape = old.shape if isinstance(old, h5py.Dataset) else ()
+            if kind == "soft":
+                group[name] = h5py.SoftLink(random.choice((f"/{name}", "/", "/nowhere", "/0")))
+            elif kind == "external":
+                group[name] = h5py.ExternalLink(random.choice(("other.h5", "/dev/zero", "nowhere")), "/0")
+            elif kind == "group":
+                group.create_group(name)
+            elif kind == "type":
+                group.create_dataset(name, shape, dtype=random.choice(TYPES[:-1]))
+            elif kind == "shape":
+                group.create_dataset(name, random.choice((*SHAPES, shape[::-1], shape[1:])), dtype="f4")
+    return file.getvalue()
+
+
+def set_attribute_of(file: h5py.File, random: Random) -> None:
+    """Another value of an attribute of the root."""
+    name = random.choice(list(file.attrs))
+    del file.attrs[name]
+    values = (*(-1, 0, 7, 2**63, 1.5, "x", "flat", "bilm", "allennlp", "e2e-coref", True, b"\xff"), ["a", "b"], [1, 2])
+    if random.random() < 0.8:
+        file.attrs[name] = random.choice((*values, h5py.Empty("f4"), np.zeros((2, 2)), np.complex64(1)))
+
+
+def change_links(data: bytes, random: Random) -> bytes:
+    """Change what a file says of its parts, or a link to one."""
+    file = io.BytesIO(data)
+    with h5py.File(file, "r+") as opened:
+        if random.random() < 0.7:
+            names = [str(name) for name in opened.attrs["parts"]]
+            index = random.randrange(len(names))
+            names[index] = random.choice(
+                (
+                    names[1 - index],
+                    "/dev/zero",
+                    "../other.h5",
+                    "other.h5",
+                    "x/y.h5",
+                    names[index] + "/z",
+                    "",
+                    "é\n",
+                    "..",
+                )
+            )
+            values = (names, names[:1], names * 2, [], [1, 2], "x", 1.5, [[names[0]]])
+            opened.attrs["parts"] = random.choice((*[names] * 4, *values))
+        elif random.random() < 0.5:
+            counts = random.choice(([4, 1], [0, 0], [-1, 9], [2**62, 2**62], [1.5, 2.5], [5], "x", [[1, 2]], []))
+            opened.attrs["part_sentences"] = counts
+        else:
+            name = random.choice(list(opened))
+            del opened[name]
+            opened[name] = h5py.ExternalLink(random.choice(("other.h5", "/dev/zero", "nowhere")), "/0")
+    return file.getvalue()
+
+
 HDF5: tuple[Mutation, ...] = (*[change_structure] * 2 * len(RAW), *[change_map] * (len(RAW) // 2), *RAW)
+GROUPS: tuple[Mutation, ...] = (*[change_group] * len(RAW), *RAW)
+LINKS: tuple[Mutation, ...] = (*[change_links] * len(RAW), *RAW)

@@ -1,11 +1,13 @@
 """Command lines: the options and settings of every command, as JSON lists of their words."""
 
+import io
 import json
 import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -29,7 +31,9 @@ MOST_UPDATES = 20
 """Of a run that is trained; a longer one is set up only."""
 COMMANDS = {
     "dump-features": """dump-features run text/tokenised.txt out/x.h5 --layers 0,2 --dtype float16 --batch-size 3
-        --batch-words 50 --device cpu --vectors random:2:6 --allow-empty""",
+        --batch-words 50 --device cpu --vectors random:2:6 --allow-empty --format flat --precision float32 --resume""",
+    "dump-features-several": """dump-features run text/tokenised.txt text/documents.jsonl --output-dir out/several --top
+        --compress --carry-state --allow-empty --unknown error --format bilm""",
     "tokenize": "text/raw.txt out/x.txt --tokenised no --wrapped auto",
     "build_corpus": "text/tokenised.txt out/corpus --held-out text/raw.txt --min-count 2 --shard-tokens 120",
     "build_vectors": "corpus vectors/small.vec --name x --dtype float16 --post-process remove-top=1",
@@ -37,9 +41,15 @@ COMMANDS = {
     "one_billion": "archive/words.tar.gz out/corpus",
     "join": "run run/model out/model",
     "check": "check run corpus run/model",
+    "import-elmo": "import-elmo elmo/options.json elmo/weights.hdf5 out/model",
+    "import-elmo of a directory": "import-elmo languages out/model",
+    "export-elmo": "export-elmo elmo/model out/options.json out/weights.hdf5",
     "neighbours": """neighbours run text/tokenised.txt --word w1 --in w1 --top 2 --most 5 --layer 1 --occurrence 1
         --ignore-case""",
     "plot word": "plot run text/tokenised.txt --word w1 -o out/w1.png --most 5 --layer top --clusters 2",
+    "inspect": "inspect features/linked-flat.h5 --quick",
+    "convert": """convert features/layers.h5 out/x.h5 --format flat --dtype float16 --compress --layers 2,0
+        --documents features/documents.jsonl""",
     "plot": "run out/curve.png",
     "speed": "--streams 2 --contestants plain --updates 1 --warm-up 1 --directions 1 --device cpu --threads 1",
     "sentences": "sentences ner data/entities.conll --column -1",
@@ -102,6 +112,12 @@ def fetch(words: list[str]) -> None:
                 download(word.replace("PORT", str(listening.getsockname()[1])), Path("out/file"))
 
 
+def dump_features(words: list[str]) -> None:
+    """Standard input has two sentences."""
+    with patch("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"w1 w2\nw3\n"))):
+        run(elmoc, *words)
+
+
 def compile_kernels(words: list[str]) -> None:
     """A compiler that cannot compile is no error of a command: the kernels are then the reference."""
     with (
@@ -143,7 +159,8 @@ def write_words(folder: Path) -> None:
 ALONE = ("--workers", "1")
 """Not damaged: each of two billion processes would be started."""
 READERS = (
-    command_reader("dump-features", of(elmoc)),
+    command_reader("dump-features", dump_features),
+    command_reader("dump-features-several", dump_features, share=0.1),
     command_reader("tokenize", of(tokenize.main, *ALONE), share=0.5),
     command_reader("build_corpus", of(build_corpus.main, *ALONE), share=0.5),
     command_reader("build_vectors", of(build_vectors.main, *ALONE), writes=True),
@@ -151,8 +168,13 @@ READERS = (
     command_reader("one_billion", of(one_billion.main, *ALONE), share=0.1),
     command_reader("join", of(join.main)),
     command_reader("check", of(elmoc)),
+    command_reader("import-elmo", of(elmoc)),
+    command_reader("import-elmo of a directory", of(elmoc), share=0.1),
+    command_reader("export-elmo", of(elmoc)),
     command_reader("neighbours", of(elmoc), share=0.5),
     command_reader("plot word", of(elmoc), share=0.1),
+    command_reader("inspect", of(elmoc)),
+    command_reader("convert", of(elmoc)),
     command_reader("plot", of(plot.main), share=0.1),
     command_reader("speed", measure),
     command_reader("sentences", of(downstream)),

@@ -1,12 +1,10 @@
 """Readers of `elmoc`: word vectors, feature files, sentences and compiled kernels."""
 
-import io
+import json
 import os
 import tempfile
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from random import Random
 from typing import Any
 from unittest.mock import patch
 
@@ -15,22 +13,20 @@ import numpy as np
 
 from downstream.inputs.feature_states import FeatureStates
 from downstream.inputs.sentence import make_sentence
-from elmoc.features.dump import dump_features
-from elmoc.features.layouts.sentence import FeatureShape, Sentence
+from elmoc.features.convert import convert_features
+from elmoc.features.dumping.dump import DumpOptions, dump_features
 from elmoc.features.reader import FeatureFile
-from elmoc.features.writer import write_features
 from elmoc.kernels import cpu
 from elmoc.kernels.compiling import KernelBuildError
 from elmoc.looking.uses import find_uses
 from elmoc.model import ElmoC
 from elmoc.word_vectors.sources import open_word_vectors
-from tests.fuzz.mutations.hdf5 import HDF5, MAP
-from tests.fuzz.mutations.json_tree import JSON
+from tests.fuzz.mutations.hdf5 import GROUPS, HDF5, LINKS, MAP
+from tests.fuzz.mutations.json_tree import JSON_LINES
 from tests.fuzz.mutations.raw import INTEGERS, RAW, header_integers
 from tests.fuzz.mutations.text import TEXT, compressed
 from tests.fuzz.readers.reader import Reader, consistent, same
 
-UNFINISHED = {"progress.json": JSON, "notes.jsonl": RAW, "changes.0": RAW, "changes.1": RAW}
 WORDS = ["w1", "w2", "unseen"]
 FASTTEXT_HEADER = header_integers(*range(0, 56, 4), *range(64, 76, 4))
 FASTTEXT_LONGS = header_integers(56, 76, 84, size=8)
@@ -64,56 +60,37 @@ def read_features(folder: Path) -> Any:
     return views, found
 
 
-def write_unfinished(path: Path, *, stop_after: int | None = None) -> None:
-    """Write a feature file, or go on with it; or stop, and leave what was written up to the last checkpoint."""
-    shape = FeatureShape(layers=2, width=4, dtype="float32", single=False)
-    with suppress(KeyboardInterrupt), write_features(path, {"model": "m"}, shape=shape, resume=True) as writer:
-        for index in range(writer.sentences, 5):
-            writer.add(Sentence([f"w{index}", "."]), np.full((2, 2, 4), index, np.float32))
-            writer.checkpoint()
-            if index == stop_after:
-                raise KeyboardInterrupt
-
-
 def read_layout(name: str) -> Any:
-    """Every sentence has to be what HDF5 itself reads, and the documents have all of them."""
+    """Every sentence, its words and documents, and the check of the whole file."""
 
-    def read(folder: Path) -> None:
-        path = folder / f"features/{name}.h5"
-        with FeatureFile(path) as features, h5py.File(path) as file:
-            documents = features._layout.documents() or {"": range(len(features))}
-            assert sum(map(len, documents.values())) == len(features)
-            for document, indices in documents.items():
-                for place, index in enumerate(indices):
-                    array, words = features[index], features._layout.words(index)
-                    assert array.shape[-2] == words
-                    if name == "flat":
-                        start = int(file["offsets"][index])
-                        theirs = np.moveaxis(file["states"][start : start + words], 1, 0)
-                    else:
-                        theirs = np.moveaxis(file[document][str(place)][()], 2, 0)
-                    np.testing.assert_array_equal(array, theirs)
+    def read(folder: Path) -> Any:
+        with FeatureFile(folder / "features" / name) as features:
+            views = [features.view(index) for index in range(min(9, len(features)))]
+            assert [view.shape[-2] for view in views] == features.lengths[:9].tolist()
+            found = [features[index] for index in range(len(views))]
+            features.check()
+            return found, dict(features.documents), features.layers, features.width
 
     return read
 
 
-def set_attribute_only(data: bytes, random: Random) -> bytes:
-    """Change an attribute that says how the file is read."""
-    file = io.BytesIO(data)
-    with h5py.File(file, "r+") as opened:
-        name = random.choice(("layout", "format_version", "single"))
-        values = ("allennlp", "bilm", "e2e-coref", "flat", "x", 1, 2, 0.5, True, [1, 2], b"flat", h5py.Empty("f4"))
-        opened.attrs[name] = random.choice(values)
-    return file.getvalue()
+def right_shapes(result: Any, expected: Any) -> bool:
+    """Layers and width fit: a damaged number is another number, and where a sentence ends is a number, too."""
+    found, _, layers, width = result
+    return all(each.shape[0] == layers and each.shape[-1] == width for each in found)
 
 
-def go_on_with_features(folder: Path) -> Any:
-    """All sentences, as if nobody had stopped."""
-    path = folder / "features/left.h5"
-    write_unfinished(path)
-    with FeatureFile(path) as features:
-        found = [features.find([f"w{index}", "."]) for index in range(len(features))]
-        return [features[index] for index in range(len(features))], found
+def right_parts(result: Any, expected: Any) -> bool:
+    """What the parts have, which are not damaged."""
+    return same(result[0], expected[0])
+
+
+def convert_documents(folder: Path) -> None:
+    output = folder / "out/converted.h5"
+    documents = folder / "features/documents.jsonl"
+    convert_features(folder / "features/layers.h5", output, layout="e2e-coref", documents=documents)
+    with FeatureFile(output) as features:
+        assert len(features.documents) == 2
 
 
 def right_features(result: Any, expected: Any) -> bool:
@@ -130,13 +107,22 @@ def model_in(folder: Path) -> ElmoC:
 def read_sentences(name: str) -> Any:
     def read(folder: Path) -> None:
         source, output = folder / "text" / name, folder / "out/features.h5"
-        dump_features(model_in(folder), source, output, allow_empty=True)
+        dump_features(model_in(folder), source, output, DumpOptions(allow_empty=True))
         lines = [line.split() for line in text_lines(source)]
         with FeatureFile(output) as features:
             assert len(features) == len(lines)
             assert [features.view(index).shape[1] for index in range(len(lines))] == list(map(len, lines))
 
     return read
+
+
+def dump_documents(folder: Path) -> None:
+    source, output = folder / "text/documents.jsonl", folder / "out/features.h5"
+    dump_features(model_in(folder), source, output, DumpOptions(allow_empty=True, layout="flat"))
+    documents = [json.loads(line) for line in text_lines(source) if line.strip()]
+    lengths = [len(sentence) for document in documents for sentence in document["sentences"]]
+    with FeatureFile(output) as features:
+        assert [features.view(index).shape[1] for index in range(len(features))] == lengths
 
 
 def read_uses(folder: Path) -> Any:
@@ -213,23 +199,41 @@ READERS = (
         Reader(
             name=f"features {layout}",
             target=f"features/{layout}.h5",
-            mutations=(*RAW, *RAW, set_attribute_only),
-            read=read_layout(layout),
-            right=consistent,
+            mutations=GROUPS,
+            read=read_layout(f"{layout}.h5"),
+            right=right_shapes,
         )
-        for layout in ("flat", "documents")
+        for layout in ("bilm", "e2e-coref", "flat")
     ),
     *(
         Reader(
-            name=f"unfinished features {file.partition('.')[0]}",
-            target=f"features/.left.h5.unfinished/{file}",
-            mutations=mutations,
-            read=go_on_with_features,
-            names=(file,),
-            writes=True,
+            name=f"features linked {layout}",
+            target=f"features/linked-{layout}.h5",
+            mutations=LINKS,
+            read=read_layout(f"linked-{layout}.h5"),
+            right=right_parts,
+            names=(f"linked-{layout}.h5",),
+        )
+        for layout in ("allennlp", "flat")
+    ),
+    *(
+        Reader(
+            name=f"features part {layout}",
+            target=f"features/linked-{layout}.h5.parts/1.h5",
+            mutations=GROUPS,
+            read=read_layout(f"linked-{layout}.h5"),
+            right=right_shapes,
             share=0.5,
         )
-        for file, mutations in UNFINISHED.items()
+        for layout in ("allennlp", "flat")
+    ),
+    Reader(
+        name="documents",
+        target="features/documents.jsonl",
+        mutations=TEXT,
+        read=convert_documents,
+        right=consistent,
+        names=("documents.jsonl", "layers.h5"),
     ),
     Reader(
         name="sentences",
@@ -244,6 +248,14 @@ READERS = (
         target="text/tokenised.txt.gz",
         mutations=(compressed,),
         read=read_sentences("tokenised.txt.gz"),
+        right=consistent,
+        share=0.5,
+    ),
+    Reader(
+        name="documents to dump",
+        target="text/documents.jsonl",
+        mutations=JSON_LINES,
+        read=dump_documents,
         right=consistent,
         share=0.5,
     ),

@@ -37,7 +37,7 @@ def test_layout(tmp_path: Path, words: int | None) -> None:
         assert list(file["offsets"]) == [0, 3, 3, 5, 10]
         assert (file["states"].id.get_offset() is None) == (words is None), "one piece, where that can be"
     with FeatureFile(tmp_path / "f.h5") as features:
-        assert features._layout.documents() is None
+        assert not features.documents
         if words is not None:
             assert not features.view(0).flags.owndata
 
@@ -45,7 +45,7 @@ def test_layout(tmp_path: Path, words: int | None) -> None:
 def test_documents(tmp_path: Path) -> None:
     write(tmp_path / "f.h5", ["nw/a", "nw/a", "b", "é"])
     with FeatureFile(tmp_path / "f.h5") as features:
-        assert features._layout.documents() == {"nw/a": range(2), "b": range(2, 3), "é": range(3, 4)}
+        assert dict(features.documents) == {"nw/a": range(2), "b": range(2, 3), "é": range(3, 4)}
 
 
 @pytest.mark.parametrize(
@@ -101,4 +101,4 @@ def test_documents_that_are_damaged_are_refused(tmp_path: Path, content: str) ->
     with h5py.File(tmp_path / "f.h5", "r+") as file:
         file["documents"][0] = content
     with FeatureFile(tmp_path / "f.h5") as features, pytest.raises(InputError, match="documents"):
-        features._layout.documents()
+        len(features.documents)

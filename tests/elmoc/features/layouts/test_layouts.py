@@ -57,13 +57,13 @@ def test_what_is_written_is_read(tmp_path: Path, options: dict[str, Any], in_pie
         with FeatureFile(tmp_path / f"{number}.h5") as features:
             assert (features.layout, features.layers, features.width) == (options["layout"], shape.layers, 8)
             assert len(features) == len(SENTENCES)
-            assert features.attributes == {"model": "m"}
+            assert features.origin == {"model": "m"}
             for index in range(len(SENTENCES)):
                 array = features[index]
                 np.testing.assert_array_equal(array, states_of(index, shape))
                 assert array.dtype == dtype
                 assert array.flags.c_contiguous
-                assert features._layout.words(index) == len(SENTENCES[index].tokens)
+                assert features.lengths[index] == len(SENTENCES[index].tokens)
             features.check()
 
 
@@ -169,4 +169,4 @@ def test_files_of_other_tools_are_known_by_what_is_in_them(tmp_path: Path) -> No
             if name == "keys":
                 assert features.find(["another", "one"]) == 1
             if name == "coref":
-                assert features._layout.documents() == {"bc:a": range(1), "bc:b": range(1, 2)}
+                assert dict(features.documents) == {"bc:a": range(1), "bc:b": range(1, 2)}

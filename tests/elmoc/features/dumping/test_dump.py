@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import h5py
@@ -18,8 +17,7 @@ import torch
 
 from elmoc import ElmoC
 from elmoc.__main__ import main
-from elmoc.batches import buffered
-from elmoc.features import dump
+from elmoc.features.dumping import dump
 from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import DiskFile
 from elmoc.files.writing import human_bytes
@@ -38,7 +36,7 @@ def sentences(tmp_path: Path) -> Path:
 
 def dumped(*arguments: object) -> list[np.ndarray]:
     """What a dump with these arguments (model, sentences, output, options) holds, sentence by sentence."""
-    assert main(["dump-features", *map(str, arguments)]) == 0
+    assert main(["dump-features", *map(str, arguments), "--precision", "float32"]) == 0
     with FeatureFile(str(arguments[2])) as file:
         return list(file)
 
@@ -106,10 +104,10 @@ def test_float16_is_float32_rounded_in_half_the_space(
 def test_states_too_large_for_float16(
     model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ElmoC, "embed_batch", lambda *_, **__: [torch.full((3, 4, 10), 7e4)] * len(LINES))
+    monkeypatch.setattr(ElmoC, "embed_rows", lambda *_, **__: [torch.full((3, 4, 10), 7e4)] * len(LINES))
     status = main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5"), "--dtype", "float16"])
     error = error_line(status)
-    assert 'the line "The cat sat ." are too large for float16, which ends at 65,504: write float32' in error
+    assert 'line 1 ("The cat sat .") are too large for float16, which ends at 65,504: write float32' in error
     assert not (tmp_path / "f.h5").exists()
 
 
@@ -122,9 +120,9 @@ def test_states_that_are_not_finite(
     monkeypatch: pytest.MonkeyPatch,
     number: float,
 ) -> None:
-    monkeypatch.setattr(ElmoC, "embed_batch", lambda *_, **__: [torch.full((3, 4, 10), number)] * len(LINES))
+    monkeypatch.setattr(ElmoC, "embed_rows", lambda *_, **__: [torch.full((3, 4, 10), number)] * len(LINES))
     error = error_line(main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5")]))
-    assert 'the states of the line "The cat sat ." are not finite' in error
+    assert 'sentences.txt, line 1 ("The cat sat .") are not finite' in error
     assert not (tmp_path / "f.h5").exists()
 
 
@@ -155,7 +153,7 @@ def test_order_and_batches_change_nothing(
     order = [5, 2, 0, 6, 4, 1, 3]
     shuffled = tmp_path / "shuffled.txt.gz"
     shuffled.write_bytes(gzip.compress("\n".join(LINES[index] for index in order).encode()))
-    monkeypatch.setattr(dump, "buffered", partial(buffered, most=6))  # several buffers
+    monkeypatch.setattr(dump, "buffer_words", lambda *_: 6)  # several buffers
     arrays = dumped(model_path, shuffled, tmp_path / "f.h5", *options)
     for array, index in zip(arrays, order, strict=True):
         np.testing.assert_allclose(array, expected[index], atol=1e-5)
@@ -213,6 +211,7 @@ def test_input_that_cannot_be_read(
         (["--cuda-device", "77"], "cuda:77 is not there"),
         (["--batch-size", "0"], "--batch-size must be at least 1"),
         (["--batch-words", "-5"], "--batch-words must be at least 1"),
+        (["--precision", "bf16"], "precision bf16 needs bf16 instructions, which cpu does not have"),
         (["--vectors", "random:4:6"], "random:4:6 (fingerprint random:4:6) are not the word vectors of this model"),
         (["--vectors", "random:3:7"], "random:3:7 has 7 dimensions, but the model reads 6"),
         (["--vectors", "none.bin"], "none.bin does not exist"),
@@ -220,12 +219,40 @@ def test_input_that_cannot_be_read(
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_impossible_options(
-    model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails, options: list[str], message: str
+    model_path: Path,
+    sentences: Path,
+    tmp_path: Path,
+    error_line: Fails,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    message: str,
 ) -> None:
+    monkeypatch.setattr("elmoc.devices.has_bf16", lambda device: False)
     before = set(tmp_path.iterdir())
     status = main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5"), *options])
     assert message in error_line(status)
     assert set(tmp_path.iterdir()) == before
+
+
+def test_a_line_says_the_precision(
+    model_path: Path,
+    sentences: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arrays = {}
+    for precision, has_bf16, expected in (("auto", True, "bf16"), ("auto", False, "float32"), ("bf16", True, "bf16")):
+        monkeypatch.setattr("elmoc.devices.has_bf16", lambda device, has=has_bf16: has)
+        output = tmp_path / f"{precision}{has_bf16}.h5"
+        assert main(["dump-features", str(model_path), str(sentences), str(output), "--precision", precision]) == 0
+        assert f"matrix products in {expected} on cpu" in capsys.readouterr().out
+        with FeatureFile(output) as file:
+            assert file.attributes["precision"] == expected
+            arrays[output.name] = list(file)
+    for first, second, third in zip(*arrays.values(), strict=True):
+        np.testing.assert_allclose(first, second, atol=0.05)
+        np.testing.assert_allclose(first, third, atol=0.01)
 
 
 def test_cuda_device_minus_one_is_the_cpu(model_path: Path, sentences: Path, tmp_path: Path) -> None:

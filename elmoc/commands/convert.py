@@ -1,0 +1,46 @@
+"""`elmoc convert`: the command line that writes a feature file again in another layout."""
+
+import argparse
+import sys
+
+SUMMARY = "write a feature file again in another layout or type, or with fewer layers"
+DTYPES = ("float32", "float16")
+FORMATS = ("allennlp", "bilm", "e2e-coref", "flat")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command line of `elmoc convert`."""
+    parser.add_argument("source", help="the feature file to read (.h5), in any layout")
+    parser.add_argument("output", help="the feature file to write (.h5)")
+    parser.add_argument("--format", choices=FORMATS, required=True, help="layout of the new file")
+    parser.add_argument("--dtype", choices=DTYPES, help="of its numbers (default: as in the source)")
+    parser.add_argument("--compress", action="store_true", help="pack the numbers with gzip")
+    parser.add_argument(
+        "--layers", metavar="I,J", help="only these layers, in this order, by the names that inspect says"
+    )
+    parser.add_argument(
+        "--documents",
+        metavar="FILE.jsonl",
+        help="which documents the sentences are: doc_key and sentences, a document a line",
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Convert as the parsed command line says."""
+    from elmoc.features.convert import convert_features
+
+    found_by_words = convert_features(
+        arguments.source,
+        arguments.output,
+        layout=arguments.format,
+        dtype=arguments.dtype,
+        compress=arguments.compress,
+        layers=arguments.layers,
+        documents=arguments.documents,
+        command_line=" ".join(["elmoc", *sys.argv[1:]]),
+    )
+    if arguments.format == "allennlp" and not found_by_words:
+        print(
+            f"{arguments.source} does not say which words its sentences are: {arguments.output} has no "
+            "sentence_to_index map (give --documents)"
+        )

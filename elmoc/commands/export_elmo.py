@@ -1,0 +1,20 @@
+"""`elmoc export-elmo`: the command line that writes a model as bilm-tf's and AllenNLP's files."""
+
+import argparse
+
+SUMMARY = "write a model as original ELMo weights (bilm-tf, AllenNLP), where it is one"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command line of `elmoc export-elmo`."""
+    parser.add_argument("model", help="model directory, or run directory")
+    parser.add_argument("options", help="the options to write (.json)")
+    parser.add_argument("weights", help="the weights to write (.hdf5)")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Export as the parsed command line says."""
+    from elmoc.interop.original_elmo import export_original_elmo
+
+    export_original_elmo(arguments.model, arguments.options, arguments.weights)
+    print(f"{arguments.options}, {arguments.weights}: the model as bilm-tf and AllenNLP read it")

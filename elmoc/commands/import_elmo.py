@@ -1,0 +1,40 @@
+"""`elmoc import-elmo`: the command line that makes a model directory of an original ELMo or an ELMoForManyLangs."""
+
+import argparse
+
+from elmoc.errors import InputError
+
+SUMMARY = "make a model directory of original ELMo weights (bilm-tf, AllenNLP) or of an ELMoForManyLangs model"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command line of `elmoc import-elmo`."""
+    parser.usage = "%(prog)s [-h] OPTIONS.json WEIGHTS.hdf5 MODEL\n       %(prog)s [-h] DIRECTORY MODEL"
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        metavar="PATH",
+        help="options.json and weights.hdf5 of bilm-tf or AllenNLP, or the directory of an ELMoForManyLangs model; and "
+        "the model directory to write",
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Import what the parsed command line names."""
+    *sources, output = arguments.paths
+    if len(sources) not in (1, 2):
+        raise InputError(
+            "import-elmo takes OPTIONS.json WEIGHTS.hdf5 MODEL, or the DIRECTORY of an ELMoForManyLangs model and "
+            f"MODEL, not {len(arguments.paths)} paths: give these"
+        )
+    from elmoc.files.locks import locked
+    from elmoc.files.writing import refuse_existing
+
+    with locked(output):
+        refuse_existing(output)
+        from elmoc.interop.many_langs import read_many_langs
+        from elmoc.interop.original_elmo import read_original_elmo
+
+        model = read_original_elmo(*sources) if len(sources) == 2 else read_many_langs(*sources)
+        model.write(output)
+    print(f"{output}: {model.sizes.description}, forward and backward, with its character CNN as word vectors")

@@ -1,0 +1,157 @@
+"""Converting: a feature file written again in another layout or type, or with fewer layers, sentence by sentence."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from elmoc.errors import InputError, shortened
+from elmoc.features.documents import read_documents
+from elmoc.features.layouts.sentence import FeatureShape, Sentence
+from elmoc.features.numbers import converted
+from elmoc.features.reader import FeatureFile
+from elmoc.features.writer import write_features
+from elmoc.files.locks import locked
+from elmoc.files.writing import refuse_existing, require_space
+from elmoc.progress import progress_bar
+
+_OTHER = "give the documents that were dumped"
+
+
+def convert_features(
+    source: Path | str,
+    output: Path | str,
+    *,
+    layout: str,
+    dtype: str | None = None,
+    compress: bool = False,
+    layers: str | None = None,
+    documents: Path | str | None = None,
+    command_line: str = "",
+) -> bool:
+    """Write the sentences of a feature file to another, in the same order; no more than one is in memory at a time.
+
+    Args:
+        source: the file, in any layout.
+        output: the file to write; it must not exist.
+        layout: one of `LAYOUTS`.
+        dtype: of the numbers, `float32` or `float16`; by default that of the source.
+        compress: pack the numbers with gzip.
+        layers: names of layers of the source, such as `0,2`; by default all.
+        documents: a jsonlines file that says which documents the sentences are, see `read_documents`.
+        command_line: recorded in the file.
+
+    Returns:
+        whether the sentences of the output can be found by their words.
+
+    Raises:
+        InputError: a source that is damaged, or has not what the layout or the options need; numbers that are too large
+            for the type; a disk without room.
+    """
+    with locked(output), FeatureFile(source) as features:
+        refuse_existing(output)
+        chosen, names = _chosen_layers(features, layers)
+        shape = FeatureShape(
+            layers=len(names),
+            width=features.width,
+            dtype=dtype or ("float16" if features.dtype == np.float16 else "float32"),
+            single=chosen is None and features.single,
+            words=features.tokens,
+        )
+        if not compress:
+            require_space(output, features.tokens * math.prod(shape.of(1)) * np.dtype(shape.dtype).itemsize)
+        if documents:
+            sum(1 for _ in _documents(features, documents))  # what does not fit is said before anything is written
+        elif layout == "e2e-coref" and not features.documents:
+            raise InputError(
+                f"{features.path} does not say which documents its sentences are, which {layout} needs: give "
+                "--documents"
+            )
+        have_words = features.has_map or documents is not None
+        with (
+            write_features(
+                output,
+                features.origin | {"layers": names, "command_line": command_line},
+                shape=shape,
+                layout=layout,
+                compress=compress,
+                sentence_map=have_words,
+            ) as writer,
+            progress_bar(total=len(features), unit=" sentences", unit_scale=True, desc="convert") as progress,
+        ):
+            for index, sentence in enumerate(_documents(features, documents) if documents else _sentences(features)):
+                states = features[index]
+                where = f'the line "{shortened(sentence.line)}"'
+                writer.add(sentence, converted(states if chosen is None else states[chosen], shape.dtype, where))
+                progress.update()
+    return have_words and layout == "allennlp"
+
+
+def _chosen_layers(features: FeatureFile, layers: str | None) -> tuple[list[int] | None, list[str]]:
+    """Which layers of the file, None for all as they are, and the names of those."""
+    names = layer_names(features)
+    if layers is None:
+        return None, names
+    wanted = layers.split(",")
+    if features.single or not set(wanted) <= set(names):
+        has = "one layer, without an axis of layers" if features.single else f"the layers {', '.join(names)}"
+        raise InputError(
+            f"{features.path} has {has}; --layers {shortened(layers)} cannot be taken from it: choose others"
+        )
+    return [names.index(name) for name in wanted], wanted
+
+
+def layer_names(features: FeatureFile) -> list[str]:
+    """What the layers of a file are called: as it says, or, of a foreign file, by their numbers."""
+    names = np.atleast_1d(features.attributes.get("layers", []))
+    return [str(name) for name in (names if names.shape == (features.layers,) else range(features.layers))]
+
+
+def _sentences(features: FeatureFile) -> Iterator[Sentence]:
+    """The sentences of a file, with what it says of their words and documents."""
+    keys = {index: key for key, indices in features.documents.items() for index in indices}
+    lines = _lines(features)
+    for index, words in enumerate(features.lengths.tolist()):
+        yield Sentence(("",) * words, lines[index] if lines else "", keys.get(index))
+
+
+def _lines(features: FeatureFile) -> list[str]:
+    """The text of each sentence; empty where the file has no map.
+
+    Of sentences with the same text the map has the last. The others get the text of the last sentence of the file,
+    which comes after them, so that the map which is written is the same.
+    """
+    if not features.has_map:
+        return []
+    by_text = features.lines
+    lines = [max(by_text, key=by_text.__getitem__)] * len(features)
+    for line, index in by_text.items():
+        lines[index] = line
+    return lines
+
+
+def _documents(features: FeatureFile, path: Path | str) -> Iterator[Sentence]:
+    """The sentences of a file as the documents in `path` have them, which have to be the same."""
+    lengths, index = features.lengths, 0
+    lines = {index: line for line, index in features.lines.items()} if features.has_map else {}
+    for document in read_documents(path):
+        for number, tokens in enumerate(document.sentences):
+            what = f'{path}: sentence {number} of the document "{shortened(document.doc_key)}"'
+            text = " ".join(tokens)
+            if index == len(lengths):
+                raise InputError(f"{what} is more than the {index:,} sentences of {features.path}: {_OTHER}")
+            if len(tokens) != lengths[index]:
+                raise InputError(
+                    f"{what} has {len(tokens)} words, but sentence {index} of {features.path} has {lengths[index]}: "
+                    f"{_OTHER}"
+                )
+            if index in lines and lines[index].split() != text.split():
+                raise InputError(
+                    f'{what} is "{shortened(text)}", but sentence {index} of {features.path} is '
+                    f'"{shortened(lines[index])}": {_OTHER}'
+                )
+            yield Sentence(tokens, text, document.doc_key)
+            index += 1
+    if index < len(lengths):
+        raise InputError(f"{path} ends after {index:,} sentences, but {features.path} has {len(lengths):,}: {_OTHER}")

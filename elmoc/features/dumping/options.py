@@ -1,0 +1,72 @@
+"""Dump options: what a feature file gets of the sentences' layer states, in which form and type of numbers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from elmoc.errors import InputError, shortened
+from elmoc.model import BATCH_SIZE, BATCH_WORDS
+
+
+@dataclass(frozen=True, kw_only=True)
+class DumpOptions:
+    """What is dumped of the sentences, and how.
+
+    layers: `all`, `top`, `average`, or indices such as `0,2`.
+    dtype: of the numbers in the file, `float32` or `float16`.
+    layout, compress, sentence_map, sentence_keys: see `write_features`.
+    batch_size, batch_words: sentences and padded words a batch at most.
+    allow_empty: write `[L + 1, 0, 2P]` for an empty line instead of refusing it.
+    carry_state: carry the state from each sentence of a document to the next. Blank lines of a text end a document.
+    unknown: `zero`, or `error` to refuse words without a vector.
+    resume: go on with a dump that was killed.
+    merge: have one file of what several processes dump, without links to their parts.
+    command_line: recorded in the file.
+    """
+
+    layers: str = "all"
+    dtype: str = "float32"
+    layout: str = "allennlp"
+    compress: bool = False
+    sentence_map: bool = True
+    sentence_keys: bool = False
+    batch_size: int = BATCH_SIZE
+    batch_words: int = BATCH_WORDS
+    allow_empty: bool = False
+    carry_state: bool = False
+    unknown: str = "zero"
+    resume: bool = False
+    merge: bool = False
+    command_line: str = ""
+
+
+class LayerSelection(NamedTuple):
+    """The layers that a feature file gets."""
+
+    select: Callable[[np.ndarray], np.ndarray]
+    """Takes them from layer states [L + 1, n, columns]; [n, columns] when it is a single one."""
+    names: list[str]
+    """Those of the layers that it gives."""
+    single: bool
+    """Whether there is no axis of layers."""
+
+
+def layer_selection(layers: str, count: int) -> LayerSelection:
+    """The selection that `layers` names: `all`, `top`, `average`, or indices below `count` such as `0,2`."""
+    if layers == "all":
+        return LayerSelection(lambda states: states, [str(layer) for layer in range(count)], False)
+    if layers == "top":
+        return LayerSelection(lambda states: states[-1], ["top"], True)
+    if layers == "average":
+        return LayerSelection(lambda states: states.mean(axis=0), ["average"], True)
+    try:
+        chosen = [int(layer) for layer in layers.split(",")]
+    except ValueError:
+        chosen = []
+    if not chosen or not all(0 <= layer < count for layer in chosen):
+        raise InputError(
+            f"--layers takes indices from 0 to {count - 1}, such as 0,{count - 1}; not {shortened(layers)!r}"
+        )
+    return LayerSelection(lambda states: states[chosen], [str(layer) for layer in chosen], False)

@@ -1,0 +1,22 @@
+"""Numbers: layer states in the type in which a feature file holds them."""
+
+import numpy as np
+
+from elmoc.errors import InputError
+from elmoc.files.arrays import all_finite
+
+
+def converted(states: np.ndarray, dtype: str, line: str) -> np.ndarray:
+    """The layer states of a line in the type of the file.
+
+    Numbers that are too large for it or not finite are an `InputError`, in which the line is called `line`.
+    """
+    which = f"the states of {line}"
+    if not all_finite(states):
+        raise InputError(f"{which} are not finite: the model or its word vectors are damaged, get them again")
+    try:
+        with np.errstate(over="raise"):
+            return states.astype(dtype, copy=False)
+    except FloatingPointError:
+        largest = f"{np.finfo(dtype).max:,.0f}"
+        raise InputError(f"{which} are too large for {dtype}, which ends at {largest}: write float32") from None

@@ -1,0 +1,96 @@
+"""flair: a model's layer states as `TokenEmbeddings`, on which flair's taggers train (the extra `flair`).
+
+from elmoc.interop.flair import ElmocEmbeddings
+tagger = SequenceTagger(embeddings=ElmocEmbeddings("runs/mine"), ...)
+
+A tagger that flair saves names the model by path and fingerprint and does not hold it. Import this module before
+`SequenceTagger.load`, so that flair knows the class.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import flair
+from flair.data import Sentence
+from flair.embeddings import TokenEmbeddings
+from flair.embeddings.base import register_embeddings
+
+from elmoc.errors import InputError
+from elmoc.interop.token_vectors import LayerChoice, token_vectors
+from elmoc.model import BATCH_SIZE, ElmoC
+
+
+@register_embeddings
+class ElmocEmbeddings(TokenEmbeddings):
+    """Contextual embeddings of a trained ELMo-C encoder, which stays as it is.
+
+    A token that holds white space gets the mean over its words, and zeros where it is nothing else.
+
+    Args:
+        model: a model directory or a run directory.
+        layers: `all` (concatenated, as in flair's former `ELMoEmbeddings`), `top`, `average`, or a list of indices.
+        vectors: where the word vectors are now, when they are not where they were in training.
+        batch_size: sentences a batch at most.
+
+    Raises:
+        InputError: the model cannot be loaded, or lacks one of the layers.
+    """
+
+    def __init__(
+        self,
+        model: Path | str,
+        *,
+        layers: str | Sequence[int] = "all",
+        vectors: str | None = None,
+        batch_size: int = BATCH_SIZE,
+    ) -> None:
+        self._model, self._vectors, self._batch_size = str(model), vectors, batch_size
+        self._choice = LayerChoice(layers)
+        self._elmo = ElmoC.from_pretrained(model, vectors=vectors, device=str(flair.device))
+        self._length = self._choice.width(self._elmo)
+        self.name = f"elmoc-{self._elmo.fingerprint}-{self._choice}"  # under it flair keeps the vectors of a token
+        self.static_embeddings = True
+        super().__init__()
+
+    @property
+    def embedding_length(self) -> int:
+        """The width of a token's vector: of all its layers together."""
+        return self._length
+
+    def to_params(self) -> dict[str, Any]:
+        """What a saved tagger holds of these embeddings."""
+        layers = self._choice.layers
+        return {
+            "model": self._model,
+            "layers": layers if isinstance(layers, str) else list(layers),
+            "vectors": self._vectors,
+            "batch_size": self._batch_size,
+            "fingerprint": self._elmo.fingerprint,
+        }
+
+    @classmethod
+    def from_params(cls, params: dict[str, Any]) -> "ElmocEmbeddings":
+        """Load the model that a saved tagger names; an `InputError` where it is not there, or another one."""
+        parameters = dict(params)
+        fingerprint = parameters.pop("fingerprint")
+        try:
+            embeddings = cls(**parameters)
+        except InputError as error:
+            raise InputError(
+                f"the embeddings of this tagger cannot be loaded: {error}; where things have moved, change `model` or "
+                "`vectors` in the embeddings of the tagger's state dict before it is loaded"
+            ) from None
+        if embeddings._elmo.fingerprint != fingerprint:
+            raise InputError(
+                f"{parameters['model']} (fingerprint {embeddings._elmo.fingerprint}) is not the model that the tagger "
+                f"was trained on ({fingerprint}): give that one"
+            )
+        return embeddings
+
+    def _add_embeddings_internal(self, sentences: list[Sentence]) -> None:
+        texts = [[token.text for token in sentence] for sentence in sentences]
+        vectors = token_vectors(self._elmo, texts, self._choice, batch_size=self._batch_size)
+        for sentence, of_sentence in zip(sentences, vectors, strict=True):
+            for token, vector in zip(sentence, of_sentence.to(flair.device), strict=True):
+                token.set_embedding(self.name, vector)

@@ -1,0 +1,184 @@
+"""Component: what `nlp.add_pipe("elmoc")` adds, how it sets `doc.tensor`, and how it is saved with a pipeline."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from spacy import util
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from thinc.api import Model
+
+from elmoc.errors import InputError
+from elmoc.interop.spacy.hooks import add_hooks
+from elmoc.interop.token_vectors import LayerChoice, token_vectors
+from elmoc.model import BATCH_SIZE, ElmoC
+
+UPSTREAM = "elmoc"
+"""The attribute of a layer `elmoc.TensorTok2Vec.v1` that holds its pipeline's component."""
+
+
+class ElmocComponent:
+    """A component of a spaCy pipeline; see `make_component` for its settings.
+
+    The model is loaded when it is first needed, so that one that a saved pipeline holds can take its place.
+    """
+
+    # the protocol `ListenedToComponent`, by which spaCy calls `find_listeners` with the components behind this one
+    model = None
+    listening_components: tuple[str, ...] = ()
+    listeners: tuple[Model, ...] = ()
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        path: str,
+        layers: LayerChoice,
+        vectors: str | None,
+        bundle_vectors: bool,
+        batch_size: int,
+        device: str,
+    ) -> None:
+        self.name = name
+        self.listener_map: dict[str, Sequence[Model]] = {}
+        self._path, self._layers, self._vectors = path, layers, vectors
+        self._bundle_vectors, self._batch_size, self._device = bundle_vectors, batch_size, device
+        self._fingerprint: str | None = None
+        self._elmo: ElmoC | None = None
+        self._process = 0
+
+    @property
+    def elmo(self) -> ElmoC:
+        """The model; an `InputError` where it cannot be loaded or is not the one that the pipeline was made with."""
+        if self._elmo is None:
+            try:
+                elmo = ElmoC.from_pretrained(self._path, vectors=self._vectors, device=self._device)
+                self._layers.width(elmo)
+                if self._fingerprint not in (None, elmo.fingerprint):
+                    raise InputError(
+                        f"{self._path} (fingerprint {elmo.fingerprint}) is not the model that the pipeline was made "
+                        f"with ({self._fingerprint}): give that one"
+                    )
+            except InputError as error:
+                raise InputError(
+                    f"the component {self.name!r} cannot load its model: {error} (in spaCy: the settings "
+                    f"components.{self.name}.model and components.{self.name}.vectors of the pipeline's config)"
+                ) from None
+            self._elmo, self._fingerprint, self._process = elmo, elmo.fingerprint, os.getpid()
+        if self._process != os.getpid():  # forked by nlp.pipe(n_process=...), without the threads of PyTorch's pool
+            torch.set_num_threads(1)
+            self._process = os.getpid()
+        return self._elmo
+
+    @property
+    def width(self) -> int:
+        """The width of `doc.tensor`."""
+        return self._layers.width(self.elmo)
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Set the tensor of one doc."""
+        self.annotate([doc])
+        return doc
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Set the tensors of a stream of docs, which are read in batches of so many."""
+        for docs in util.minibatch(stream, size=batch_size):
+            self.annotate(docs)
+            yield from docs
+
+    def annotate(self, docs: Sequence[Doc]) -> None:
+        """Set `tensor`, float32 [n, width], and the hooks of docs; each of their sentences is read for itself.
+
+        A doc without sentence boundaries is read as one sentence.
+        """
+        sentences = [list(doc.sents) if doc.has_annotation("SENT_START") else [doc[:]] for doc in docs]
+        texts = [[token.text for token in sentence] for of_doc in sentences for sentence in of_doc]
+        vectors = iter(token_vectors(self.elmo, texts, self._layers, batch_size=self._batch_size))
+        for doc, of_doc in zip(docs, sentences, strict=True):
+            doc.tensor = np.concatenate([np.zeros((0, self.width), np.float32), *(next(vectors) for _ in of_doc)])
+            add_hooks(doc)
+
+    def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
+        """Load the model before training begins; nothing here is trained."""
+        self.elmo  # noqa: B018
+
+    def find_listeners(self, component: Any) -> None:
+        """Give this component to the layers `elmoc.TensorTok2Vec.v1` of one behind it."""
+        if isinstance(model := getattr(component, "model", None), Model):
+            for node in model.walk():
+                if UPSTREAM in node.attrs:
+                    node.attrs[UPSTREAM] = self
+
+    def add_listener(self, listener: Model, component_name: str) -> None:
+        """Nothing: `find_listeners` does all."""
+
+    def remove_listener(self, listener: Model, component_name: str) -> bool:
+        """Nothing: there is none."""
+        return False
+
+    def to_disk(self, path: Path | str, *, exclude: Iterable[str] = ()) -> None:
+        """Write the model directory, with its word vectors where they are in it already or `bundle_vectors` is set."""
+        loaded = self.elmo.directory.path
+        inside = loaded is not None and Path(self.elmo.word_vectors.origin).parent == loaded.resolve()
+        self.elmo.save_pretrained(path, bundle_vectors=self._bundle_vectors or inside)
+
+    def from_disk(self, path: Path | str, *, exclude: Iterable[str] = ()) -> "ElmocComponent":
+        """Take the model that `to_disk` has written; an `InputError` where it or its word vectors are missing."""
+        self._path, self._elmo, self._fingerprint = str(path), None, None
+        self.elmo  # noqa: B018
+        return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Where the model is, and its fingerprint; not the model."""
+        path = os.path.realpath(self.elmo.directory.path or self._path)
+        return util.to_bytes({"model": lambda: path, "fingerprint": lambda: self._fingerprint}, exclude)
+
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "ElmocComponent":
+        """Take the model where it was; whether it is still the same is seen when it is loaded."""
+        state: dict[str, str] = {}
+        util.from_bytes(data, {key: partial(state.__setitem__, key) for key in ("model", "fingerprint")}, exclude)
+        self._path, self._fingerprint, self._elmo = state.get("model", self._path), state.get("fingerprint"), None
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_elmo": None}  # another process loads it for itself
+
+
+@Language.factory("elmoc", assigns=["doc.tensor", "token.vector"])
+def make_component(
+    nlp: Language,
+    name: str,
+    model: str,
+    layers: str | list[int] = "average",
+    vectors: str | None = None,
+    bundle_vectors: bool = False,
+    batch_size: int = BATCH_SIZE,
+    device: str = "cpu",
+) -> ElmocComponent:
+    """The component `elmoc`.
+
+    Args:
+        nlp: the pipeline.
+        name: that of the component in it.
+        model: a model directory or a run directory.
+        layers: `average` (the mean of all), `top`, `all` (concatenated), or a list of indices, such as [0, 2].
+        vectors: where the word vectors are now, when they are not where they were in training.
+        bundle_vectors: whether `nlp.to_disk` copies them, too, which may be several GB.
+        batch_size: sentences a batch of the encoder at most.
+        device: where the encoder computes, e.g. `cuda:0`.
+    """
+    return ElmocComponent(
+        name,
+        path=model,
+        layers=LayerChoice(layers),
+        vectors=vectors,
+        bundle_vectors=bundle_vectors,
+        batch_size=batch_size,
+        device=device,
+    )

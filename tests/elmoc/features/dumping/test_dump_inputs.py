@@ -1,0 +1,253 @@
+"""Inputs of `elmoc dump-features`: text, standard input, documents, several files; and what is refused."""
+
+import gzip
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import h5py
+import numpy as np
+import pytest
+
+from elmoc import ElmoC, FeatureFile
+from elmoc.__main__ import main
+from elmoc.features.dumping import dump
+from elmoc.features.dumping import input as inputs
+from elmoc.features.dumping.input import JsonlinesInput, Survey, TextInput, survey
+from elmoc.model_directory import write_model_directory
+from elmoc.word_vectors.sources import open_word_vectors
+from tests.tiny import tiny_model
+
+Fails = Callable[[int], str]
+DOCUMENTS = {
+    "nw/one": [["The", "cat", "sat", "."], ["It", "was", "a/b"], ["."]],
+    "two": [["Zürich"]],
+    "three": [["x"] * 12, ["The", "cat", "sat", "."]],
+}
+
+
+@pytest.fixture
+def model_of_a_table(tmp_path: Path) -> Path:
+    """A model whose word vectors are a bare table of two words."""
+    (tmp_path / "table.vec").write_text("2 3\ncat 1 0.5 2\nsat 0.25 1 -1\n")
+    write_model_directory(tmp_path / "bare", tiny_model(vectors=open_word_vectors(str(tmp_path / "table.vec"))))
+    return tmp_path / "bare"
+
+
+def dumped(*arguments: object) -> None:
+    assert main(["dump-features", *map(str, arguments), "--precision", "float32"]) == 0
+
+
+def jsonlines(path: Path, documents: dict[str, list[list[str]]]) -> Path:
+    records = [{"doc_key": key, "sentences": sentences, "clusters": []} for key, sentences in documents.items()]
+    path.write_text("\n".join(map(json.dumps, records)) + "\n", encoding="utf-8")
+    return path
+
+
+def carried(model: ElmoC) -> list[np.ndarray]:
+    """What the sentences of `DOCUMENTS` are with the state carried, document by document."""
+    return [states.numpy() for document in DOCUMENTS.values() for states in model.embed_documents([document])[0]]
+
+
+def test_documents_in_the_layout_of_e2e_coref(model_path: Path, tmp_path: Path) -> None:
+    dumped(model_path, jsonlines(tmp_path / "in.jsonl", DOCUMENTS), tmp_path / "f.h5", "--format", "e2e-coref")
+    model = ElmoC.from_pretrained(model_path)
+    with h5py.File(tmp_path / "f.h5") as file:
+        assert set(file) == {"nw:one", "two", "three"}
+        for key, sentences in DOCUMENTS.items():
+            group = file[key.replace("/", ":")]  # as e2e-coref's load_lm_embeddings reads it
+            found = [group[str(index)][...] for index in range(len(list(group.keys())))]
+            for array, states in zip(found, model.embed_batch(sentences), strict=True):
+                np.testing.assert_allclose(array, states.numpy().transpose(1, 2, 0), atol=1e-5)
+
+
+@pytest.mark.parametrize("layout", ["allennlp", "bilm", "flat"])
+def test_documents_in_every_layout(model_path: Path, tmp_path: Path, layout: str) -> None:
+    path = jsonlines(tmp_path / "in.jsonlines", DOCUMENTS)
+    dumped(model_path, path, tmp_path / "f.h5", "--format", layout)
+    expected = ElmoC.from_pretrained(model_path).embed_batch([line for each in DOCUMENTS.values() for line in each])
+    with FeatureFile(tmp_path / "f.h5") as file:
+        for array, states in zip(file, expected, strict=True):
+            np.testing.assert_allclose(array, states.numpy(), atol=1e-5)
+
+
+def test_the_state_is_carried_within_documents(
+    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = carried(ElmoC.from_pretrained(model_path))
+    path = jsonlines(tmp_path / "in.jsonl", DOCUMENTS)
+    text = tmp_path / "in.txt"
+    text.write_text("\n\n".join("\n".join(map(" ".join, document)) for document in DOCUMENTS.values()) + "\n\n\n")
+    for words in (1000, 3, 9):  # documents side by side, in parts, and both
+        monkeypatch.setattr(dump, "buffer_words", lambda *_, words=words: words)
+        for source in (path, text):
+            dumped(model_path, source, tmp_path / f"{source.name}{words}.h5", "--carry-state", "--batch-words", "20")
+            with FeatureFile(tmp_path / f"{source.name}{words}.h5") as file:
+                for array, states in zip(file, expected, strict=True):
+                    np.testing.assert_allclose(array, states, atol=1e-5)
+
+
+def test_blank_lines_keep_their_number_where_they_are_allowed(model_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("a b\nc\n\na b\n")
+    dumped(model_path, tmp_path / "in.txt", tmp_path / "f.h5", "--carry-state", "--allow-empty")
+    with FeatureFile(tmp_path / "f.h5") as file:
+        assert [array.shape[1] for array in file] == [2, 1, 0, 2]
+        np.testing.assert_allclose(file[3], file[0], atol=1e-5)
+
+
+def test_standard_input_is_spooled(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in.txt").write_text("a b\nc\n")
+    dumped(model_path, tmp_path / "in.txt", tmp_path / "file.h5")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"a b\nc\n")))
+    dumped(model_path, "-", tmp_path / "pipe.h5")
+    with FeatureFile(tmp_path / "file.h5") as file, FeatureFile(tmp_path / "pipe.h5") as pipe:
+        for ours, theirs in zip(pipe, file, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file.h5", "in.txt", "model", "pipe.h5"]
+
+
+def test_errors_of_standard_input_name_it(
+    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Fails
+) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"a b\n\xff\n")))
+    error = error_line(main(["dump-features", str(model_path), "-", str(tmp_path / "f.h5")]))
+    assert "standard input, line 2: byte 0xff" in error
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
+
+
+def test_several_inputs_in_one_go(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_text("a b\nc\n")
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"c\n"))
+    loaded = []
+    load = ElmoC.from_pretrained
+    monkeypatch.setattr(ElmoC, "from_pretrained", lambda *a, **b: loaded.append(a) or load(*a, **b))
+    dumped(model_path, tmp_path / "a.txt", tmp_path / "b.txt.gz", "--output-dir", tmp_path / "out", "--top")
+    assert len(loaded) == 1
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.h5", "b.h5"]
+    with FeatureFile(tmp_path / "out/a.h5") as first, FeatureFile(tmp_path / "out/b.h5") as second:
+        assert (len(first), len(second)) == (2, 1)
+        np.testing.assert_allclose(first[1], second[0], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (["a.txt"], "one input and one OUTPUT.h5 are needed, not 1 files"),
+        (["a.txt", "b.txt", "c.h5"], "one input and one OUTPUT.h5 are needed, not 3 files"),
+        (["a.txt", "x/a.jsonl.gz", "--output-dir", "out"], "a.txt and x/a.jsonl.gz would both be written to out/a.h5"),
+        (["-", "--output-dir", "out"], "standard input has no name"),
+    ],
+)
+def test_names_that_do_not_say_what_to_write(
+    model_path: Path, tmp_path: Path, error_line: Fails, files: list[str], message: str
+) -> None:
+    assert message in error_line(main(["dump-features", str(model_path), *files]))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"doc_key": "a", "sentences": [["x"], "y"]}', r"in.jsonl, line 2 cannot be read (Expected `array`"),
+        (
+            '{"doc_key": "a", "sentences": [["x", 3]]}',
+            "in.jsonl, line 2 cannot be read (Expected `str`, got `int` - at",
+        ),
+        ('{"doc_key": "a"}', "in.jsonl, line 2 cannot be read (Object missing required field `sentences`"),
+        ('{"doc_key": "a", "sent', "in.jsonl, line 2 cannot be read"),
+        ("[" * 100_000, "in.jsonl, line 2"),
+        ('{"doc_key": "", "sentences": [["x"]]}', "in.jsonl, line 2: doc_key is empty"),
+        ('{"doc_key": "a", "sentences": []}', 'in.jsonl, line 2: the document "a" has no sentences'),
+        ('{"doc_key": "a", "sentences": [["x", ""]]}', "in.jsonl, line 2: sentences[0][1] is an empty word"),
+        ('{"doc_key": "a", "sentences": [["x"], []]}', "has 1 empty lines (line 2 sentences[1])"),
+        ('{"doc_key": "o:k", "sentences": [["x"]]}', 'line 2: the doc_key "o:k" is that of line 1 too'),
+        ('{"doc_key": "\\ud800", "sentences": [["x"]]}', "in.jsonl, line 2"),
+    ],
+)
+def test_documents_that_cannot_be_read(
+    model_path: Path, tmp_path: Path, error_line: Fails, line: str, message: str
+) -> None:
+    (tmp_path / "in.jsonl").write_text('{"doc_key": "o/k", "sentences": [["x"]]}\n' + line + "\n")
+    before = set(tmp_path.iterdir())
+    assert message in error_line(
+        main(["dump-features", str(model_path), str(tmp_path / "in.jsonl"), f"{tmp_path}/f.h5"])
+    )
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_text_has_no_documents_for_e2e_coref(model_path: Path, tmp_path: Path, error_line: Fails) -> None:
+    (tmp_path / "in.txt").write_text("a b\n")
+    status = main(["dump-features", str(model_path), f"{tmp_path}/in.txt", f"{tmp_path}/f.h5", "--format", "e2e-coref"])
+    assert "in.txt, line 1 cannot be read" in (error := error_line(status))
+    assert '{"doc_key": "a", "sentences": [["Two", "words"]]}' in error
+
+
+def test_control_characters_are_parts_of_words_or_white_space_as_python_has_it(
+    model_path: Path, tmp_path: Path
+) -> None:
+    line = "a\x00b \x01 c\x1cd\x85e\u2028f\u200bg \x7f"
+    (tmp_path / "in.txt").write_bytes(f"{line}\nnext\n".encode())
+    for layout in ("allennlp", "bilm", "flat"):
+        dumped(model_path, tmp_path / "in.txt", tmp_path / f"{layout}.h5", "--format", layout)
+        with FeatureFile(tmp_path / f"{layout}.h5") as file:
+            assert [array.shape[1] for array in file] == [len(line.split()), 1]
+    with FeatureFile(tmp_path / "allennlp.h5") as file:
+        assert file.find(line.split()) == 0
+
+
+def test_words_without_a_vector(
+    tmp_path: Path, error_line: Fails, capsys: pytest.CaptureFixture[str], model_of_a_table: Path
+) -> None:
+    (tmp_path / "in.txt").write_text("cat\ncat nowhere sat Zürich\n")
+    dumped(model_of_a_table, tmp_path / "in.txt", tmp_path / "f.h5")
+    assert "2 word types have no vector in " in (said := capsys.readouterr().out)
+    assert "read as zeros: nowhere, Zürich" in said
+    command = ["dump-features", str(model_of_a_table), f"{tmp_path}/in.txt", f"{tmp_path}/g.h5", "--unknown", "error"]
+    assert 'in.txt, line 2: the word "nowhere" has no vector in' in error_line(main(command))
+    assert not (tmp_path / "g.h5").exists()
+    (tmp_path / "in.txt").write_text("cat\n" + "sat " * 3000 + "nowhere\n")
+    assert 'in.txt, line 2: the word "nowhere" has no vector in' in error_line(main(command))
+
+
+@pytest.mark.parametrize("change", ["c\n", "a b\nx\n", "a b\nc\nd\n", "a b\n\n"])
+def test_an_input_that_changes_while_it_is_dumped(
+    model_path: Path, tmp_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text("a b\nc\n")
+
+    def survey_and_change(*arguments: object, **options: object) -> Survey:
+        found = survey(*arguments, **options)
+        source.write_text(change)
+        return found
+
+    monkeypatch.setattr(dump, "survey", survey_and_change)
+    error = error_line(main(["dump-features", str(model_path), str(source), str(tmp_path / "f.h5")]))
+    assert "in.txt has changed while it was dumped: run the command again" in error
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "model"]
+
+
+def test_shares_are_of_whole_documents_and_about_equally_many_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in.txt").write_text("".join("w " * (1 + index % 7) + "\n" for index in range(1000)))
+    documents = {f"d{index}": [["w"] * (1 + index % 5)] * (1 + index % 3) for index in range(400)}
+    jsonlines(tmp_path / "in.jsonl", documents)
+    begins = [0]
+    for sentences in documents.values():
+        begins.append(begins[-1] + len(sentences))
+    for most_marks in (1 << 14, 200):
+        monkeypatch.setattr(inputs, "_MOST_MARKS", most_marks)
+        for source in (TextInput(tmp_path / "in.txt"), JsonlinesInput(tmp_path / "in.jsonl")):
+            found = survey(source, allow_empty=False)
+            lengths = [len(line.sentence.tokens) for line in source]
+            assert (found.sentences, found.words) == (len(lengths), sum(lengths))
+            for count in (1, 2, 3, 8):
+                shares = found.shares(count)
+                assert [index for share in shares for index in share.sentences] == list(range(len(lengths)))
+                for share in shares:
+                    assert share.words == sum(lengths[index] for index in share.sentences)
+                    assert abs(share.words - found.words / count) < 60
+                    assert isinstance(source, TextInput) or share.sentences.start in begins

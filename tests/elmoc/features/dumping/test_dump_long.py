@@ -1,0 +1,93 @@
+"""Lines of any length: dumped in pieces, to the same numbers as in one; and whatever fails names its line."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from elmoc import ElmoC, FeatureFile
+from elmoc import model as model_module
+from elmoc.__main__ import main
+from elmoc.features.dumping import buffers, dump
+
+Fails = Callable[[int], str]
+LINES = ["The cat sat .", "w " * 21, "a", " ".join(f"w{index}" for index in range(57)), "x y " * 5, "b", "end " * 30]
+
+
+@pytest.fixture
+def sentences(tmp_path: Path) -> Path:
+    (tmp_path / "in.txt").write_text("\n".join(LINES) + "\n")
+    return tmp_path / "in.txt"
+
+
+def small_windows(monkeypatch: pytest.MonkeyPatch, words: int) -> None:
+    monkeypatch.setattr(model_module, "WINDOW_WORDS", words)
+    monkeypatch.setattr(buffers, "WINDOW_WORDS", words)
+
+
+def dumped(*arguments: object) -> list[np.ndarray]:
+    assert main(["dump-features", *map(str, arguments), "--precision", "float32"]) == 0
+    with FeatureFile(str(arguments[2])) as file:
+        return list(file)
+
+
+@pytest.mark.parametrize(
+    ("layout", "options"),
+    [
+        ("allennlp", []),
+        ("bilm", ["--average"]),
+        ("flat", ["--layers", "2,0", "--dtype", "float16"]),
+        ("flat", ["--top", "--compress"]),
+        ("allennlp", ["--carry-state"]),
+    ],
+)
+def test_pieces_make_what_one_piece_is(
+    model_path: Path,
+    sentences: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    layout: str,
+    options: list[str],
+) -> None:
+    expected = dumped(model_path, sentences, tmp_path / "whole.h5", *options, "--format", layout)
+    small_windows(monkeypatch, 8)
+    if "--carry-state" in options:
+        monkeypatch.setattr(dump, "buffer_words", lambda *_: 25)
+    found = dumped(model_path, sentences, tmp_path / "pieces.h5", *options, "--format", layout)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_allclose(ours, theirs, atol=1e-5 if theirs.dtype == np.float32 else 2e-3)
+
+
+def test_a_word_of_many_characters(model_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("a b\n" + "x" * 1_000_000 + "\n")
+    assert [array.shape[1] for array in dumped(model_path, tmp_path / "in.txt", tmp_path / "f.h5")] == [2, 1]
+    with FeatureFile(tmp_path / "f.h5") as file:
+        assert file.find(["x" * 1_000_000]) == 1
+
+
+def test_memory_that_runs_out_names_the_lines(
+    model_path: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Fails
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+
+    command = ["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5")]
+    with monkeypatch.context() as patch:
+        patch.setattr(ElmoC, "embed_rows", fail)
+        assert "in.txt, lines 1 to 7: memory ran out" in error_line(main(command))
+    small_windows(monkeypatch, 40)
+    monkeypatch.setattr(ElmoC, "embed_pieces", fail)
+    assert "in.txt, line 4: memory ran out" in error_line(main(command))
+    assert not (tmp_path / "f.h5").exists()
+
+
+def test_states_that_are_not_finite_in_a_piece_name_the_line(
+    model_path: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Fails
+) -> None:
+    small_windows(monkeypatch, 8)
+    monkeypatch.setattr(model_module, "all_finite", lambda array: array.shape[1] != 1)  # the line of one word
+    error = error_line(main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5")]))
+    assert "in.txt, line" in error
+    assert "gives layer states that are not finite" in error

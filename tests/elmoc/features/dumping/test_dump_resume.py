@@ -1,0 +1,194 @@
+"""`elmoc dump-features --resume`: the same file as without the interruption or kill; what is done is kept."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from elmoc import ElmoC
+from elmoc.__main__ import main
+from elmoc.features.dumping import dump
+from tests.elmoc.features.dumping.test_dump_inputs import jsonlines
+
+Fails = Callable[[int], str]
+LINES = [" ".join(f"w{(line * word) % 13}" for word in range(1, 2 + line % 7)) for line in range(60)]
+KILLS = """
+import json, os, signal, sys
+from elmoc.__main__ import main
+from elmoc.features.dumping import dump
+from elmoc.features.writer import FeatureWriter
+
+command, counts, output = json.loads(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]
+dump.CHECKPOINT_SECONDS = 0.0
+dump.buffer_words = lambda *_: 40
+add, added = FeatureWriter.add, []
+
+
+def killing(self, sentence, states):
+    added.append(1)
+    if len(added) == count:
+        os.kill(os.getpid(), signal.SIGKILL)
+    add(self, sentence, states)
+
+
+FeatureWriter.add = killing
+for count in counts:
+    pid = os.fork()
+    if not pid:
+        sys.exit(main(command))
+    status = os.waitpid(pid, 0)[1]
+    assert os.WIFSIGNALED(status), status
+    assert not os.path.exists(output)
+count = -1
+sys.exit(main(command))
+"""
+
+
+@pytest.fixture
+def sentences(tmp_path: Path) -> Path:
+    path = tmp_path / "in.txt"
+    path.write_text("\n".join(LINES) + "\n")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def small_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dump, "buffer_words", lambda *_: 40)
+    monkeypatch.setattr(dump, "CHECKPOINT_SECONDS", 0.0)
+
+
+def command(*arguments: object) -> list[str]:
+    return ["dump-features", *map(str, arguments)]
+
+
+def content(path: Path) -> dict[str, np.ndarray]:
+    """All datasets of a file, in its order."""
+    found: dict[str, np.ndarray] = {}
+    with h5py.File(path) as file:
+        file.visititems(lambda name, item: found.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None)
+    return found
+
+
+def assert_same(path: Path, expected: Path) -> None:
+    ours, theirs = content(path), content(expected)
+    assert list(ours) == list(theirs)
+    for name, array in theirs.items():
+        np.testing.assert_array_equal(ours[name], array)
+
+
+@pytest.fixture
+def interrupted_after(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., list[int]]]:
+    """Given a number of buffers: a signal comes when so many are encoded. Gives the sentences of each, as they come."""
+    encode = ElmoC.embed_rows
+
+    def interrupt(buffers: int, number: int = signal.SIGINT) -> list[int]:
+        encoded: list[int] = []
+
+        def counting(self: ElmoC, rows: object, **options: object) -> object:
+            if len(encoded) == buffers:
+                signal.raise_signal(number)
+            encoded.append(len(rows.ids))
+            return encode(self, rows, **options)
+
+        monkeypatch.setattr(ElmoC, "embed_rows", counting)
+        return encoded
+
+    return interrupt
+
+
+@pytest.mark.parametrize("options", [[], ["--format", "flat", "--dtype", "float16", "--top"]])
+def test_an_interrupted_dump_goes_on_where_it_was(
+    model_path: Path,
+    sentences: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    interrupted_after: Callable[..., list[int]],
+    options: list[str],
+) -> None:
+    expected, output = tmp_path / "whole.h5", tmp_path / "f.h5"
+    all_of_it = interrupted_after(-1)
+    assert main(command(model_path, sentences, expected, *options)) == 0
+    first = interrupted_after(3, signal.SIGTERM if options else signal.SIGINT)
+    assert main(command(model_path, sentences, output, *options)) == 130
+    assert "the same command with --resume goes on" in capsys.readouterr().err
+    assert not output.exists()
+    rest = interrupted_after(-1)
+    assert main(command(model_path, sentences, output, *options, "--resume")) == 0
+    assert "going on after " in capsys.readouterr().out
+    assert first == all_of_it[:3]
+    assert 0 < len(rest) < len(all_of_it)
+    assert rest == all_of_it[-len(rest) :], "buffers are those of a dump in one go"
+    assert_same(output, expected)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f.h5", "in.txt", "model", "whole.h5"]
+
+
+@pytest.mark.parametrize("options", [["--format", "flat"], ["--carry-state", "--average"]], ids=["flat", "carried"])
+def test_a_killed_dump_goes_on_to_the_same_file(
+    model_path: Path, sentences: Path, tmp_path: Path, options: list[str]
+) -> None:
+    expected, output = tmp_path / "whole.h5", tmp_path / "f.h5"
+    if "--carry-state" in options:
+        documents = {f"d{start}": [line.split() for line in LINES[start : start + 10]] for start in range(0, 60, 10)}
+        sentences = jsonlines(tmp_path / "in.jsonl", documents)
+    assert main(command(model_path, sentences, expected, *options)) == 0
+    arguments = json.dumps(command(model_path, sentences, output, *options, "--resume"))
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", KILLS, arguments, "[1, 17, 25, 3]", str(output)],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "going on after " in done.stdout
+    assert_same(output, expected)
+
+
+def test_resume_starts_where_there_is_nothing_and_is_content_with_what_is_finished(
+    model_path: Path, sentences: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "f.h5"
+    for _ in range(2):
+        assert main(command(model_path, sentences, output, "--resume")) == 0
+    assert f"{output} is finished already" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [["--top"], ["--dtype", "float16"], ["--format", "bilm"], ["--carry-state"]])
+def test_another_dump_is_not_gone_on_with(
+    model_path: Path,
+    sentences: Path,
+    tmp_path: Path,
+    error_line: Fails,
+    interrupted_after: Callable[..., list[int]],
+    options: list[str],
+) -> None:
+    output = tmp_path / "f.h5"
+    interrupted_after(2)
+    assert main(command(model_path, sentences, output)) == 130
+    interrupted_after(-1)
+    assert str(output) in error_line(main(command(model_path, sentences, output, "--resume", *options)))
+    assert main(command(model_path, sentences, output, "--resume")) == 0, "it can still be gone on with"
+    error = error_line(main(command(model_path, sentences, output, "--resume", *options)))
+    assert "f.h5 exists already, of another dump" in error
+
+
+def test_another_input_is_not_gone_on_with(
+    model_path: Path,
+    sentences: Path,
+    tmp_path: Path,
+    error_line: Fails,
+    interrupted_after: Callable[..., list[int]],
+) -> None:
+    interrupted_after(2)
+    assert main(command(model_path, sentences, tmp_path / "f.h5")) == 130
+    interrupted_after(-1)
+    sentences.write_text("\n".join(LINES).replace("w5", "w6"))
+    assert "f.h5" in error_line(main(command(model_path, sentences, tmp_path / "f.h5", "--resume")))
+    assert main(command(model_path, sentences, tmp_path / "f.h5")) == 0, "without --resume it begins anew"

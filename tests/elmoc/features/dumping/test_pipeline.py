@@ -1,0 +1,65 @@
+"""The pipeline: three stages that give what one after the other gives, and that end together."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from elmoc.features.dumping.pipeline import run_pipeline
+
+
+def twice(item: int) -> Iterator[int]:
+    yield item
+    yield item * 10
+
+
+def test_results_come_in_order_and_threads_end() -> None:
+    found: list[int] = []
+    run_pipeline(range(50), twice, found.append)
+    assert found == [each for item in range(50) for each in twice(item)]
+    assert threading.active_count() == 1 or not [t for t in threading.enumerate() if t.name in ("read", "write")]
+
+
+def test_stages_overlap_and_queues_are_short() -> None:
+    """Each stage takes 10 ms an item; the first is never more than two items and what it holds ahead of the last."""
+    read, written = [], []
+    ahead: list[int] = []
+
+    def source() -> Iterator[int]:
+        for item in range(12):
+            time.sleep(0.01)
+            read.append(item)
+            ahead.append(len(read) - len(written))
+            yield item
+
+    def work(item: int) -> Iterator[int]:
+        time.sleep(0.01)
+        yield item
+
+    def sink(item: int) -> None:
+        time.sleep(0.01)
+        written.append(item)
+
+    run_pipeline(source(), work, sink)
+    assert written == list(range(12))
+    assert 2 <= max(ahead) <= 6
+
+
+@pytest.mark.parametrize("stage", ["source", "work", "sink"])
+@pytest.mark.parametrize("error", [ValueError("broken"), KeyboardInterrupt()])
+def test_an_error_anywhere_ends_all(stage: str, error: BaseException) -> None:
+    def failing(item: int, at: str) -> int:
+        if at == stage and item >= 3:
+            raise error
+        return item
+
+    def endless() -> Iterator[int]:
+        item = 0
+        while True:
+            yield failing(item, "source")
+            item += 1
+
+    with pytest.raises(type(error)):
+        run_pipeline(endless(), lambda item: [failing(item, "work")], lambda item: failing(item, "sink"))
+    assert not [thread for thread in threading.enumerate() if thread.name in ("read", "write")]

@@ -1,0 +1,139 @@
+"""flair: embeddings of tokens are the layer states of words, taggers train on them, and are saved and moved."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("flair", reason="flair is not installed: make test-integrations")
+import flair
+import torch
+from flair.data import Corpus, Sentence
+from flair.datasets import FlairDatapointDataset
+from flair.embeddings import OneHotEmbeddings, StackedEmbeddings
+from flair.file_utils import load_torch_state
+from flair.models import SequenceTagger
+from flair.trainers import ModelTrainer
+
+from elmoc import ElmoC
+from elmoc.errors import InputError
+from elmoc.interop.flair import ElmocEmbeddings
+from elmoc.model_directory import write_model_directory
+from tests.docs.inputs import write_models
+from tests.elmoc.interop.pages import programs, write_entities
+from tests.tiny import learnable_sentences, tiny_model
+
+TEXT = "I sat on the bank ."
+
+
+def sentences(count: int, seed: int) -> list[Sentence]:
+    """Words w0 … w19 with a tag by their number."""
+    made = []
+    for words in learnable_sentences(count, seed):
+        sentence = Sentence(words)
+        for token, word in zip(sentence, words, strict=True):
+            token.add_label("parity", "even" if int(word[1:]) % 2 == 0 else "odd")
+        made.append(sentence)
+    return made
+
+
+def data() -> Corpus:
+    train, dev, test = (FlairDatapointDataset(sentences(count, count)) for count in (60, 10, 20))
+    return Corpus(train, dev, test)
+
+
+def tagger_on(embeddings: ElmocEmbeddings | StackedEmbeddings, corpus: Corpus) -> SequenceTagger:
+    labels = corpus.make_label_dictionary("parity", add_unk=False)
+    return SequenceTagger(
+        embeddings, labels, tag_type="parity", hidden_size=32, use_crf=False, dropout=0, locked_dropout=0
+    )
+
+
+@pytest.mark.parametrize("layers", ["all", "top", "average", [2, 0]])
+def test_embeddings_are_the_layer_states(layers: str | list[int], model_path: Path) -> None:
+    embeddings = ElmocEmbeddings(model_path, layers=layers)
+    sentence = Sentence(TEXT.split())
+    embeddings.embed(sentence)
+    states = ElmoC.from_pretrained(model_path).embed(TEXT.split())
+    expected = {"all": [*states], "top": [states[2]], "average": [states.mean(dim=0)], "2,0": [states[2], states[0]]}
+    vectors = torch.stack([token.get_embedding() for token in sentence])
+    torch.testing.assert_close(vectors, torch.cat(expected[embeddings.name.rpartition("-")[2]], dim=-1))
+    assert embeddings.embedding_length == vectors.shape[1]
+    assert embeddings.embedding_type == "word-level"
+    assert vectors.device.type == flair.device.type
+
+
+def test_batches_change_nothing_and_tokens_may_hold_blanks(model_path: Path) -> None:
+    embeddings = ElmocEmbeddings(model_path, layers="top", batch_size=3)
+    batch = [*sentences(7, 1), Sentence(["New York", "is", "big"])]
+    embeddings.embed(batch)
+    for sentence in batch:
+        alone = Sentence([token.text for token in sentence])
+        embeddings.embed(alone)
+        for one, other in zip(sentence, alone, strict=True):
+            torch.testing.assert_close(one.get_embedding(), other.get_embedding())
+    words = ElmoC.from_pretrained(model_path).embed(["New", "York", "is", "big"])[-1]
+    torch.testing.assert_close(batch[-1][0].get_embedding(), words[:2].mean(dim=0))
+
+
+def test_embeddings_of_two_kinds_stand_side_by_side(model_path: Path) -> None:
+    corpus = data()
+    one_hot = OneHotEmbeddings.from_corpus(corpus, embedding_length=4, min_freq=1)
+    stacked = StackedEmbeddings([ElmocEmbeddings(model_path, layers="top"), ElmocEmbeddings(model_path), one_hot])
+    sentence = Sentence(TEXT.split())
+    stacked.embed(sentence)
+    assert sentence[0].get_embedding().shape == (10 + 30 + 4,)
+
+
+def test_a_tagger_trains_is_saved_and_loaded(model_path: Path, tmp_path: Path) -> None:
+    flair.set_seed(1)
+    corpus = data()
+    tagger = tagger_on(ElmocEmbeddings(model_path), corpus)
+    trainer = ModelTrainer(tagger, corpus)
+    result = trainer.train(
+        tmp_path / "out", learning_rate=0.02, mini_batch_size=16, max_epochs=8, optimizer=torch.optim.Adam
+    )
+    assert result["test_score"] > 0.9
+    loaded = SequenceTagger.load(tmp_path / "out/final-model.pt")
+    assert loaded.evaluate(corpus.test, "parity").main_score == tagger.evaluate(corpus.test, "parity").main_score
+
+
+def test_a_saved_tagger_names_its_model(model_path: Path, tmp_path: Path) -> None:
+    tagger_on(ElmocEmbeddings(model_path, layers=[2, 1]), data()).save(tmp_path / "tagger.pt")
+    state = load_torch_state(str(tmp_path / "tagger.pt"))
+    assert not [name for name in state["state_dict"] if name.startswith("embeddings")]
+    model_path.rename(tmp_path / "moved")
+    with pytest.raises(
+        InputError, match=r"cannot be loaded: .*is not a model directory.*; where things have moved, chan"
+    ):
+        SequenceTagger.load(tmp_path / "tagger.pt")
+    state["embeddings"]["model"] = str(tmp_path / "moved")
+    loaded = SequenceTagger.load(state)
+    assert loaded.embeddings.embedding_length == 20
+    changed = tiny_model()
+    next(changed.encoder.parameters()).data.add_(1)
+    write_model_directory(model_path, changed)
+    with pytest.raises(InputError, match="is not the model that the tagger was trained on"):
+        SequenceTagger.load(tmp_path / "tagger.pt")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": "nowhere"}, "nowhere is not a model directory"),
+        ({"layers": "bottom"}, "layers are average, top, all or a list of indices"),
+        ({"layers": [3]}, "layers 3 are chosen, but the model has layers 0 to 2"),
+        ({"vectors": "random:1:9"}, "the model reads 6: give the word vectors that it was trained with"),
+    ],
+)
+def test_arguments_that_are_wrong(arguments: dict[str, object], message: str, model_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        ElmocEmbeddings(**{"model": model_path, **arguments})
+
+
+def test_the_example_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_models(tmp_path, "runs/quickstart/run")
+    write_entities(tmp_path, sentences=12)
+    monkeypatch.chdir(tmp_path)
+    for program in programs("flair"):
+        exec(compile(program, "docs/spacy_and_flair.md", "exec"), {"__name__": "__main__"})
+    assert (tmp_path / "tagger/final-model.pt").exists()

@@ -1,0 +1,320 @@
+"""Original ELMo: imported models equal the reference activations, and export gives the imported bytes back."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from elmoc import ElmoC, FeatureFile
+from elmoc.__main__ import main
+from elmoc.encoders.recurrence import plain_recurrence
+from elmoc.errors import InputError
+from elmoc.interop.original_elmo import export_original_elmo, read_original_elmo
+from elmoc.model_directory import read_model_directory, write_model_directory
+from elmoc.word_vectors.character_cnn import FILE_NAME, CharacterCnnVectors
+from tests.elmoc.interop.conftest import DATA, Files
+from tests.elmoc.interop.references import State, layer_states, read_weights, word_vector
+from tests.tiny import tiny_model
+
+SENTENCES = [["The", "bank", "was", "steep"], [], ["Zürich", "日本語", "<S>", "a" * 40, "é" * 11], ["x"]]
+ErrorLine = Callable[[int], str]
+
+
+def load(options: Path, weights: Path, folder: Path) -> ElmoC:
+    """An imported model."""
+    read_original_elmo(options, weights).write(folder)
+    return ElmoC.from_pretrained(folder)
+
+
+def tensors(path: Path) -> dict[str, tuple[Any, bytes]]:
+    found: dict[str, tuple[Any, bytes]] = {}
+    with h5py.File(path) as file:
+        file.visititems(
+            lambda name, item: (
+                found.update({name: ((item.shape, item.dtype), item[()].tobytes())})
+                if isinstance(item, h5py.Dataset)
+                else None
+            )
+        )
+    return found
+
+
+def without_nothing(options: dict[str, Any]) -> dict[str, Any]:
+    """Options without what is null, 0 or false, which says as much as leaving it out."""
+    return {section: {name: each for name, each in values.items() if each} for section, values in options.items()}
+
+
+def groups(reference: Path) -> list[list[list[str]]]:
+    content = json.loads((reference / "sentences.json").read_text(encoding="utf-8"))
+    return [[sentence.split() for sentence in group] for group in content]
+
+
+def test_the_activations_are_those_of_the_original_tools(reference: Path, tmp_path: Path) -> None:
+    model = load(reference / "options.json", reference / "lm_weights.hdf5", tmp_path / "model")
+    states = model.embed_documents(groups(reference))[0]
+    with h5py.File(reference / "lm_embeddings_0.hdf5") as file:
+        assert len(file) == len(states) == 10
+        for index, state in enumerate(states):
+            expected = np.concatenate(file[str(index)][()], axis=-1)  # [directions, n, P] → [n, 2P]
+            np.testing.assert_allclose(state[-1].numpy(), expected, atol=1e-5, rtol=0)
+
+
+def test_every_layer_is_that_of_the_plain_network(reference: Path, tmp_path: Path) -> None:
+    """A sentence of each group here, all of them in the slow test."""
+    compare_layers(reference, tmp_path, sentences=2)
+
+
+@pytest.mark.slow
+def test_every_layer_of_all_groups_is_that_of_the_plain_network(reference: Path, tmp_path: Path) -> None:
+    for layer, difference in enumerate(compare_layers(reference, tmp_path, sentences=10)):
+        print(f"{reference.name}, layer {layer}: largest difference {difference:.1e}")
+
+
+def compare_layers(reference: Path, folder: Path, *, sentences: int) -> np.ndarray:
+    """The largest difference of each layer, on the first sentences of all groups."""
+    model = load(reference / "options.json", reference / "lm_weights.hdf5", folder / "model")
+    documents = [group[:sentences] for group in groups(reference)]
+    weights = read_weights(reference / "lm_weights.hdf5")
+    options = json.loads((reference / "options.json").read_text(encoding="utf-8"))
+    largest = np.zeros(3)
+    for found, document in zip(model.embed_documents(documents), documents, strict=True):
+        state: State = {}
+        for states, words in zip(found, document, strict=True):
+            difference = np.abs(states.numpy() - layer_states(words, weights, options, state))
+            largest = np.maximum(largest, difference.max(axis=(1, 2)))
+    assert (largest < 1e-5).all(), largest
+    return largest
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "skip connections": {"lstm": {"use_skip_connections": True, "n_layers": 3}},
+    "no clips": {"lstm": {"cell_clip": None, "proj_clip": 0}},
+    "one layer": {"lstm": {"n_layers": 1}},
+    "tanh": {"char_cnn": {"activation": "tanh", "n_characters": 261}},
+    "no highways": {"char_cnn": {"n_highway": None}},
+    "no projection": {"char_cnn": {"filters": [[1, 2], [2, 3]]}, "projection": False},
+    "filters as wide as words": {"char_cnn": {"filters": [[12, 2], [5, 3]], "n_highway": 3}},
+    "projection that is square": {"char_cnn": {"filters": [[1, 2], [2, 3]]}},
+    "words of one character": {"char_cnn": {"max_characters_per_token": 3, "filters": [[2, 4]]}},
+}
+
+
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
+def test_every_variant_is_that_of_the_plain_network_and_comes_back(
+    small: Callable[..., Files], tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    options_path, weights_path = small(**changes)
+    model = load(options_path, weights_path, tmp_path / "model")
+    weights, options = read_weights(weights_path), json.loads(options_path.read_text())
+    for words, states in zip(SENTENCES, model.embed_batch(SENTENCES), strict=True):
+        np.testing.assert_allclose(states.numpy(), layer_states(words, weights, options, {}), atol=1e-5, rtol=0)
+    export_original_elmo(tmp_path / "model", tmp_path / "o.json", tmp_path / "w.hdf5")
+    assert tensors(tmp_path / "w.hdf5") == tensors(weights_path)
+    again = json.loads((tmp_path / "o.json").read_text())
+    options["char_cnn"]["n_characters"] = 262
+    assert without_nothing(again) == without_nothing(options)
+
+
+def test_export_gives_the_bytes_of_the_references_back(reference: Path, tmp_path: Path) -> None:
+    load(reference / "options.json", reference / "lm_weights.hdf5", tmp_path / "model")
+    arguments = [str(tmp_path / name) for name in ("model", "options.json", "weights.hdf5")]
+    assert main(["export-elmo", *arguments]) == 0
+    assert tensors(tmp_path / "weights.hdf5") == tensors(reference / "lm_weights.hdf5")
+    content = json.loads((tmp_path / "options.json").read_text())
+    assert content == json.loads((reference / "options.json").read_text())
+
+
+def test_weights_that_were_changed_are_exported(small: Callable[..., Files], tmp_path: Path) -> None:
+    """Forget biases that training has left alone keep their last digits, the others are those that run."""
+    options, weights = small()
+    read_original_elmo(options, weights).write(tmp_path / "model")
+    model = read_model_directory(tmp_path / "model")
+    with torch.no_grad():
+        layer = model.encoder.direction("backward").encoder.layers[1]
+        layer.bias[7] += 0.5
+        layer.input_weight.mul_(1.5)
+    write_model_directory(tmp_path / "changed", model)
+    export_original_elmo(tmp_path / "changed", tmp_path / "o.json", tmp_path / "w.hdf5")
+    changed = {name for name, value in tensors(tmp_path / "w.hdf5").items() if value != tensors(weights)[name]}
+    place = "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell"
+    assert changed == {f"{place}/B", f"{place}/W_0"}
+    again = load(tmp_path / "o.json", tmp_path / "w.hdf5", tmp_path / "again")
+    assert again.fingerprint == ElmoC.from_pretrained(tmp_path / "changed").fingerprint
+    with h5py.File(weights) as before, h5py.File(tmp_path / "w.hdf5") as after:
+        differing = np.flatnonzero(before[f"{place}/B"][()] != after[f"{place}/B"][()])
+    assert differing.tolist() == [13], "the second forget gate, behind those of i and g"
+
+
+def test_the_fast_recurrence_runs_and_equals_the_plain_one(imported: Path) -> None:
+    fast = ElmoC.from_pretrained(imported)
+    plain = ElmoC(read_model_directory(imported), fast.word_vectors)
+    assert plain.encoder.direction("forward").encoder.layers[0].recurrence is plain_recurrence
+    for ours, theirs in zip(fast.embed_batch(SENTENCES), plain.embed_batch(SENTENCES), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=0)
+
+
+def test_the_model_directory_can_be_moved_and_copied(imported: Path, tmp_path: Path) -> None:
+    [expected] = ElmoC.from_pretrained(imported).embed_batch(SENTENCES[:1])
+    moved = imported.rename(tmp_path / "elsewhere")
+    model = ElmoC.from_pretrained(moved)
+    model.save_pretrained(tmp_path / "copy")
+    shutil.rmtree(moved)
+    assert torch.equal(ElmoC.from_pretrained(tmp_path / "copy").embed(SENTENCES[0]), expected)
+    assert str(tmp_path) not in (tmp_path / "copy/config.json").read_text()
+    (tmp_path / "copy" / FILE_NAME).unlink()
+    with pytest.raises(InputError, match=rf"{FILE_NAME}, which {tmp_path / 'copy'} reads, are not there"):
+        ElmoC.from_pretrained(tmp_path / "copy")
+
+
+def test_features_of_an_imported_model_are_dumped(imported: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("The bank was steep .\n日本語 Zürich\n", encoding="utf-8")
+    assert main(["dump-features", str(imported), str(tmp_path / "in.txt"), str(tmp_path / "out.h5")]) == 0
+    with FeatureFile(tmp_path / "out.h5") as features:
+        assert [features[index].shape for index in range(2)] == [(3, 5, 32), (3, 2, 32)]
+        weights = read_weights(DATA / "allennlp/lm_weights.hdf5")
+        options = json.loads((DATA / "allennlp/options.json").read_text())
+        expected = np.tile(word_vector("Zürich", weights, options), 2)
+        np.testing.assert_allclose(features[1][0, 1], expected, atol=1e-5, rtol=0)
+
+
+def test_import_by_command(capsys: pytest.CaptureFixture[str], error_line: ErrorLine, tmp_path: Path) -> None:
+    files = [str(DATA / "bilm_tf" / name) for name in ("options.json", "lm_weights.hdf5")]
+    assert main(["import-elmo", *files, str(tmp_path / "model")]) == 0
+    assert "2 LSTM layers, projection 16, cell 64" in capsys.readouterr().out
+    status = main(["import-elmo", *files, str(tmp_path / "model")])
+    assert "model exists already" in error_line(status)
+    status = main(["import-elmo", *files, "a", "b"])
+    assert "not 4 paths" in error_line(status)
+    status = main(["import-elmo", str(tmp_path / "none"), str(tmp_path / "other")])
+    assert "none is not a directory" in error_line(status)
+    assert CharacterCnnVectors.open(tmp_path / "model").size == 16
+
+
+def edit(weights: Path, change: Callable[[h5py.File], object]) -> None:
+    with h5py.File(weights, "r+") as file:
+        change(file)
+
+
+def replace(file: h5py.File, name: str, value: np.ndarray) -> None:
+    del file[name]
+    file[name] = value
+
+
+BAD_WEIGHTS: dict[str, tuple[Callable[[h5py.File], object], str]] = {
+    "missing": (lambda f: f.pop("CNN/b_cnn_1"), r"lacks tensors: CNN/b_cnn_1"),
+    "no layer": (lambda f: f.pop("RNN_1/RNN/MultiRNNCell/Cell1"), r"lacks tensors: RNN_1/RNN/MultiRNNCell/Cell1;"),
+    "unknown": (lambda f: f.create_dataset("softmax/W", data=np.zeros(3)), r"has unknown tensors: softmax"),
+    "more layers": (lambda f: f.copy(f["CNN_high_0"], f, "CNN_high_1"), r"has unknown tensors: CNN_high_1"),
+    "shape": (
+        lambda f: replace(f, "char_embed", np.zeros((262, 3), np.float32)),
+        r"char_embed has the shape \[262, 3\] and the type float32, where \[261, 3\] and float32 are expected",
+    ),
+    "type": (
+        lambda f: replace(f, "CNN/b_cnn_1", np.zeros(4)),
+        r"CNN/b_cnn_1 has the shape \[4\] and the type float64",
+    ),
+    "not a tensor": (
+        lambda f: (f.pop("CNN/b_cnn_1"), f.create_group("CNN/b_cnn_1")),
+        r"cannot give CNN/b_cnn_1",
+    ),
+    "not finite": (
+        lambda f: replace(f, "CNN/b_cnn_1", np.full(4, np.nan, np.float32)),
+        r"CNN/b_cnn_1 has a number that is not finite",
+    ),
+    "external link": (
+        lambda f: (f.pop("CNN"), f.__setitem__("CNN", h5py.ExternalLink("other.h5", "/CNN"))),
+        r'cannot be read \("CNN" is a link',
+    ),
+    "soft link": (
+        lambda f: (f.pop("char_embed"), f.__setitem__("char_embed", h5py.SoftLink("/CNN/b_cnn_1"))),
+        r'cannot give char_embed \("char_embed" is a link',
+    ),
+    "dataset for a group": (
+        lambda f: (f.pop("CNN"), f.create_dataset("CNN", data=np.zeros(3))),
+        r"cannot be read \(.*",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), BAD_WEIGHTS.values(), ids=BAD_WEIGHTS)
+def test_weights_that_cannot_be_used_are_one_sentence(
+    small: Callable[..., Files], change: Callable[[h5py.File], object], message: str
+) -> None:
+    options, weights = small()
+    edit(weights, change)
+    with pytest.raises(InputError, match=rf"{weights}.*{message}.*: get both files of the model again"):
+        read_original_elmo(options, weights)
+
+
+BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
+    "width": ({"lstm": {"projection_dim": 4}}, r"where \[7, 4\] and float32 are expected"),
+    "layers": ({"lstm": {"n_layers": 3}}, r"lacks tensors: RNN_0/RNN/MultiRNNCell/Cell2"),
+    "highways": ({"char_cnn": {"n_highway": 2}}, r"lacks tensors: CNN_high_1"),
+    "filters": ({"char_cnn": {"filters": [[1, 3]]}}, r"has unknown tensors: CNN/W_cnn_1, CNN/b_cnn_1"),
+    "few characters": ({"char_cnn": {"max_characters_per_token": 2}}, r"max_characters_per_token must be at least 3"),
+    "characters": ({"char_cnn": {"n_characters": 500}}, r"n_characters must be 261 or 262"),
+    "activation": ({"char_cnn": {"activation": "gelu"}}, r"activation must be one of relu, tanh, not 'gelu'"),
+    "no layers": ({"lstm": {"n_layers": 0}}, r"lstm\.n_layers must be at least 1"),
+    "type": ({"lstm": {"dim": "many"}}, r"lstm\.dim must be of type int, not 'many'"),
+    "clip": ({"lstm": {"cell_clip": -3}}, r"encoder\.cell_clip must be at least 0"),
+    "unknown": ({"lstm": {"peepholes": True}}, r"unknown key lstm\.peepholes"),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD_OPTIONS.values(), ids=BAD_OPTIONS)
+def test_options_that_do_not_fit_are_one_sentence(
+    small: Callable[..., Files], changes: dict[str, dict[str, Any]], message: str
+) -> None:
+    options, weights = small()
+    content = json.loads(options.read_text())
+    for section, values in changes.items():
+        content[section].update(values)
+    options.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=rf"{message}.*: get both files of the model again"):
+        read_original_elmo(options, weights)
+
+
+def test_options_without_what_is_needed(small: Callable[..., Files]) -> None:
+    options, weights = small()
+    content = json.loads(options.read_text())
+    options.write_text(json.dumps({"lstm": content["lstm"], "n_tokens_vocab": 100}))
+    with pytest.raises(InputError, match=r"has no char_cnn: only models that read words by their characters"):
+        read_original_elmo(options, weights)
+    options.write_text("[]")
+    with pytest.raises(InputError, match=r"has no lstm"):
+        read_original_elmo(options, weights)
+    options.write_text(json.dumps(content | {"dropout": 0.1, "bidirectional": True}))
+    read_original_elmo(options, weights)
+
+
+def test_truncated_weights_are_one_sentence(small: Callable[..., Files]) -> None:
+    options, weights = small()
+    content = weights.read_bytes()
+    for share in (0.0, 0.3, 0.9, 0.999):
+        weights.write_bytes(content[: int(share * len(content))])
+        with pytest.raises(InputError, match=rf"{weights}.*: get both files of the model again"):
+            read_original_elmo(options, weights)
+
+
+def test_other_models_are_not_exported(imported: Path, model_path: Path, tmp_path: Path, error_line: ErrorLine) -> None:
+    files = [str(tmp_path / name) for name in ("options.json", "weights.hdf5")]
+    status = main(["export-elmo", str(model_path), *files])
+    assert "as it reads the word vectors random:3:6, and not those of a character CNN" in error_line(status)
+    other = tiny_model(vectors=CharacterCnnVectors.open(imported))
+    other.character_cnn = imported / FILE_NAME
+    write_model_directory(tmp_path / "norm", other)
+    status = main(["export-elmo", str(tmp_path / "norm"), *files])
+    assert "as it has layer normalisation: export a model that was imported" in error_line(status)
+    assert not list(tmp_path.glob("*.json"))
+    (tmp_path / "weights.hdf5").write_text("mine")
+    status = main(["export-elmo", str(imported), *files])
+    assert "weights.hdf5 exists already" in error_line(status)
+    assert (tmp_path / "weights.hdf5").read_text() == "mine"
+    assert not (tmp_path / "options.json").exists()

@@ -1,0 +1,297 @@
+"""spaCy: tensors, vectors and similarities of docs, pipelines that are saved and moved, and pipes trained on them."""
+
+import multiprocessing
+import pickle
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("spacy", reason="spaCy is not installed: make test-integrations")
+import spacy
+from spacy.cli.train import train
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from spacy.training import Example
+
+from elmoc import ElmoC
+from elmoc.errors import InputError
+from elmoc.interop.spacy.hooks import add_hooks
+from elmoc.model_directory import write_model_directory
+from elmoc.word_vectors.sources import TextVectors
+from tests.docs.inputs import write_models
+from tests.elmoc.interop.pages import programs, write_entities
+from tests.tiny import learnable_sentences, tiny_model
+
+TEXT = "I sat  on the bank.\nThe bank was steep."
+TENSOR = {"@architectures": "elmoc.TensorTok2Vec.v1"}
+ENCODER = {
+    "@architectures": "spacy.MaxoutWindowEncoder.v2",
+    "width": 30,
+    "depth": 1,
+    "window_size": 1,
+    "maxout_pieces": 2,
+}
+LINEAR_TAGGER = {"@architectures": "spacy.Tagger.v2", "tok2vec": TENSOR}
+MODELS = {
+    "tagger": {
+        "@architectures": "spacy.Tagger.v2",
+        "tok2vec": {"@architectures": "spacy.Tok2Vec.v2", "embed": TENSOR, "encode": ENCODER},
+    },
+    "ner": {
+        "@architectures": "spacy.TransitionBasedParser.v2",
+        "state_type": "ner",
+        "extra_state_tokens": False,
+        "hidden_width": 16,
+        "maxout_pieces": 2,
+        "use_upper": True,
+        "tok2vec": TENSOR,
+    },
+}
+
+
+def pipeline(model: Path, **settings: object) -> Language:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmoc", config={"model": str(model), **settings})
+    return nlp
+
+
+@pytest.fixture
+def nlp(model_path: Path) -> Language:
+    return pipeline(model_path)
+
+
+def test_tensor_and_vectors_are_the_layer_states_of_the_words(model_path: Path) -> None:
+    nlp = pipeline(model_path, layers="all")
+    doc = nlp(TEXT)
+    spaces = [token.is_space for token in doc]
+    assert sum(spaces) == 2
+    words = [token.text for token in doc if not token.is_space]
+    bottom, middle, top = ElmoC.from_pretrained(model_path).embed(words).numpy()
+    np.testing.assert_allclose(doc.tensor[np.invert(spaces)], np.concatenate([bottom, middle, top], axis=1), atol=1e-6)
+    assert doc.tensor.dtype == np.float32
+    assert not doc.tensor[spaces].any()
+    assert [token.has_vector for token in doc] == list(np.invert(spaces))
+    np.testing.assert_array_equal(doc[1].vector, doc.tensor[1])
+    np.testing.assert_allclose(doc[1:4].vector, doc.tensor[1:4].mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(doc.vector, doc.tensor.mean(axis=0), atol=1e-6)
+    assert doc[1].vector_norm == pytest.approx(np.linalg.norm(doc.tensor[1]))
+
+
+def test_the_same_word_has_other_vectors_in_other_contexts(nlp: Language) -> None:
+    doc = nlp(TEXT)
+    first, second = (token for token in doc if token.text == "bank")
+    cosine = first.vector @ second.vector / (first.vector_norm * second.vector_norm)
+    assert first.similarity(second) == pytest.approx(cosine)
+    assert first.similarity(second) < 0.99
+    assert first.similarity(first) == pytest.approx(1)
+    assert doc[2].is_space
+    assert doc[2].similarity(first) == 0
+    assert doc.similarity(doc[:3]) == pytest.approx(doc[:3].similarity(doc))
+
+
+def test_vectors_of_the_vocab_give_way(nlp: Language) -> None:
+    nlp.vocab.set_vector("bank", np.ones(4, dtype=np.float32))
+    doc = nlp.make_doc(TEXT)
+    assert doc.vector.shape == (4,)
+    doc = nlp(doc)
+    assert doc.vector.shape == doc[5].vector.shape == doc[1:3].vector.shape == (10,)
+    with pytest.raises(InputError, match="vectors of 10 and 4 numbers have no similarity"):
+        doc[5].similarity(nlp.vocab["bank"])
+
+
+def test_sentences_are_read_one_by_one(model_path: Path) -> None:
+    nlp = pipeline(model_path, layers="top")
+    nlp.add_pipe("sentencizer", before="elmoc")
+    doc = nlp(TEXT)
+    assert len(list(doc.sents)) == 2
+    model = ElmoC.from_pretrained(model_path)
+    for sentence in doc.sents:
+        words = [token for token in sentence if not token.is_space]
+        expected = model.embed([token.text for token in words])[-1]
+        np.testing.assert_allclose([token.vector for token in words], expected, atol=1e-6)
+
+
+def test_batches_change_nothing(nlp: Language) -> None:
+    texts = ["", " ", "The bank", *(" ".join(words) for words in learnable_sentences(20, 1))]
+    for doc, text in zip(nlp.pipe(texts, batch_size=7), texts, strict=True):
+        np.testing.assert_allclose(doc.tensor, nlp(text).tensor, atol=1e-5)
+        assert doc.tensor.shape == (len(doc), 10)
+
+
+@pytest.mark.filterwarnings("ignore:.*W109")
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_several_processes(method: str, nlp: Language) -> None:
+    before = nlp(TEXT)
+    multiprocessing.set_start_method(method, force=True)
+    try:
+        docs = list(nlp.pipe([TEXT] * 6, n_process=2, batch_size=2))
+    finally:
+        multiprocessing.set_start_method(None, force=True)
+    for doc in docs:
+        np.testing.assert_allclose(doc.tensor, before.tensor, atol=1e-5)
+        np.testing.assert_array_equal(doc[4].vector, doc.tensor[4])
+        add_hooks(doc)
+        assert doc[4].similarity(doc[-4]) == pytest.approx(before[4].similarity(before[-4]), abs=1e-5)
+
+
+def test_a_saved_pipeline_holds_its_model(nlp: Language, model_path: Path, tmp_path: Path) -> None:
+    expected = nlp(TEXT).tensor
+    nlp.to_disk(tmp_path / "pipeline")
+    shutil.rmtree(model_path)
+    shutil.move(tmp_path / "pipeline", tmp_path / "moved")
+    loaded = spacy.load(tmp_path / "moved")
+    np.testing.assert_array_equal(loaded(TEXT).tensor, expected)
+    loaded.to_disk(tmp_path / "moved")  # over itself
+    np.testing.assert_array_equal(spacy.load(tmp_path / "moved")(TEXT).tensor, expected)
+    assert ElmoC.from_pretrained(tmp_path / "moved/elmoc").fingerprint
+
+
+@pytest.fixture
+def text_vectors(tmp_path: Path) -> Path:
+    path = tmp_path / "words.vec"
+    path.write_text("".join(f"{word} {number} 1 2 3 4 5\n" for number, word in enumerate(["I", "sat", "on", "bank"])))
+    return path
+
+
+def test_word_vectors_are_copied_where_that_is_asked_for(text_vectors: Path, tmp_path: Path) -> None:
+    write_model_directory(tmp_path / "model", tiny_model(vectors=TextVectors(text_vectors)))
+    nlp, bundling = (pipeline(tmp_path / "model", bundle_vectors=bundle) for bundle in (False, True))
+    expected = nlp(TEXT).tensor
+    nlp.to_disk(tmp_path / "without")
+    bundling.to_disk(tmp_path / "with")
+    text_vectors.rename(tmp_path / "elsewhere.vec")
+    for _ in range(2):
+        copied = spacy.load(tmp_path / "with")
+        np.testing.assert_array_equal(copied(TEXT).tensor, expected)
+        copied.to_disk(tmp_path / "with")  # over itself: they are kept
+    with pytest.raises(
+        InputError, match=r"'elmoc' cannot load its model: the word vectors .*words\.vec.* are not ther"
+    ):
+        spacy.load(tmp_path / "without")
+    override = {"components.elmoc.vectors": str(tmp_path / "elsewhere.vec")}
+    np.testing.assert_array_equal(spacy.load(tmp_path / "without", config=override)(TEXT).tensor, expected)
+
+
+def test_bytes_name_the_model_by_path_and_fingerprint(nlp: Language, model_path: Path, tmp_path: Path) -> None:
+    expected, data = nlp(TEXT).tensor, nlp.to_bytes()
+    other = pipeline(tmp_path / "nowhere").from_bytes(data)
+    np.testing.assert_array_equal(other(TEXT).tensor, expected)
+    again = pickle.loads(pickle.dumps(nlp))
+    np.testing.assert_array_equal(again(TEXT).tensor, expected)
+    changed = tiny_model()
+    with np.errstate(all="ignore"):
+        next(changed.encoder.parameters()).data.add_(1)
+    write_model_directory(model_path, changed)
+    with pytest.raises(InputError, match="is not the model that the pipeline was made with"):
+        pipeline(model_path).from_bytes(data)(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"model": "nowhere"}, "'elmoc' cannot load its model: nowhere is not a model directory"),
+        ({"layers": [3]}, "layers 3 are chosen, but the model has layers 0 to 2"),
+        ({"layers": "bottom"}, "layers are average, top, all or a list of indices"),
+        ({"device": "cuda:99"}, "'elmoc' cannot load its model: .*cuda"),
+    ],
+)
+def test_settings_that_are_wrong(settings: dict[str, object], message: str, model_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        pipeline(**{"model": model_path, **settings})(TEXT)
+
+
+def labelled(nlp: Language, count: int, seed: int) -> Iterator[Example]:
+    """Words w0 … w19 with a tag and an entity by their number."""
+    for words in learnable_sentences(count, seed):
+        numbers = [int(word[1:]) for word in words]
+        reference = Doc(
+            nlp.vocab,
+            words,
+            tags=["even" if number % 2 == 0 else "odd" for number in numbers],
+            ents=["B-FIVE" if number % 5 == 0 else "O" for number in numbers],
+        )
+        yield Example(Doc(nlp.vocab, words), reference)
+
+
+def trained(nlp: Language, *, updates: int) -> None:
+    train = list(labelled(nlp, 64, 1))
+    list(nlp.get_pipe("elmoc").pipe(example.predicted for example in train))
+    spacy.util.fix_random_seed(1)
+    optimizer = nlp.initialize(lambda: train)
+    optimizer.learn_rate = 0.05
+    for _ in range(updates):
+        nlp.update(train, sgd=optimizer)
+
+
+@pytest.mark.parametrize(("pipe", "metric"), [("tagger", "tag_acc"), ("ner", "ents_f")])
+def test_pipes_train_on_the_tensors_and_are_saved_with_them(
+    pipe: str, metric: str, model_path: Path, tmp_path: Path
+) -> None:
+    nlp = pipeline(model_path, layers="all")
+    nlp.add_pipe(pipe, config={"model": MODELS[pipe]})
+    trained(nlp, updates=60)
+    weights = nlp.get_pipe("elmoc").elmo.fingerprint
+    score = nlp.evaluate(list(labelled(nlp, 20, 2)))[metric]
+    assert score > 0.9
+    nlp.to_disk(tmp_path / "pipeline")
+    loaded = spacy.load(tmp_path / "pipeline")
+    assert loaded.get_pipe("elmoc").elmo.fingerprint == weights
+    assert loaded.evaluate(list(labelled(loaded, 20, 2)))[metric] == score
+
+
+def test_docs_without_a_tensor_go_through_the_component_first(nlp: Language) -> None:
+    nlp.add_pipe("tagger", config={"model": LINEAR_TAGGER})
+    trained(nlp, updates=1)
+    [example] = labelled(nlp, 1, 3)
+    layer = next(node for node in nlp.get_pipe("tagger").model.walk() if node.name == "elmoc")
+    [found], backpropagate = layer.begin_update([example.predicted])
+    np.testing.assert_array_equal(found, nlp(example.reference.copy()).tensor)
+    assert backpropagate([found]) == []
+
+
+def test_a_layer_without_its_component_or_with_tensors_of_another_says_so(nlp: Language, tmp_path: Path) -> None:
+    alone = spacy.blank("en")
+    alone.add_pipe("tagger", config={"model": LINEAR_TAGGER})
+    with pytest.raises(InputError, match="finds no component elmoc before its own: add one to the pipeline"):
+        alone.initialize(lambda: list(labelled(alone, 2, 1)))
+    nlp.add_pipe("tagger", config={"model": LINEAR_TAGGER})
+    trained(nlp, updates=1)
+    doc = nlp.make_doc(TEXT)
+    doc.tensor = np.zeros((len(doc), 7), dtype=np.float32)
+    with pytest.raises(InputError, match=r"doc.tensor is 7 wide, but the component elmoc gave 10 in training"):
+        nlp.get_pipe("tagger").predict([doc])
+    nlp.to_disk(tmp_path / "pipeline")
+    with pytest.raises(InputError, match="or do not exclude it"):
+        spacy.load(tmp_path / "pipeline", exclude=["elmoc"])(TEXT)
+
+
+def test_spacy_train_needs_no_annotating_components(nlp: Language, tmp_path: Path) -> None:
+    nlp.add_pipe("tagger", config={"model": LINEAR_TAGGER})
+    for split, count in (("train", 30), ("dev", 5)):
+        DocBin(docs=[example.reference for example in labelled(nlp, count, count)]).to_disk(tmp_path / f"{split}.spacy")
+    nlp.config.to_disk(tmp_path / "config.cfg")
+    train(
+        tmp_path / "config.cfg",
+        tmp_path / "out",
+        overrides={
+            "corpora.train.path": str(tmp_path / "train.spacy"),
+            "corpora.dev.path": str(tmp_path / "dev.spacy"),
+            "training.max_steps": 3,
+            "training.eval_frequency": 2,
+        },
+    )
+    loaded = spacy.load(tmp_path / "out/model-last")
+    assert {token.tag_ for token in loaded("w1 w2 w3")} <= {"even", "odd"}
+    assert loaded.get_pipe("elmoc").elmo.fingerprint == nlp.get_pipe("elmoc").elmo.fingerprint
+
+
+def test_the_examples_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_models(tmp_path, "runs/quickstart/run")
+    write_entities(tmp_path, sentences=12)
+    monkeypatch.chdir(tmp_path)
+    for program in programs("spacy"):
+        exec(compile(program, "docs/spacy_and_flair.md", "exec"), {"__name__": "__main__"})
+    assert (tmp_path / "entities/elmoc/config.json").exists()

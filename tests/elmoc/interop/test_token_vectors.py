@@ -1,0 +1,56 @@
+"""Tokens of other libraries: layers are chosen by name or index, and tokens may hold blanks."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from elmoc import ElmoC
+from elmoc.errors import InputError
+from elmoc.interop.token_vectors import LayerChoice, token_vectors
+
+SENTENCES = [["New York", "is", " ", "big", "\n"], [], ["\t"], ["It", "rained", "."]]
+
+
+@pytest.fixture
+def model(model_path: Path) -> ElmoC:
+    return ElmoC.from_pretrained(model_path)
+
+
+def test_layers_by_name_and_index(model: ElmoC) -> None:
+    words = ["The", "bank", "was", "steep"]
+    bottom, middle, top = model.embed(words)
+    expected = {
+        "average": (bottom + middle + top) / 3,
+        "top": top,
+        "all": torch.cat([bottom, middle, top], dim=-1),
+        (2, 0): torch.cat([top, bottom], dim=-1),
+    }
+    for layers, vectors in expected.items():
+        choice = LayerChoice(layers)
+        [found] = token_vectors(model, [words], choice)
+        torch.testing.assert_close(found, vectors)
+        assert found.shape[1] == choice.width(model)
+
+
+@pytest.mark.parametrize("layers", ["", "bottom", []])
+def test_layers_that_are_none(layers: str | list[int]) -> None:
+    with pytest.raises(InputError, match=r"layers are average, top, all or a list of indices such as \[0, 2\]; not "):
+        LayerChoice(layers)
+
+
+@pytest.mark.parametrize("layers", [[3], [0, -1]])
+def test_layers_that_the_model_lacks(layers: list[int], model: ElmoC) -> None:
+    with pytest.raises(InputError, match="but the model has layers 0 to 2: choose among them"):
+        LayerChoice(layers).width(model)
+
+
+def test_a_token_with_blanks_gets_the_mean_over_its_words_and_one_of_blanks_alone_zeros(model: ElmoC) -> None:
+    choice = LayerChoice("top")
+    first, empty, blank, plain = token_vectors(model, SENTENCES, choice, batch_size=2)
+    words = model.embed(["New", "York", "is", "big"])[-1]
+    zeros = torch.zeros(model.width)
+    torch.testing.assert_close(first, torch.stack([words[:2].mean(dim=0), words[2], zeros, words[3], zeros]))
+    assert empty.shape == (0, model.width)
+    assert torch.equal(blank, zeros.unsqueeze(0))
+    torch.testing.assert_close(plain, model.embed(SENTENCES[3])[-1])

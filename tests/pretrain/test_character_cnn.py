@@ -1,0 +1,137 @@
+"""Imported ELMo: tables filled by its character CNN, training that goes on from it, and models that keep the CNN."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from data_scripts import build_vectors
+from elmoc import ElmoC
+from elmoc.__main__ import main as elmoc
+from elmoc.corpus import Corpus
+from elmoc.errors import InputError
+from elmoc.interop.original_elmo import read_original_elmo
+from elmoc.word_vectors.character_cnn import FILE_NAME, CharacterCnnVectors
+from elmoc.word_vectors.table import VectorTable
+from pretrain.join import join
+from tests.elmoc.interop.conftest import write_original
+from tests.pretrain.conftest import TinyRuns
+from tests.tiny import learnable_sentences, write_corpus
+
+ENCODER = {
+    "encoder__projection_size": 5,
+    "encoder__cell_size": 6,
+    "encoder__cell_clip": 1.0,
+    "encoder__projection_clip": 0.5,
+    "encoder__layer_norm": False,
+    "encoder__residual": False,
+    "encoder__input_layer": "identity",
+    "data__input_vectors": "cnn",
+    "data__target_vectors": "cnn",
+    "train__updates": 4,
+    "evaluation__every_updates": 4,
+}
+"""The settings of the imported encoder, and short training on its word vectors."""
+WORDS = ["w1", "unseen", "Zürich"]
+
+
+@pytest.fixture
+def imported(tmp_path: Path) -> Path:
+    """A model directory."""
+    files = tmp_path / "options.json", tmp_path / "weights.hdf5"
+    write_original(*files, char_cnn={"max_characters_per_token": 8})
+    read_original_elmo(*files).write(tmp_path / "imported")
+    return tmp_path / "imported"
+
+
+@pytest.fixture
+def cnn_runs(tmp_path: Path, imported: Path) -> TinyRuns:
+    """Runs on a corpus with a table that the imported character CNN has filled."""
+    corpus = write_corpus(tmp_path / "corpus", [learnable_sentences(60, 0)], [learnable_sentences(30, 1)])
+    assert fill(corpus.path, imported) == 0
+    return TinyRuns(tmp_path, corpus.path)
+
+
+def fill(corpus: Path, vectors: Path, *options: str) -> int:
+    return build_vectors.main([str(corpus), str(vectors), "--name", "cnn", "--dtype", "float32", *options])
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_table_is_filled_from_a_model_or_its_file(tmp_path: Path, imported: Path, workers: str) -> None:
+    corpus = write_corpus(tmp_path / "corpus", [learnable_sentences(60, 0)], [learnable_sentences(30, 1)])
+    vectors = CharacterCnnVectors.open(imported)
+    for source in (imported, imported / FILE_NAME):
+        assert fill(corpus.path, source, "--workers", workers, "--replace") == 0
+        table = VectorTable(Corpus(corpus.path), "cnn")
+        np.testing.assert_allclose(table.rows, vectors.lookup(corpus.lexicon), atol=1e-6)
+        assert table.source.fingerprint == vectors.fingerprint
+        assert Path(table.source.origin) == imported / FILE_NAME
+        assert table.zero_rows == 0
+
+
+def test_training_goes_on_and_its_models_keep_the_character_cnn(
+    cnn_runs: TinyRuns, imported: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = cnn_runs.run("run", "--init-from", str(imported), **ENCODER)
+    assert "it has no output layers for these targets, so they start anew" in capsys.readouterr().out
+    before = ElmoC.from_pretrained(imported)
+    cnn = (imported / FILE_NAME).read_bytes()
+    shutil.rmtree(imported)
+    after = ElmoC.from_pretrained(run.path)
+    assert (run.model / FILE_NAME).read_bytes() == cnn
+    ours, theirs = after.embed(WORDS), before.embed(WORDS)
+    assert torch.equal(ours[0], theirs[0]), "the word vectors"
+    assert 1e-4 < (ours[2] - theirs[2]).abs().max() < 0.5, "trained on, but not from the start"
+    arguments = [str(cnn_runs.folder / name) for name in ("run", "o.json", "w.hdf5")]
+    assert elmoc(["export-elmo", *arguments]) == 0
+    read_original_elmo(*arguments[1:]).write(cnn_runs.folder / "again")
+    torch.testing.assert_close(ElmoC.from_pretrained(cnn_runs.folder / "again").embed(WORDS), ours)
+    with h5py.File(cnn_runs.folder / "weights.hdf5") as first, h5py.File(arguments[2]) as second:
+        assert np.array_equal(first["CNN_proj/W_proj"], second["CNN_proj/W_proj"])
+
+
+def test_directions_that_are_joined_keep_the_character_cnn(cnn_runs: TinyRuns, imported: Path) -> None:
+    settings: dict[str, Any] = ENCODER | {"train__updates": 2, "evaluation__every_updates": 2}
+    runs = [
+        cnn_runs.run(direction, "--init-from", str(imported), train__directions=[direction], **settings)
+        for direction in ("forward", "backward")
+    ]
+    shutil.rmtree(imported)
+    join(str(runs[0].path), str(runs[1].path), str(cnn_runs.folder / "joined"))
+    model = ElmoC.from_pretrained(cnn_runs.folder / "joined")
+    assert model.embed(WORDS).shape == (3, 3, 10)
+
+
+def test_a_character_cnn_that_is_gone_or_another_is_a_warning(
+    cnn_runs: TinyRuns, imported: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere = imported.rename(imported.with_name("elsewhere"))
+    run = cnn_runs.run("run", **ENCODER)
+    warning = f"warning: models of this run will not hold the character CNN of their word vectors ({imported}"
+    assert warning in capsys.readouterr().err
+    with pytest.raises(InputError, match=rf"{FILE_NAME}, which {run.model} reads, are not there: .*--vectors"):
+        ElmoC.from_pretrained(run.path)
+    assert ElmoC.from_pretrained(run.path, vectors=str(elsewhere)).embed(WORDS).isfinite().all()
+    # found by way of the model that training goes on from
+    moved = cnn_runs.run("moved", "--init-from", str(elsewhere), **ENCODER)
+    assert "warning" not in capsys.readouterr().err
+    assert ElmoC.from_pretrained(moved.path).embed(WORDS).isfinite().all()
+    files = imported.with_name("o2.json"), imported.with_name("w2.hdf5")
+    write_original(*files, char_cnn={"max_characters_per_token": 8}, seed=1)
+    read_original_elmo(*files).write(imported)
+    cnn_runs.run("other", **ENCODER)
+    assert "are not the word vectors of this model" in capsys.readouterr().err
+
+
+def test_settings_that_differ_are_named(cnn_runs: TinyRuns, imported: Path, error_line: Callable[[int], str]) -> None:
+    status = cnn_runs.status("run", "--init-from", str(imported), **(ENCODER | {"encoder__layer_norm": True}))
+    assert "the encoder has other sizes: layer_norm (here True, there False)" in error_line(status)
+    record = json.loads((imported / "config.json").read_text())
+    assert record["word_vectors"]["origin"] == FILE_NAME
+    assert record["output_layer"] == {"kind": "none"}
