@@ -25,7 +25,7 @@ from elmoc.version import VERSION
 from elmoc.word_vectors.rows import SentenceRows, WordRows
 from elmoc.word_vectors.sources import VectorSource, WordVectors, open_word_vectors
 
-BATCH_WORDS, BATCH_SIZE = 4096, 256
+BATCH_WORDS, BATCH_SIZE = 32768, 2048
 WINDOW_WORDS = 2048
 """Longer sentences are read in windows of so many words, with their state carried."""
 CarriedState = dict[str, EncoderState]
@@ -215,16 +215,18 @@ class ElmoC:
     ) -> list[Tensor]:
         """`embed_batch` of sentences whose words have been looked up."""
         states: list[Tensor | None] = [None] * len(rows.ids)
-        for batch in length_bucketed([len(ids) - 2 for ids in rows.ids], batch_words, batch_size):
-            if len(rows.ids[batch[0]]) - 2 > WINDOW_WORDS:
-                for index in batch:
-                    states[index] = self._joined(rows, rows.ids[index], progress)
-                continue
+        short = []
+        for index, ids in enumerate(rows.ids):
+            if len(ids) - 2 > WINDOW_WORDS:
+                states[index] = self._joined(rows, ids, progress)
+            else:
+                short.append(index)
+        for places in length_bucketed([len(rows.ids[index]) - 2 for index in short], batch_words, batch_size):
+            batch = [short[place] for place in places]
             lengths = torch.tensor([len(rows.ids[index]) for index in batch])
-            ids = torch.nn.utils.rnn.pad_sequence([rows.ids[index] for index in batch], batch_first=True)  # [B, T]
-            output = self._inference(rows.vectors(ids), lengths).cpu()  # [B, L + 1, T, 2P]
-            for index, length, sentence_states in zip(batch, lengths.tolist(), output, strict=True):
-                states[index] = self._checked(sentence_states[:, 1 : length - 1].clone())
+            vectors = rows.vectors(torch.cat([rows.ids[index] for index in batch]))  # [M, E]
+            for index, sentence_states in zip(batch, self._inference.sentences(vectors, lengths), strict=True):
+                states[index] = self._checked(sentence_states[:, 1:-1].clone())
             progress(int(lengths.sum()) - 2 * len(batch))
         return [state for state in states if state is not None]
 

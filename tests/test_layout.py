@@ -232,7 +232,8 @@ def test_the_wheel_holds_elmoc_alone(wheel: Path) -> None:
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     files = {file for folder in folders(ROOT / "elmoc") for file in folder.iterdir() if file.is_file()}
     assert names == {file.relative_to(ROOT).as_posix() for file in files}
-    assert {"elmoc/py.typed", "elmoc/kernels/cpu.cpp", "elmoc/kernels/inference.cpp", "elmoc/__main__.py"} <= names
+    assert {"elmoc/py.typed", "elmoc/kernels/cpu.cpp", "elmoc/__main__.py"} <= names
+    assert {"elmoc/kernels/inference.cpp", "elmoc/kernels/inference_products.h"} <= names
 
 
 def test_the_wheel_dumps_features_in_an_environment_without_the_checkout(

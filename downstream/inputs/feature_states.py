@@ -52,7 +52,7 @@ class FeatureStates:
 
     def describe(self) -> dict[str, Any]:
         """The file and what it says of its numbers: the fingerprints of the model and its word vectors, the layers."""
-        attributes = {name: _json_value(value) for name, value in self._file.origin.items()}
+        attributes = {name: _json_value(value) for name, value in self._file.attributes.items()}
         return {"file": str(self._file.path), **attributes}
 
     def _read(self, place: np.ndarray | int) -> Tensor:

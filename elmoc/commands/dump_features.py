@@ -81,8 +81,8 @@ def _add_how(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="of matrix products; auto: bf16 where the hardware has it",
     )
-    group.add_argument("--batch-size", type=int, default=256, help="sentences a batch at most (default: 256)")
-    group.add_argument("--batch-words", type=int, default=4096, help="padded words a batch at most (default: 4096)")
+    group.add_argument("--batch-size", type=int, default=2048, help="sentences a batch at most (default: 2048)")
+    group.add_argument("--batch-words", type=int, default=32768, help="padded words a batch at most (default: 32768)")
     device = group.add_mutually_exclusive_group()
     device.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
     device.add_argument("--cuda-device", type=int, metavar="N", help="the same as --device cuda:N; -1 is the CPU")

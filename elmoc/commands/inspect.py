@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Inspect the file that the parsed command line names; damage is an `InputError`."""
-    from elmoc.features.inspect import describe
+    from elmoc.features.converting.describe import describe
     from elmoc.features.reader import FeatureFile
     from elmoc.progress import progress_bar
 

@@ -12,8 +12,12 @@ from elmoc.batches import length_bucketed
 from elmoc.encoders import EncoderOutput, EncoderState, PreparedEncoder, SentenceWords
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 
-_PADDED_WORDS = 4096
+_PADDED_WORDS = 16384
 """Of a batch, where nothing faster runs than the encoder itself."""
+
+_LEAST_WORDS = 64
+"""That an input layer reads at once: libraries add up the products of fewer rows in another order, and in bf16 a
+difference in the last bit grows."""
 
 
 class InferenceEncoder:
@@ -50,7 +54,7 @@ class InferenceEncoder:
         return states
 
     def sentences(self, vectors: Tensor, lengths: Tensor) -> list[Tensor]:
-        """Layer states of whole sentences from zero state: for each float32 [L + 1, n, 2P], on the device.
+        """Layer states of whole sentences from zero state: for each float32 [L + 1, n, 2P], on the CPU.
 
         The fastest way to compute many: sentences of any lengths, in any order, without padding.
 
@@ -134,7 +138,9 @@ class InferenceEncoder:
     def _input_states(self, direction: str, vectors: Tensor, words: SentenceWords, states: Tensor) -> Tensor:
         """What the encoder of a direction reads [M, P], put into layer 0 of its states."""
         with torch.inference_mode():
-            inputs: Tensor = self._encoder.direction(direction).input_layer(vectors.unsqueeze(0)).squeeze(0)
+            spare = torch.zeros(max(0, _LEAST_WORDS - len(vectors)), vectors.shape[1])
+            read = torch.cat((vectors, spare)).unsqueeze(0)
+            inputs: Tensor = self._encoder.direction(direction).input_layer(read).squeeze(0)[: len(vectors)]
             size = inputs.shape[1]
             states.view(-1, size).index_copy_(0, words.places // size, inputs)
         return inputs
@@ -145,7 +151,7 @@ class InferenceEncoder:
         states: list[Tensor] = [vectors] * len(pieces)
         for batch in length_bucketed([len(piece) - 2 for piece in pieces], _PADDED_WORDS, len(pieces)):
             padded = torch.nn.utils.rnn.pad_sequence([pieces[index] for index in batch], batch_first=True)
-            for index, each in zip(batch, self(padded, lengths[batch]), strict=True):
+            for index, each in zip(batch, self(padded, lengths[batch]).cpu(), strict=True):
                 states[index] = each[:, : len(pieces[index])].clone()  # the rest of the batch is free again
         return states
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from elmoc.errors import InputError
 from elmoc.features.layouts.allennlp import MAP_KEY
+from elmoc.features.layouts.datasets import plain_properties
 from elmoc.features.layouts.flat import BLOCK_BYTES, DOCUMENTS, OFFSETS, STATES
 from elmoc.features.linked import parts_folder
 from elmoc.features.links import (
@@ -129,13 +130,15 @@ def _copy(stored: StoredSentences, source: str, file: h5py.File, target: str) ->
 
 def _copy_dataset(stored: StoredSentences, source: str, group: h5py.h5g.GroupID, target: str) -> None:
     """Copy a dataset as it is: what is compressed is not unpacked."""
-    dataset = stored.file.dataset(source)
-    if dataset.get_offset() is None:  # in chunks, or without numbers
+    if stored.compression:
+        stored.file.dataset(source)  # raises the error of one that is damaged
         h5py.h5o.copy(stored.file.id, source.encode(), group, target.encode())
         return
-    kind, space = dataset.get_type(), dataset.get_space()
-    copy = h5py.h5d.create(group, target.encode(), kind, space, dataset.get_create_plist())
-    copy.write(h5py.h5s.ALL, h5py.h5s.ALL, stored.file.array(source), kind)
+    array = stored.file.array(source)
+    kind = h5py.h5t.py_create(array.dtype)
+    copy = h5py.h5d.create(group, target.encode(), kind, h5py.h5s.create_simple(array.shape), plain_properties())
+    if array.size:
+        copy.write(h5py.h5s.ALL, h5py.h5s.ALL, array, kind)
 
 
 def _join_rows(file: h5py.File, parts: Sequence[Part], merge: bool) -> None:

@@ -25,7 +25,7 @@ class FeatureFile:
 
     path: Path
     attributes: dict[str, Any]
-    """What the file says of itself: the fingerprints of the model and of its word vectors, the layers, …"""
+    """What the file says of its numbers: the fingerprints of the model and of its word vectors, the layers, …"""
     layout: str
     """The form in which it is on disk, one of `LAYOUTS`."""
     dtype: np.dtype
@@ -42,7 +42,8 @@ class FeatureFile:
         file = CheckedFile(path, advice=ADVICE)
         kind = LinkedSentences if PARTS in file.attributes() else StoredSentences
         self._sentences: LinkedSentences | StoredSentences = kind(file)
-        self.attributes, self.layout = self._sentences.attributes, self._sentences.layout
+        said, self.layout = self._sentences.attributes, self._sentences.layout
+        self.attributes = {name: value for name, value in said.items() if name not in STORAGE}
         self.layers, self.width, self.dtype = self._sentences.layers, self._sentences.width, self._sentences.dtype
         self.has_map = self._sentences.has_map
 
@@ -102,11 +103,6 @@ class FeatureFile:
     def lines(self) -> dict[str, int]:
         """The same by the text of the sentences, with the white space that is between their words."""
         return self._sentences.lines()
-
-    @property
-    def origin(self) -> dict[str, Any]:
-        """The attributes that say what the numbers are, and not how they are stored: equal in whatever layout."""
-        return {name: value for name, value in self.attributes.items() if name not in STORAGE}
 
     @cached_property
     def single(self) -> bool:

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 
 from elmoc.errors import InputError
-from elmoc.features.layouts import LAYOUTS, LayoutReader, layout_of
+from elmoc.features.layouts import FORM_ATTRIBUTES, LAYOUTS, LayoutReader, layout_of
 from elmoc.files.hdf5 import CheckedFile
 
 ADVICE = "write it again with `elmoc dump-features`"
 PARTS, PART_SENTENCES = "parts", "part_sentences"
 """Attributes of a file that links to parts: their names, relative to its folder, and the sentences of each."""
-STORAGE = frozenset((PARTS, PART_SENTENCES, "layout", "format_version", "single", "sentence_keys", "dump"))
-"""Attributes that say how a file was written; the others say what its numbers are."""
+STORAGE = frozenset((PARTS, PART_SENTENCES, *FORM_ATTRIBUTES))
+"""Attributes that say how a file is read; the others say what its numbers are."""
 _MOST_WORDS = np.iinfo(np.int32).max
 
 

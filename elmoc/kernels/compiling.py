@@ -52,7 +52,8 @@ def load_library(source: Path, compiler: str) -> tuple[ctypes.CDLL, str]:
         if found is None:
             raise KernelBuildError(f"there is no C++ compiler ({compiler})")
         version = _run([*command, "--version"]).stdout
-        parts = (source.read_text(), compiler, version, processor(), repr((FLAGS, COMMON_FLAGS)))
+        sources = [path.read_text() for path in (source, *sorted(source.parent.glob("*.h")))]  # with what it includes
+        parts = (*sources, compiler, version, processor(), repr((FLAGS, COMMON_FLAGS)))
         name = f"{source.stem}_kernels-" + hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
         folder = cache_directory()
         try:

@@ -16,12 +16,13 @@ from data_scripts import build_corpus, build_vectors, one_billion, train_fasttex
 from downstream.probe.cli import run_probes
 from downstream.tasks.ner.task import TASK as NER
 from elmoc.corpus import Corpus
-from elmoc.features.convert import convert_features
+from elmoc.features.converting.convert import convert_features
 from elmoc.features.join import join_features
 from elmoc.features.layouts.sentence import FeatureShape, Sentence
 from elmoc.features.linked import parts_folder
 from elmoc.features.writer import write_features
 from elmoc.kernels import cpu
+from elmoc.kernels.compiling import default_compiler
 from elmoc.word_vectors import fasttext_index
 from elmoc.word_vectors.sources import RandomVectors, open_word_vectors
 from pretrain.config import load_config
@@ -228,7 +229,7 @@ def write_old(folder: Path) -> None:
 
 def write_kernels(folder: Path) -> None:
     """The cache of compiled kernels, as the compiler `sh compiler` has filled it."""
-    loaded, _ = cpu.load(cpu.default_compiler(), cpu.SOURCE)
+    loaded, _ = cpu.load(default_compiler(), cpu.SOURCE)
     (folder / "good.so").write_bytes(Path(loaded._name).read_bytes())
     (folder / "compiler").write_text(COMPILER)
     with patch.dict(os.environ, XDG_CACHE_HOME=str(folder / "cache")):

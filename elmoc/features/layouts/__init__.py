@@ -23,9 +23,11 @@ from elmoc.features.layouts.flat import OFFSETS, STATES, FlatReader, FlatWriter
 from elmoc.features.layouts.interface import Layout, LayoutReader, LayoutWriter
 from elmoc.files.hdf5 import CheckedFile
 
-__all__ = ["FORMAT_VERSION", "LAYOUTS", "Layout", "LayoutReader", "LayoutWriter", "layout_of"]
+__all__ = ["FORMAT_VERSION", "FORM_ATTRIBUTES", "LAYOUTS", "Layout", "LayoutReader", "LayoutWriter", "layout_of"]
 
 FORMAT_VERSION = 1
+FORM_ATTRIBUTES = ("layout", "format_version", "single", "sentence_keys")
+"""Attributes of the root that say how the file is read, beside those that say what it was made from."""
 LAYOUTS = {
     "allennlp": Layout(AllennlpReader, AllennlpWriter),
     "bilm": Layout(BilmReader, BilmWriter),

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import h5py
 import numpy as np
@@ -67,8 +68,7 @@ class Datasets:
     def __init__(self, form: Form, *, compress: bool) -> None:
         self._form, self._compress = form, compress
         self._type = h5t.py_create(np.dtype(form.shape.dtype))
-        self._plain = _properties()
-        self._plain.set_alloc_time(h5d.ALLOC_TIME_EARLY)
+        self._plain = plain_properties()
 
     def create(self, group: h5py.h5g.GroupID, name: str, words: int, *, chunk: int | None = None) -> h5d.DatasetID:
         """An empty dataset for so many words; what is compressed is in chunks, each some words with all layers.
@@ -98,6 +98,14 @@ class Datasets:
         dataset = self.create(group, name, array.shape[self._form.words_axis])
         if array.size:
             dataset.write(h5s.ALL, h5s.ALL, array, self._type)
+
+
+@cache
+def plain_properties() -> h5p.PropDCID:
+    """Those of a dataset in one piece."""
+    properties = _properties()
+    properties.set_alloc_time(h5d.ALLOC_TIME_EARLY)
+    return properties
 
 
 def _properties() -> h5p.PropDCID:

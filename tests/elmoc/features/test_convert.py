@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from elmoc.__main__ import main
-from elmoc.features.convert import convert_features
+from elmoc.features.converting.convert import convert_features
 from elmoc.features.join import join_features
 from elmoc.features.reader import FeatureFile
 from tests.elmoc.features.test_linked import DOCUMENTS, KINDS, SENTENCES, STATES, content, write, write_parts
@@ -70,9 +70,9 @@ def test_options(tmp_path: Path) -> None:
     with FeatureFile(tmp_path / "out.h5") as file:
         assert (file.dtype, file.compression, file.layers) == (np.float16, "gzip", 2)
         assert list(file.attributes["layers"]) == ["2", "0"]
-        assert "parts" not in file.attributes
         for one, two in zip(file, STATES, strict=True):
             np.testing.assert_array_equal(one, two[[2, 0]].astype(np.float16))
+    assert "parts" not in stored(tmp_path / "out.h5")[1]
 
 
 def test_what_cannot_be_converted(tmp_path: Path, documents: Path, error_line: Fails) -> None:
@@ -104,11 +104,14 @@ def test_what_cannot_be_converted(tmp_path: Path, documents: Path, error_line: F
         write_documents(documents, each)
         refused(message, "--documents", documents)
     for line, message in (
-        ("[1]", "documents.jsonl, line 1 is not a JSON object"),
-        ('{"doc_key": 3, "sentences": []}', "documents.jsonl, line 1: doc_key must be of type str, not 3"),
-        ('{"doc_key": "a"}', "documents.jsonl, line 1: the field sentences is missing"),
-        ("{", "documents.jsonl, line 1 is not valid JSON"),
-        ('{"doc_key": "a", "sentences": []}\n' * 2, "line 2 has the doc_key of line 1"),
+        ("[1]", "documents.jsonl, line 1 cannot be read (Expected `object`"),
+        ('{"doc_key": 3, "sentences": []}', "documents.jsonl, line 1 cannot be read (Expected `str`"),
+        ('{"doc_key": "a"}', "documents.jsonl, line 1 cannot be read (Object missing required field `sentences`"),
+        ("{", "documents.jsonl, line 1 cannot be read"),
+        (
+            '{"doc_key": "a", "sentences": [["The", "cat", "sat", "."]]}\n' * 2,
+            "line 2 has the doc_key of the line before",
+        ),
     ):
         documents.write_text(line)
         refused(message, "--documents", documents)

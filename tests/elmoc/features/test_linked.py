@@ -64,8 +64,8 @@ def content(path: Path) -> dict[str, Any]:
 
 
 def attributes(path: Path) -> dict[str, Any]:
-    with FeatureFile(path) as file:
-        return {key: np.asarray(value).tolist() for key, value in file.attributes.items()}
+    with h5py.File(path) as file:
+        return {key: np.asarray(value).tolist() for key, value in file.attrs.items()}
 
 
 @pytest.mark.parametrize("single", [False, True], ids=["all", "top"])

@@ -149,6 +149,14 @@ def test_a_saved_pipeline_holds_its_model(nlp: Language, model_path: Path, tmp_p
     assert ElmoC.from_pretrained(tmp_path / "moved/elmoc").fingerprint
 
 
+def test_an_imported_model_is_saved_with_its_character_cnn(imported: Path, tmp_path: Path) -> None:
+    nlp = pipeline(imported)
+    expected = nlp(TEXT).tensor
+    nlp.to_disk(tmp_path / "pipeline")
+    shutil.rmtree(imported)
+    np.testing.assert_array_equal(spacy.load(tmp_path / "pipeline")(TEXT).tensor, expected)
+
+
 @pytest.fixture
 def text_vectors(tmp_path: Path) -> Path:
     path = tmp_path / "words.vec"

@@ -13,7 +13,7 @@ import numpy as np
 
 from downstream.inputs.feature_states import FeatureStates
 from downstream.inputs.sentence import make_sentence
-from elmoc.features.convert import convert_features
+from elmoc.features.converting.convert import convert_features
 from elmoc.features.dumping.dump import DumpOptions, dump_features
 from elmoc.features.reader import FeatureFile
 from elmoc.kernels import cpu

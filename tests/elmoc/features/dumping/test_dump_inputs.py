@@ -17,8 +17,10 @@ from elmoc.__main__ import main
 from elmoc.features.dumping import dump
 from elmoc.features.dumping import input as inputs
 from elmoc.features.dumping.input import JsonlinesInput, Survey, TextInput, survey
+from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.sources import open_word_vectors
+from tests.elmoc.interop.conftest import DATA
 from tests.tiny import tiny_model
 
 Fails = Callable[[int], str]
@@ -88,6 +90,31 @@ def test_the_state_is_carried_within_documents(
             with FeatureFile(tmp_path / f"{source.name}{words}.h5") as file:
                 for array, states in zip(file, expected, strict=True):
                     np.testing.assert_allclose(array, states, atol=1e-5)
+
+
+@pytest.mark.parametrize("reference", ["allennlp", "bilm_tf"])
+def test_original_elmo_with_the_state_carried_is_what_the_original_tools_dumped(reference: str, tmp_path: Path) -> None:
+    folder = DATA / reference
+    read_original_elmo(folder / "options.json", folder / "lm_weights.hdf5").write(tmp_path / "model")
+    groups = json.loads((folder / "sentences.json").read_text(encoding="utf-8"))
+    (tmp_path / "in.txt").write_text("\n\n".join("\n".join(group) for group in groups[:2]) + "\n", encoding="utf-8")
+    dumped(tmp_path / "model", tmp_path / "in.txt", tmp_path / "f.h5", "--carry-state", "--top")
+    with FeatureFile(tmp_path / "f.h5") as file, h5py.File(folder / "lm_embeddings_0.hdf5") as expected:
+        assert len(file) == len(groups[0]) + len(groups[1])
+        for index in range(len(expected)):
+            theirs = np.concatenate(expected[str(index)][()], axis=-1)  # of both directions
+            np.testing.assert_allclose(file[index], theirs, atol=1e-5, rtol=0)
+
+
+def test_sentences_as_keys(model_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("The cat\na/b .\nThe cat\n")
+    dumped(model_path, tmp_path / "in.txt", tmp_path / "f.h5", "--use-sentence-keys", "--forget-sentences")
+    with h5py.File(tmp_path / "f.h5") as file:
+        assert len(file) == 3, "a line that is there twice has two arrays"
+        assert file["The cat"].shape == (3, 2, 10)
+        assert all("/" not in name and isinstance(file[name], h5py.Dataset) for name in file)
+    with FeatureFile(tmp_path / "f.h5") as file:
+        assert [array.shape[1] for array in file] == [2, 2, 2]
 
 
 def test_blank_lines_keep_their_number_where_they_are_allowed(model_path: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Dumps by several processes: one file that readers cannot tell from that of one; who dies loses his part alone."""
 
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +18,18 @@ from tests.elmoc.features.dumping.test_dump_inputs import jsonlines
 
 Fails = Callable[[int], str]
 LINES = [" ".join(f"w{(line * word) % 13}" for word in range(1, 2 + line % 7)) for line in range(40)]
+TWO_PROCESSES = """
+import json, os, sys
+from elmoc.__main__ import main
+
+pids = []
+for rank in ("0", "1"):
+    pids.append(os.fork())
+    if not pids[-1]:
+        os.environ.update(RANK=rank, WORLD_SIZE="2")
+        sys.exit(main(json.loads(sys.argv[1])))
+sys.exit(any([os.waitpid(pid, 0)[1] for pid in pids]))
+"""
 EXACT = ("--precision", "float32", "--batch-words", "1")
 """One sentence at a time: the numbers are then the same in every share."""
 
@@ -154,16 +167,27 @@ def test_what_cannot_be_shared(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "model"]
 
 
+def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True)
+
+
+def test_two_processes_at_once(model_path: Path, sentences: Path, tmp_path: Path, as_rank: Callable[..., int]) -> None:
+    alone, output = tmp_path / "alone.h5", tmp_path / "f.h5"
+    assert as_rank(0, 1, model_path, sentences, alone) == 0
+    line = ["dump-features", str(model_path), str(sentences), str(output), *EXACT]
+    done = run_python("-c", TWO_PROCESSES, json.dumps(line))
+    assert done.returncode == 0, done.stderr
+    assert f"{output} is finished" in done.stdout
+    assert_same(output, alone)
+
+
+@pytest.mark.slow
 def test_torchrun(model_path: Path, sentences: Path, tmp_path: Path, as_rank: Callable[..., int]) -> None:
     alone, output = tmp_path / "alone.h5", tmp_path / "f.h5"
     assert as_rank(0, 1, model_path, sentences, alone) == 0
-    command = [*("-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "elmoc", "dump-features")]
-    done = subprocess.run(
-        [sys.executable, *command, str(model_path), str(sentences), str(output), *EXACT],
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-    )
+    line = ["-m", "elmoc", "dump-features", str(model_path), str(sentences), str(output), *EXACT]
+    done = run_python("-m", "torch.distributed.run", "--nproc-per-node", "2", *line)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("100%") <= 1, "one of them shows its progress"
     assert_same(output, alone)

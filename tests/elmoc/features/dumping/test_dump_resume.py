@@ -25,7 +25,6 @@ from elmoc.__main__ import main
 from elmoc.features.dumping import dump
 from elmoc.features.writer import FeatureWriter
 
-command, counts, output = json.loads(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]
 dump.CHECKPOINT_SECONDS = 0.0
 dump.buffer_words = lambda *_: 40
 add, added = FeatureWriter.add, []
@@ -39,15 +38,17 @@ def killing(self, sentence, states):
 
 
 FeatureWriter.add = killing
-for count in counts:
-    pid = os.fork()
-    if not pid:
-        sys.exit(main(command))
-    status = os.waitpid(pid, 0)[1]
-    assert os.WIFSIGNALED(status), status
-    assert not os.path.exists(output)
-count = -1
-sys.exit(main(command))
+for command in json.loads(sys.argv[1]):
+    added.clear()
+    for count in json.loads(sys.argv[2]):
+        pid = os.fork()
+        if not pid:
+            sys.exit(main(command))
+        status = os.waitpid(pid, 0)[1]
+        assert os.WIFSIGNALED(status), status
+        assert not os.path.exists(command[3])
+    count = -1
+    assert main(command) == 0
 """
 
 
@@ -129,26 +130,24 @@ def test_an_interrupted_dump_goes_on_where_it_was(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["f.h5", "in.txt", "model", "whole.h5"]
 
 
-@pytest.mark.parametrize("options", [["--format", "flat"], ["--carry-state", "--average"]], ids=["flat", "carried"])
-def test_a_killed_dump_goes_on_to_the_same_file(
-    model_path: Path, sentences: Path, tmp_path: Path, options: list[str]
-) -> None:
-    expected, output = tmp_path / "whole.h5", tmp_path / "f.h5"
-    if "--carry-state" in options:
-        documents = {f"d{start}": [line.split() for line in LINES[start : start + 10]] for start in range(0, 60, 10)}
-        sentences = jsonlines(tmp_path / "in.jsonl", documents)
-    assert main(command(model_path, sentences, expected, *options)) == 0
-    arguments = json.dumps(command(model_path, sentences, output, *options, "--resume"))
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+def test_killed_dumps_go_on_to_the_same_files(model_path: Path, sentences: Path, tmp_path: Path) -> None:
+    documents = {f"d{start}": [line.split() for line in LINES[start : start + 10]] for start in range(0, 60, 10)}
+    commands = [
+        command(model_path, sentences, tmp_path / "flat.h5", "--format", "flat"),
+        command(model_path, jsonlines(tmp_path / "in.jsonl", documents), tmp_path / "carried.h5", "--carry-state"),
+    ]
+    for name, line in zip(("flat", "carried"), commands, strict=True):
+        assert main([*line[:3], str(tmp_path / f"{name}-whole.h5"), *line[4:]]) == 0
     done = subprocess.run(
-        [sys.executable, "-c", KILLS, arguments, "[1, 17, 25, 3]", str(output)],
-        env=environment,
+        [sys.executable, "-c", KILLS, json.dumps([[*line, "--resume"] for line in commands]), "[17, 25, 3]"],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert "going on after " in done.stdout
-    assert_same(output, expected)
+    assert done.stdout.count("going on after ") > 2
+    for name in ("flat", "carried"):
+        assert_same(tmp_path / f"{name}.h5", tmp_path / f"{name}-whole.h5")
 
 
 def test_resume_starts_where_there_is_nothing_and_is_content_with_what_is_finished(
@@ -160,7 +159,7 @@ def test_resume_starts_where_there_is_nothing_and_is_content_with_what_is_finish
     assert f"{output} is finished already" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("options", [["--top"], ["--dtype", "float16"], ["--format", "bilm"], ["--carry-state"]])
+@pytest.mark.parametrize("options", [["--top"], ["--carry-state"]])
 def test_another_dump_is_not_gone_on_with(
     model_path: Path,
     sentences: Path,

@@ -57,7 +57,7 @@ def test_what_is_written_is_read(tmp_path: Path, options: dict[str, Any], in_pie
         with FeatureFile(tmp_path / f"{number}.h5") as features:
             assert (features.layout, features.layers, features.width) == (options["layout"], shape.layers, 8)
             assert len(features) == len(SENTENCES)
-            assert features.origin == {"model": "m"}
+            assert features.attributes == {"model": "m"}
             for index in range(len(SENTENCES)):
                 array = features[index]
                 np.testing.assert_array_equal(array, states_of(index, shape))
@@ -169,4 +169,4 @@ def test_files_of_other_tools_are_known_by_what_is_in_them(tmp_path: Path) -> No
             if name == "keys":
                 assert features.find(["another", "one"]) == 1
             if name == "coref":
-                assert dict(features.documents) == {"bc:a": range(1), "bc:b": range(1, 2)}
+                assert features.documents == {"bc:a": range(1), "bc:b": range(1, 2)}

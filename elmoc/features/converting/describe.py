@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from elmoc.errors import one_line
-from elmoc.features.convert import layer_names
+from elmoc.features.converting.convert import layer_names
 from elmoc.features.reader import FeatureFile
 from elmoc.files.writing import human_bytes
 
@@ -26,7 +26,7 @@ def describe(features: FeatureFile, *, count_words: bool) -> Iterator[tuple[str,
     if features.documents:
         yield "documents", f"{len(features.documents):,}"
     yield from _sizes(features)
-    for name in sorted(features.origin.keys() - _SAID):
+    for name in sorted(said.keys() - _SAID):
         yield name.replace("_", " "), one_line(str(said[name]))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from elmoc.errors import InputError, shortened
-from elmoc.features.documents import read_documents
+from elmoc.features.dumping.input import JsonlinesInput
 from elmoc.features.layouts.sentence import FeatureShape, Sentence
 from elmoc.features.numbers import converted
 from elmoc.features.reader import FeatureFile
@@ -39,7 +39,7 @@ def convert_features(
         dtype: of the numbers, `float32` or `float16`; by default that of the source.
         compress: pack the numbers with gzip.
         layers: names of layers of the source, such as `0,2`; by default all.
-        documents: a jsonlines file that says which documents the sentences are, see `read_documents`.
+        documents: a jsonlines file that says which documents the sentences are, see `JsonlinesInput`.
         command_line: recorded in the file.
 
     Returns:
@@ -68,11 +68,12 @@ def convert_features(
                 f"{features.path} does not say which documents its sentences are, which {layout} needs: give "
                 "--documents"
             )
+        attributes = {name: value for name, value in features.attributes.items() if name != "dump"}
         have_words = features.has_map or documents is not None
         with (
             write_features(
                 output,
-                features.origin | {"layers": names, "command_line": command_line},
+                attributes | {"layers": names, "command_line": command_line},
                 shape=shape,
                 layout=layout,
                 compress=compress,
@@ -133,25 +134,27 @@ def _lines(features: FeatureFile) -> list[str]:
 
 def _documents(features: FeatureFile, path: Path | str) -> Iterator[Sentence]:
     """The sentences of a file as the documents in `path` have them, which have to be the same."""
-    lengths, index = features.lengths, 0
+    lengths, count = features.lengths, 0
     lines = {index: line for line, index in features.lines.items()} if features.has_map else {}
-    for document in read_documents(path):
-        for number, tokens in enumerate(document.sentences):
-            what = f'{path}: sentence {number} of the document "{shortened(document.doc_key)}"'
-            text = " ".join(tokens)
-            if index == len(lengths):
-                raise InputError(f"{what} is more than the {index:,} sentences of {features.path}: {_OTHER}")
-            if len(tokens) != lengths[index]:
-                raise InputError(
-                    f"{what} has {len(tokens)} words, but sentence {index} of {features.path} has {lengths[index]}: "
-                    f"{_OTHER}"
-                )
-            if index in lines and lines[index].split() != text.split():
-                raise InputError(
-                    f'{what} is "{shortened(text)}", but sentence {index} of {features.path} is '
-                    f'"{shortened(lines[index])}": {_OTHER}'
-                )
-            yield Sentence(tokens, text, document.doc_key)
-            index += 1
-    if index < len(lengths):
-        raise InputError(f"{path} ends after {index:,} sentences, but {features.path} has {len(lengths):,}: {_OTHER}")
+    document = None
+    for count, line in enumerate(JsonlinesInput(path), 1):
+        index, sentence = count - 1, line.sentence
+        what = f'{path}: sentence {line.place} of the document "{shortened(str(sentence.document))}"'
+        if line.begins and sentence.document == document:
+            raise InputError(f"{path}, line {line.number} has the doc_key of the line before it: give each its own")
+        if index == len(lengths):
+            raise InputError(f"{what} is more than the {index:,} sentences of {features.path}: {_OTHER}")
+        if len(sentence.tokens) != lengths[index]:
+            raise InputError(
+                f"{what} has {len(sentence.tokens)} words, but sentence {index} of {features.path} has "
+                f"{lengths[index]}: {_OTHER}"
+            )
+        if index in lines and lines[index].split() != sentence.line.split():
+            raise InputError(
+                f'{what} is "{shortened(sentence.line)}", but sentence {index} of {features.path} is '
+                f'"{shortened(lines[index])}": {_OTHER}'
+            )
+        document = sentence.document
+        yield sentence
+    if count < len(lengths):
+        raise InputError(f"{path} ends after {count:,} sentences, but {features.path} has {len(lengths):,}: {_OTHER}")
