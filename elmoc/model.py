@@ -124,8 +124,13 @@ class ElmoC:
         return list(self._rows.unknown)
 
     def describe(self) -> dict[str, str]:
-        """What names it in the attributes of a feature file: this release, and the weights and word vectors."""
-        return {"elmoc": VERSION, "model": self.fingerprint, "word_vectors": self.word_vectors.fingerprint}
+        """What names it in the attributes of a feature file: this release, weights, word vectors and precision."""
+        return {
+            "elmoc": VERSION,
+            "model": self.fingerprint,
+            "word_vectors": self.word_vectors.fingerprint,
+            "precision": self.precision,
+        }
 
     def with_encoder(self, encoder: BidirectionalEncoder) -> "ElmoC":
         """The model with other weights in its encoder."""

@@ -15,7 +15,7 @@ from elmoc.progress import progress_bar
 
 
 class ModelStates:
-    """Layer states computed here, the same as those of a feature file of float32 dumped from that model.
+    """Layer states computed here, the same as those of a feature file of float32 that is dumped from that model here.
 
     The states of the first sentences, up to `memory_limit` bytes, are computed at once and kept. Those of the others
     are computed whenever they are read; a printed line says how many. `vectors` and `device` go to
@@ -31,7 +31,7 @@ class ModelStates:
         vectors: str | None = None,
         device: str = "cpu",
     ) -> None:
-        model = ElmoC.from_pretrained(path, vectors=vectors, device=device)
+        model = ElmoC.from_pretrained(path, vectors=vectors, device=device, precision="auto")  # as dumps are made
         self.layers = model.layers
         self.width = model.width
         self._description = {"directory": str(path), **model.describe(), "layers": list(map(str, range(model.layers)))}

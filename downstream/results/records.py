@@ -148,6 +148,8 @@ def encoder_identity(features: dict[str, Any]) -> str:
     if "model" not in features:
         return str(features.get("file"))
     parts = [features.get(name) for name in ("model", "word_vectors", "layers")]
+    if features.get("carry_state"):  # a sentence's states then depend on those before it
+        parts.append("carry_state")
     return json.dumps(parts, sort_keys=True, ensure_ascii=False)
 
 

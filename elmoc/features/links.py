@@ -121,7 +121,8 @@ def joined_offsets(parts: Sequence[Part]) -> np.ndarray:
 
 def check_links(whole: CheckedFile, parts: Sequence[Part]) -> None:
     """Raise an `InputError` unless the links of a file, which other readers follow, lead to what its parts have."""
-    with whole.damage("has links that are not those to its parts"):
+    names = ", ".join(part.sentences.path.name for part in parts)
+    with whole.damage(f"has links that are not those to its parts ({shortened(names)})"):
         if parts[0].sentences.layout == "flat":
             _check_rows(whole, parts)
         else:

@@ -18,7 +18,7 @@ from elmoc.features.unfinished.changes import Kept
 from elmoc.features.unfinished.disk_file import DiskFile
 from elmoc.features.unfinished.folder import Progress, UnfinishedFolder
 from elmoc.features.unfinished.notes import Notes
-from elmoc.files.locks import locked
+from elmoc.files.locks import locked, unfinished_path
 from elmoc.files.writing import full_disk_is_clear, refuse_existing
 
 NOT_COMPARED = ("command_line", "dump")
@@ -67,7 +67,6 @@ def write_features(
     with locked(path), full_disk_is_clear(path), _named(path):
         folder = UnfinishedFolder(path)
         if resume and path.is_file():
-            folder.remove()  # left by a writer that was killed when all was done
             raise InputError(f"{path} is finished already: there is nothing to resume")
         refuse_existing(path)
         progress = folder.progress(begun) if resume and folder.can_go_on else None
@@ -91,7 +90,7 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if isinstance(error.filename, str) and error.filename.startswith(str(UnfinishedFolder(path).path)):
+        if isinstance(error.filename, str) and error.filename.startswith(str(unfinished_path(path))):
             error.filename = str(path)
         raise
 
@@ -113,7 +112,7 @@ class FeatureWriter:
     ) -> None:
         self._file, self._disk, self._folder = file, disk, folder
         self._shape, self._progress = options.shape, progress
-        self._notes = Notes(folder.notes, kept=progress.notes)
+        self._notes = Notes(folder.notes, progress.notes)
         self._layout: LayoutWriter | None = None  # nothing is added to a file that is finished
         if not progress.finished:
             self._layout = LAYOUTS[layout].writer(file, options, self._notes, progress.memory)
@@ -163,7 +162,7 @@ class FeatureWriter:
 
     def _record(self, **progress: Any) -> None:
         self._notes.flush(to_disk=True)
-        progress = {"sentences": self.sentences, "notes": self._notes.bytes, **progress}
+        progress = {"sentences": self.sentences, "notes": self._notes.kept(), **progress}
         self._progress = replace(self._progress, **progress)
         self._folder.record(self._disk, self._progress)
 

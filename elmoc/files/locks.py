@@ -43,6 +43,11 @@ def locked(path: Path | str) -> Iterator[None]:
         os.close(descriptor)
 
 
+def unfinished_path(path: Path) -> Path:
+    """The folder for what a killed writer of `path` has left to be gone on with; it ends when `path` is there."""
+    return path.with_name(f".{path.name}.unfinished")
+
+
 def tidy(path: Path | str) -> None:
     """Remove what a killed writer of `path` left, where there is something and nobody is writing there now."""
     path, lock = _with_lock(path)
@@ -103,6 +108,8 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 def _remove_leftovers(path: Path) -> None:
     """Remove what killed writers of `path` left; called by the one who has the lock."""
+    if path.exists() and unfinished_path(path).exists():
+        shutil.rmtree(unfinished_path(path))
     start = f".{path.name}."
     for each in list(path.parent.iterdir()):
         if not each.name.startswith(start) or not _LEFTOVER.fullmatch(each.name.removeprefix(start)):

@@ -32,6 +32,7 @@ from pretrain.train import train
 from tests.elmoc.word_vectors.fasttext_bytes import KINDS
 from tests.fuzz.readers.command_lines import write_words
 from tests.fuzz.readers.interop import write_elmo
+from tests.fuzz.readers.unfinished_features import write_unfinished
 from tests.tiny import learnable_sentences
 
 RUN = """\
@@ -185,6 +186,7 @@ def write_task_data(folder: Path) -> None:
         for part in parts:
             convert_features("features/layers.h5", part, layout=layout)
         join_features(parts, whole, merge=False)
+    write_unfinished(Path("features/left.h5"), stop_after=3)
 
 
 def write_documents(folder: Path, sentences: list[list[str]]) -> Path:

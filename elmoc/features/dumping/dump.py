@@ -216,7 +216,6 @@ class Dump:
         return {
             **self.model.describe(),
             "layers": self.selection.names,
-            "precision": self.model.precision,
             "carry_state": self.options.carry_state,
             "input": self.survey.fingerprint,
             "dump": self.identity,
@@ -230,7 +229,7 @@ class Dump:
             *self.model.describe().values(),
             *self.selection.names,
             *(options.dtype, options.layout, options.compress, options.sentence_map, options.sentence_keys),
-            *(self.model.precision, options.carry_state, self.survey.fingerprint),
+            *(options.carry_state, self.survey.fingerprint),
         )
         return fingerprint(*(str(part).encode() for part in parts))
 

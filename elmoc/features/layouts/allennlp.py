@@ -36,8 +36,9 @@ class AllennlpReader:
 
     def __init__(self, file: CheckedFile, attributes: dict[str, Any]) -> None:
         self._file = file
-        has_none = "0" not in file and MAP_KEY not in file and len(file) > 0
-        self._has_keys = bool(attributes.get("sentence_keys", has_none))
+        is_foreign = "layout" not in attributes
+        has_no_numbers = is_foreign and "0" not in file and MAP_KEY not in file and len(file) > 0
+        self._has_keys = bool(attributes.get("sentence_keys", has_no_numbers))
         self._length = len(file) - (MAP_KEY in file and not self._has_keys)
         with file.damage(
             'has no dataset "0" of numbers, (layers, words, width) or (words, width): it is not a feature file in the '

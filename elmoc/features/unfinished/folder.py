@@ -13,7 +13,9 @@ from elmoc.errors import InputError, shortened
 from elmoc.features.unfinished import ANEW
 from elmoc.features.unfinished.changes import Changes, Kept, Sealed, apply_sealed
 from elmoc.features.unfinished.disk_file import DiskFile
+from elmoc.features.unfinished.notes import NotesKept
 from elmoc.files.checksums import fingerprint
+from elmoc.files.locks import unfinished_path
 from elmoc.files.records import as_json, check_version, convert, read_json, write_json
 from elmoc.settings import setting
 
@@ -28,7 +30,7 @@ class Progress:
     sentences: in the file.
     memory: what the layout has to know to go on; None before the first sentence.
     kept: the part of the file that is complete.
-    notes: bytes of the notes.
+    notes: the part of the notes that is complete.
     changes: of an earlier such part, which may not be in their places yet.
     finished: whether nothing is to be added.
     """
@@ -37,7 +39,7 @@ class Progress:
     sentences: int = setting(0, least=0)
     memory: dict[str, int | str] | None = None
     kept: Kept = field(default_factory=Kept)
-    notes: int = setting(0, least=0)
+    notes: NotesKept = field(default_factory=NotesKept)
     changes: Sealed | None = None
     finished: bool = False
 
@@ -47,7 +49,7 @@ class UnfinishedFolder:
 
     def __init__(self, target: Path) -> None:
         """`target` is the name that the file will have."""
-        self.path = target.with_name(f".{target.name}.unfinished")
+        self.path = unfinished_path(target)
         self.file = self.path / "features.h5"
         self.notes = self.path / "notes.jsonl"
         self._record = self.path / "progress.json"
@@ -115,6 +117,9 @@ class UnfinishedFolder:
         """From here on, let `disk` leave as it is what `progress` counts."""
         before = progress.changes.name if progress.changes is not None else ""
         path = next(path for path in self._changes if path.name != before)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        path.unlink(missing_ok=True)
         disk.changes = Changes(path, disk.fileno(), progress.kept)
 
     def record(self, disk: DiskFile, progress: Progress) -> None:

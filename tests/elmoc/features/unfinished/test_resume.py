@@ -277,7 +277,7 @@ def test_damage_to_what_is_left_is_named(tmp_path: Path, name: str, damage: str)
     elif name == "features.h5":
         return  # its size alone is looked at
     else:
-        damaged.write_bytes(content.replace(b"w0", b'"0').replace(b"8", b"7") + b"")
+        damaged.write_bytes(content.replace(b"w0", b"w1").replace(b"8", b"7"))
     if (name, damage) == ("progress.json", "missing"):
         assert write(path, resume=True, **options_of("allennlp")) == 0
         return
