@@ -137,10 +137,7 @@ class ElmoC:
         return ElmoC(replace(self.directory, encoder=encoder), self.word_vectors, dtype=self._inference.dtype)
 
     def to(self, device: torch.device | str) -> "ElmoC":
-        """The model on another device, as a copy; this one stays where it is.
-
-        Raises `InputError` for a device that is not there.
-        """
+        """The model on another device, as a copy. Raises `InputError` for a device that is not there."""
         device = checked_device(str(device))
         return self if device == self.device else self.with_encoder(deepcopy(self.encoder).to(device))
 
