@@ -2,6 +2,7 @@
 
 import multiprocessing
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -287,3 +288,15 @@ class NoVectors:
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         return np.zeros((len(words), 4), np.float32)
+
+
+def test_several_threads_may_use_a_model(model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elmo = ElmoC.from_pretrained(model_path)
+    small = WordRows(elmo.directory.transform, elmo.word_vectors, most_bytes=50 * 4 * elmo.word_vectors.size)
+    monkeypatch.setattr(elmo, "_rows", small)  # which forgets words while others look theirs up
+    sentences = [[f"w{7 * (i + j) % 200}" for j in range(5 + i % 9)] for i in range(20)]
+    expected = elmo.embed_batch(sentences)
+    with ThreadPoolExecutor(4) as pool:
+        for states in pool.map(lambda _: elmo.embed_batch(sentences), range(20)):
+            for ours, other in zip(states, expected, strict=True):
+                torch.testing.assert_close(ours, other, atol=1e-5, rtol=0)
