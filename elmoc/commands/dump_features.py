@@ -101,6 +101,7 @@ def run(arguments: argparse.Namespace) -> None:
     for option in ("batch_size", "batch_words"):
         if getattr(arguments, option) < 1:
             raise InputError(f"--{option.replace('_', '-')} must be at least 1")
+    options = _options(arguments)
     pairs = inputs_and_outputs(arguments.files, arguments.output_dir)
     ranks = Ranks.from_environment()
     if not ranks.alone and any(source == "-" for source, _ in pairs):
@@ -126,7 +127,7 @@ def run(arguments: argparse.Namespace) -> None:
         )
         if ranks.rank == 0:
             print(f"matrix products in {model.precision} on {model.device}")
-        dump_several(model, pairs, _options(arguments), ranks=ranks)
+        dump_several(model, pairs, options, ranks=ranks)
         report_unknown(model)
 
 
@@ -138,6 +139,8 @@ def inputs_and_outputs(files: list[str], directory: str | None) -> list[tuple[st
                 f"one input and one OUTPUT.h5 are needed, not {len(files)} files ({shortened(' '.join(files))}): for "
                 "several inputs, or a name that follows from the input's, give --output-dir DIR"
             )
+        if files[1] == "-":
+            raise InputError("a feature file cannot be written to standard output: name a file")
         return [(files[0], Path(files[1]))]
     made: dict[Path, str] = {}
     for file in files:

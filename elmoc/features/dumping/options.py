@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elmoc.errors import InputError, shortened
+from elmoc.features.writer import require_layout_of_keys
 from elmoc.model import BATCH_SIZE, BATCH_WORDS
 
 
@@ -40,6 +41,14 @@ class DumpOptions:
     resume: bool = False
     merge: bool = False
     command_line: str = ""
+
+    def __post_init__(self) -> None:
+        require_layout_of_keys(self.layout, sentence_keys=self.sentence_keys)
+
+    @property
+    def found_by_words(self) -> bool:
+        """Whether the sentences of the file can be found by their words."""
+        return self.layout == "allennlp" and (self.sentence_map or self.sentence_keys)
 
 
 class LayerSelection(NamedTuple):
