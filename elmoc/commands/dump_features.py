@@ -82,7 +82,7 @@ def _add_how(parser: argparse.ArgumentParser) -> None:
         help="of matrix products; auto: bf16 where the hardware has it",
     )
     group.add_argument("--batch-size", type=int, default=2048, help="sentences a batch at most (default: 2048)")
-    group.add_argument("--batch-words", type=int, default=32768, help="padded words a batch at most (default: 32768)")
+    group.add_argument("--batch-words", type=int, default=32768, help="words a batch at most (default: 32768)")
     device = group.add_mutually_exclusive_group()
     device.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
     device.add_argument("--cuda-device", type=int, metavar="N", help="the same as --device cuda:N; -1 is the CPU")

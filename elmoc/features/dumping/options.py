@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
+from torch import Tensor
 
 from elmoc.errors import InputError, shortened
 from elmoc.features.writer import require_layout_of_keys
@@ -18,7 +18,7 @@ class DumpOptions:
     layers: `all`, `top`, `average`, or indices such as `0,2`.
     dtype: of the numbers in the file, `float32` or `float16`.
     layout, compress, sentence_map, sentence_keys: see `write_features`.
-    batch_size, batch_words: sentences and padded words a batch at most.
+    batch_size, batch_words: sentences and words a batch at most.
     allow_empty: write `[L + 1, 0, 2P]` for an empty line instead of refusing it.
     carry_state: carry the state from each sentence of a document to the next. Blank lines of a text end a document.
     unknown: `zero`, or `error` to refuse words without a vector.
@@ -54,7 +54,7 @@ class DumpOptions:
 class LayerSelection(NamedTuple):
     """The layers that a feature file gets."""
 
-    select: Callable[[np.ndarray], np.ndarray]
+    select: Callable[[Tensor], Tensor]
     """Takes them from layer states [L + 1, n, columns]; [n, columns] when it is a single one."""
     names: list[str]
     """Those of the layers that it gives."""
@@ -69,7 +69,7 @@ def layer_selection(layers: str, count: int) -> LayerSelection:
     if layers == "top":
         return LayerSelection(lambda states: states[-1], ["top"], True)
     if layers == "average":
-        return LayerSelection(lambda states: states.mean(axis=0), ["average"], True)
+        return LayerSelection(lambda states: states.mean(dim=0), ["average"], True)
     try:
         chosen = [int(layer) for layer in layers.split(",")]
     except ValueError:
