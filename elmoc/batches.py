@@ -9,19 +9,25 @@ BUFFER_WORDS = 50_000
 """Words of an endless stream that are read before its sentences are sorted by length into batches."""
 
 
-def length_bucketed(lengths: Sequence[int], batch_words: int, batch_size: int) -> Iterator[list[int]]:
+def length_bucketed(
+    lengths: Sequence[int], batch_words: int, batch_size: int, *, padded: bool = True
+) -> Iterator[list[int]]:
     """Indices of sentences in batches of similar length, longest first.
 
-    A batch holds at most `batch_words` padded words (boundaries included) and `batch_size` sentences, but always one.
+    A batch holds at most `batch_words` words (boundaries included, and those that pad its sentences to the longest if
+    it is `padded`) and `batch_size` sentences, but always one.
     """
     batch: list[int] = []
-    longest = 0
+    words = longest = 0
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         longest = longest or lengths[index] + 2
-        if batch and ((len(batch) + 1) * longest > batch_words or len(batch) == batch_size):
+        more = longest if padded else lengths[index] + 2
+        if batch and (words + more > batch_words or len(batch) == batch_size):
             yield batch
-            batch, longest = [], lengths[index] + 2
+            batch, words, longest = [], 0, lengths[index] + 2
+            more = longest
         batch.append(index)
+        words += more
     if batch:
         yield batch
 

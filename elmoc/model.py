@@ -182,7 +182,7 @@ class ElmoC:
 
         Args:
             sentences: lists of tokens.
-            batch_words: padded words a batch at most; a longer sentence is read in windows.
+            batch_words: words a batch at most; a longer sentence is read in windows.
             batch_size: sentences a batch at most.
             progress: called after each batch or window with its number of words.
         """
@@ -207,21 +207,23 @@ class ElmoC:
         batch_words: int = BATCH_WORDS,
         batch_size: int = BATCH_SIZE,
         progress: Callable[[int], object] = lambda words: None,
+        select: Callable[[Tensor], Tensor] = lambda states: states,
     ) -> list[Tensor]:
-        """`embed_batch` of sentences whose words have been looked up."""
+        """`embed_batch` of sentences whose words have been looked up; `select` is what is kept of [L + 1, n, 2P]."""
         states: list[Tensor | None] = [None] * len(rows.ids)
         short = []
         for index, ids in enumerate(rows.ids):
             if len(ids) - 2 > WINDOW_WORDS:
-                states[index] = self._joined(rows, ids, progress)
+                states[index] = select(self._joined(rows, ids, progress)).clone()
             else:
                 short.append(index)
-        for places in length_bucketed([len(rows.ids[index]) - 2 for index in short], batch_words, batch_size):
+        lengths_read = [len(rows.ids[index]) - 2 for index in short]
+        for places in length_bucketed(lengths_read, batch_words, batch_size, padded=False):
             batch = [short[place] for place in places]
             lengths = torch.tensor([len(rows.ids[index]) for index in batch])
             vectors = rows.vectors(torch.cat([rows.ids[index] for index in batch]))  # [M, E]
             for index, sentence_states in zip(batch, self._inference.sentences(vectors, lengths), strict=True):
-                states[index] = self._checked(sentence_states[:, 1:-1].clone())
+                states[index] = self._checked(select(sentence_states[:, 1:-1]).clone())
             progress(int(lengths.sum()) - 2 * len(batch))
         return [state for state in states if state is not None]
 

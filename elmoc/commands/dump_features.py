@@ -82,7 +82,7 @@ def _add_how(parser: argparse.ArgumentParser) -> None:
         help="of matrix products; auto: bf16 where the hardware has it",
     )
     group.add_argument("--batch-size", type=int, default=2048, help="sentences a batch at most (default: 2048)")
-    group.add_argument("--batch-words", type=int, default=32768, help="padded words a batch at most (default: 32768)")
+    group.add_argument("--batch-words", type=int, default=32768, help="words a batch at most (default: 32768)")
     device = group.add_mutually_exclusive_group()
     device.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
     device.add_argument("--cuda-device", type=int, metavar="N", help="the same as --device cuda:N; -1 is the CPU")
@@ -101,6 +101,7 @@ def run(arguments: argparse.Namespace) -> None:
     for option in ("batch_size", "batch_words"):
         if getattr(arguments, option) < 1:
             raise InputError(f"--{option.replace('_', '-')} must be at least 1")
+    options = _options(arguments)
     pairs = inputs_and_outputs(arguments.files, arguments.output_dir)
     ranks = Ranks.from_environment()
     if not ranks.alone and any(source == "-" for source, _ in pairs):
@@ -126,7 +127,7 @@ def run(arguments: argparse.Namespace) -> None:
         )
         if ranks.rank == 0:
             print(f"matrix products in {model.precision} on {model.device}")
-        dump_several(model, pairs, _options(arguments), ranks=ranks)
+        dump_several(model, pairs, options, ranks=ranks)
         report_unknown(model)
 
 
@@ -138,6 +139,8 @@ def inputs_and_outputs(files: list[str], directory: str | None) -> list[tuple[st
                 f"one input and one OUTPUT.h5 are needed, not {len(files)} files ({shortened(' '.join(files))}): for "
                 "several inputs, or a name that follows from the input's, give --output-dir DIR"
             )
+        if files[1] == "-":
+            raise InputError("a feature file cannot be written to standard output: name a file")
         return [(files[0], Path(files[1]))]
     made: dict[Path, str] = {}
     for file in files:

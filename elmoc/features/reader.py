@@ -9,6 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from elmoc.errors import InputError, shortened
+from elmoc.features.layouts.e2e_coref import group_name
 from elmoc.features.linked import LinkedSentences
 from elmoc.features.stored import ADVICE, PARTS, STORAGE, StoredSentences
 from elmoc.files.arrays import all_finite
@@ -125,8 +126,14 @@ class FeatureFile:
         return MappingProxyType(self._sentences.documents() or {})
 
     def document(self, key: str) -> list[np.ndarray]:
-        """The arrays of the sentences of a document; a `KeyError` where there is none of that key."""
-        return [self[index] for index in self.documents[key]]
+        """The arrays of the sentences of a document; a `KeyError` where there is none of that key.
+
+        `/` in a key may also be `:`, as it is in the e2e-coref layout.
+        """
+        name = key if key in self.documents else group_name(key)
+        if name not in self.documents:
+            raise KeyError(f'{self.path} has no document "{shortened(key)}"')
+        return [self[index] for index in self.documents[name]]
 
     @cached_property
     def lengths(self) -> np.ndarray:

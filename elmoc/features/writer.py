@@ -59,8 +59,7 @@ def write_features(
         InputError: the file exists already, or is being written by another process; its disk is full; options that do
             not go together; what is left is damaged, or is of another model, source or option.
     """
-    if sentence_keys and layout != "allennlp":
-        raise InputError(f"sentences can be keys in the allennlp layout only, not in {layout}: leave sentence keys out")
+    require_layout_of_keys(layout, sentence_keys=sentence_keys)
     options = LayoutOptions(shape=shape, compress=compress, sentence_map=sentence_map, sentence_keys=sentence_keys)
     begun = _begun(attributes, options, layout, source)
     path = Path(path)
@@ -82,6 +81,12 @@ def write_features(
                 writer.publish()
             finally:
                 disk.raise_error()
+
+
+def require_layout_of_keys(layout: str, *, sentence_keys: bool) -> None:
+    """Raise an `InputError` when sentences are to be keys in a layout that has none of them."""
+    if sentence_keys and layout != "allennlp":
+        raise InputError(f"sentences can be keys in the allennlp layout only, not in {layout}: leave sentence keys out")
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import math
 import os
 import zipfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -97,12 +98,16 @@ def load_array(
 
 def all_finite(array: np.ndarray) -> bool:
     """Whether no number of a float array is NaN or infinite; reads it in blocks, at the speed of the memory."""
-    info = np.finfo(array.dtype)
-    bits = np.dtype(f"u{info.dtype.itemsize}").newbyteorder(array.dtype.byteorder)
-    infinity = int(np.array(np.inf, array.dtype).view(bits))
-    without_sign = bits.type(2 ** (info.bits - 1) - 1)
+    bits, infinity, without_sign = _bits(array.dtype)
     flat = array.reshape(-1).view(bits)  # without its sign, a number that is not finite is the largest as an integer
     return all(
         int((flat[start : start + _BLOCK_NUMBERS] & without_sign).max()) < infinity
         for start in range(0, len(flat), _BLOCK_NUMBERS)
     )
+
+
+@cache
+def _bits(dtype: np.dtype) -> tuple[np.dtype, int, np.unsignedinteger]:
+    """The integers of as many bits as a float type; as such, infinity, and all bits but that of the sign."""
+    bits = np.dtype(f"u{dtype.itemsize}").newbyteorder(dtype.byteorder)
+    return bits, int(np.array(np.inf, dtype).view(bits)), bits.type(2 ** (8 * dtype.itemsize - 1) - 1)

@@ -4,6 +4,7 @@ import multiprocessing
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +102,20 @@ def test_batches_keep_to_their_limits_and_lose_nothing() -> None:
         assert len(batch) <= 3
         assert padded <= 20 or len(batch) == 1
     assert [len(batch) for batch in batches] == [1, 1, 2, 3, 1], "longest first, as full as may be"
+    unpadded = list(length_bucketed(lengths, batch_words=20, batch_size=3, padded=False))
+    assert [[lengths[index] for index in batch] for batch in unpadded] == [[40], [9, 5], [3, 3, 2], [1, 0]]
+
+
+def test_of_what_is_selected_nothing_else_stays_in_memory(model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = ElmoC.from_pretrained(model_path)
+    expected = model.embed_batch(SENTENCES)
+    for window in (2048, 2):
+        monkeypatch.setattr("elmoc.model.WINDOW_WORDS", window)
+        for top, states in zip(
+            model.embed_rows(model.look_up(SENTENCES), select=itemgetter(-1)), expected, strict=True
+        ):
+            torch.testing.assert_close(top, states[-1], atol=1e-5, rtol=0)
+            assert top.untyped_storage().nbytes() == top.nbytes
 
 
 def test_progress_counts_the_words(model_path: Path) -> None:

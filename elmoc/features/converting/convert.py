@@ -62,7 +62,12 @@ def convert_features(
         if not compress:
             require_space(output, features.tokens * math.prod(shape.of(1)) * np.dtype(shape.dtype).itemsize)
         if documents:
-            sum(1 for _ in _documents(features, documents))  # what does not fit is said before anything is written
+            for sentence in _documents(features, documents):  # what does not fit is said before anything is written
+                if layout == "allennlp" and not sentence.is_divided:
+                    raise InputError(
+                        f'{documents}: the sentence "{shortened(sentence.line)}" has a word with white space in it, so '
+                        "that it cannot be found by its words: take the white space out, or choose another layout"
+                    )
         elif layout == "e2e-coref" and not features.documents:
             raise InputError(
                 f"{features.path} does not say which documents its sentences are, which {layout} needs: give "

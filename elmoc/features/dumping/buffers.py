@@ -53,7 +53,7 @@ class Buffer:
 
 
 class Encoded(NamedTuple):
-    """Sentences with their layer states."""
+    """Sentences with what is kept of their layer states."""
 
     first: int
     lines: list[Line]
@@ -69,6 +69,7 @@ class EncodedPiece(NamedTuple):
 
 
 Progress = Callable[[int], object]
+Select = Callable[[Tensor], Tensor]
 
 
 class Reading(Protocol):
@@ -89,12 +90,14 @@ class SeparateReading:
 
     words: of a buffer at most, but for the last of its sentences.
     batch_words, batch_size: of a batch at most.
+    select: what is kept of layer states [L + 1, n, columns].
     """
 
     model: ElmoC
     words: int
     batch_words: int
     batch_size: int
+    select: Select
 
     def buffers(self, lines: Iterable[Line], *, first: int, written: int) -> Iterator[Buffer]:
         for buffer in self._collected(lines, first):
@@ -116,10 +119,14 @@ class SeparateReading:
 
     def encode(self, buffer: Buffer, progress: Progress) -> Iterator[Encoded | EncodedPiece]:
         if buffer.rows is None:
-            yield from _encoded_pieces(self.model, buffer.first, buffer.lines[0], {}, progress)
+            yield from _encoded_pieces(self.model, buffer.first, buffer.lines[0], {}, progress, self.select)
         else:
             states = self.model.embed_rows(
-                buffer.rows, batch_words=self.batch_words, batch_size=self.batch_size, progress=progress
+                buffer.rows,
+                batch_words=self.batch_words,
+                batch_size=self.batch_size,
+                progress=progress,
+                select=self.select,
             )
             yield Encoded(buffer.first, buffer.lines, states)
 
@@ -136,6 +143,7 @@ class CarriedReading:
     words: int
     batch_words: int
     batch_size: int
+    select: Select
     _carried: CarriedState = field(default_factory=dict)
 
     def buffers(self, lines: Iterable[Line], *, first: int, written: int) -> Iterator[Buffer]:
@@ -187,7 +195,7 @@ class CarriedReading:
         for batch in length_bucketed(longest, self.batch_words, self.batch_size):
             tokens = [[line.sentence.tokens for line in buffer.lines[found[i].start : found[i].stop]] for i in batch]
             for index, of_document in zip(batch, self.model.embed_documents(tokens), strict=True):
-                states[found[index].start : found[index].stop] = of_document
+                states[found[index].start : found[index].stop] = [self.select(each).clone() for each in of_document]
             progress(sum(len(sentence) for document in tokens for sentence in document))
         yield Encoded(buffer.first, buffer.lines, [each for each in states if each is not None])
 
@@ -200,10 +208,10 @@ class CarriedReading:
         if short:
             [states] = self.model.embed_documents([[line.sentence.tokens for line in short]], self._carried)
             progress(sum(len(line.sentence.tokens) for line in short))
-            yield Encoded(buffer.first, short, states)
+            yield Encoded(buffer.first, short, [self.select(each).clone() for each in states])
         if len(short) < len(lines):
             first = buffer.first + len(short)
-            yield from _encoded_pieces(self.model, first, lines[-1], self._carried, progress)
+            yield from _encoded_pieces(self.model, first, lines[-1], self._carried, progress, self.select)
 
 
 def is_long(line: Line) -> bool:
@@ -218,14 +226,14 @@ def documents(lines: list[Line]) -> list[range]:
 
 
 def _encoded_pieces(
-    model: ElmoC, first: int, line: Line, carried: CarriedState, progress: Progress
+    model: ElmoC, first: int, line: Line, carried: CarriedState, progress: Progress, select: Select
 ) -> Iterator[EncodedPiece]:
     """The pieces of a line, each word of which is read once a direction."""
     done = 0.0
     for piece in model.embed_pieces(line.sentence.tokens, carried):
         before, done = done, done + piece.states.shape[1] / len(model.encoder.directions)
         progress(int(done) - int(before))
-        yield EncodedPiece(first, line, piece)
+        yield EncodedPiece(first, line, piece._replace(states=select(piece.states)))
     yield EncodedPiece(first, line, None)
 
 

@@ -33,8 +33,11 @@ from elmoc.files.writing import human_bytes, refuse_existing, require_space
 from elmoc.model import ElmoC
 from elmoc.progress import progress_bar
 
-BUFFER_BYTES = 1 << 28
-"""Of the layer states that are in memory before they are written; there may be three times as many."""
+BUFFER_BYTES = 5 << 27
+"""Of the layer states that are in memory before they are written: 50,000 words at the paper's size, with all layers.
+
+The next ones are computed meanwhile.
+"""
 CHECKPOINT_SECONDS = 30.0
 """Between two points from which a killed dump can go on."""
 DEFAULT, ALONE = DumpOptions(), Ranks()
@@ -89,9 +92,9 @@ def dump_several(
             dump.run()
 
 
-def buffer_words(model: ElmoC, batch_words: int) -> int:
+def buffer_words(model: ElmoC, selection: LayerSelection, batch_words: int) -> int:
     """How many words are encoded before the first of them are written."""
-    return max(batch_words, min(BUFFER_WORDS, BUFFER_BYTES // (4 * model.layers * model.width)))
+    return max(batch_words, min(BUFFER_WORDS, BUFFER_BYTES // (4 * len(selection.names) * model.width)))
 
 
 class Dump:
@@ -103,7 +106,7 @@ class Dump:
         self.model, self.source, self.output, self.options, self.ranks = model, source, output, options, ranks
         self.part = ranks.part(output)
         self.selection = layer_selection(options.layers, model.layers)
-        self.survey = survey(source, allow_empty=options.allow_empty)
+        self.survey = survey(source, allow_empty=options.allow_empty, found_by_words=options.found_by_words)
         self.share = self.survey.shares(ranks.world_size)[ranks.rank]
         self.identity = self._identity()
 
@@ -164,7 +167,7 @@ class Dump:
         """Read, encode and write the sentences that are not in the file yet."""
         first, written = self.share.sentences.start, writer.sentences
         reading = self._reading()
-        sink = Sink(writer, self.selection, self.options.dtype, self.source.name, first)
+        sink = Sink(writer, self.options.dtype, self.source.name, first)
         if written:
             self._say(f"going on after {written:,} sentences")
 
@@ -208,9 +211,9 @@ class Dump:
             raise InputError(f"{self.source.name} has changed while it was dumped: run the command again")
 
     def _reading(self) -> Reading:
-        words = buffer_words(self.model, self.options.batch_words)
+        words = buffer_words(self.model, self.selection, self.options.batch_words)
         kind = CarriedReading if self.options.carry_state else SeparateReading
-        return kind(self.model, words, self.options.batch_words, self.options.batch_size)
+        return kind(self.model, words, self.options.batch_words, self.options.batch_size, self.selection.select)
 
     def _attributes(self) -> dict[str, Any]:
         return {
@@ -241,8 +244,8 @@ class Dump:
 class Sink:
     """The last stage of a dump: converts layer states and writes them; called in one thread."""
 
-    def __init__(self, writer: FeatureWriter, selection: LayerSelection, dtype: str, name: str, first: int) -> None:
-        self._writer, self._selection, self._dtype, self._name, self._first = writer, selection, dtype, name, first
+    def __init__(self, writer: FeatureWriter, dtype: str, name: str, first: int) -> None:
+        self._writer, self._dtype, self._name = writer, dtype, name
         self._written = first + writer.sentences
         self._slab: Any = None
         self._due = time.monotonic() + CHECKPOINT_SECONDS
@@ -278,4 +281,4 @@ class Sink:
 
     def _converted(self, states: np.ndarray, line: Line) -> np.ndarray:
         what = f'{self._name}, {line.where} ("{shortened(line.sentence.line)}")'
-        return converted(self._selection.select(states), self._dtype, what)
+        return converted(states, self._dtype, what)

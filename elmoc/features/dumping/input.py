@@ -108,6 +108,10 @@ class JsonlinesInput:
             raise InputError(
                 f"{where}: doc_key is {'not valid UTF-8' if document.doc_key else 'empty'}: name the document"
             )
+        if document.doc_key == "." or "\0" in document.doc_key:
+            raise InputError(
+                f"{where}: doc_key is {document.doc_key!r}, which no layout of documents can have: rename it"
+            )
         if not document.sentences:
             raise InputError(f'{where}: the document "{shortened(document.doc_key)}" has no sentences: remove it')
         for index, tokens in enumerate(document.sentences):
@@ -207,10 +211,11 @@ class Share(NamedTuple):
     words: int
 
 
-def survey(source: SentenceInput, *, allow_empty: bool) -> Survey:
+def survey(source: SentenceInput, *, allow_empty: bool, found_by_words: bool = False) -> Survey:
     """Read all of an input once; one without sentences is an `InputError`, and so are empty ones unless allowed.
 
-    Two documents with one key are an `InputError`, too. `:` and `/` count as the same there, as for e2e-coref.
+    Two documents with one key are an `InputError`, too. `:` and `/` count as the same there, as for e2e-coref. So are
+    words with white space in them (which only documents can have) where sentences are to be found by their words.
     """
     found, digest, empty = Survey(), ContentDigest(), Shown()
     keys: dict[int, int] = {}
@@ -224,6 +229,11 @@ def survey(source: SentenceInput, *, allow_empty: bool) -> Survey:
             documents += 1
             if len(found.marks) > _MOST_MARKS:
                 found.marks, stride = found.marks[::2], 2 * stride
+        if found_by_words and line.place is not None and not line.sentence.is_divided:
+            raise InputError(
+                f"{source.name}, {line.where} has a word with white space in it, so that it cannot be found by its "
+                "words: take the white space out, or choose another layout (--format), or --forget-sentences"
+            )
         digest.update(line)
         found.sentences += 1
         found.words += len(line.sentence.tokens)

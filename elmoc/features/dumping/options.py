@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
+from torch import Tensor
 
 from elmoc.errors import InputError, shortened
+from elmoc.features.writer import require_layout_of_keys
 from elmoc.model import BATCH_SIZE, BATCH_WORDS
 
 
@@ -17,7 +18,7 @@ class DumpOptions:
     layers: `all`, `top`, `average`, or indices such as `0,2`.
     dtype: of the numbers in the file, `float32` or `float16`.
     layout, compress, sentence_map, sentence_keys: see `write_features`.
-    batch_size, batch_words: sentences and padded words a batch at most.
+    batch_size, batch_words: sentences and words a batch at most.
     allow_empty: write `[L + 1, 0, 2P]` for an empty line instead of refusing it.
     carry_state: carry the state from each sentence of a document to the next. Blank lines of a text end a document.
     unknown: `zero`, or `error` to refuse words without a vector.
@@ -41,11 +42,19 @@ class DumpOptions:
     merge: bool = False
     command_line: str = ""
 
+    def __post_init__(self) -> None:
+        require_layout_of_keys(self.layout, sentence_keys=self.sentence_keys)
+
+    @property
+    def found_by_words(self) -> bool:
+        """Whether the sentences of the file can be found by their words."""
+        return self.layout == "allennlp" and (self.sentence_map or self.sentence_keys)
+
 
 class LayerSelection(NamedTuple):
     """The layers that a feature file gets."""
 
-    select: Callable[[np.ndarray], np.ndarray]
+    select: Callable[[Tensor], Tensor]
     """Takes them from layer states [L + 1, n, columns]; [n, columns] when it is a single one."""
     names: list[str]
     """Those of the layers that it gives."""
@@ -60,7 +69,7 @@ def layer_selection(layers: str, count: int) -> LayerSelection:
     if layers == "top":
         return LayerSelection(lambda states: states[-1], ["top"], True)
     if layers == "average":
-        return LayerSelection(lambda states: states.mean(axis=0), ["average"], True)
+        return LayerSelection(lambda states: states.mean(dim=0), ["average"], True)
     try:
         chosen = [int(layer) for layer in layers.split(",")]
     except ValueError:

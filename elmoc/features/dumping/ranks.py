@@ -58,7 +58,7 @@ class Ranks:
         folder = parts_folder(output)
         expected = {path.name for path in self.parts(output)}
         others = [path.name for path in sorted(folder.glob("rank-*.h5")) if path.name not in expected]
-        if others and folder != Path(output):
+        if others:
             raise InputError(
                 f"{folder} has parts of a dump by another number of processes ({others[0]}): go on with as many, or "
                 "remove it"

@@ -14,6 +14,8 @@ CHUNK_BYTES = 1 << 20
 """The most that a compressed chunk holds: what has to be unpacked to read one number."""
 _GZIP_LEVEL = 1
 """More of it takes several times as long, and makes float32 or float16 hardly smaller."""
+_LAYERS_AT = ((0, 1, 2), (1, 0, 2), (1, 2, 0))
+"""The axes of [L', n, 2P] with the first of them moved to each place."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ class Form:
         """The states of a sentence with their axes in this order."""
         if self.layers_axis is None:
             return states
-        return np.moveaxis(states[None] if self.shape.single else states, 0, self.layers_axis)
+        array = states[None] if self.shape.single else states
+        return array.transpose(_LAYERS_AT[self.layers_axis])
 
     def packed(self, states: np.ndarray) -> np.ndarray:
         """The same in one piece of memory."""

@@ -21,6 +21,11 @@ class Sentence:
     def __post_init__(self) -> None:
         object.__setattr__(self, "line", self.line.strip() or " ".join(self.tokens))
 
+    @property
+    def is_divided(self) -> bool:
+        """Whether the line has these words with white space between them, and none in them, so that they find it."""
+        return self.line.split() == list(self.tokens)
+
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureShape:

@@ -31,6 +31,13 @@ def write_documents(path: Path, documents: dict[str, list[list[str]]]) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def write_features_of(path: Path, words: int) -> Path:
+    """A file of one sentence without its words."""
+    with h5py.File(path, "w") as file:
+        file["0"] = np.ones((3, words, 4), "f4")
+    return path
+
+
 def stored(path: Path) -> tuple[Any, dict[str, Any]]:
     with h5py.File(path) as file:
         attributes = {name: np.asarray(value).tolist() for name, value in file.attrs.items()}
@@ -103,6 +110,9 @@ def test_what_cannot_be_converted(tmp_path: Path, documents: Path, error_line: F
     for message, each in cases.items():
         write_documents(documents, each)
         refused(message, "--documents", documents)
+    write_documents(documents, {"a": [["x", "1 1/2"]]})
+    two = write_features_of(tmp_path / "two.h5", 2)
+    refused("has a word with white space in it", "--documents", documents, source=two, layout="allennlp")
     for line, message in (
         ("[1]", "documents.jsonl, line 1 cannot be read (Expected `object`"),
         ('{"doc_key": 3, "sentences": []}', "documents.jsonl, line 1 cannot be read (Expected `str`"),

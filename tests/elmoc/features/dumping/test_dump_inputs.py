@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -64,6 +65,19 @@ def test_documents_in_the_layout_of_e2e_coref(model_path: Path, tmp_path: Path) 
             found = [group[str(index)][...] for index in range(len(list(group.keys())))]
             for array, states in zip(found, model.embed_batch(sentences), strict=True):
                 np.testing.assert_allclose(array, states.numpy().transpose(1, 2, 0), atol=1e-5)
+
+
+def test_words_with_white_space_where_no_map_is_made_of_them(model_path: Path, tmp_path: Path) -> None:
+    source = jsonlines(tmp_path / "in.jsonl", {"a/b": [["New\u00a0York", "1 1/2"], ["x"]]})
+    for name, options in {
+        "e2e": ["--format", "e2e-coref"],
+        "flat": ["--format", "flat"],
+        "no": ["--forget-sentences"],
+    }.items():
+        dumped(model_path, source, tmp_path / f"{name}.h5", *options)
+        with FeatureFile(tmp_path / f"{name}.h5") as file:
+            file.check()
+            assert file.lengths.tolist() == [2, 1]
 
 
 @pytest.mark.parametrize("layout", ["allennlp", "bilm", "flat"])
@@ -166,11 +180,17 @@ def test_several_inputs_in_one_go(model_path: Path, tmp_path: Path, monkeypatch:
         (["a.txt", "b.txt", "c.h5"], "one input and one OUTPUT.h5 are needed, not 3 files"),
         (["a.txt", "x/a.jsonl.gz", "--output-dir", "out"], "a.txt and x/a.jsonl.gz would both be written to out/a.h5"),
         (["-", "--output-dir", "out"], "standard input has no name"),
+        (["a.txt", "-"], "a feature file cannot be written to standard output"),
+        (
+            ["a.txt", "f.h5", "--use-sentence-keys", "--format", "flat"],
+            "sentences can be keys in the allennlp layout only",
+        ),
     ],
 )
 def test_names_that_do_not_say_what_to_write(
     model_path: Path, tmp_path: Path, error_line: Fails, files: list[str], message: str
 ) -> None:
+    shutil.rmtree(model_path)  # what is wrong is said before anything is opened
     assert message in error_line(main(["dump-features", str(model_path), *files]))
 
 
@@ -191,6 +211,12 @@ def test_names_that_do_not_say_what_to_write(
         ('{"doc_key": "a", "sentences": [["x"], []]}', "has 1 empty lines (line 2 sentences[1])"),
         ('{"doc_key": "o:k", "sentences": [["x"]]}', 'line 2: the doc_key "o:k" is that of line 1 too'),
         ('{"doc_key": "\\ud800", "sentences": [["x"]]}', "in.jsonl, line 2"),
+        ('{"doc_key": ".", "sentences": [["x"]]}', "in.jsonl, line 2: doc_key is '.', which no layout"),
+        ('{"doc_key": "a\\u0000", "sentences": [["x"]]}', r"in.jsonl, line 2: doc_key is 'a\x00', which no layout"),
+        (
+            '{"doc_key": "a", "sentences": [["x"], ["1 1/2"]]}',
+            "in.jsonl, line 2 sentences[1] has a word with white space",
+        ),
     ],
 )
 def test_documents_that_cannot_be_read(

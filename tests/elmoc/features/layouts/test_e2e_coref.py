@@ -58,6 +58,10 @@ def test_sentences_are_read_in_the_order_of_the_documents(tmp_path: Path) -> Non
         for document, indices in zip(DOCUMENTS, documents.values(), strict=True):
             for sentence, index in enumerate(indices):
                 np.testing.assert_array_equal(features[index], states_of(document, sentence))
+            for key in (document, document.replace("/", ":")):
+                assert [len(array[0]) for array in features.document(key)] == DOCUMENTS[document]
+        with pytest.raises(KeyError, match='has no document "a/b"'):
+            features.document("a/b")
 
 
 @pytest.mark.parametrize(
