@@ -36,7 +36,7 @@ class Part:
 
 def attribute_difference(found: Mapping[str, Any], expected: Mapping[str, Any]) -> str | None:
     """In words, the first attribute of a part that is not the whole's or another part's; None if there is none."""
-    for name in sorted((found.keys() | expected.keys()) - _OWN):
+    for name in sorted((found.keys() | expected.keys()) - _OWN, key=str):  # names that are not UTF-8 are bytes
         if name not in found or name not in expected or not np.array_equal(found[name], expected[name]):
             one, other = (shortened(str(each.get(name, "missing"))) for each in (found, expected))
             return f"{name} is {one} and not {other}"

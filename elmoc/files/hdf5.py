@@ -30,7 +30,7 @@ _HEAP = b"GCOL\x01"
 _HEAP_BYTES = struct.Struct("<8xQ")  # signature, version and padding; size of the collection
 _HEAP_OBJECT = struct.Struct("<H6xQ")  # index (0 for free space), references and padding; size
 _ATTRIBUTE_CLASSES = (h5py.h5t.STRING, h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.ENUM)
-_DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, MemoryError)
+_DAMAGE = (OSError, RuntimeError, KeyError, IndexError, ValueError, TypeError, OverflowError, MemoryError)
 """What h5py makes of the errors of the library, which has some for every part of a file."""
 
 

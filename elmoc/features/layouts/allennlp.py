@@ -59,7 +59,10 @@ class AllennlpReader:
         return rows(self._key(index))
 
     def words(self, index: int) -> int:
-        return int(self._file[self._key(index)].shape[-2])
+        shape = self._file[self._key(index)].shape
+        if len(shape or ()) < 2:
+            raise ValueError(f"it has the shape {shape}")
+        return int(shape[-2])
 
     def _key(self, index: int) -> str:
         return self._keys[index] if self._has_keys else str(index)

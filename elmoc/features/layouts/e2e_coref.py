@@ -61,7 +61,10 @@ class E2eCorefReader:
         return array[0] if self._is_single and len(array) == 1 else array
 
     def words(self, index: int) -> int:
-        return int(self._file[self._key(index)].shape[0])
+        shape = self._file[self._key(index)].shape
+        if len(shape or ()) != 3:
+            raise ValueError(f"it has the shape {shape}")
+        return int(shape[0])
 
     def lines(self) -> dict[str, int]:
         raise InputError(
