@@ -14,6 +14,7 @@ import stat
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 FLAGS = (
@@ -88,8 +89,9 @@ def build(source: Path, command: list[str], folder: Path, name: str) -> Path:
     It gets its name when it is whole, which says what it holds: several processes can do this at once.
     """
     for left in folder.glob("build-*"):  # by processes that were killed
-        if time.time() - left.stat().st_mtime > _ABANDONED_SECONDS:
-            shutil.rmtree(left, ignore_errors=True)
+        with suppress(FileNotFoundError):  # of one that has just ended
+            if time.time() - left.stat().st_mtime > _ABANDONED_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as scratch:
         for flags in FLAGS:
             output = Path(scratch) / name
