@@ -19,6 +19,7 @@ from typing import IO, Any
 
 from data_scripts.parts.options import Options
 from data_scripts.parts.workers import default_workers, parallel_map
+from elmoc.batches import buffered
 from elmoc.errors import InputError, run_command
 from elmoc.files.locks import locked
 from elmoc.files.text import read_lines, require_file
@@ -136,7 +137,8 @@ def tokenise_blocks(
     """Yield the tokenised sentences of raw lines block by block, "" where a document ends."""
     global _split
     _split = split  # workers are forked with it
-    yield from parallel_map(_tokenise_paragraphs, _blocks(_paragraphs(lines, wrapped)), workers)
+    blocks = buffered(_paragraphs(lines, wrapped), len, most=_BLOCK_CHARACTERS)
+    yield from parallel_map(_tokenise_paragraphs, blocks, workers)
 
 
 def _paragraphs(lines: Iterable[str], wrapped: bool) -> Iterator[str]:
@@ -171,19 +173,6 @@ def _cut(paragraph: str) -> Iterator[str]:
         yield paragraph[start:end]
         start = end
     yield paragraph[start:]
-
-
-def _blocks(paragraphs: Iterable[str]) -> Iterator[list[str]]:
-    block: list[str] = []
-    characters = 0
-    for paragraph in paragraphs:
-        block.append(paragraph)
-        characters += len(paragraph)
-        if characters >= _BLOCK_CHARACTERS:
-            yield block
-            block, characters = [], 0
-    if block:
-        yield block
 
 
 def _tokenise_paragraphs(paragraphs: list[str]) -> list[str]:

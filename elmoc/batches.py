@@ -32,13 +32,13 @@ def length_bucketed(
         yield batch
 
 
-def buffered(items: Iterable[T], words: Callable[[T], int], *, most: int = BUFFER_WORDS) -> Iterator[list[T]]:
-    """The items in lists of at least `most` words, but for the last."""
+def buffered(items: Iterable[T], size: Callable[[T], int], *, most: int = BUFFER_WORDS) -> Iterator[list[T]]:
+    """The items in lists whose sizes, e.g. in words, sum up to at least `most`, but for the last."""
     buffer: list[T] = []
     in_buffer = 0
     for item in items:
         buffer.append(item)
-        in_buffer += words(item)
+        in_buffer += size(item)
         if in_buffer >= most:
             yield buffer
             buffer, in_buffer = [], 0

@@ -3,9 +3,9 @@
 import argparse
 import sys
 
+from elmoc.commands.dump_features import DTYPES, FORMATS
+
 SUMMARY = "write a feature file again in another layout or type, or with fewer layers"
-DTYPES = ("float32", "float16")
-FORMATS = ("allennlp", "bilm", "e2e-coref", "flat")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
