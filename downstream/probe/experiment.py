@@ -15,13 +15,13 @@ import torch
 from downstream.inputs.kinds import INPUT_KINDS, InputKind
 from downstream.inputs.probe_inputs import ProbeInputs, open_sources
 from downstream.probe.saved_probe import SavedProbe, is_saved, read_probe
-from downstream.probe.settings import ReaderOptions, TrainingSettings
-from downstream.probe.task import Probe, Split, Task
+from downstream.probe.settings import TrainingSettings
+from downstream.probe.splits import read_split
+from downstream.probe.task import Probe, Task
 from downstream.probe.training import evaluate, train_probe
 from downstream.results.records import append_result, mean_and_deviation, open_results, summary
 from elmoc.devices import checked_device, free_memory
 from elmoc.errors import InputError
-from elmoc.files.checksums import fingerprint_file
 from elmoc.files.locks import locked, tidy
 from elmoc.files.writing import human_bytes, refuse_existing
 from elmoc.version import VERSION
@@ -80,24 +80,6 @@ def _score_saved(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
     yield from map(_joined, records.values())
 
 
-def read_split(task: Task[Any, Any], name: str, paths: Sequence[Path], options: ReaderOptions) -> Split:
-    """Read the files of a split, and print a line about it; raises `InputError` for a file that is named twice."""
-    split = Split(name, [], [], [], {}, [])
-    for path in paths:
-        if str(path) in split.files:
-            raise InputError(f"--{name} names {path} twice: name it once")
-        before = len(split.sentences)
-        for example in task.read(path, options, training=name == "train"):
-            sentences = task.sentences(example)
-            split.examples.append(example)
-            split.sentences.extend(sentences)
-            split.lengths.append(sum(len(sentence.words) for sentence in sentences))
-        split.files[str(path)] = len(split.sentences) - before
-        split.fingerprints.append(fingerprint_file(path))
-    print(f"{name:6} {task.describe(split.examples)}", flush=True)
-    return split
-
-
 class Experiment:
     """What the probes of one command share: their task, options, splits and sources of inputs.
 
@@ -113,7 +95,11 @@ class Experiment:
         self.options = options
         self.device = checked_device(options.device)
         given = {"train": options.train, "dev": options.dev, "test": options.test}
-        self.splits = {name: read_split(task, name, files, options.reader) for name, files in given.items() if files}
+        self.splits = {
+            name: read_split(task, name, files, options.reader, fraction=self._fraction(name))
+            for name, files in given.items()
+            if files
+        }
         self.reported = list(self.splits.values())[-1]
         for kind, seed in probes:  # before anything is computed
             with self._locked(kind, seed):
@@ -123,6 +109,10 @@ class Experiment:
             sentences=[sentence for split in self.splits.values() for sentence in split.sentences],
             options=options,
         )
+
+    def _fraction(self, split: str) -> float:
+        """The part of a split that is used: all of it, but in training."""
+        return self.options.settings.train_fraction if split == "train" else 1.0
 
     def train(self, kind: InputKind, seed: int, vocabulary: dict[str, Any]) -> dict[str, Any]:
         """The line of results of one seed: of a probe that is saved already, or of one that is trained now."""

@@ -159,4 +159,4 @@ def read_probe(path: Path) -> SavedProbe:
     if (line.task, line.inputs, line.seeds) != (content.task, content.kind, [content.seed]):
         raise InputError(f"{file}: record is the line of results of another probe: {ADVICE}")
     record = {each.name: content.record[each.name] for each in fields(line) if each.name in content.record}
-    return SavedProbe(path=path, **vars(content) | {"record": record})
+    return SavedProbe(path=path, **vars(content) | {"record": record | {"settings": line.settings}})

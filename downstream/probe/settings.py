@@ -51,6 +51,12 @@ class TrainingSettings(CommandSettings):
     patience: int = setting(
         help="stop after this number of epochs without a better development score", least=1, most=1_000_000
     )
+    train_fraction: float = setting(
+        1.0,
+        help="train on a random part of the data, the same for all seeds and inputs, smaller ones inside larger",
+        above=0,
+        most=1,
+    )
 
 
 def size_setting(help: str, *, most: int = MOST_UNITS) -> Any:

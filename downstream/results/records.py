@@ -25,6 +25,9 @@ Value = bool | int | float | str | None
 Facts = dict[str, Value | list[Value | list[Value]]]
 """What is known of something, by name."""
 
+LATER_SETTINGS: Facts = {"train_fraction": 1.0}
+"""Settings that lines of earlier versions lack, at the values with which those were run."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ResultLine:
@@ -64,6 +67,13 @@ class ResultLine:
     """Of training."""
     examples_per_second: list[Number]
 
+    @property
+    def train_fraction(self) -> float:
+        """The part of the training data that was trained on."""
+        fraction = self.settings["train_fraction"]
+        assert isinstance(fraction, (int, float)), "parse_line has checked it"
+        return fraction
+
 
 Line = TypeVar("Line", bound=ResultLine)
 
@@ -75,6 +85,8 @@ def parse_line(value: Any, kind: type[Line], *, where: str, advice: str, prefix:
     """
     if isinstance(value, dict):
         value = {each.name: value[each.name] for each in fields(kind) if each.name in value}
+        if isinstance(value.get("settings"), dict):
+            value["settings"] = LATER_SETTINGS | value["settings"]
     line = convert(value, kind, where=where, advice=advice, prefix=prefix)
     kind_of_inputs, runs = INPUT_KINDS[line.inputs], len(line.seeds)
     per_seed = {"scores": line.scores, "seconds": line.seconds, "examples_per_second": line.examples_per_second}
@@ -85,6 +97,7 @@ def parse_line(value: Any, kind: type[Line], *, where: str, advice: str, prefix:
         (line.vectors is not None and "fingerprint" not in line.vectors, "vectors has no fingerprint"),
         (line.split not in line.data, f"data has no {shortened(line.split)}"),
         (line.fingerprints.keys() != line.data.keys(), "fingerprints does not have the splits of data"),
+        (not _is_fraction(line.settings["train_fraction"]), "settings.train_fraction must be above 0 and at most 1"),
         (len(set(line.seeds)) != runs, f"seeds has a number twice in {reprlib.repr(line.seeds)}"),
         (bool(unequal), f"{', '.join(unequal[:1])} has not one number for each of {runs} seeds"),
         (not _is_regular(line), f"counts has not as many numbers for each of {line.items:,} items and {runs} seeds"),
@@ -93,6 +106,10 @@ def parse_line(value: Any, kind: type[Line], *, where: str, advice: str, prefix:
         if found:
             raise InputError(f"{where}: {prefix}{problem}: {advice}")
     return line
+
+
+def _is_fraction(value: Any) -> bool:
+    return isinstance(value, (int, float)) and 0 < value <= 1
 
 
 def _is_regular(line: ResultLine) -> bool:
@@ -110,6 +127,11 @@ def mean_and_deviation(scores: Sequence[float]) -> tuple[float, float | None]:
 def format_score(mean: float, deviation: float | None) -> str:
     """`52.31 ± 0.40`, or the mean alone."""
     return f"{mean:.2f}" if deviation is None else f"{mean:.2f} ± {deviation:.2f}"
+
+
+def percent(fraction: float) -> str:
+    """`25 %`, `0.5 %`."""
+    return f"{100 * fraction:.4g} %"
 
 
 def open_results(path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from downstream.results.comparison import Row
 from downstream.results.reading import Result
-from downstream.results.records import layer_names
+from downstream.results.records import layer_names, percent
 from elmoc.errors import InputError
 
 NONE = "–"
@@ -114,7 +114,11 @@ def _files(result: Result, split: str) -> str:
 
 
 def _changed(own: Mapping[str, Any], all_options: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [f"{name} {value}" for name, value in own.items() if _differ(each.get(name) for each in all_options)]
+    return [
+        f"{percent(value)} of train" if name == "train_fraction" else f"{name} {value}"
+        for name, value in own.items()
+        if _differ(each.get(name) for each in all_options)
+    ]
 
 
 def _differ(values: Iterable[Any]) -> bool:

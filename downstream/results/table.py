@@ -138,10 +138,12 @@ def _metrics(row: Mapping[str, Result], tasks: Tasks) -> Metrics:
 
 
 def _in_order(rows: Sequence[dict[str, Result]], tasks: list[str]) -> list[dict[str, Result]]:
-    """Rows in the order of the tasks; within a task those of one data set together."""
-    names = [next(iter(row.values())).place for row in rows]
+    """Rows in the order of the tasks; within a task those of one data set together, less training data first."""
+    firsts = [next(iter(row.values())) for row in rows]
+    names = [first.place for first in firsts]
     places = {name: ([*tasks, name[0]].index(name[0]), names.index(name)) for name in names}
-    return [rows[at] for at in sorted(range(len(rows)), key=lambda at: places[names[at]])]
+    keys = [(*places[first.place], first.train_fraction) for first in firsts]
+    return [rows[at] for at in sorted(range(len(rows)), key=keys.__getitem__)]
 
 
 def _explanations(rows: Sequence[NamedRow], *, resamples: int) -> list[str]:
