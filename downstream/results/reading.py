@@ -40,11 +40,11 @@ class Result(ResultLine):
     def comparable(self) -> str:
         """Equal for results whose difference is due to their inputs alone: task, data, metric and settings agree.
 
-        Files are compared by their contents, in their order, as runs may have found them in different folders.
+        Files are compared by their contents, in their order, as runs may have found them in different folders. A suite
+        may have settings of each kind of inputs, and says what is compared.
         """
-        return _identity(
-            [self.task, self.dataset, self.metric, self.split, self.fingerprints, self.reader, self.settings]
-        )
+        settings = self.settings if self.compared_as is None else self.compared_as
+        return _identity([self.task, self.dataset, self.metric, self.split, self.fingerprints, self.reader, settings])
 
     @property
     def encoder(self) -> str | None:
