@@ -69,6 +69,8 @@ class ResultLine:
     seconds: list[Number]
     """Of training."""
     examples_per_second: list[Number]
+    compared_as: Name | None = None
+    """Equal for results that are compared though settings differ, each kind of inputs having its own best."""
 
     @property
     def state_settings(self) -> Facts:
