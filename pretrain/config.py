@@ -18,10 +18,10 @@ from elmoc.files.records import convert, parse_toml, read_toml
 from elmoc.settings import setting
 from pretrain.data.sources import DataConfig
 from pretrain.evaluation import EvaluationConfig
+from pretrain.optimiser import OptimiserConfig
 from pretrain.output_layers import OutputLayerSettings
 from pretrain.output_layers.continuous import ContinuousSettings
 from pretrain.schedule import ScheduleConfig
-from pretrain.train_state import OptimiserConfig
 
 PARALLEL = ("data", "directions")
 PRECISIONS = ("fp32", "bf16", "auto")
