@@ -227,7 +227,9 @@ def open_data(config: RunConfig) -> TrainingData:
         mix_shards=train.mix_shards,
         seed=train.seed,
         reads_targets=config.output_layer.reads_target_vectors,
+        candidates=config.output_layer.candidates,
         resident=config.data.tables_on_device,
+        fixed_sizes=train.cuda_graph,
     )
 
 

@@ -11,7 +11,8 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.files.writing import human_bytes
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data.loader import ResidentTables, StreamedTables, Tables
+from pretrain.data.batches import ResidentTables, StreamedTables, Tables
+from pretrain.data.candidates import CandidateSampler, with_candidates
 from pretrain.data.windows import (
     Position,
     Window,
@@ -22,6 +23,7 @@ from pretrain.data.windows import (
     windows_of,
     windows_per_epoch,
 )
+from pretrain.output_layers import CandidateSettings
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ def open_sources(config: DataConfig, *, window: int) -> tuple[Corpus, VectorTabl
 class TrainingData:
     """A corpus, the tables of its input and target vectors, and how windows are cut from it (see `TrainConfig`).
 
-    `reads_targets` says whether output layers read target vectors, `resident` whether whole tables go to the device.
+    `reads_targets` says whether output layers read target vectors, `candidates` which candidates they ask for, if any;
+    `resident` whether whole tables go to the device, `fixed_sizes` whether every batch has as many candidates.
     """
 
     corpus: Corpus
@@ -66,7 +69,9 @@ class TrainingData:
     mix_shards: int
     seed: int
     reads_targets: bool = True
+    candidates: CandidateSettings | None = None
     resident: bool = False
+    fixed_sizes: bool = False
 
     @property
     def words_per_update(self) -> int:
@@ -77,6 +82,15 @@ class TrainingData:
     def updates_per_epoch(self) -> int:
         """Updates of the first epoch; none at all is an `InputError`."""
         return windows_per_epoch(self.corpus, self.streams, self.window, mix=self.mix_shards, seed=self.seed)
+
+    @cached_property
+    def sampler(self) -> CandidateSampler | None:
+        """What finds the candidates of windows, where output layers ask for them."""
+        if self.candidates is None:
+            return None
+        return CandidateSampler(
+            self.corpus.counts, targets=self.words_per_update, settings=self.candidates, seed=self.seed
+        )
 
     @property
     def most_tokens_together(self) -> int:
@@ -113,7 +127,7 @@ class TrainingData:
         own: slice = slice(None),
     ) -> Iterator[Window]:
         """Training windows from a position on, without end: of all directions or some, and of `own` streams."""
-        return training_windows(
+        windows = training_windows(
             self.corpus,
             streams=self.streams,
             window=self.window,
@@ -121,8 +135,9 @@ class TrainingData:
             seed=self.seed,
             position=position,
             mix=self.mix_shards,
-            own=own,
+            own=own if self.sampler is None else slice(None),
         )
+        return windows if self.sampler is None else with_candidates(windows, self.sampler, position, own)
 
     def held_out_windows(self, *, words: int, most_streams: int) -> Iterator[dict[str, np.ndarray]]:
         """Ids [B, T + 1] for each direction of the first `words` held-out tokens, in at most `most_streams` streams."""
@@ -138,8 +153,8 @@ class TrainingData:
         """The tables where batches take their vectors from: streamed to the device, or on it as a whole."""
         targets = self.targets if self.reads_targets else None
         if self.resident if resident is None else resident:
-            return ResidentTables(self.inputs, targets, device)
-        return StreamedTables(self.inputs, targets)
+            return ResidentTables(self.inputs, targets, device, sampler=self.sampler, fixed_sizes=self.fixed_sizes)
+        return StreamedTables(self.inputs, targets, sampler=self.sampler, fixed_sizes=self.fixed_sizes)
 
     def require_device_memory(self, device: torch.device) -> None:
         """Raise an `InputError` when the tables do not fit into the free memory of a GPU."""

@@ -5,7 +5,7 @@ is T consecutive tokens of each. The backward direction reads the whole stream r
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -30,6 +30,8 @@ class Window:
     ids: dict[str, np.ndarray]
     next: Position
     """The position after this window: what a resumed run goes on from."""
+    candidates: dict[str, np.ndarray] = field(default_factory=dict)
+    """For each direction uint32 [U], ascending: the types among which its targets are told; none unless asked for."""
 
 
 def windows_of(tokens: int, streams: int, window: int) -> int:

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from elmoc.corpus import Corpus
 from elmoc.word_vectors.table import VectorTable
 from pretrain.output_layers import Loss, OutputLayer, OutputLayerSettings, Targets
-from pretrain.output_layers.retrieval import BLOCK, Retriever
+from pretrain.output_layers.retrieval import Retriever
 
 
 class ContinuousOutput(nn.Linear, OutputLayer):
@@ -48,8 +48,8 @@ class ContinuousSettings(OutputLayerSettings):
         return {"kind": self.kind, **asdict(targets.source)}
 
     def scoring_bytes(self, *, targets: VectorTable, words: int, candidates: int) -> int:
-        """Predictions and targets of every word, the candidates, and the cosines of a block of words with these."""
-        return 4 * (5 * words * targets.size + candidates * (targets.size + 2 * BLOCK))
+        """See `Retriever.bytes`."""
+        return Retriever.bytes(targets=targets, words=words, candidates=candidates)
 
     def scorer(self, *, corpus: Corpus, targets: VectorTable, candidates: int, device: torch.device) -> Retriever:
         """Cosines, and ranks by cosine."""
