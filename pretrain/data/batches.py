@@ -1,8 +1,8 @@
 """Batches: a window with the vectors of its words, and the buffers and tables that these come from.
 
 The distinct ids of a window are found, and only their rows gathered. Inputs, targets, candidates and both directions
-share the rows. Letters: B streams, T time, E word-vector width, V lexicon size, D directions, U distinct ids of a
-window, K the most candidates of a window.
+share the rows. Letters: B streams, T time, A words ahead, E word-vector width, V lexicon size, D directions, U distinct
+ids or candidates of a window, K the most candidates of any window.
 """
 
 import math
@@ -26,7 +26,7 @@ class BatchCandidates:
     """The candidates of one direction, U of them.
 
     rows        int64 [U]: the row of each in the target vectors
-    places      int64 [B, T]: the place of each target among them
+    places      int64 [B, T + A − 1]: the place of each target among them
     log_shares  float32 [2, U]: log frequency, and log chance of being a candidate
     """
 
@@ -43,12 +43,13 @@ class BatchCandidates:
 class Batch:
     """A window with the vectors that it needs.
 
-    ids       for each direction int64 [B, T + 1]: the row of each token in the lexicon
-    rows      for each direction int64 [B, T + 1]: the row of each token in the vectors
+    ids       for each direction int64 [B, T + A]: the row of each token in the lexicon
+    rows      for each direction int64 [B, T + A]: the row of each token in the vectors
     input_vectors, target_vectors  [U, E]: in the tables' dtype, those of the window's distinct ids, or whole tables;
               no target vectors where no output layer reads them
     next      the position after this window
     candidates  for each direction those among which targets are told, where an output layer asks for them
+    ahead     A: how many words further than the inputs the targets reach
     """
 
     ids: dict[str, Tensor]
@@ -57,19 +58,30 @@ class Batch:
     target_vectors: Tensor | None
     next: Position
     candidates: Mapping[str, BatchCandidates] = field(default_factory=dict)
+    ahead: int = 1
 
     def inputs(self, direction: str) -> Tensor:
         """float32 [B, T, E]: what the direction reads."""
-        return self.input_vectors[self.rows[direction][:, :-1]].float()
+        return self.input_vectors[self.rows[direction][:, : -self.ahead]].float()
 
     def targets(self, direction: str) -> Targets:
-        """The words [B, T] that the direction is to predict."""
-        ids, vectors = self.ids[direction][:, 1:], self.target_vectors
-        if vectors is None:
-            return Targets(ids, None)
-        if direction in self.candidates:  # which have the vectors of all targets
-            return Targets(ids, None, self.candidates[direction].of(vectors))
-        return Targets(ids, vectors[self.rows[direction][:, 1:]].float())  # [B, T, E]
+        """The words [B, T] that the direction is to predict, and those after them."""
+        ids, rows, vectors = self.ids[direction], self.rows[direction], self.target_vectors
+        candidates = None
+        if direction in self.candidates and vectors is not None:
+            candidates = self.candidates[direction].of(vectors)
+        targets = None
+        for shift in range(self.ahead, 0, -1):
+            own = slice(shift, ids.shape[1] - self.ahead + shift)
+            if vectors is None:
+                targets = Targets(ids[:, own], None, after=targets)
+            elif candidates is None:
+                targets = Targets(ids[:, own], vectors[rows[:, own]].float(), after=targets)  # [B, T, E]
+            else:  # which have the vectors of all targets
+                places = candidates.places[:, own.start - 1 : own.stop - 1]
+                targets = Targets(ids[:, own], None, candidates._replace(places=places), after=targets)
+        assert targets is not None
+        return targets
 
 
 @dataclass
@@ -77,7 +89,7 @@ class CandidateBuffers:
     """Room for the candidates of a window.
 
     rows        int64 [D, K]: rows in the vectors
-    places      int64 [D, B, T]: the place of each target among the candidates
+    places      int64 [D, B, T + A − 1]: the place of each target among the candidates
     log_shares  float32 [D, 2, K]: log frequency, and log chance of being a candidate
     """
 
@@ -104,7 +116,7 @@ class CandidateBuffers:
 class Buffers:
     """Room for what a window needs.
 
-    ids, rows   int64 [D, B, T + 1]: rows in the lexicon, and in the vectors; the same tensor where these are the same
+    ids, rows   int64 [D, B, T + A]: rows in the lexicon, and in the vectors; the same tensor where these are the same
     vectors     [U, E] of each table
     candidates  where an output layer asks for them
     """
@@ -155,7 +167,7 @@ class Tables(ABC):
 
     @abstractmethod
     def buffers(self, shape: tuple[int, ...], device: torch.device, pin: bool) -> Buffers:
-        """Room for windows of `shape` [D, B, T + 1]."""
+        """Room for windows of `shape` [D, B, T + A]."""
 
     @abstractmethod
     def fill(self, window: Window, buffers: Buffers) -> int:
@@ -175,10 +187,10 @@ class Tables(ABC):
             counts = {name: most if self.fixed_sizes else len(ids) for name, ids in window.candidates.items()}
             candidates = buffers.candidates.candidates(counts)
         targets = vectors[-1] if self.has_targets else None
-        return Batch(token_ids, rows, vectors[0], targets, window.next, candidates)
+        return Batch(token_ids, rows, vectors[0], targets, window.next, candidates, window.ahead)
 
     def candidate_buffers(self, shape: tuple[int, ...], device: torch.device, pin: bool) -> CandidateBuffers | None:
-        """Room for the candidates of windows of `shape` [D, B, T + 1]; None where no output layer asks for them."""
+        """Room for the candidates of windows of `shape` [D, B, T + A]; None where no output layer asks for them."""
         if self.sampler is None:
             return None
         directions, streams, tokens = shape

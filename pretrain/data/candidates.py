@@ -28,6 +28,7 @@ class CandidateSampler:
     log_chance      float32 [V]: log Q_u, how likely it is that a type is a candidate of a target that is another type:
                     Q_u = 1 − (1 − p_u)^(N − 1) · (1 − r_u)^M, of N − 1 other targets and M draws with chance r_u
     most            the most candidates that a window can have
+    expected        about as many as a window has
     """
 
     def __init__(self, counts: np.ndarray, *, targets: int, settings: CandidateSettings, seed: int) -> None:
@@ -41,6 +42,7 @@ class CandidateSampler:
         left_out = max(1, targets - 1) * np.log1p(-np.exp(log_frequency)) + settings.extra * np.log1p(-drawn)
         self.log_frequency = log_frequency.astype(np.float32)
         self.log_chance = np.log(-np.expm1(left_out)).astype(np.float32)
+        self.expected = round(float(np.exp(self.log_chance, dtype=np.float64).sum()))
         self._cumulative = np.cumsum(drawn) if settings.extra else None
 
     def candidates(self, ids: np.ndarray, position: Position, direction: str) -> np.ndarray:

@@ -1,7 +1,7 @@
 """The loader: batches on the device, each with the vectors of its words alone.
 
 A background thread gathers what each window needs, ahead of time, into a ring of buffers. Letters: B streams, T time,
-D directions.
+A words ahead, D directions.
 """
 
 import queue
@@ -23,7 +23,7 @@ WINDOWS_AHEAD = 64
 
 
 def gather(ids: dict[str, np.ndarray], tables: Tables, device: torch.device) -> Batch:
-    """A batch of its own on the device, from a window's ids [B, T + 1] for each direction."""
+    """A batch of its own on the device, from a window's ids [B, T + A] for each direction."""
     return gather_window(Window(ids, Position()), tables, device)
 
 

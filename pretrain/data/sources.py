@@ -56,8 +56,9 @@ def open_sources(config: DataConfig, *, window: int) -> tuple[Corpus, VectorTabl
 class TrainingData:
     """A corpus, the tables of its input and target vectors, and how windows are cut from it (see `TrainConfig`).
 
-    `reads_targets` says whether output layers read target vectors, `candidates` which candidates they ask for, if any;
-    `resident` whether whole tables go to the device, `fixed_sizes` whether every batch has as many candidates.
+    What output layers ask for: `reads_targets`, target vectors; `words_ahead`, targets that reach so far (1: the next
+    word); `candidates`, if any. `resident` says whether whole tables go to the device, `fixed_sizes` whether every
+    batch has as many candidates.
     """
 
     corpus: Corpus
@@ -69,6 +70,7 @@ class TrainingData:
     mix_shards: int
     seed: int
     reads_targets: bool = True
+    words_ahead: int = 1
     candidates: CandidateSettings | None = None
     resident: bool = False
     fixed_sizes: bool = False
@@ -81,16 +83,17 @@ class TrainingData:
     @cached_property
     def updates_per_epoch(self) -> int:
         """Updates of the first epoch; none at all is an `InputError`."""
-        return windows_per_epoch(self.corpus, self.streams, self.window, mix=self.mix_shards, seed=self.seed)
+        return windows_per_epoch(
+            self.corpus, self.streams, self.window, mix=self.mix_shards, seed=self.seed, ahead=self.words_ahead
+        )
 
     @cached_property
     def sampler(self) -> CandidateSampler | None:
         """What finds the candidates of windows, where output layers ask for them."""
         if self.candidates is None:
             return None
-        return CandidateSampler(
-            self.corpus.counts, targets=self.words_per_update, settings=self.candidates, seed=self.seed
-        )
+        targets = self.streams * (self.window + self.words_ahead - 1)
+        return CandidateSampler(self.corpus.counts, targets=targets, settings=self.candidates, seed=self.seed)
 
     @property
     def most_tokens_together(self) -> int:
@@ -110,7 +113,7 @@ class TrainingData:
         """Raise an `InputError` when there is no such window."""
         groups = shard_groups(self.corpus, mix=self.mix_shards, seed=self.seed, epoch=position.epoch)
         tokens = [sum(shard.tokens for shard in group) for group in groups[position.shard :]]
-        windows = windows_of(tokens[0], self.streams, self.window) if tokens else 1
+        windows = windows_of(tokens[0], self.streams, self.window, self.words_ahead) if tokens else 1
         if position.shard > len(groups) or position.window >= max(1, windows):
             raise InputError(f"position must be that of a window, not group {position.shard}, window {position.window}")
 
@@ -136,6 +139,7 @@ class TrainingData:
             position=position,
             mix=self.mix_shards,
             own=own if self.sampler is None else slice(None),
+            ahead=self.words_ahead,
         )
         return windows if self.sampler is None else with_candidates(windows, self.sampler, position, own)
 

@@ -47,6 +47,8 @@ class Targets(NamedTuple):
     """float32 [B, T, E]: their vectors in the target table; None unless the output layer asks for them alone"""
     candidates: Candidates | None = None
     """None unless the output layer asks for them"""
+    after: "Targets | None" = None
+    """The words one further; None unless the output layer asks for them"""
 
     def map(self, fn: Callable[[Tensor], Tensor]) -> "Targets":
         """The same of `fn` of every tensor."""
@@ -54,6 +56,7 @@ class Targets(NamedTuple):
             fn(self.ids),
             None if self.vectors is None else fn(self.vectors),
             None if self.candidates is None else Candidates(*(fn(each) for each in self.candidates)),
+            None if self.after is None else self.after.map(fn),
         )
 
 
@@ -66,6 +69,10 @@ class Loss(NamedTuple):
     """Scalar: targets that the loss is taken over."""
     masked: Tensor
     """Scalar: targets that are left out."""
+
+    def plus(self, other: "Loss", weight: float) -> "Loss":
+        """With the loss of an auxiliary task added, which changes nothing else."""
+        return self._replace(total=self.total + weight * other.total)
 
 
 class OutputLayer(nn.Module, ABC):
@@ -116,6 +123,11 @@ class OutputLayerSettings(ABC):
     """(label, metric) of what an evaluation prints."""
 
     @property
+    def words_ahead(self) -> int:
+        """How many words further than the inputs its targets reach: 1, the next word, or more."""
+        return 1
+
+    @property
     def candidates(self) -> CandidateSettings | None:
         """The candidates that are streamed for it, with their vectors; None where it needs none."""
         return None
@@ -127,6 +139,13 @@ class OutputLayerSettings(ABC):
     @abstractmethod
     def record(self, targets: VectorTable) -> dict[str, Any]:
         """What tells it apart from others, for a model directory: `kind` and more; `origin` is not compared."""
+
+    def activation_bytes(self, *, words: int, candidates: int) -> int:
+        """Roughly what the loss of a direction keeps of `words` words among so many candidates until the backward pass.
+
+        0 where that is little.
+        """
+        return 0
 
     def scoring_bytes(self, *, targets: VectorTable, words: int, candidates: int) -> int:
         """Roughly the memory that scoring `words` held-out words takes; 0 where that is little."""

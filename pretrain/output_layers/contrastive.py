@@ -17,7 +17,7 @@ Letters: B streams, T time, P projection, E width of target vectors, N targets, 
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,8 +28,8 @@ from torch.nn import functional as F
 from elmoc.corpus import Corpus
 from elmoc.settings import setting
 from elmoc.word_vectors.table import VectorTable
-from pretrain.output_layers import CandidateSettings, Loss, OutputLayer, OutputLayerSettings, Targets, log_frequencies
-from pretrain.output_layers.continuous import ContinuousOutput
+from pretrain.output_layers import CandidateSettings, Loss, OutputLayer, Targets, log_frequencies
+from pretrain.output_layers.continuous import ContinuousOutput, ContinuousSettings
 from pretrain.output_layers.retrieval import Retriever, retrieval
 
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 1.0
@@ -41,7 +41,7 @@ FREQUENCIES = ("learned", "none")
 
 
 class ContrastiveOutput(ContinuousOutput):
-    """The linear layer of the continuous output, a temperature, and the weight of log frequencies."""
+    """The linear layers of the continuous output, each with a temperature and a weight of log frequencies."""
 
     temperature_logit: Tensor
     frequency_weight: Tensor
@@ -49,6 +49,9 @@ class ContrastiveOutput(ContinuousOutput):
     def __init__(self, projection_size: int, vector_size: int, settings: "ContrastiveSettings") -> None:
         super().__init__(projection_size, vector_size)
         self.settings = settings
+        self.ahead_weight = settings.ahead_weight
+        if settings.ahead_weight:
+            self.ahead = ContrastiveOutput(projection_size, vector_size, replace(settings, ahead_weight=0.0))
         span = math.log(MOST_TEMPERATURE / LEAST_TEMPERATURE)
         share = math.log(settings.temperature / LEAST_TEMPERATURE) / span
         logit = torch.tensor(math.log(share / (1 - share)))
@@ -67,8 +70,8 @@ class ContrastiveOutput(ContinuousOutput):
         span = math.log(MOST_TEMPERATURE / LEAST_TEMPERATURE)
         return LEAST_TEMPERATURE * torch.exp(span * torch.sigmoid(self.temperature_logit))
 
-    def forward(self, states: Tensor, targets: Targets) -> Loss:  # type: ignore[override]
-        """See `OutputLayer`; a type whose vector is all zeros has no direction: it is no candidate, and is masked."""
+    def loss(self, states: Tensor, targets: Targets) -> Loss:
+        """That of one word; a type whose vector is all zeros has no direction: it is no candidate, and is masked."""
         candidates = targets.candidates
         assert candidates is not None
         predictions = F.normalize(self.predict(states).flatten(0, -2), dim=-1, eps=NORM)  # [N, E]
@@ -127,8 +130,8 @@ class ContrastiveScorer:
 
 
 @dataclass(frozen=True)
-class ContrastiveSettings(OutputLayerSettings):
-    """The contrastive output.
+class ContrastiveSettings(ContinuousSettings):
+    """The contrastive output for the target table `data.target_vectors`.
 
     extra_candidates: types drawn from the lexicon for each window and direction, beside the types of its targets.
     extra_power: they are drawn in proportion to their counts to this power.
@@ -137,10 +140,10 @@ class ContrastiveSettings(OutputLayerSettings):
     correction: whether each type's chance of being a candidate is corrected for.
     frequency: whether a learned share of a type's log frequency is added to its score (`learned`), or nothing (`none`).
     cosine_weight: of the cosine distance to the target's vector, which is added to the loss.
+    ahead_weight: of the loss of a second layer, which predicts the word after the next one; 0: there is none.
     """
 
     kind: ClassVar[str] = "contrastive"
-    reads_target_vectors: ClassVar[bool] = True
     metric: ClassVar[str] = "reciprocal_rank"  # of what compares with other kinds, it has the least noise
     shown: ClassVar[tuple[tuple[str, str], ...]] = (
         ("cosine", "cosine"),
@@ -163,19 +166,20 @@ class ContrastiveSettings(OutputLayerSettings):
         """The types of a window's targets, and what is drawn besides."""
         return CandidateSettings(self.extra_candidates, self.extra_power)
 
+    def activation_bytes(self, *, words: int, candidates: int) -> int:
+        """Cosines, scores, their softmax and its gradient."""
+        return self.words_ahead * 4 * 4 * words * candidates
+
     def build(self, *, projection_size: int, corpus: Corpus, targets: VectorTable) -> ContrastiveOutput:
         return ContrastiveOutput(projection_size, targets.size, self)
 
     def record(self, targets: VectorTable) -> dict[str, Any]:
-        """The target vectors, and what its scores estimate."""
-        scores = {"correction": self.correction, "frequency": self.frequency}
-        return {"kind": self.kind, **asdict(targets.source), **scores}
+        """That of the continuous output, and what its scores estimate."""
+        temperature = "learned" if self.learned_temperature else self.temperature
+        scores = {"correction": self.correction, "frequency": self.frequency, "temperature": temperature}
+        return super().record(targets) | scores
 
-    def scoring_bytes(self, *, targets: VectorTable, words: int, candidates: int) -> int:
-        """As much as the continuous output."""
-        return Retriever.bytes(targets=targets, words=words, candidates=candidates)
-
-    def scorer(
+    def scorer(  # type: ignore[override]
         self, *, corpus: Corpus, targets: VectorTable, candidates: int, device: torch.device
     ) -> ContrastiveScorer:
         return ContrastiveScorer(corpus, Retriever(corpus, targets, candidates, device))
