@@ -60,12 +60,15 @@ class TrainingSetup:
         kept = self.encoder.config.sizes.activation_bytes(
             fast=self.execution.fast, recompute=train.recompute, dtype=self.execution.dtype
         )
+        words = data.window * (own.stop - own.start)
+        candidates = 0 if data.sampler is None else data.sampler.most if data.fixed_sizes else data.sampler.expected
+        of_loss = self.config.output_layer.activation_bytes(words=words, candidates=candidates)
         held_out = sum(shard.tokens for shard in data.corpus.held_out)
         numbers = self.config.optimiser.values_of_a_weight + 1  # float32 all of them; one is the gradient
         need = MemoryNeed(
             device,
             weights=4 * numbers * self.parameters * len(directions) // len(data.directions),
-            activations=kept * (len(directions) if side_by_side else 1) * data.window * (own.stop - own.start),
+            activations=(kept * words + of_loss) * (len(directions) if side_by_side else 1),
             scoring=self.config.output_layer.scoring_bytes(
                 targets=data.targets,
                 words=min(evaluation.words, held_out),
@@ -228,7 +231,10 @@ def open_data(config: RunConfig) -> TrainingData:
         mix_shards=train.mix_shards,
         seed=train.seed,
         reads_targets=config.output_layer.reads_target_vectors,
+        words_ahead=config.output_layer.words_ahead,
+        candidates=config.output_layer.candidates,
         resident=config.data.tables_on_device,
+        fixed_sizes=train.cuda_graph,
     )
 
 

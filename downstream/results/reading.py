@@ -41,12 +41,21 @@ class Result(ResultLine):
         """Equal for results whose difference is due to their inputs alone: task, data, metric and settings agree.
 
         Files are compared by their contents, in their order, as runs may have found them in different folders. The
-                settings of layer states are those of the encoder. A suite may have settings of each kind of inputs, and says
-                what is compared.
+        settings of layer states are those of the encoder. A suite may have settings of each kind of inputs, and says
+        what is compared.
         """
-        settings = self.settings if self.compared_as is None else self.compared_as
-        settings = {name: value for name, value in settings.items() if name not in STATE_SETTINGS}
-        return _identity([self.task, self.dataset, self.metric, self.split, self.fingerprints, self.reader, settings])
+        settings = {name: value for name, value in self.settings.items() if name not in STATE_SETTINGS}
+        return _identity(
+            [
+                self.task,
+                self.dataset,
+                self.metric,
+                self.split,
+                self.fingerprints,
+                self.reader,
+                self.compared_as or settings,
+            ]
+        )
 
     @property
     def encoder(self) -> str | None:

@@ -11,7 +11,8 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.files.writing import human_bytes
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data.loader import ResidentTables, StreamedTables, Tables
+from pretrain.data.batches import ResidentTables, StreamedTables, Tables
+from pretrain.data.candidates import CandidateSampler, with_candidates
 from pretrain.data.windows import (
     Position,
     Window,
@@ -22,6 +23,7 @@ from pretrain.data.windows import (
     windows_of,
     windows_per_epoch,
 )
+from pretrain.output_layers import CandidateSettings
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,9 @@ def open_sources(config: DataConfig, *, window: int) -> tuple[Corpus, VectorTabl
 class TrainingData:
     """A corpus, the tables of its input and target vectors, and how windows are cut from it (see `TrainConfig`).
 
-    `reads_targets` says whether output layers read target vectors, `resident` whether whole tables go to the device.
+    What output layers ask for: `reads_targets`, target vectors; `words_ahead`, targets that reach so far (1: the next
+    word); `candidates`, if any. `resident` says whether whole tables go to the device, `fixed_sizes` whether every
+    batch has as many candidates.
     """
 
     corpus: Corpus
@@ -66,7 +70,10 @@ class TrainingData:
     mix_shards: int
     seed: int
     reads_targets: bool = True
+    words_ahead: int = 1
+    candidates: CandidateSettings | None = None
     resident: bool = False
+    fixed_sizes: bool = False
 
     @property
     def words_per_update(self) -> int:
@@ -76,7 +83,17 @@ class TrainingData:
     @cached_property
     def updates_per_epoch(self) -> int:
         """Updates of the first epoch; none at all is an `InputError`."""
-        return windows_per_epoch(self.corpus, self.streams, self.window, mix=self.mix_shards, seed=self.seed)
+        return windows_per_epoch(
+            self.corpus, self.streams, self.window, mix=self.mix_shards, seed=self.seed, ahead=self.words_ahead
+        )
+
+    @cached_property
+    def sampler(self) -> CandidateSampler | None:
+        """What finds the candidates of windows, where output layers ask for them."""
+        if self.candidates is None:
+            return None
+        targets = self.streams * (self.window + self.words_ahead - 1)
+        return CandidateSampler(self.corpus.counts, targets=targets, settings=self.candidates, seed=self.seed)
 
     @property
     def most_tokens_together(self) -> int:
@@ -96,7 +113,7 @@ class TrainingData:
         """Raise an `InputError` when there is no such window."""
         groups = shard_groups(self.corpus, mix=self.mix_shards, seed=self.seed, epoch=position.epoch)
         tokens = [sum(shard.tokens for shard in group) for group in groups[position.shard :]]
-        windows = windows_of(tokens[0], self.streams, self.window) if tokens else 1
+        windows = windows_of(tokens[0], self.streams, self.window, self.words_ahead) if tokens else 1
         if position.shard > len(groups) or position.window >= max(1, windows):
             raise InputError(f"position must be that of a window, not group {position.shard}, window {position.window}")
 
@@ -113,7 +130,7 @@ class TrainingData:
         own: slice = slice(None),
     ) -> Iterator[Window]:
         """Training windows from a position on, without end: of all directions or some, and of `own` streams."""
-        return training_windows(
+        windows = training_windows(
             self.corpus,
             streams=self.streams,
             window=self.window,
@@ -121,8 +138,10 @@ class TrainingData:
             seed=self.seed,
             position=position,
             mix=self.mix_shards,
-            own=own,
+            own=own if self.sampler is None else slice(None),
+            ahead=self.words_ahead,
         )
+        return windows if self.sampler is None else with_candidates(windows, self.sampler, position, own)
 
     def held_out_windows(self, *, words: int, most_streams: int) -> Iterator[dict[str, np.ndarray]]:
         """Ids [B, T + 1] for each direction of the first `words` held-out tokens, in at most `most_streams` streams."""
@@ -138,8 +157,8 @@ class TrainingData:
         """The tables where batches take their vectors from: streamed to the device, or on it as a whole."""
         targets = self.targets if self.reads_targets else None
         if self.resident if resident is None else resident:
-            return ResidentTables(self.inputs, targets, device)
-        return StreamedTables(self.inputs, targets)
+            return ResidentTables(self.inputs, targets, device, sampler=self.sampler, fixed_sizes=self.fixed_sizes)
+        return StreamedTables(self.inputs, targets, sampler=self.sampler, fixed_sizes=self.fixed_sizes)
 
     def require_device_memory(self, device: torch.device) -> None:
         """Raise an `InputError` when the tables do not fit into the free memory of a GPU."""

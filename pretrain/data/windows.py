@@ -5,7 +5,7 @@ is T consecutive tokens of each. The backward direction reads the whole stream r
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -25,16 +25,20 @@ class Position:
 
 @dataclass(frozen=True)
 class Window:
-    """Token ids uint32 [B, T + 1] for each direction, in its reading order; targets are the inputs shifted by one."""
+    """Token ids uint32 [B, T + A] for each direction, in its reading order; targets are inputs shifted by 1 to A."""
 
     ids: dict[str, np.ndarray]
     next: Position
     """The position after this window: what a resumed run goes on from."""
+    candidates: dict[str, np.ndarray] = field(default_factory=dict)
+    """For each direction uint32 [U], ascending: the types among which its targets are told; none unless asked for."""
+    ahead: int = 1
+    """How many words further than the inputs the targets reach: A."""
 
 
-def windows_of(tokens: int, streams: int, window: int) -> int:
-    """The windows that `streams` streams of `tokens` tokens together give."""
-    return max(0, (tokens // streams - 1) // window)
+def windows_of(tokens: int, streams: int, window: int, ahead: int = 1) -> int:
+    """The windows that `streams` streams of `tokens` tokens together give, if targets reach `ahead` words further."""
+    return max(0, (tokens // streams - ahead) // window)
 
 
 def shard_groups(corpus: Corpus, *, mix: int, seed: int, epoch: int) -> list[list[Shard]]:
@@ -43,10 +47,10 @@ def shard_groups(corpus: Corpus, *, mix: int, seed: int, epoch: int) -> list[lis
     return [[corpus.train[index] for index in order[start : start + mix]] for start in range(0, len(order), mix)]
 
 
-def windows_per_epoch(corpus: Corpus, streams: int, window: int, *, mix: int = 1, seed: int = 0) -> int:
+def windows_per_epoch(corpus: Corpus, streams: int, window: int, *, mix: int = 1, seed: int = 0, ahead: int = 1) -> int:
     """The updates of the first epoch (which shards are mixed changes it a little); none at all is an `InputError`."""
     tokens = [sum(shard.tokens for shard in group) for group in shard_groups(corpus, mix=mix, seed=seed, epoch=0)]
-    count = sum(windows_of(each, streams, window) for each in tokens)
+    count = sum(windows_of(each, streams, window, ahead) for each in tokens)
     if count == 0:
         raise InputError(
             f"train.streams={streams} times train.window={window} is more than the shards of {corpus.path} hold "
@@ -65,6 +69,7 @@ def training_windows(
     position: Position,
     mix: int = 1,
     own: slice = slice(None),
+    ahead: int = 1,
 ) -> Iterator[Window]:
     """Windows from `position` on, epoch after epoch, without end; of the `streams` streams only `own` are read.
 
@@ -75,7 +80,7 @@ def training_windows(
         groups = shard_groups(corpus, mix=mix, seed=seed, epoch=position.epoch)
         for place in range(position.shard, len(groups)):
             group = groups[place]
-            count = windows_of(sum(shard.tokens for shard in group), streams, window)
+            count = windows_of(sum(shard.tokens for shard in group), streams, window, ahead)
             if count > position.window:
                 generator = np.random.default_rng([seed, position.epoch, corpus.train.index(group[0])])
                 tokens = shuffled_sentences(corpus, group, generator)
@@ -83,8 +88,8 @@ def training_windows(
                 for index in range(position.window, count):
                     last = index == count - 1
                     position = Position(position.epoch, place + 1 if last else place, 0 if last else index + 1)
-                    ids = {name: window_at(streams_, index, window) for name, streams_ in rows.items()}
-                    yield Window(ids, position)
+                    ids = {name: window_at(streams_, index, window, ahead) for name, streams_ in rows.items()}
+                    yield Window(ids, position, ahead=ahead)
             else:
                 position = Position(position.epoch, place + 1, 0)
         position = replace(position, epoch=position.epoch + 1, shard=0, window=0)
@@ -135,6 +140,6 @@ def cut_streams(tokens: np.ndarray, streams: int, direction: str) -> np.ndarray:
     return tokens[: len(tokens) // streams * streams].reshape(streams, -1)
 
 
-def window_at(rows: np.ndarray, index: int, window: int) -> np.ndarray:
-    """[B, T + 1]: the tokens of window `index` and the one after."""
-    return rows[:, index * window : (index + 1) * window + 1]
+def window_at(rows: np.ndarray, index: int, window: int, ahead: int = 1) -> np.ndarray:
+    """[B, T + A]: the tokens of window `index` and the `ahead` ones after."""
+    return rows[:, index * window : (index + 1) * window + ahead]
