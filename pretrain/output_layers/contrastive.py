@@ -17,6 +17,7 @@ Letters: B streams, T time, P projection, E width of target vectors, N targets, 
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -38,6 +39,8 @@ NO_CANDIDATE = -1e9
 NORM = 1e-8
 """Norms are bounded from below, as in `F.cosine_similarity`."""
 FREQUENCIES = ("learned", "none")
+RANKED = ("accuracy_at_1", "accuracy_at_10", "reciprocal_rank")
+"""Metrics of ranks."""
 
 
 class ContrastiveOutput(ContinuousOutput):
@@ -99,34 +102,49 @@ class ContrastiveScorer:
         frequencies = log_frequencies(corpus.counts)[: len(retriever.known)].astype(np.float32)
         self.log_frequency = torch.from_numpy(frequencies).to(retriever.candidates.device)  # [K]
 
-    def score(self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray) -> dict[str, float]:
+    def score(
+        self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray, parts: Mapping[str, slice]
+    ) -> dict[str, dict[str, float]]:
         """Metrics of predictions [N, E] of the types `ids` [N]; those by cosine alone are named `cosine_…`.
 
         The perplexity is that of the targets among the candidates, and the constant's is that of their frequencies.
         """
         assert isinstance(layer, ContrastiveOutput)
-        values = self.retriever.score(layer, predictions, ids)
-        names = ("accuracy_at_1", "accuracy_at_10", "reciprocal_rank")
-        by_cosine = {f"cosine_{name}": values[name] for name in names}
+        values = self.retriever.score(layer, predictions, ids, parts)
         scaled = F.normalize(predictions, dim=1, eps=NORM) / layer.temperature
-        bias = layer.frequency_weight * self.log_frequency
-        ranks, likelihood = self.own(scaled, ids, bias)
-        _, constant = self.own(torch.zeros_like(predictions), ids, self.log_frequency)
-        perplexities = {"perplexity": math.exp(-likelihood), "constant_perplexity": math.exp(-constant)}
-        return values | by_cosine | retrieval(ranks) | perplexities
+        ranks, likelihoods = self.own(scaled, ids, layer.frequency_weight * self.log_frequency)
+        known = self.retriever.known.to(self.log_frequency.device)
+        constants = (self.log_frequency - self.log_frequency[known].logsumexp(dim=0)).cpu()  # [K]
+        inside = ranks > 0  # targets that are candidates
+        for name, part in parts.items():
+            ranked = inside[part]
+            constant = constants[torch.from_numpy(ids[part].astype(np.int64))[ranked]]
+            values[name] |= {f"cosine_{metric}": values[name][metric] for metric in RANKED} | retrieval(ranks[part])
+            values[name] |= {
+                "perplexity": perplexity(likelihoods[part][ranked]),
+                "constant_perplexity": perplexity(constant),
+            }
+        return values
 
-    def own(self, predictions: Tensor, ids: np.ndarray, bias: Tensor) -> tuple[Tensor, float]:
-        """Ranks int64 [N] of the targets by product plus `bias` [K], and their mean log-likelihood among candidates."""
+    def own(self, predictions: Tensor, ids: np.ndarray, bias: Tensor) -> tuple[Tensor, Tensor]:
+        """Ranks int64 [N] of the targets by product plus `bias` [K], and their log-likelihood among candidates [N].
+
+        Both are 0 for a target that is no candidate.
+        """
         ranks = torch.zeros(len(ids), dtype=torch.int64)
-        total, count = 0.0, 0
+        likelihoods = torch.zeros(len(ids))
         targets = torch.from_numpy(ids.astype(np.int64))
         for block, products, true in self.retriever.scores(predictions, ids):
             scores = products.add_(bias)
             true = scores.gather(1, targets[block].to(scores.device).unsqueeze(1))
             ranks[block] = (scores >= true).sum(dim=1).cpu()
-            total += float((true[:, 0] - scores.logsumexp(dim=1)).double().sum())
-            count += len(block)
-        return ranks, total / max(1, count)
+            likelihoods[block] = (true[:, 0] - scores.logsumexp(dim=1)).cpu()
+        return ranks, likelihoods
+
+
+def perplexity(likelihoods: Tensor) -> float:
+    """Of log-likelihoods [N]; that of no targets is not a number."""
+    return math.exp(-float(likelihoods.double().mean()))
 
 
 @dataclass(frozen=True)
