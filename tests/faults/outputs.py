@@ -81,6 +81,12 @@ def read_result_lines(path: Path) -> None:
         read_results([path])
 
 
+def read_whole_lines(path: Path) -> None:
+    """Read lines of JSON, all of them whole."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        json.loads(line)
+
+
 def read_model(path: Path) -> None:
     """Read a model directory."""
     read_model_directory(path)
