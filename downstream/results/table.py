@@ -32,6 +32,7 @@ OUTPUTS = {
     "markdown": ("FILE.md", "write the table in Markdown"),
     "json": ("FILE.json", "write all numbers, those of each seed too"),
     "plot": ("FILE.png", "draw the gains and their intervals"),
+    "fractions": ("FILE.png", "draw the gains against the part of the training data (--train-fraction)"),
 }
 """Options for files that are written, each with its metavar and help."""
 
@@ -77,6 +78,10 @@ def _write_table(options: argparse.Namespace, tasks: Tasks) -> None:
         from downstream.results.plot import draw_gains
 
         draw_gains(rows, options.plot)
+    if options.fractions:
+        from downstream.results.fraction_plot import draw_fractions
+
+        draw_fractions(rows, options.fractions)
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -203,6 +203,6 @@ COMMANDS = (
         "elmoc convert", CONVERT, (Output("out.h5", outputs.read_features),), f"{CONVERT} --dtype float16 --compress"
     ),
     Command("downstream ner", PROBE, PROBES, PROBE, adds=True),
-    Command("downstream layers", LAYERS, (Output("layers.jsonl", outputs.read_whole_lines),), LAYERS, adds=True),
+    Command("downstream layers", LAYERS, (Output("layers.jsonl", outputs.read_json_lines),), LAYERS, adds=True),
     Command("downstream table", TABLE, TABLES, TABLE, before=(TABLE,), replaces=True),
 )

@@ -81,9 +81,9 @@ def read_result_lines(path: Path) -> None:
         read_results([path])
 
 
-def read_whole_lines(path: Path) -> None:
-    """Read lines of JSON, all of them whole."""
-    for line in path.read_text(encoding="utf-8").splitlines():
+def read_json_lines(path: Path) -> None:
+    """Read lines of JSON, of which a last one without its end may be broken off."""
+    for line in path.read_bytes().split(b"\n")[:-1]:
         json.loads(line)
 
 
