@@ -35,6 +35,7 @@ OUTPUTS = {
     "json": ("FILE.json", "write all numbers, those of each seed too"),
     "plot": ("FILE.png", "draw the gains and their intervals"),
     "curve": ("FILE.png", "draw the figure of merit and the gains against the words that the encoders have read"),
+    "fractions": ("FILE.png", "draw the gains against the part of the training data (--train-fraction)"),
 }
 """Options for files that are written, each with its metavar and help."""
 
@@ -99,6 +100,10 @@ def _write_table(options: argparse.Namespace, tasks: Tasks) -> None:
         from downstream.results.curve import draw_curve
 
         draw_curve(rows, options.curve)
+    if options.fractions:
+        from downstream.results.fraction_plot import draw_fractions
+
+        draw_fractions(rows, options.fractions)
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:

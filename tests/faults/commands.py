@@ -79,6 +79,10 @@ PROBE = (
     "--features {inputs}/features.h5 --seeds 2 --hidden-size 6 --layers 1 --dropout 0 --batch-size 5 --epochs 1 "
     "--results {folder}/results.jsonl --save {folder}/probes --predictions {folder}/predictions"
 )
+LAYERS = (
+    "downstream.__main__ layers --train {inputs}/ten.conll --dev {inputs}/ten.conll --label column:1 "
+    "--features {inputs}/features.h5 --results {folder}/layers.jsonl"
+)
 TABLE = (
     "downstream.__main__ table {inputs}/results.jsonl --resamples 100 --text {folder}/table.txt "
     "--markdown {folder}/table.md --json {folder}/table.json --plot {folder}/gains.png"
@@ -200,5 +204,6 @@ COMMANDS = (
         "elmoc convert", CONVERT, (Output("out.h5", outputs.read_features),), f"{CONVERT} --dtype float16 --compress"
     ),
     Command("downstream ner", PROBE, PROBES, PROBE, adds=True),
+    Command("downstream layers", LAYERS, (Output("layers.jsonl", outputs.read_json_lines),), LAYERS, adds=True),
     Command("downstream table", TABLE, TABLES, TABLE, before=(TABLE,), replaces=True),
 )

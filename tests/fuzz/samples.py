@@ -72,7 +72,7 @@ nw/wsj/00 0 0 Ada NNP (S(NP*) - - - Ada * (ARG0*) * (1)
 nw/wsj/00 0 1 gave VBD (VP* give 01 - Ada * (V*) * -
 nw/wsj/00 0 2 the DT (NP* - - - Ada * (ARG1* * (2
 nw/wsj/00 0 3 cat NN * - - - Ada * * * 2)
-nw/wsj/00 0 4 sleeping VBG *)) sleep 01 - Ada * *) (V*) -
+nw/wsj/00 0 4 sleeping VBG *))) sleep 01 - Ada * *) (V*) -
 
 nw/wsj/00 0 0 She PRP * - - - - * (1)
 nw/wsj/00 0 1 it PRP * - - - - * (2)

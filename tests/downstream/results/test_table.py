@@ -295,6 +295,25 @@ def test_the_plot_is_a_picture_that_grows_with_the_rows(table: Run, tmp_path: Pa
     assert heights[1] > heights[0]
 
 
+def test_gains_are_drawn_against_the_part_of_the_training_data(
+    table: Run, tmp_path: Path, fails: Callable[..., str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    settings = ner_line("both", BETTER)["settings"]
+    lines = [
+        ner_line(kind, right, settings=settings | {"train_fraction": fraction}, dataset="a $ b")
+        for fraction in (0.01, 0.1, 1.0)
+        for kind, right in (("vectors", WORSE), ("both", BETTER), ("features", WORSE))
+    ]
+    path = tmp_path / "fractions.png"
+    table(*lines, ner_line("both", BETTER), arguments=["--fractions", path])
+    assert path.read_bytes().startswith(b"\x89PNG")
+    path.unlink()
+    one = write_lines(tmp_path / "one.jsonl", *lines[:3])
+    assert "there is no curve to draw: no task has gains with two values" in fails("table", one, "--fractions", path)
+    assert not path.exists()
+
+
 def test_a_plot_without_a_gain_or_without_matplotlib_is_an_error(
     tmp_path: Path, fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

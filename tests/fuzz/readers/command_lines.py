@@ -53,6 +53,9 @@ COMMANDS = {
     "plot": "run out/curve.png",
     "speed": "--streams 2 --contestants plain --updates 1 --warm-up 1 --directions 1 --device cpu --threads 1",
     "sentences": "sentences ner data/entities.conll --column -1",
+    "layers": """layers --train data/entities.conll --dev data/entities.conll --label column:1 --features
+        features/layers.h5 --vectors random:1:4 --most-words 40 --l2 1 --results out/layers.jsonl""",
+    "mixes": "layers --mix probes/both.seed1",
     "table": "table probes/results.jsonl --encoder m=x --resamples 100 --text out/t.txt --json out/t.json",
     "pretrain": """data.corpus=corpus data.input_vectors=white data.target_vectors=plain data.tables_on_device=false
         encoder.kind=lstm encoder.projection_size=4 encoder.cell_size=5 encoder.layers=2 encoder.dropout=0.1
@@ -179,6 +182,8 @@ READERS = (
     command_reader("plot", of(plot.main), share=0.1),
     command_reader("speed", measure),
     command_reader("sentences", of(downstream)),
+    command_reader("layers", of(downstream)),
+    command_reader("mixes", of(downstream), share=0.1),
     command_reader("table", of(downstream)),
     command_reader("pretrain", pretrain, share=0.2),
     command_reader("max-time", lambda words: [parse_duration(word) for word in words]),

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from downstream.__main__ import TASKS, main
+from downstream.linear.labels import read_labelled
+from downstream.linear.mixes import mix_table
 from downstream.probe.cli import run_probes
 from downstream.tasks.coref.task import TASK as COREF
 from downstream.tasks.ner.task import TASK as NER
@@ -44,6 +46,23 @@ def score_probe(path: str) -> Callable[[Path], None]:
     return read
 
 
+def read_labels(*kinds: str) -> Callable[[Path], None]:
+    """A reader of labels: every word has one of each kind, or None."""
+
+    def read(folder: Path) -> None:
+        file = "entities.conll" if kinds[0].startswith("column") else "documents.conll"
+        for one in read_labelled(folder / "data" / file, kinds):
+            for labels in one.labels:
+                assert len(labels) == len(one.sentence.words)
+                assert all(label is None or label for label in labels)
+
+    return read
+
+
+def read_mix(folder: Path) -> None:
+    mix_table([folder / "probes/both.seed1"])
+
+
 def read_results(folder: Path) -> None:
     main_table(folder / "probes/results.jsonl")
 
@@ -71,6 +90,32 @@ READERS = (
             share=0.5,
         )
         for prefix in ("", "old/")
+        for file, mutations in (("probe.json", JSON), ("probe.safetensors", SAFETENSORS))
+    ),
+    Reader(
+        name="labels of documents",
+        target="data/documents.conll",
+        mutations=TEXT,
+        read=read_labels("pos", "constituent", "constituent:2"),
+        right=consistent,
+    ),
+    Reader(
+        name="labels of columns",
+        target="data/entities.conll",
+        mutations=TEXT,
+        read=read_labels("column:1"),
+        right=consistent,
+    ),
+    *(
+        Reader(
+            name=f"mix of {file}",
+            target=f"probes/both.seed1/{file}",
+            mutations=mutations,
+            read=read_mix,
+            right=consistent,
+            names=("sample/probes/both.seed1", "train the probe again"),
+            share=0.5,
+        )
         for file, mutations in (("probe.json", JSON), ("probe.safetensors", SAFETENSORS))
     ),
     Reader(name="results", target="probes/results.jsonl", mutations=JSON_LINES, read=read_results, right=consistent),
