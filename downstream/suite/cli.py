@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from downstream.inputs.kinds import INPUT_KINDS
 from downstream.suite.data import ProbeData, describe_features, dump_features, read_data, write_sentences
 from downstream.suite.entries import INPUTS
 from downstream.suite.jobs import Job, Sources, make_jobs
@@ -36,7 +37,7 @@ def run_suite(arguments: Sequence[str], tasks: Tasks) -> None:
         failures = _run(suite, options, tasks, out=out, vectors=vectors)
     if failures:
         raise InputError(
-            f"{len(failures)} of the suite's probes failed, the first of them {failures[0].job.name} (above, and in "
+            f"{len(failures)} of the suite's runs failed, the first of them {failures[0].job.name} (above, and in "
             f"{out / 'logs'}): correct that, and the same command runs them again"
         )
 
@@ -67,19 +68,27 @@ def _run(suite: Suite, options: argparse.Namespace, tasks: Tasks, *, out: Path, 
         jobs += make_jobs(
             probe,
             sources,
-            inputs=options.inputs,
+            inputs=[
+                name
+                for name in INPUTS
+                if (vectors or not INPUT_KINDS[name].words) and (states.files or not INPUT_KINDS[name].states)
+            ],
             fingerprints=data[probe.file_name].fingerprints,
             words=data[probe.file_name].words,
             out=out / "results",
             baseline=options.baseline or out.parent / "baseline",
         )
     del data
-    done = sum(job.is_done for job in jobs)
+    asked = [job for job in jobs if job.inputs in options.inputs]
+    done = sum(job.is_done for job in asked)
     print(
-        f"{len(jobs)} runs of {len(suite.probes)} probes, {done} done before, {options.jobs} at once: {out}", flush=True
+        f"{len(asked)} runs of {len(suite.probes)} probes, {done} done before, {options.jobs} at once: {out}",
+        flush=True,
     )
-    failures = run_jobs(jobs, JobRunner(out), at_once=options.jobs)
-    write_report(suite, jobs, out, tasks, encoder=states.encoder, notes=[])
+    failures = run_jobs(asked, JobRunner(out), at_once=options.jobs)
+    missing = [job.name for job in asked if not job.is_done]
+    notes = [f"Missing: {', '.join(missing)}."] if missing else []
+    write_report(suite, [job for job in jobs if job.is_done], out, tasks, encoder=states.encoder, notes=notes)
     return failures
 
 
