@@ -29,6 +29,7 @@ from tests.fuzz.readers.reader import Reader, consistent, run
 
 MOST_UPDATES = 20
 """Of a run that is trained; a longer one is set up only."""
+SUITE_OPTIONS = (*("--features", "features/layers.h5", "--data", "data"), *("--baseline", "suite/baseline"))
 COMMANDS = {
     "dump-features": """dump-features run text/tokenised.txt out/x.h5 --layers 0,2 --dtype float16 --batch-size 3
         --batch-words 50 --device cpu --vectors random:2:6 --allow-empty --format flat --precision float32 --resume""",
@@ -53,6 +54,7 @@ COMMANDS = {
     "plot": "run out/curve.png",
     "speed": "--streams 2 --contestants plain --updates 1 --warm-up 1 --directions 1 --device cpu --threads 1",
     "sentences": "sentences ner data/entities.conll --column -1",
+    "suite": f"suite suite/suite.toml {' '.join(SUITE_OPTIONS)} --out out/suite --jobs 1",
     "table": "table probes/results.jsonl --encoder m=x --resamples 100 --text out/t.txt --json out/t.json",
     "pretrain": """data.corpus=corpus data.input_vectors=white data.target_vectors=plain data.tables_on_device=false
         encoder.kind=lstm encoder.projection_size=4 encoder.cell_size=5 encoder.layers=2 encoder.dropout=0.1
@@ -118,6 +120,15 @@ def dump_features(words: list[str]) -> None:
         run(elmoc, *words)
 
 
+def run_suite(words: list[str]) -> None:
+    """Features are not dumped, nor are probes trained: what is not there is missing."""
+    with (
+        patch("downstream.suite.cli.run_jobs", return_value=[]),
+        patch("downstream.suite.data.subprocess.run", return_value=SimpleNamespace(returncode=1)),
+    ):
+        run(downstream, *words)
+
+
 def compile_kernels(words: list[str]) -> None:
     """A compiler that cannot compile is no error of a command: the kernels are then the reference."""
     with (
@@ -178,6 +189,7 @@ READERS = (
     command_reader("plot", of(plot.main), share=0.1),
     command_reader("speed", measure),
     command_reader("sentences", of(downstream)),
+    command_reader("suite", run_suite, writes=True),
     command_reader("table", of(downstream)),
     command_reader("pretrain", pretrain, share=0.2),
     command_reader("max-time", lambda words: [parse_duration(word) for word in words]),
