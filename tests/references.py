@@ -196,3 +196,24 @@ def rank_of(prediction: np.ndarray, rows: np.ndarray, target: int, candidates: i
     if target >= candidates or not rows[target].any():
         return 0
     return sum(cosine(row) >= cosine(rows[target]) for row in rows[:candidates] if row.any())
+
+
+# text
+
+
+def plain_words(sentence: Sequence[str]) -> list[str]:
+    """The words as overlapping sentences are compared: letters and digits in lower case, without punctuation."""
+    words = ["".join(character for character in word.lower() if character.isalnum()) for word in sentence]
+    return [word for word in words if word]
+
+
+def plain_overlap(sentence: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
+    """Whether a sentence equals one of the others that has five words or more, or shares eight in a row with one."""
+    words = plain_words(sentence)
+    for other in map(plain_words, others):
+        if len(other) >= 5 and words == other:
+            return True
+        runs = {tuple(other[start : start + 8]) for start in range(len(other) - 7)}
+        if any(tuple(words[start : start + 8]) in runs for start in range(len(words) - 7)):
+            return True
+    return False
