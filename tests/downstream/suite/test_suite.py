@@ -13,11 +13,11 @@ import pytest
 
 import downstream.__main__
 import elmoc.__main__
-from downstream.suite import data, running
+from downstream.suite import data, overlap, running
 from elmoc.features.reader import FeatureFile
 from elmoc.model_directory import write_model_directory
-from tests.downstream.conftest import columns
-from tests.tiny import tiny_model
+from tests.downstream.conftest import columns, words_of
+from tests.tiny import learnable_sentences, tiny_model, write_corpus
 
 SUITE = """
 vectors = "random:1:6"
@@ -195,6 +195,25 @@ def test_what_cannot_be_is_said(
 ) -> None:
     suite(*options, status=1)
     assert message in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_development_parts_in_the_pretraining_text_are_a_warning(
+    suite: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = [*words_of()[:2], ["Somebody", "met", "Charles", "Babbage", "in", "London", "."]]
+    write_corpus(Path("seen"), [seen], [words_of()[2:3]])
+    write_corpus(Path("other"), [learnable_sentences(10, 1)], [learnable_sentences(2, 2)])
+    options = ("--inputs", "vectors", "--corpus")
+    suite(*options, "other")
+    assert "ner-again, dev: 0 sentences of other overlap with its 10" in capsys.readouterr().out
+    assert report("suite/vectors")["notes"] == []
+    suite(*options, "seen")
+    found = capsys.readouterr().out
+    assert "ner-again, dev: 2 sentences of seen overlap with its 10" in found, "the second is too short to tell"
+    assert report("suite/vectors")["notes"][0].startswith("WARNING: 2 sentences of the pretraining text overlap with")
+    monkeypatch.setattr(overlap, "overlapping_sentences", None)  # it is not looked for again
+    suite(*options, "seen")
+    assert "2 sentences of seen" in capsys.readouterr().out
 
 
 def test_a_suite_without_vectors(suite: Run, capsys: pytest.CaptureFixture[str]) -> None:

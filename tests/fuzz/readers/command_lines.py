@@ -30,6 +30,7 @@ from tests.fuzz.readers.reader import Reader, consistent, run
 MOST_UPDATES = 20
 """Of a run that is trained; a longer one is set up only."""
 SUITE_OPTIONS = (*("--features", "features/layers.h5", "--data", "data"), *("--baseline", "suite/baseline"))
+SUITE_OPTIONS += ("--corpus", "corpus")
 COMMANDS = {
     "dump-features": """dump-features run text/tokenised.txt out/x.h5 --layers 0,2 --dtype float16 --batch-size 3
         --batch-words 50 --device cpu --vectors random:2:6 --allow-empty --format flat --precision float32 --resume""",

@@ -56,7 +56,14 @@ def main_table(path: Path) -> None:
 def run_suite(folder: Path) -> None:
     """The whole suite, of which all is done."""
     with patch("downstream.suite.cli.run_jobs", return_value=[]):
-        options = [folder / "suite/suite.toml", "--data", folder / "data", "--baseline", folder / "suite/baseline"]
+        options: list[object] = [
+            folder / "suite/suite.toml",
+            "--data",
+            folder / "data",
+            "--baseline",
+            folder / "suite/baseline",
+        ]
+        options += ["--corpus", folder / "corpus"]
         run(main, "suite", *options, "--features", folder / "features/layers.h5", "--out", folder / "out/suite")
 
 
@@ -72,11 +79,19 @@ READERS = (
     ),
     Reader(
         name="suite result",
-        target="suite/baseline/*.json",
+        target="suite/baseline/ner*.json",
         mutations=JSON,
         read=run_suite,
         right=consistent,
         share=0.5,
+    ),
+    Reader(
+        name="suite overlap",
+        target="suite/baseline/overlap*.json",
+        mutations=JSON,
+        read=run_suite,
+        right=consistent,
+        share=0.2,
     ),
     data_reader("entities", NER, "entities.conll"),
     data_reader("pairs jsonl", SNLI, "pairs.jsonl", JSON_LINES),
