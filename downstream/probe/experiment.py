@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import torch
 
 from downstream.inputs.kinds import INPUT_KINDS, InputKind
 from downstream.inputs.probe_inputs import ProbeInputs, open_sources
+from downstream.inputs.state_settings import AS_THEY_ARE
 from downstream.probe.saved_probe import SavedProbe, is_saved, read_probe
 from downstream.probe.settings import TrainingSettings
 from downstream.probe.splits import read_split
@@ -120,14 +121,14 @@ class Experiment:
             return self._train(kind, seed, vocabulary)
 
     def _train(self, kind: InputKind, seed: int, vocabulary: dict[str, Any]) -> dict[str, Any]:
-        task, settings, train = self.task, self.options.settings, self.splits["train"]
+        task, settings, train = self.task, self._settings(kind), self.splits["train"]
         title = f"{task.name} {kind.name} seed {seed}"
         facts = self._facts(kind, settings)
         if self._is_saved(kind, seed):
             return self._trained_before(read_probe(self._probe_path(kind, seed)), title, facts)
         self._require_memory(kind, vocabulary)
         torch.manual_seed(seed)
-        inputs = ProbeInputs(self.sources.select(kind))
+        inputs = ProbeInputs(self.sources.select(kind), settings)
         if settings.standardise:
             inputs.standardise_words(train.sentences)
         probe = task.build(vocabulary=vocabulary, inputs=inputs, settings=settings).to(self.device)
@@ -180,9 +181,9 @@ class Experiment:
 
     def _require_memory(self, kind: InputKind, vocabulary: dict[str, Any]) -> None:
         """Raise an `InputError` unless the weights of a probe, and what its training keeps of them, have room."""
-        inputs, settings = self.sources.select(kind), self.options.settings
+        inputs, settings = self.sources.select(kind), self._settings(kind)
         with torch.device("meta"):
-            probe = self.task.build(vocabulary=vocabulary, inputs=ProbeInputs(inputs), settings=settings)
+            probe = self.task.build(vocabulary=vocabulary, inputs=ProbeInputs(inputs, settings), settings=settings)
         needed, free = COPIES * sum(4 * each.numel() for each in probe.parameters()), free_memory(self.device)
         if needed > free:
             raise InputError(
@@ -209,6 +210,11 @@ class Experiment:
             "counts": [[[int(one) if one == int(one) else round(one, 6) for one in row] for row in counts.tolist()]],
         }
         return scored, predictions
+
+    def _settings(self, kind: InputKind) -> TrainingSettings:
+        """The hyper-parameters; of word vectors alone, those of layer states are the defaults, and so recorded."""
+        settings: TrainingSettings = self.options.settings
+        return settings if kind.states else replace(settings, **vars(AS_THEY_ARE))
 
     def _facts(self, kind: InputKind, settings: TrainingSettings) -> dict[str, Any]:
         """What a line of results says about a probe before it is trained or scored."""

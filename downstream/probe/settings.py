@@ -6,6 +6,7 @@ A task has two of them: the hyper-parameters of its training and the options of 
 from dataclasses import dataclass
 from typing import Any
 
+from downstream.inputs.state_settings import StateSettings
 from elmoc.settings import setting
 
 LARGE = 1e30
@@ -25,7 +26,7 @@ class ReaderOptions(CommandSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingSettings(CommandSettings):
+class TrainingSettings(StateSettings, CommandSettings):
     """Hyper-parameters that every task has; a task's own settings add to them."""
 
     learning_rate: float = setting(help="learning rate", least=0, most=LARGE)

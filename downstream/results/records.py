@@ -7,13 +7,14 @@ import os
 import reprlib
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta
 
 from downstream.inputs.kinds import INPUT_KINDS
+from downstream.inputs.state_settings import AS_THEY_ARE
 from elmoc.errors import InputError, shortened
 from elmoc.files.records import convert
 from elmoc.files.writing import full_disk_is_clear
@@ -25,7 +26,9 @@ Value = bool | int | float | str | None
 Facts = dict[str, Value | list[Value | list[Value]]]
 """What is known of something, by name."""
 
-LATER_SETTINGS: Facts = {"train_fraction": 1.0}
+STATE_SETTINGS: Facts = asdict(AS_THEY_ARE)
+"""Settings of layer states: they belong to what is compared, as the encoder does."""
+LATER_SETTINGS: Facts = {"train_fraction": 1.0, **STATE_SETTINGS}
 """Settings that lines of earlier versions lack, at the values with which those were run."""
 
 
@@ -68,6 +71,11 @@ class ResultLine:
     examples_per_second: list[Number]
     compared_as: Name | None = None
     """Equal for results that are compared though settings differ, each kind of inputs having its own best."""
+
+    @property
+    def state_settings(self) -> Facts:
+        """The settings of layer states that are not the defaults."""
+        return {name: self.settings[name] for name, value in STATE_SETTINGS.items() if self.settings[name] != value}
 
     @property
     def train_fraction(self) -> float:

@@ -62,6 +62,7 @@ def pretrain_line(**settings: object) -> str:
 
 TOKENIZE = "data_scripts.tokenize {inputs}/{source}.txt {folder}/out.txt --workers 1"
 CORPUS = "data_scripts.build_corpus {inputs}/{source}.txt {folder}/corpus --workers 1 --shard-tokens 60"
+NAMED_CORPUS = CORPUS.replace("{inputs}", "prose={inputs}") + " --leave-out {inputs}/raw.txt"
 VECTORS = "data_scripts.build_vectors {folder}/corpus random:{source}:300 --name new --workers 1"
 VECTORS += " --post-process remove-top=1"
 FASTTEXT = "data_scripts.train_fasttext {inputs}/{source} {folder}/out.bin --dim 4 --epochs 1 --buckets 20 --workers 1"
@@ -114,10 +115,10 @@ COMMANDS = (
         with_source(CORPUS, "other_text"),
     ),
     Command(
-        "build_corpus --workers 2",
-        two_workers(with_source(CORPUS, "text")),
+        "build_corpus NAME=PATH --leave-out --workers 2",
+        two_workers(with_source(NAMED_CORPUS, "text")),
         (Output("corpus", outputs.read_corpus),),
-        two_workers(with_source(CORPUS, "other_text")),
+        two_workers(with_source(NAMED_CORPUS, "other_text")),
         workers=True,
     ),
     Command(

@@ -139,7 +139,7 @@ def write_text(folder: Path) -> None:
 def write_corpora(folder: Path) -> None:
     """A corpus with tables, one whose building was interrupted, word vectors of other formats, and an archive."""
     text = [Path("text/tokenised.txt")]
-    build_corpus.build_corpus(text, Path("corpus"), shard_tokens=120)
+    build_corpus.build_corpus(text, Path("corpus"), source_of={text[0]: "prose"}, shard_tokens=120)
     corpus = Corpus("corpus")
     build_vectors.build_vectors(corpus, "random:1:6", name="plain", dtype="float32")
     build_vectors.build_vectors(corpus, "random:2:6", name="white", transform="whiten")
