@@ -113,6 +113,8 @@ def _pool(results: Sequence[Result], notes: list[str]) -> Result:
         for row, seed in enumerate(result.seeds):
             if seed in runs:
                 old, at = runs[seed]
+                if np.array_equal(old.counts[at], result.counts[row]):  # suites of several encoders share a baseline
+                    continue
                 notes.append(
                     f"{result.task} {result.dataset}, {result.inputs}, seed {seed}: {result.origins[row]} replaces "
                     f"{old.origins[at]} ({result.scores[row]:.2f} for {old.scores[at]:.2f})"

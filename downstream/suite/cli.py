@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from downstream.inputs.kinds import INPUT_KINDS
 from downstream.suite.data import ProbeData, describe_features, dump_features, read_data, write_sentences
 from downstream.suite.entries import INPUTS
 from downstream.suite.jobs import Job, Sources, make_jobs
+from downstream.suite.overlap import corpus_of, overlap_notes
 from downstream.suite.plan import Suite, Tasks, read_suite
 from downstream.suite.report import REPORT, write_report
 from downstream.suite.running import Failure, JobRunner, run_jobs
@@ -36,7 +38,7 @@ def run_suite(arguments: Sequence[str], tasks: Tasks) -> None:
         failures = _run(suite, options, tasks, out=out, vectors=vectors)
     if failures:
         raise InputError(
-            f"{len(failures)} of the suite's probes failed, the first of them {failures[0].job.name} (above, and in "
+            f"{len(failures)} of the suite's runs failed, the first of them {failures[0].job.name} (above, and in "
             f"{out / 'logs'}): correct that, and the same command runs them again"
         )
 
@@ -67,20 +69,39 @@ def _run(suite: Suite, options: argparse.Namespace, tasks: Tasks, *, out: Path, 
         jobs += make_jobs(
             probe,
             sources,
-            inputs=options.inputs,
+            inputs=[
+                name
+                for name in INPUTS
+                if (vectors or not INPUT_KINDS[name].words) and (states.files or not INPUT_KINDS[name].states)
+            ],
             fingerprints=data[probe.file_name].fingerprints,
             words=data[probe.file_name].words,
             out=out / "results",
             baseline=options.baseline or out.parent / "baseline",
         )
+    notes = _overlap(options, data, baseline=options.baseline or out.parent / "baseline")
     del data
-    done = sum(job.is_done for job in jobs)
+    asked = [job for job in jobs if job.inputs in options.inputs]
+    done = sum(job.is_done for job in asked)
     print(
-        f"{len(jobs)} runs of {len(suite.probes)} probes, {done} done before, {options.jobs} at once: {out}", flush=True
+        f"{len(asked)} runs of {len(suite.probes)} probes, {done} done before, {options.jobs} at once: {out}",
+        flush=True,
     )
-    failures = run_jobs(jobs, JobRunner(out), at_once=options.jobs)
-    write_report(suite, jobs, out, tasks, encoder=states.encoder, notes=[])
+    failures = run_jobs(asked, JobRunner(out), at_once=options.jobs)
+    missing = [job.name for job in asked if not job.is_done]
+    notes += [f"Missing: {', '.join(missing)}."] if missing else []
+    write_report(suite, [job for job in jobs if job.is_done], out, tasks, encoder=states.encoder, notes=notes)
     return failures
+
+
+def _overlap(options: argparse.Namespace, data: Mapping[str, ProbeData], *, baseline: Path) -> list[str]:
+    """Warnings about development and test parts that are in the pretraining text, as far as that is known."""
+    corpus = options.corpus or (corpus_of(options.model) if options.model else None)
+    if corpus is None:
+        if options.model or options.features:
+            print("whether the pretraining text holds development parts is not checked")
+        return []
+    return overlap_notes(data, corpus, baseline)
 
 
 def _states(options: argparse.Namespace, data: Mapping[str, ProbeData], out: Path) -> _States:
@@ -122,6 +143,13 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--inputs", default=DEFAULT_INPUTS, metavar="KIND,…", help=f"of {', '.join(INPUTS)} (default: {DEFAULT_INPUTS})"
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="results and logs (default: SUITE/ENCODER[-quick])")
+    parser.add_argument(
+        "--corpus",
+        type=Path,
+        metavar="DIR",
+        help="corpus of the pretraining text, in which sentences of dev and test parts are looked for (default: what "
+        "the model's training record names, if it is there)",
+    )
     parser.add_argument(
         "--baseline", type=Path, metavar="DIR", help="results of word vectors alone (default: baseline beside --out)"
     )

@@ -5,6 +5,7 @@ knows what is done. What reads word vectors alone is kept in the baseline folder
 """
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,8 +18,7 @@ from downstream.results.records import ResultLine, parse_line
 from downstream.suite.plan import SuiteProbe
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
-from elmoc.files.records import parse_json
-from elmoc.files.text import open_binary
+from elmoc.files.records import read_json
 from elmoc.files.writing import atomic_path
 from elmoc.version import VERSION
 
@@ -27,6 +27,7 @@ SECONDS = {"srl": 4.5e-4, "coref": 1.5e-4}
 OTHER_SECONDS = 1e-4
 BASELINE = 0.6
 """What word vectors alone take of the time of both."""
+ADVICE = "remove it, and run the suite again"
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Job:
     @property
     def is_done(self) -> bool:
         """Whether its result is there."""
-        return self.result.is_file()
+        return os.path.lexists(self.result)
 
     def command(self, results: Path) -> list[str]:
         """The command line that appends the line of results to a file."""
@@ -76,15 +77,16 @@ class Job:
 
     def keep(self, results: Path) -> None:
         """Keep what the command wrote; raises `InputError` where that is no line of results of this job."""
-        content = results.read_bytes()
-        _parse(content, results)
+        line = _read(results)
+        line["checksum"] = _checksum(line)
         with atomic_path(self.result) as partial:
-            partial.write_bytes(content)
+            partial.write_text(json.dumps(line, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def read(self) -> dict[str, Any]:
         """Its line of results under the probe's name in the suite, and what it is to be compared with."""
-        with open_binary(self.result) as file:
-            line = _parse(file.read(), self.result)
+        line = _read(self.result)
+        if line.pop("checksum", None) != _checksum(line):
+            raise InputError(f"{self.result} is damaged (its content is not what was written): {ADVICE}")
         line |= {"dataset": self.probe.name, "compared_as": self.probe.identity}
         if line["features"] is not None and self.model is not None:  # the file is one of many, and no name for it
             line["features"] |= {"directory": str(self.model)}
@@ -161,10 +163,12 @@ def _arguments(probe: SuiteProbe, sources: Sources, inputs: str, seed: int) -> l
     return arguments
 
 
-def _parse(content: bytes, path: Path) -> dict[str, Any]:
-    advice = "remove it, and run the suite again"
-    line = parse_json(content, where=str(path), advice=advice)
-    parse_line(line, ResultLine, where=str(path), advice=advice)
-    if not isinstance(line, dict):
-        raise InputError(f"{path} is no line of results: {advice}")
+def _read(path: Path) -> dict[str, Any]:
+    """The line of results of one seed that is in a file."""
+    line: dict[str, Any] = read_json(path, advice=ADVICE)
+    parse_line(line, ResultLine, where=str(path), advice=ADVICE)
     return line
+
+
+def _checksum(line: Mapping[str, Any]) -> str:
+    return fingerprint(json.dumps(line, sort_keys=True).encode())

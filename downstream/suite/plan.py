@@ -102,19 +102,19 @@ def _probe(path: Path, entries: SuiteEntries, index: int, tasks: Tasks, *, data:
             f"{path}: {where}.task must be one of {', '.join(tasks)}, not {shortened(entry.task)!r}: {ADVICE}"
         )
     task = tasks[entry.task]()
-    parts: list[tuple[str, Changes]] = [(where, entry)]
-    if quick and entry.quick:
-        parts.append((f"{where}.quick", entry.quick))
-    for prefix, part in parts:
-        _check_options(task, entry.preset, part, path=path, prefix=prefix)
+    _check_options(task, entry.preset, entry, path=path, prefix=where)
+    parts: list[Changes] = [entry]
+    if entry.quick:
+        _check_options(task, entry.preset, entry.quick, path=path, prefix=f"{where}.quick")
+        parts += [entry.quick] if quick else []
     given = {"train": entry.train, "dev": entry.dev, "test": entry.test}
     return SuiteProbe(
         task=task,
         name=entry.name,
         files={split: [data / file for file in _listed(files)] for split, files in given.items() if files},
         preset=entry.preset,
-        seeds=_seeds_of(entries, [part for _, part in parts]),
-        options={inputs: _options_of([part for _, part in parts], inputs) for inputs in INPUTS},
+        seeds=_seeds_of(entries, parts),
+        options={inputs: _options_of(parts, inputs) for inputs in INPUTS},
     )
 
 

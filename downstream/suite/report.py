@@ -28,29 +28,27 @@ def write_report(
     encoder: Mapping[str, Any] | None,
     notes: Sequence[str],
 ) -> None:
-    """Print the table of the jobs that are done and the figure of merit, and write them to `out`.
+    """Print the table of jobs that are done, and the figure of merit, and write them to `out`.
 
     Args:
         suite: whose probes were run.
-        jobs: of all its probes.
+        jobs: those that are done.
         out: gets `results.jsonl`, which `python -m downstream table` reads, and `suite.json`.
         tasks: those there are.
         encoder: what is known of it; None without one.
         notes: what a reader has to know, too.
     """
-    done = [job for job in jobs if job.is_done]
-    if not done:
+    if not jobs:
         return
     results = out / RESULTS
     with atomic_path(results) as partial:
-        partial.write_text("".join(json.dumps(job.read()) + "\n" for job in done), encoding="utf-8")
+        partial.write_text("".join(json.dumps(job.read()) + "\n" for job in jobs), encoding="utf-8")
     rows, left_out = compared_rows([results], tasks, resamples=RESAMPLES, encoders={})
     merit = figure_of_merit(rows)
-    missing = [job.name for job in jobs if not job.is_done]
-    notes = [*notes, *left_out, *([f"Missing: {', '.join(missing)}."] if missing else [])]
+    notes = [*notes, *left_out]
     print("\n" + tables_as_text(rows, [runs_table(rows)], [*explanations(rows, resamples=RESAMPLES), *notes]))
     print(merit_line(merit))
-    write_json(out / REPORT, _as_json(suite, rows, merit, encoder, missing, notes))
+    write_json(out / REPORT, _as_json(suite, rows, merit, encoder, notes))
 
 
 def merit_line(merit: Merit | None) -> str:
@@ -65,7 +63,6 @@ def _as_json(
     rows: Sequence[NamedRow],
     merit: Merit | None,
     encoder: Mapping[str, Any] | None,
-    missing: Sequence[str],
     notes: Sequence[str],
 ) -> dict[str, Any]:
     figures = None
@@ -78,7 +75,6 @@ def _as_json(
         "encoder": encoder,
         "words_read": (encoder or {}).get("training_words"),
         "merit": figures,
-        "missing": missing,
         "notes": notes,
         "rows": [row_as_json(row) for row in rows],
     }

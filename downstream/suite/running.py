@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from downstream.suite.jobs import Job
 from elmoc.errors import InputError, describe_error, reason, shortened
 from elmoc.progress import progress_bar
+
+if TYPE_CHECKING:
+    from downstream.suite.jobs import Job
 
 POLL_SECONDS = 0.1
 STOP_SECONDS = 10
@@ -27,7 +30,7 @@ BAR = "{desc}: {percentage:3.0f}% |{bar}| {elapsed}, about {remaining} left{post
 class Failure:
     """A job that failed, and one sentence about it."""
 
-    job: Job
+    job: "Job"
     sentence: str
 
 
@@ -46,11 +49,11 @@ class JobRunner:
         """How many jobs are running."""
         return len(self._processes)
 
-    def log(self, job: Job) -> Path:
+    def log(self, job: "Job") -> Path:
         """The file that has the output of a job."""
         return self._logs / f"{job.name}.log"
 
-    def start(self, job: Job) -> None:
+    def start(self, job: "Job") -> None:
         """Start a job."""
         for folder in (self._logs, self._results):
             folder.mkdir(parents=True, exist_ok=True)
@@ -65,7 +68,7 @@ class JobRunner:
                 preexec_fn=_end_with_parent,
             )
 
-    def ended(self) -> Iterator[tuple[Job, Failure | None]]:
+    def ended(self) -> Iterator[tuple["Job", Failure | None]]:
         """The jobs that have ended since the last call, their results kept; failed ones with the reason."""
         for job, process in list(self._processes.items()):
             if process.poll() is not None:
@@ -87,10 +90,10 @@ class JobRunner:
             self._result(job).unlink(missing_ok=True)
         self._processes.clear()
 
-    def _result(self, job: Job) -> Path:
+    def _result(self, job: "Job") -> Path:
         return self._results / f"{job.name}.jsonl"
 
-    def _finish(self, job: Job, status: int) -> Failure | None:
+    def _finish(self, job: "Job", status: int) -> Failure | None:
         result = self._result(job)
         try:
             if status:
@@ -103,7 +106,7 @@ class JobRunner:
             result.unlink(missing_ok=True)
         return None
 
-    def _last_error(self, job: Job) -> str:
+    def _last_error(self, job: "Job") -> str:
         """What the job said was wrong: the sentence that its command ends with, or the last line of a traceback."""
         content = self.log(job).read_bytes()[-100_000:].decode("utf-8", "replace")
         lines = [line for line in content.splitlines() if line.strip()]
@@ -112,7 +115,7 @@ class JobRunner:
 
 
 def run_jobs(
-    jobs: Sequence[Job], runner: JobRunner, *, at_once: int, say: Callable[[str], object] = print
+    jobs: Sequence["Job"], runner: JobRunner, *, at_once: int, say: Callable[[str], object] = print
 ) -> list[Failure]:
     """Run all jobs that are not done, and return those that failed; `say` is told of each when it fails."""
     waiting = deque(sorted((job for job in jobs if not job.is_done), key=lambda job: -job.cost))

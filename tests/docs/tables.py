@@ -22,6 +22,8 @@ NOT_RUN = {
     "make": "targets of the Makefile: tests/test_quickstart.py runs the quickstart's script, CI runs the tests",
     ". .venv/bin/activate": "the environment that runs the check stands in its place",
     "pip install .": "needs an empty environment: tests/test_layout.py builds the wheel and looks into it",
+    "python -m downstream suite downstream/suite/english.toml": "needs data that is not in the repository: "
+    "tests/downstream/suite runs a suite of tiny probes",
     "torchrun --nnodes 2": "needs two machines: tests/pretrain/distributed/test_processes.py starts several processes",
     "torchrun --max-restarts 3": "tests/pretrain/distributed/test_processes.py kills a process under it",
 }

@@ -87,6 +87,11 @@ TABLE = (
     "downstream.__main__ table {inputs}/results.jsonl --resamples 100 --text {folder}/table.txt "
     "--markdown {folder}/table.md --json {folder}/table.json --plot {folder}/gains.png"
 )
+SUITE = (
+    "downstream.__main__ suite {inputs}/suite.toml --inputs vectors --baseline {inputs}/baseline --jobs 1 "
+    "--out {folder}/out"
+)
+"""A suite of which everything has been run: what a run writes is tested with the command of a probe."""
 PLOT_WORD = "elmoc.__main__ plot {inputs}/model {inputs}/{source}.txt --word w1 -o {folder}/w1.png"
 PLOT = "pretrain.plot {inputs}/run {folder}/curve.png"
 PRETRAIN = pretrain_line()
@@ -102,6 +107,7 @@ PROBES = (
     Output("probes", outputs.read_probes, in_steps=True),
     Output("predictions", in_steps=True),
 )
+SUITES = (Output("out/results.jsonl", outputs.read_result_lines), Output("out/suite.json"))
 TABLES = tuple(map(Output, ("table.txt", "table.md", "table.json", "gains.png")))
 
 COMMANDS = (
@@ -205,5 +211,6 @@ COMMANDS = (
     ),
     Command("downstream ner", PROBE, PROBES, PROBE, adds=True),
     Command("downstream layers", LAYERS, (Output("layers.jsonl", outputs.read_json_lines),), LAYERS, adds=True),
+    Command("downstream suite", SUITE, SUITES, SUITE, before=(SUITE,), replaces=True),
     Command("downstream table", TABLE, TABLES, TABLE, before=(TABLE,), replaces=True),
 )

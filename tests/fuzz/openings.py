@@ -26,6 +26,7 @@ NOT_DAMAGED = {
     "elmoc/files": "the shared readers, by which all others open files",
     "quickstart/": "reads what its own steps have just written, and the data of the repository",
     "elmoc/benchmark/opening.py": "reads what its own processes print, and what the system says about memory",
+    "downstream/suite/running.py:JobRunner._last_error": "reads what the suite's own processes have printed",
     "elmoc/process.py": "loads the C library of the system",
     "elmoc/kernels/compiling.py:processor": "reads what the system says about the processor",
     "pretrain/speed/": "reads what the system says about memory and processor",

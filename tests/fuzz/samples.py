@@ -13,7 +13,9 @@ from unittest.mock import patch
 import numpy as np
 
 from data_scripts import build_corpus, build_vectors, one_billion, train_fasttext
+from downstream.__main__ import main as downstream
 from downstream.probe.cli import run_probes
+from downstream.suite import cli as suite_cli
 from downstream.tasks.ner.task import TASK as NER
 from elmoc.corpus import Corpus
 from elmoc.features.converting.convert import convert_features
@@ -29,8 +31,9 @@ from pretrain.config import load_config
 from pretrain.run.directory import RunDirectory
 from pretrain.setup import set_up
 from pretrain.train import train
+from tests.downstream.suite.in_process import run_jobs_here
 from tests.elmoc.word_vectors.fasttext_bytes import KINDS
-from tests.fuzz.readers.command_lines import write_words
+from tests.fuzz.readers.command_lines import SUITE_OPTIONS, write_words
 from tests.fuzz.readers.interop import write_elmo
 from tests.fuzz.readers.unfinished_features import write_unfinished
 from tests.tiny import learnable_sentences
@@ -58,6 +61,19 @@ words = 50
 candidates = 10
 [log]
 every_updates = 1
+"""
+SUITE = """\
+vectors = "random:1:4"
+seeds = 1
+[[probe]]
+task = "ner"
+name = "three"
+train = "entities.conll"
+dev = ["entities.conll"]
+options = { epochs = 1, hidden_size = 4, layers = 1, column = -1, standardise = false }
+both = { dropout = 0.1 }
+[probe.quick]
+train_fraction = 0.5
 """
 NER_LINES = (
     "Ada/B-PER Lovelace/I-PER met/O London/B-LOC ./O",
@@ -97,6 +113,7 @@ def make_sample(folder: Path) -> None:
     write_task_data(folder)
     write_run(folder)
     write_probe(folder)
+    write_suite(folder)
     write_old(folder)
     write_kernels(folder)
     write_elmo(folder)
@@ -210,6 +227,15 @@ def write_probe(folder: Path) -> None:
     inputs = ["--features", "features/layers.h5", "--vectors", "random:1:4", "--inputs", "vectors,both"]
     small = ["--hidden-size", "4", "--layers", "1", "--save", "probes", "--results", "probes/results.jsonl"]
     run_probes(NER, [*data, *inputs, *small])
+
+
+def write_suite(folder: Path) -> None:
+    """A suite of which everything has been run."""
+    (folder / "suite").mkdir()
+    (folder / "suite/suite.toml").write_text(SUITE)
+    with patch.object(suite_cli, "run_jobs", run_jobs_here):
+        assert downstream(["suite", "suite/suite.toml", *SUITE_OPTIONS, "--out", "made/out"]) == 0
+    shutil.rmtree("made")
 
 
 def write_old(folder: Path) -> None:

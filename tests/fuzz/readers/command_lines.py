@@ -29,6 +29,8 @@ from tests.fuzz.readers.reader import Reader, consistent, run
 
 MOST_UPDATES = 20
 """Of a run that is trained; a longer one is set up only."""
+SUITE_OPTIONS = (*("--features", "features/layers.h5", "--data", "data"), *("--baseline", "suite/baseline"))
+SUITE_OPTIONS += ("--corpus", "corpus")
 COMMANDS = {
     "dump-features": """dump-features run text/tokenised.txt out/x.h5 --layers 0,2 --dtype float16 --batch-size 3
         --batch-words 50 --device cpu --vectors random:2:6 --allow-empty --format flat --precision float32 --resume""",
@@ -56,6 +58,7 @@ COMMANDS = {
     "layers": """layers --train data/entities.conll --dev data/entities.conll --label column:1 --features
         features/layers.h5 --vectors random:1:4 --most-words 40 --l2 1 --results out/layers.jsonl""",
     "mixes": "layers --mix probes/both.seed1",
+    "suite": f"suite suite/suite.toml {' '.join(SUITE_OPTIONS)} --out out/suite --jobs 1",
     "table": "table probes/results.jsonl --encoder m=x --resamples 100 --text out/t.txt --json out/t.json",
     "pretrain": """data.corpus=corpus data.input_vectors=white data.target_vectors=plain data.tables_on_device=false
         encoder.kind=lstm encoder.projection_size=4 encoder.cell_size=5 encoder.layers=2 encoder.dropout=0.1
@@ -122,6 +125,15 @@ def dump_features(words: list[str]) -> None:
         run(elmoc, *words)
 
 
+def run_suite(words: list[str]) -> None:
+    """Features are not dumped, nor are probes trained: what is not there is missing."""
+    with (
+        patch("downstream.suite.cli.run_jobs", return_value=[]),
+        patch("downstream.suite.data.subprocess.run", return_value=SimpleNamespace(returncode=1)),
+    ):
+        run(downstream, *words)
+
+
 def compile_kernels(words: list[str]) -> None:
     """A compiler that cannot compile is no error of a command: the kernels are then the reference."""
     with (
@@ -184,6 +196,7 @@ READERS = (
     command_reader("sentences", of(downstream)),
     command_reader("layers", of(downstream)),
     command_reader("mixes", of(downstream), share=0.1),
+    command_reader("suite", run_suite, writes=True),
     command_reader("table", of(downstream)),
     command_reader("pretrain", pretrain, share=0.2),
     command_reader("max-time", lambda words: [parse_duration(word) for word in words]),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from downstream.__main__ import TASKS, main
 from downstream.linear.labels import read_labelled
@@ -71,7 +72,46 @@ def main_table(path: Path) -> None:
     run(main, "table", path, "--resamples", 100, "--figures", "--json", path.parent.parent / "out/table.json")
 
 
+def run_suite(folder: Path) -> None:
+    """The whole suite, of which all is done."""
+    with patch("downstream.suite.cli.run_jobs", return_value=[]):
+        options: list[object] = [
+            folder / "suite/suite.toml",
+            "--data",
+            folder / "data",
+            "--baseline",
+            folder / "suite/baseline",
+        ]
+        options += ["--corpus", folder / "corpus"]
+        run(main, "suite", *options, "--features", folder / "features/layers.h5", "--out", folder / "out/suite")
+
+
 READERS = (
+    Reader(
+        name="suite file",
+        target="suite/suite.toml",
+        mutations=TEXT,
+        read=run_suite,
+        right=consistent,
+        names=("suite.toml", "random:", "entities.conll", "sample/data", "--train", "--dev"),
+        share=0.5,
+    ),
+    Reader(
+        name="suite result",
+        target="suite/baseline/ner*.json",
+        mutations=JSON,
+        read=run_suite,
+        right=consistent,
+        share=0.5,
+    ),
+    Reader(
+        name="suite overlap",
+        target="suite/baseline/overlap*.json",
+        mutations=JSON,
+        read=run_suite,
+        right=consistent,
+        share=0.2,
+    ),
     data_reader("entities", NER, "entities.conll"),
     data_reader("pairs jsonl", SNLI, "pairs.jsonl", JSON_LINES),
     data_reader("pairs tsv", SNLI, "pairs.tsv"),
