@@ -17,6 +17,7 @@ Letters: B streams, T time, P projection, E width of target vectors, N targets, 
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -37,6 +38,7 @@ NO_CANDIDATE = -1e9
 """The score of what is none; finite, so that a window without any candidate has finite gradients."""
 NORM = 1e-8
 """Norms are bounded from below, as in `F.cosine_similarity`."""
+BY_COSINE = ("accuracy_at_1", "accuracy_at_10", "reciprocal_rank")
 FREQUENCIES = ("learned", "none")
 
 
@@ -99,34 +101,48 @@ class ContrastiveScorer:
         frequencies = log_frequencies(corpus.counts)[: len(retriever.known)].astype(np.float32)
         self.log_frequency = torch.from_numpy(frequencies).to(retriever.candidates.device)  # [K]
 
-    def score(self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray) -> dict[str, float]:
-        """Metrics of predictions [N, E] of the types `ids` [N]; those by cosine alone are named `cosine_…`.
+    def score(
+        self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray, parts: Mapping[str, slice]
+    ) -> dict[str, dict[str, float]]:
+        """For parts of predictions [N, E] of the types `ids` [N]; metrics by cosine alone are named `cosine_…`.
 
         The perplexity is that of the targets among the candidates, and the constant's is that of their frequencies.
         """
         assert isinstance(layer, ContrastiveOutput)
-        values = self.retriever.score(layer, predictions, ids)
-        names = ("accuracy_at_1", "accuracy_at_10", "reciprocal_rank")
-        by_cosine = {f"cosine_{name}": values[name] for name in names}
+        by_cosine = self.retriever.score(layer, predictions, ids, parts)
         scaled = F.normalize(predictions, dim=1, eps=NORM) / layer.temperature
-        bias = layer.frequency_weight * self.log_frequency
-        ranks, likelihood = self.own(scaled, ids, bias)
-        _, constant = self.own(torch.zeros_like(predictions), ids, self.log_frequency)
-        perplexities = {"perplexity": math.exp(-likelihood), "constant_perplexity": math.exp(-constant)}
-        return values | by_cosine | retrieval(ranks) | perplexities
+        ranks, likelihoods = self.own(scaled, ids, layer.frequency_weight * self.log_frequency)
+        known = self.log_frequency.masked_fill(~self.retriever.known.to(self.log_frequency.device), -torch.inf)
+        constant = known.log_softmax(dim=0).cpu()[torch.from_numpy(ids.astype(np.int64)).clamp(max=len(known) - 1)]
+        return {
+            name: {f"cosine_{metric}": by_cosine[name][metric] for metric in BY_COSINE}
+            | by_cosine[name]
+            | retrieval(ranks[part])
+            | {
+                "perplexity": perplexity(likelihoods[part][ranks[part] > 0]),
+                "constant_perplexity": perplexity(constant[part][ranks[part] > 0]),
+            }
+            for name, part in parts.items()
+        }
 
-    def own(self, predictions: Tensor, ids: np.ndarray, bias: Tensor) -> tuple[Tensor, float]:
-        """Ranks int64 [N] of the targets by product plus `bias` [K], and their mean log-likelihood among candidates."""
-        ranks = torch.zeros(len(ids), dtype=torch.int64)
-        total, count = 0.0, 0
+    def own(self, predictions: Tensor, ids: np.ndarray, bias: Tensor) -> tuple[Tensor, Tensor]:
+        """By product plus `bias` [K]: ranks int64 [N] of the targets, and log-likelihoods [N] of those with a rank.
+
+        The likelihoods are those among the candidates.
+        """
+        ranks, likelihoods = torch.zeros(len(ids), dtype=torch.int64), torch.zeros(len(ids))
         targets = torch.from_numpy(ids.astype(np.int64))
-        for block, products, true in self.retriever.scores(predictions, ids):
+        for block, products, _ in self.retriever.scores(predictions, ids):
             scores = products.add_(bias)
             true = scores.gather(1, targets[block].to(scores.device).unsqueeze(1))
             ranks[block] = (scores >= true).sum(dim=1).cpu()
-            total += float((true[:, 0] - scores.logsumexp(dim=1)).double().sum())
-            count += len(block)
-        return ranks, total / max(1, count)
+            likelihoods[block] = (true[:, 0] - scores.logsumexp(dim=1)).cpu()
+        return ranks, likelihoods
+
+
+def perplexity(log_likelihoods: Tensor) -> float:
+    """exp of minus the mean of log-likelihoods [N]; 1 of none."""
+    return math.exp(-float(log_likelihoods.double().mean())) if len(log_likelihoods) else 1.0
 
 
 @dataclass(frozen=True)
