@@ -19,11 +19,11 @@ from elmoc.settings import setting
 from pretrain.data.sources import DataConfig
 from pretrain.data.windows import ORDERS
 from pretrain.evaluation import EvaluationConfig
+from pretrain.optimiser import OptimiserConfig
 from pretrain.output_layers import OutputLayerSettings
 from pretrain.output_layers.continuous import ContinuousSettings
 from pretrain.output_layers.contrastive import ContrastiveSettings
 from pretrain.schedule import ScheduleConfig
-from pretrain.train_state import OptimiserConfig
 
 PARALLEL = ("data", "directions")
 PRECISIONS = ("fp32", "bf16", "auto")

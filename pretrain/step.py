@@ -131,6 +131,8 @@ class TrainStep:
         inputs = StepInputs(batch.inputs(direction), batch.targets(direction), masks, state.recurrent[direction])
         result = self.compute[direction](inputs)
         state.recurrent[direction] = result.state if self._carry_state else None
+        if direction in state.averages:
+            state.averages[direction].add(state.update + 1)
         values = torch.stack([value.double() for value in (result.loss, result.gradient_norm, result.masked)])
         loss, norm, masked = values.tolist()  # the one wait for a GPU
         return DirectionStep(loss, norm, int(masked))

@@ -198,6 +198,39 @@ def rank_of(prediction: np.ndarray, rows: np.ndarray, target: int, candidates: i
     return sum(cosine(row) >= cosine(rows[target]) for row in rows[:candidates] if row.any())
 
 
+def adamw_weights(
+    weights: np.ndarray,
+    gradients: Sequence[np.ndarray],
+    *,
+    rate: float,
+    betas: tuple[float, float],
+    epsilon: float,
+    decay: float,
+) -> np.ndarray:
+    """Weights after an update by each of the gradients: Loshchilov and Hutter (2019), Algorithm 2."""
+    first, second = np.zeros_like(weights), np.zeros_like(weights)
+    for step, gradient in enumerate(gradients, 1):
+        first = betas[0] * first + (1 - betas[0]) * gradient
+        second = betas[1] * second + (1 - betas[1]) * gradient**2
+        unbiased = first / (1 - betas[0] ** step), second / (1 - betas[1] ** step)
+        weights = weights - rate * decay * weights - rate * unbiased[0] / (np.sqrt(unbiased[1]) + epsilon)
+    return weights
+
+
+def average_of_weights(history: Sequence[np.ndarray], share: float) -> np.ndarray:
+    """The average of weights after updates 1, 2, …: those of the first ten and of every tenth count.
+
+    What is taken in after update t stands for the updates since the one before, each weighing as the power function
+    does: ∫ k^(1/share − 2) dk from that one to t.
+    """
+    power = 1 / share - 1
+    taken = [*range(1, min(len(history), 10) + 1), *range(20, len(history) + 1, 10)]
+    total = np.zeros_like(history[0])
+    for before, update in pairwise([0, *taken]):
+        total = total + history[update - 1] * (update**power - before**power) / taken[-1] ** power
+    return total
+
+
 def contrastive_losses(
     predictions: np.ndarray,
     targets: Sequence[int],

@@ -69,10 +69,9 @@ def open_sources(config: DataConfig, *, window: int) -> tuple[Corpus, VectorTabl
 class TrainingData:
     """A corpus, the tables of its input and target vectors, and how windows are cut from it (see `TrainConfig`).
 
-    `weights` and `order` are `data.sources` and `train.order`.
-    What output layers ask for: `reads_targets`, target vectors; `words_ahead`, targets that reach so far (1: the next
-    word); `candidates`, if any. `resident` says whether whole tables go to the device, `fixed_sizes` whether every
-    batch has as many candidates.
+    `weights` and `order` are `data.sources` and `train.order`. What output layers ask for: `reads_targets`, target
+    vectors; `words_ahead`, targets that reach so far (1: the next word); `candidates`, if any. `resident` says whether
+    whole tables go to the device, `fixed_sizes` whether every batch has as many candidates.
     """
 
     corpus: Corpus
@@ -110,11 +109,6 @@ class TrainingData:
         )
 
     @cached_property
-    def groups(self) -> TextGroups:
-        """The groups of text that are shuffled together."""
-        return text_groups(self.corpus, self.weights, mix=self.mix_shards, seed=self.seed)
-
-    @cached_property
     def counts(self) -> np.ndarray:
         """float64 [V]: how often an epoch reads each type."""
         if all(weight == 1 for weight in self.weights.values()):
@@ -137,6 +131,11 @@ class TrainingData:
             settings=self.candidates,
             seed=self.seed,
         )
+
+    @cached_property
+    def groups(self) -> TextGroups:
+        """The groups of text that are shuffled together."""
+        return text_groups(self.corpus, self.weights, mix=self.mix_shards, seed=self.seed)
 
     @property
     def most_tokens_together(self) -> int:

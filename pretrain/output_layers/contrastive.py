@@ -38,8 +38,9 @@ NO_CANDIDATE = -1e9
 """The score of what is none; finite, so that a window without any candidate has finite gradients."""
 NORM = 1e-8
 """Norms are bounded from below, as in `F.cosine_similarity`."""
-BY_COSINE = ("accuracy_at_1", "accuracy_at_10", "reciprocal_rank")
 FREQUENCIES = ("learned", "none")
+RANKED = ("accuracy_at_1", "accuracy_at_10", "reciprocal_rank")
+"""Metrics of ranks."""
 
 
 class ContrastiveOutput(ContinuousOutput):
@@ -104,35 +105,36 @@ class ContrastiveScorer:
     def score(
         self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray, parts: Mapping[str, slice]
     ) -> dict[str, dict[str, float]]:
-        """For parts of predictions [N, E] of the types `ids` [N]; metrics by cosine alone are named `cosine_…`.
+        """Metrics of predictions [N, E] of the types `ids` [N]; those by cosine alone are named `cosine_…`.
 
         The perplexity is that of the targets among the candidates, and the constant's is that of their frequencies.
         """
         assert isinstance(layer, ContrastiveOutput)
-        by_cosine = self.retriever.score(layer, predictions, ids, parts)
+        values = self.retriever.score(layer, predictions, ids, parts)
         scaled = F.normalize(predictions, dim=1, eps=NORM) / layer.temperature
         ranks, likelihoods = self.own(scaled, ids, layer.frequency_weight * self.log_frequency)
-        known = self.log_frequency.masked_fill(~self.retriever.known.to(self.log_frequency.device), -torch.inf)
-        constant = known.log_softmax(dim=0).cpu()[torch.from_numpy(ids.astype(np.int64)).clamp(max=len(known) - 1)]
-        return {
-            name: {f"cosine_{metric}": by_cosine[name][metric] for metric in BY_COSINE}
-            | by_cosine[name]
-            | retrieval(ranks[part])
-            | {
-                "perplexity": perplexity(likelihoods[part][ranks[part] > 0]),
-                "constant_perplexity": perplexity(constant[part][ranks[part] > 0]),
+        known = self.retriever.known.to(self.log_frequency.device)
+        constants = (self.log_frequency - self.log_frequency[known].logsumexp(dim=0)).cpu()  # [K]
+        inside = ranks > 0  # targets that are candidates
+        for name, part in parts.items():
+            ranked = inside[part]
+            constant = constants[torch.from_numpy(ids[part].astype(np.int64))[ranked]]
+            values[name] |= {f"cosine_{metric}": values[name][metric] for metric in RANKED} | retrieval(ranks[part])
+            values[name] |= {
+                "perplexity": perplexity(likelihoods[part][ranked]),
+                "constant_perplexity": perplexity(constant),
             }
-            for name, part in parts.items()
-        }
+        return values
 
     def own(self, predictions: Tensor, ids: np.ndarray, bias: Tensor) -> tuple[Tensor, Tensor]:
-        """By product plus `bias` [K]: ranks int64 [N] of the targets, and log-likelihoods [N] of those with a rank.
+        """Ranks int64 [N] of the targets by product plus `bias` [K], and their log-likelihood among candidates [N].
 
-        The likelihoods are those among the candidates.
+        Both are 0 for a target that is no candidate.
         """
-        ranks, likelihoods = torch.zeros(len(ids), dtype=torch.int64), torch.zeros(len(ids))
+        ranks = torch.zeros(len(ids), dtype=torch.int64)
+        likelihoods = torch.zeros(len(ids))
         targets = torch.from_numpy(ids.astype(np.int64))
-        for block, products, _ in self.retriever.scores(predictions, ids):
+        for block, products, true in self.retriever.scores(predictions, ids):
             scores = products.add_(bias)
             true = scores.gather(1, targets[block].to(scores.device).unsqueeze(1))
             ranks[block] = (scores >= true).sum(dim=1).cpu()
@@ -140,9 +142,9 @@ class ContrastiveScorer:
         return ranks, likelihoods
 
 
-def perplexity(log_likelihoods: Tensor) -> float:
-    """exp of minus the mean of log-likelihoods [N]; 1 of none."""
-    return math.exp(-float(log_likelihoods.double().mean())) if len(log_likelihoods) else 1.0
+def perplexity(likelihoods: Tensor) -> float:
+    """Of log-likelihoods [N]; that of no targets is not a number."""
+    return math.exp(-float(likelihoods.double().mean()))
 
 
 @dataclass(frozen=True)

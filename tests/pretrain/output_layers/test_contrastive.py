@@ -231,7 +231,9 @@ def test_its_metrics_are_those_of_a_plain_program(tiny_corpus: Corpus) -> None:
         corpus=tiny_corpus, targets=table, candidates=candidates, device=torch.device("cpu")
     )
     with torch.no_grad():
-        values = scorer.score(layer, torch.tensor(predictions, dtype=torch.float32), ids, {"": slice(0, 60)})[""]
+        parts = {"": slice(None), "first": slice(0, 25)}
+        scored = scorer.score(layer, torch.tensor(predictions, dtype=torch.float32), ids, parts)
+    values = scored[""]
     ranks, likelihoods, constants = [], [], []
     rows, counts = table.rows.astype(np.float64), tiny_corpus.counts
     known = [row for row in range(candidates) if rows[row].any()]
@@ -254,6 +256,7 @@ def test_its_metrics_are_those_of_a_plain_program(tiny_corpus: Corpus) -> None:
     assert values["perplexity"] == pytest.approx(np.exp(-np.mean(likelihoods)), rel=1e-4)
     assert values["constant_perplexity"] == pytest.approx(np.exp(-np.mean(constants)), rel=1e-4)
     assert values["cosine"] == pytest.approx(float(scorer.retriever.cosines(torch.tensor(predictions), ids).mean()))
+    assert scored["first"]["reciprocal_rank"] == pytest.approx(retrieval(torch.tensor(ranks[:25]))["reciprocal_rank"])
 
 
 # whole runs
