@@ -103,11 +103,9 @@ class CandidateBuffers:
             start_copy(own, others)
 
     def candidates(self, counts: Mapping[str, int]) -> dict[str, BatchCandidates]:
-        """Those of each direction, the first `counts` of its rows."""
+        """Those of each direction, the first `counts` of its rows, as they will be once they are received."""
         return {
-            direction: BatchCandidates(
-                self.rows[index, :count], self.places[index], self.log_shares[index, :, :count].contiguous()
-            )
+            direction: BatchCandidates(self.rows[index, :count], self.places[index], self.log_shares[index, :, :count])
             for index, (direction, count) in enumerate(counts.items())
         }
 

@@ -20,27 +20,37 @@ class CandidateSampler:
 
     Args:
         counts: int64 [V], occurrences of each type in the training text.
+        read: float64 [V], how often an epoch reads each type, where that is something else.
         targets: of a window and direction, over all its streams.
         settings: what is drawn besides.
         seed: of the run.
 
-    log_frequency   float32 [V]: log p_u, the share of a type in the training text
+    log_frequency   float32 [V]: log of the share of each type in the training text
     log_chance      float32 [V]: log Q_u, how likely it is that a type is a candidate of a target that is another type:
-                    Q_u = 1 − (1 − p_u)^(N − 1) · (1 − r_u)^M, of N − 1 other targets and M draws with chance r_u
+                    Q_u = 1 − (1 − p_u)^(N − 1) · (1 − r_u)^M, for its share p_u of what is read, N − 1 other targets,
+                    and M draws with chance r_u
     most            the most candidates that a window can have
     expected        about as many as a window has
     """
 
-    def __init__(self, counts: np.ndarray, *, targets: int, settings: CandidateSettings, seed: int) -> None:
+    def __init__(
+        self,
+        counts: np.ndarray,
+        *,
+        targets: int,
+        settings: CandidateSettings,
+        seed: int,
+        read: np.ndarray | None = None,
+    ) -> None:
+        read = counts.astype(np.float64) if read is None else read
         self.settings = settings
         self.seed = seed
         self.most = min(targets + settings.extra, len(counts))
-        log_frequency = log_frequencies(counts)
-        weights = counts.astype(np.float64) ** settings.extra_power * (counts > 0)
+        weights = read**settings.extra_power * (read > 0)
         drawn = weights / weights.sum()  # r_u
         # log of the chance to be left out; of a window with one target and nothing drawn, the one candidate is certain
-        left_out = max(1, targets - 1) * np.log1p(-np.exp(log_frequency)) + settings.extra * np.log1p(-drawn)
-        self.log_frequency = log_frequency.astype(np.float32)
+        left_out = max(1, targets - 1) * np.log1p(-np.exp(log_frequencies(read))) + settings.extra * np.log1p(-drawn)
+        self.log_frequency = log_frequencies(counts).astype(np.float32)
         self.log_chance = np.log(-np.expm1(left_out)).astype(np.float32)
         self.expected = round(float(np.exp(self.log_chance, dtype=np.float64).sum()))
         self._cumulative = np.cumsum(drawn) if settings.extra else None

@@ -109,12 +109,28 @@ class TrainingData:
         )
 
     @cached_property
+    def counts(self) -> np.ndarray:
+        """float64 [V]: how often an epoch reads each type."""
+        if all(weight == 1 for weight in self.weights.values()):
+            return self.corpus.counts.astype(np.float64)
+        counts = np.zeros(self.corpus.types)
+        for shard in self.corpus.train:
+            weight = self.weights.get(shard.source, 1.0)
+            counts += weight * np.bincount(self.corpus.read_shard(shard), minlength=self.corpus.types)
+        return counts
+
+    @cached_property
     def sampler(self) -> CandidateSampler | None:
         """What finds the candidates of windows, where output layers ask for them."""
         if self.candidates is None:
             return None
-        targets = self.streams * (self.window + self.words_ahead - 1)
-        return CandidateSampler(self.corpus.counts, targets=targets, settings=self.candidates, seed=self.seed)
+        return CandidateSampler(
+            self.corpus.counts,
+            read=self.counts,
+            targets=self.streams * (self.window + self.words_ahead - 1),
+            settings=self.candidates,
+            seed=self.seed,
+        )
 
     @cached_property
     def groups(self) -> TextGroups:

@@ -215,6 +215,19 @@ def test_two_processes_on_each_direction(runs: TinyRuns, alone: RunDirectory) ->
     assert_close_end(launch.run, alone)
 
 
+@pytest.mark.slow
+def test_candidates_are_those_of_all_processes(runs: TinyRuns) -> None:
+    settings = SIDE_BY_SIDE | {
+        "output_layer__kind": "contrastive",
+        "output_layer__extra_candidates": 3,
+        "output_layer__ahead_weight": 0.5,
+        "train__updates": 40,
+    }
+    launch = Launch(runs, "pair", **settings)
+    assert launch.end() == 0, launch.said(0)
+    assert_close_end(launch.run, runs.run("alone", **SETTINGS | settings))
+
+
 def test_a_time_limit_sets_the_same_length_everywhere(runs: TinyRuns) -> None:
     launch = Launch(runs, "run", "--max-time=2s", train__updates=10**6)
     assert launch.end() == 0, [launch.said(rank) for rank in range(2)]
