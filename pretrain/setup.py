@@ -131,7 +131,9 @@ class TrainingSetup:
         return ModelDirectory(
             encoder=self.encoder,
             output_layer=OutputLayerRecord(
-                self.config.output_layer.record(self.data.targets), dict(self.output_layers.state_dict())
+                self.config.output_layer.record(self.data.targets),
+                dict(self.output_layers.state_dict()),
+                self.data.targets.transform,
             ),
             transform=self.data.inputs.transform,
             word_vectors=self.data.inputs.source,
@@ -257,8 +259,9 @@ def output_layer_of(config: RunConfig, data: TrainingData) -> OutputLayer:
 def initialise_from(setup: TrainingSetup, path: str) -> None:
     """Take the weights of a model directory over, and its output layers where these are for targets of the same kind.
 
-    The same kind is the same word vectors and transform; mean and matrix of that are those of each corpus, so that
-    the output layers start near what they have to become.
+    The same kind is the same word vectors and kind of transform. Where its numbers (mean and matrix) were fitted to
+    this corpus, the output layers start near what they have to become; a table made by `build_vectors --like-targets`
+    has the model's numbers, and they go on as they are.
 
     Raises `InputError` when the encoder, the directions or the input vectors differ.
     """
@@ -294,4 +297,7 @@ def initialise_from(setup: TrainingSetup, path: str) -> None:
     except InputError as error:
         raise InputError(f"--init-from {path}: heads.safetensors does not fit its config.json ({error})") from None
     setup.output_layers.load_state_dict(weights)
-    print(f"going on from {path}")
+    exact = kept.transform is not None and kept.transform.same_as(setup.data.targets.transform)
+    print(
+        f"going on from {path}, {'as it is' if exact else 'whose targets may have been processed with other numbers'}"
+    )
