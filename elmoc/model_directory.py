@@ -6,7 +6,7 @@
     heads.safetensors     for going on with training, features never need them: the weights of the output layers, and
                           the transform of their target vectors (`targets.boundary`, `targets.mean`, `targets.matrix`)
     character_cnn.safetensors   the word vectors, where a character CNN makes them
-    README.md             what this model is, in words
+    README.md             what this model is, in words, its user's own among them
 
 A run directory is accepted wherever a model directory is: its exported `model/` is read.
 """
@@ -39,7 +39,7 @@ from elmoc.word_vectors.transform import TransformKind, VectorTransform
 
 FORMAT = "elmoc-model"
 VERSION, OLDEST_VERSION = 3, 1
-WEIGHTS, HEADS = "model.safetensors", "heads.safetensors"
+WEIGHTS, HEADS, CARD = "model.safetensors", "heads.safetensors", "README.md"
 _OF_TARGETS = "targets."
 _ARRAYS = ("boundary", "mean", "matrix")
 ADVICE = "copy or export the model again"
@@ -141,7 +141,7 @@ def write_model_directory(path: Path | str, model: ModelDirectory, *, vectors: P
             else:
                 model.character_cnn.write(folder / CHARACTER_CNN)
             model = replace(model, word_vectors=replace(model.word_vectors, origin=CHARACTER_CNN))
-        (folder / "README.md").write_text(model_card(model), encoding="utf-8")
+        _write_card(model, folder / CARD, path / CARD)
         record = ModelRecord(
             elmoc=ELMOC_VERSION,
             encoder=model.encoder.config.to_dict(),
@@ -152,6 +152,15 @@ def write_model_directory(path: Path | str, model: ModelDirectory, *, vectors: P
             checksums={file.name: FileChecksum.of(file) for file in sorted(folder.glob("*.safetensors"))},
         )
         write_record(folder / "config.json", record, format=FORMAT, version=VERSION)
+
+
+def _write_card(model: ModelDirectory, card: Path, old: Path) -> None:
+    """Write the card of a model; what somebody has written into an `old` one stays, and all of one without marks."""
+    text = model_card(model, old=old if old.is_file() else None)
+    if text is None:
+        _link(old, card)
+    else:
+        card.write_text(text, encoding="utf-8", newline="")
 
 
 def _link(file: Path, link: Path) -> None:

@@ -1,8 +1,9 @@
 """The set-up of a run: everything that has to be opened and checked before the first update."""
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -32,6 +33,8 @@ class TrainingSetup:
     processes: Processes
     character_cnn: Path | StoredCharacterCnn | None = None
     """What makes the word vectors that the encoder reads, where that is a character CNN: exported models have it."""
+    started_from: dict[str, Any] | None = None
+    """The training record of the model that the run started from, where it did."""
 
     @property
     def updates(self) -> int:
@@ -115,16 +118,22 @@ class TrainingSetup:
     def training_record(self) -> dict[str, object]:
         """What a model directory says of how it was trained, apart from how far; no clocks: equal runs, equal files."""
         corpus, train = self.data.corpus, self.config.train
-        return {
-            "corpus": str(corpus.path),
-            "sources": corpus.record.sources,
-            "corpus_tokens": corpus.train_tokens,
-            "corpus_types": corpus.types,
-            "streams": train.streams,
-            "window": train.window,
-            "learning_rate": self.config.schedule.base,
-            "precision": self.execution.precision,
-        }
+        card = {name: text for name, text in asdict(self.config.card).items() if text}
+        before = {} if self.started_from is None else {"started_from": self.started_from}
+        return (
+            card
+            | {
+                "corpus": str(corpus.path),
+                "sources": corpus.record.sources,
+                "corpus_tokens": corpus.train_tokens,
+                "corpus_types": corpus.types,
+                "streams": train.streams,
+                "window": train.window,
+                "learning_rate": self.config.schedule.base,
+                "precision": self.execution.precision,
+            }
+            | before
+        )
 
     def model_directory(self, training: dict[str, object]) -> ModelDirectory:
         """What is exported: the encoder and output layers as they are now."""
@@ -283,7 +292,7 @@ def initialise_from(setup: TrainingSetup, path: str) -> None:
             f"{model.word_vectors.origin}, fingerprint {model.word_vectors.fingerprint}, post-processing "
             f"{model.word_vectors.post_processing}): make one by `python -m data_scripts.build_vectors … --like {path}`"
         )
-    setup.character_cnn = model.character_cnn
+    setup.character_cnn, setup.started_from = model.character_cnn, model.training
     for direction in encoder.directions:
         encoder.direction(direction).load_state_dict(model.encoder.direction(direction).state_dict())
     own, kept = OutputLayerRecord(setup.config.output_layer.record(setup.data.targets), None), model.output_layer

@@ -262,6 +262,20 @@ def test_init_from_says_whether_the_targets_are_the_same(runs: TinyRuns, capsys:
     assert f"going on from {first.path}, as it is" in capsys.readouterr().out
 
 
+def test_the_training_record_has_the_recipe_and_what_was_before(runs: TinyRuns) -> None:
+    first = runs.run("first", train__updates=1, card__licence="CC0", card__name="")
+    second = runs.run("second", "--init-from", str(first.path), train__updates=1, card__name="Ada's")
+    assert runs.status("second", "--resume", train__updates=1, card__name="Ada's other") == 0
+    before, after = (read_model_directory(run.path).training for run in (first, second))
+    assert before["licence"] == "CC0"
+    assert "name" not in before
+    assert before["recipe"]["encoder.cell_size"] == 12
+    assert "train.device" not in before["recipe"]
+    assert after["started_from"] == before
+    assert after["name"] == "Ada's"
+    assert "Ada's" in (second.model / "README.md").read_text()
+
+
 def test_init_from_starts_heads_anew_for_other_targets(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
     model = read_model_directory(runs.run("first").path)
     fresh = runs.run("fresh", data__target_vectors="other", train__updates=1)
