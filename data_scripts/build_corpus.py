@@ -5,6 +5,8 @@ document of its own. The text is read once: workers number the words of their pi
 (`local_shards.py`), then the pieces' lexicons are merged and the ids mapped (`merge_lexicons.py`). Finished pieces stay
 in `CORPUS/.work` until the corpus is finished, so that an interrupted build goes on where it was; the result is the
 same, byte for byte, whatever the number of workers or interruptions.
+
+Where files are given as NAME=PATH, NAME is the source of their text, and every shard holds text of one source alone.
 """
 
 import argparse
@@ -12,16 +14,29 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from data_scripts.parts.local_shards import LocalShard, piece_key, write_piece
 from data_scripts.parts.merge_lexicons import Lexicon, LocalShardSource, merge_lexicons, write_shard
 from data_scripts.parts.options import Options
-from data_scripts.parts.text_pieces import BYTES_PER_TOKEN, Piece, cut_pieces, estimate_text_bytes, find_files
+from data_scripts.parts.sources import (
+    LARGEST_SHARD,
+    SHARDS_AT_LEAST,
+    default_shard_tokens,
+    estimate_tokens,
+    files_by_source,
+    files_of,
+    name_shards,
+    names_of,
+    pieces_of,
+)
+from data_scripts.parts.text_pieces import Piece, find_named_files
 from data_scripts.parts.workers import default_workers, parallel_map
 from elmoc.corpus import ID_DTYPE, Shard, finish_corpus
 from elmoc.errors import InputError, run_command
@@ -30,8 +45,6 @@ from elmoc.files.writing import require_space
 from elmoc.progress import progress_bar
 from elmoc.settings import setting
 
-LARGEST_SHARD = 10_000_000
-SHARDS_AT_LEAST = 20
 SHARDS_AT_MOST = 100_000
 
 
@@ -50,15 +63,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Make a corpus directory from tokenised text: one sentence a line, words split on white space, "
         "blank lines between documents. Safe to interrupt and run again.",
     )
-    parser.add_argument("input", nargs="+", metavar="IN", help="text files, .gz files, folders, or quoted globs")
+    parser.add_argument(
+        "input",
+        nargs="+",
+        metavar="IN",
+        help="text files, .gz files, folders, or quoted globs; NAME=PATH names the kind of text, its source, by which "
+        "training can weight it and evaluation is reported",
+    )
     parser.add_argument("corpus", type=Path, metavar="CORPUS", help="the corpus directory to make")
     parser.add_argument(
         "--held-out",
         default=[],
         nargs="+",
         metavar="FILE",
-        help="files (folders, globs) held out of training for evaluation; those that IN names too are left out of "
-        "training. Default: the last shard, which is the end of the last IN file, so name files where IN mixes sources",
+        help="files (folders, globs, NAME=PATH) held out of training for evaluation; those that IN names too are left "
+        "out of training. Default: the last shard of every source, which is the end of its last file; name files where "
+        "IN mixes sources without naming them",
     )
     parser.add_argument(
         "--min-count",
@@ -73,11 +93,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         type=int,
         metavar="N",
         help=f"tokens in a shard, roughly; default {LARGEST_SHARD:,}, or for a small text what gives {SHARDS_AT_LEAST} "
-        "shards, so that the last shard (held out by default) is a twentieth of it",
+        "shards of it or of its smallest source, so that the last shard (held out by default) is a twentieth of that",
     )
     options = vars(parser.parse_args(argv))
     files, held_out = options.pop("input"), options.pop("held_out")
-    return run_command(lambda: build_corpus(find_files(files), held_out=find_files(held_out), **options))
+
+    def run() -> None:
+        train, evaluation = find_named_files(files), find_named_files(held_out)
+        build_corpus(list(train), held_out=list(evaluation), source_of=train | evaluation, **options)
+
+    return run_command(run)
 
 
 def build_corpus(
@@ -85,6 +110,7 @@ def build_corpus(
     corpus: Path,
     *,
     held_out: Sequence[Path] = (),
+    source_of: Mapping[Path, str] = MappingProxyType({}),
     min_count: int = 1,
     workers: int = 1,
     shard_tokens: int | None = None,
@@ -93,43 +119,53 @@ def build_corpus(
     """Build the corpus directory `corpus` from text `files`.
 
     `held_out` files are the held-out split (and are taken out of `files` where they are among them); without any, the
-    last shard is. `recorded_name` is what `corpus.json` calls a file. Raises `InputError` for text that cannot be used,
-    naming file and line, and when `corpus` is finished already or is some other directory.
+    last shard of every source is. `source_of` has the names of the files' sources, of all or of none. `recorded_name`
+    is what `corpus.json` calls a file. Raises `InputError` for text that cannot be used, naming file and line, and when
+    `corpus` is finished already or is some other directory.
     """
     held_out_paths = {os.path.realpath(file) for file in held_out}
     files = [file for file in files if os.path.realpath(file) not in held_out_paths]
     check_files(files, held_out, corpus)
-    tokens = sum(estimate_text_bytes(file) for file in [*files, *held_out]) // BYTES_PER_TOKEN
-    if shard_tokens is None:
-        shard_tokens = max(1, min(LARGEST_SHARD, tokens // SHARDS_AT_LEAST))
-    options = CorpusOptions(min_count=min_count, shard_tokens=shard_tokens, workers=workers)
-    if tokens // shard_tokens > SHARDS_AT_MOST:
+    by_source = files_by_source(files, held_out, source_of)
+    tokens = {source: estimate_tokens([*train, *other]) for source, (train, other) in by_source.items()}
+    options = CorpusOptions(
+        min_count=min_count,
+        shard_tokens=default_shard_tokens(tokens.values()) if shard_tokens is None else shard_tokens,
+        workers=workers,
+    )
+    if sum(tokens.values()) // options.shard_tokens > SHARDS_AT_MOST:
         raise InputError(
-            f"--shard-tokens {shard_tokens} makes over {SHARDS_AT_MOST:,} shards of {_names(files)}, about {tokens:,} "
-            "words: give a larger one"
+            f"--shard-tokens {options.shard_tokens} makes over {SHARDS_AT_MOST:,} shards of {names_of(files)}, about "
+            f"{sum(tokens.values()):,} words: give a larger one"
         )
     with work_folder(corpus) as work:
-        require_space(corpus, 2 * ID_DTYPE.itemsize * tokens)
-        piece_bytes = shard_tokens * BYTES_PER_TOKEN
-        pieces = cut_pieces(files, piece_bytes, False) + cut_pieces(held_out, piece_bytes, True)
-        sources = read_pieces(pieces, corpus, work, options)
+        require_space(corpus, 2 * ID_DTYPE.itemsize * sum(tokens.values()))
+        sources = read_pieces(pieces_of(by_source, options.shard_tokens), corpus, work, options)
         train = [source.shard for source in sources if not source.held_out]
         evaluation = [source.shard for source in sources if source.held_out]
         lexicon = _write_shards(sources, corpus, work, options)
+
+        def recorded(file: Path) -> str:
+            name = source_of.get(file, "")
+            return f"{name}={recorded_name(file)}" if name else recorded_name(file)
+
         finish_corpus(
             corpus,
             lexicon=lexicon.words,
             counts=lexicon.counts,
             train=train,
             held_out=evaluation,
-            sources=[recorded_name(file) for file in [*files, *held_out]],
+            sources=[recorded(file) for file in [*files, *held_out]],
             settings={
                 "min_count": min_count,
-                "shard_tokens": shard_tokens,
-                "held_out": [recorded_name(file) for file in held_out] or "last shard",
+                "shard_tokens": options.shard_tokens,
+                "held_out": [recorded(file) for file in held_out] or "last shard",
             },
         )
     print(f"{corpus}: {len(lexicon.words):,} word types; training {describe(train)}; held out {describe(evaluation)}")
+    for name in dict.fromkeys(shard.source for shard in train + evaluation if shard.source):
+        own, other = ([shard for shard in shards if shard.source == name] for shards in (train, evaluation))
+        print(f"  {name}: training {describe(own)}; held out {describe(other)}")
 
 
 def _write_shards(sources: Sequence[LocalShardSource], corpus: Path, work: Path, options: CorpusOptions) -> Lexicon:
@@ -196,49 +232,23 @@ def read_pieces(pieces: Sequence[Piece], corpus: Path, work: Path, options: Corp
         ):
             results.append(result)
             bar.update(piece.text_bytes)
-    local = [
-        (folder, number, piece.held_out, shard)
-        for piece, folder, result in zip(pieces, folders, results, strict=True)
-        for number, shard in enumerate(result)
-    ]
-    words = sum(shard.tokens - 2 * shard.sentences for *_, shard in local)
+    words = sum(shard.tokens - 2 * shard.sentences for result in results for shard in result)
     seconds = time.perf_counter() - started
     print(f"{words:,} words read in {seconds:.1f} s ({words / seconds:,.0f} words/s, {options.workers} workers)")
-    sources = []
-    by_split = {"train": 0, "held-out": 0}
-    hold_out_last = not any(piece.held_out for piece in pieces)
-    for index, (folder, number, held_out, shard) in enumerate(local):
-        held_out = held_out or (hold_out_last and index == len(local) - 1)
-        split = "held-out" if held_out else "train"
-        file = f"shards/{split}-{by_split[split]:05}.bin"
-        by_split[split] += 1
-        sources.append(LocalShardSource(folder, number, held_out, Shard(file, **asdict(shard))))
-    if not words or not all(by_split.values()):
+    sources = name_shards(pieces, folders, results)
+    by_split = Counter(source.held_out for source in sources)
+    if not words or not (by_split[False] and by_split[True]):
         raise _nothing_in(pieces, by_split)
     return sources
 
 
-def _nothing_in(pieces: Sequence[Piece], by_split: dict[str, int]) -> InputError:
+def _nothing_in(pieces: Sequence[Piece], by_split: Mapping[bool, int]) -> InputError:
     """The error for a corpus of which a split has no shard."""
     asked = any(piece.held_out for piece in pieces)
-    if not asked and by_split["held-out"]:
-        return InputError(
-            f"{_names(_files_of(pieces))}: the text makes only one shard, so that none is left to hold out: name files "
-            "with --held-out, or give a smaller --shard-tokens"
-        )
-    empty = [piece for piece in pieces if not by_split["held-out" if piece.held_out else "train"]]
+    empty = [piece for piece in pieces if not by_split[piece.held_out]]
     which = ("held-out" if empty[0].held_out else "train") if asked else "input"
-    names = _names(_files_of(empty))
+    names = names_of(files_of(empty))
     return InputError(f"{names}: the {which} files hold no sentences, all their lines are blank: add some text")
-
-
-def _files_of(pieces: Sequence[Piece]) -> list[str]:
-    return list(dict.fromkeys(segment.path for piece in pieces for segment in piece.segments))
-
-
-def _names(files: Sequence[Path | str]) -> str:
-    """The first files, for a sentence about all of them."""
-    return ", ".join(map(str, files[:3])) + (f" and {len(files) - 3:,} more" if len(files) > 3 else "")
 
 
 def clean(corpus: Path, work: Path, keep: set[str]) -> None:

@@ -17,6 +17,7 @@ from elmoc.errors import InputError
 from elmoc.files.records import convert, parse_toml, read_toml
 from elmoc.settings import setting
 from pretrain.data.sources import DataConfig
+from pretrain.data.windows import ORDERS
 from pretrain.evaluation import EvaluationConfig
 from pretrain.output_layers import OutputLayerSettings
 from pretrain.output_layers.continuous import ContinuousSettings
@@ -38,8 +39,10 @@ class TrainConfig:
     or `directions` (half of them train the forward model, the other half the backward one). One process trains both.
     streams: of one direction, over all the processes that train it, so that their number changes nothing.
     threads: of each process; 0 leaves their number to PyTorch.
-    mix_shards: how many shards' sentences are shuffled together. A shard holds one kind of text where a corpus has
-    several, and an encoder that reads one kind at a time drifts towards it. Memory: about 40 bytes a token of them.
+    mix_shards: how many shards' sentences are shuffled together, or that much text of all sources in proportion where
+    the corpus has named ones. An encoder that reads one kind of text at a time drifts towards it. Memory: about 40
+    bytes a token of them.
+    order: what is shuffled: `sentences`, or whole `documents`, in which sentences stay in their order.
     precision: of the matrix products (weights, Adam, cell state and layer norm are float32 in any case): `fp32`,
     `bf16`, or `auto`, which is bf16 where the hardware has it.
     recurrence: `fused` is the fast one, `plain` the reference that it equals up to rounding.
@@ -53,6 +56,7 @@ class TrainConfig:
     streams: int = setting(768, least=1)
     window: int = setting(20, least=1)
     mix_shards: int = setting(8, least=1)
+    order: str = setting(ORDERS[0], choices=ORDERS)
     epochs: float = setting(10.0, above=0, most=1e6)
     updates: int = setting(0, least=0, most=MOST_UPDATES)
     carry_state: bool = True

@@ -237,6 +237,8 @@ def open_data(config: RunConfig) -> TrainingData:
         window=train.window,
         mix_shards=train.mix_shards,
         seed=train.seed,
+        weights=config.data.sources,
+        order=train.order,
         reads_targets=config.output_layer.reads_target_vectors,
         resident=config.data.tables_on_device,
     )

@@ -1,7 +1,7 @@
 """Training data on disk: a corpus and its two vector tables, opened and checked, and how a run cuts it into windows."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -11,17 +11,21 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.files.writing import human_bytes
 from elmoc.word_vectors.table import VectorTable
+from pretrain.data.groups import TextGroups, require_sources, text_groups
 from pretrain.data.loader import ResidentTables, StreamedTables, Tables
 from pretrain.data.windows import (
+    ORDERS,
     Position,
     Window,
     held_out_windows,
     require_held_out,
-    shard_groups,
     training_windows,
     windows_of,
     windows_per_epoch,
 )
+
+MOST_TIMES = 1_000
+"""That an epoch reads a source."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +34,20 @@ class DataConfig:
 
     tables_on_device: keep the whole tables on the GPU, where they fit, instead of streaming the rows of each window.
     On a CPU it changes nothing but where a window's vectors are read from.
+    sources: how many times an epoch reads each source of a corpus whose text is named (see `build_corpus`): 1 unless
+    said, 0 leaves it out, and of a fraction the next epoch reads another part.
     """
 
     corpus: str = ""
     input_vectors: str = "input"
     target_vectors: str = "target"
     tables_on_device: bool = False
+    sources: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, weight in self.sources.items():
+            if not 0 <= weight <= MOST_TIMES:
+                raise InputError(f"data.sources.{name:.50} must be at least 0 and at most {MOST_TIMES:,}, not {weight}")
 
 
 def open_sources(config: DataConfig, *, window: int) -> tuple[Corpus, VectorTable, VectorTable]:
@@ -45,6 +57,7 @@ def open_sources(config: DataConfig, *, window: int) -> tuple[Corpus, VectorTabl
     corpus = Corpus(config.corpus)
     inputs, targets = (VectorTable(corpus, name) for name in (config.input_vectors, config.target_vectors))
     require_held_out(corpus, window)
+    require_sources(corpus, config.sources)
     for table in (inputs, targets):
         table.transform  # noqa: B018 (it is read, and so checked, before the run begins)
     return corpus, inputs, targets
@@ -54,7 +67,8 @@ def open_sources(config: DataConfig, *, window: int) -> tuple[Corpus, VectorTabl
 class TrainingData:
     """A corpus, the tables of its input and target vectors, and how windows are cut from it (see `TrainConfig`).
 
-    `reads_targets` says whether output layers read target vectors, `resident` whether whole tables go to the device.
+    `weights` and `order` are `data.sources` and `train.order`. `reads_targets` says whether output layers read target
+    vectors, `resident` whether whole tables go to the device.
     """
 
     corpus: Corpus
@@ -65,6 +79,8 @@ class TrainingData:
     window: int
     mix_shards: int
     seed: int
+    weights: Mapping[str, float] = field(default_factory=dict)
+    order: str = ORDERS[0]
     reads_targets: bool = True
     resident: bool = False
 
@@ -76,29 +92,36 @@ class TrainingData:
     @cached_property
     def updates_per_epoch(self) -> int:
         """Updates of the first epoch; none at all is an `InputError`."""
-        return windows_per_epoch(self.corpus, self.streams, self.window, mix=self.mix_shards, seed=self.seed)
+        return windows_per_epoch(
+            self.corpus, self.streams, self.window, mix=self.mix_shards, seed=self.seed, weights=self.weights
+        )
+
+    @cached_property
+    def groups(self) -> TextGroups:
+        """The groups of text that are shuffled together."""
+        return text_groups(self.corpus, self.weights, mix=self.mix_shards, seed=self.seed)
 
     @property
     def most_tokens_together(self) -> int:
-        """Tokens of the shards that are shuffled together, at most."""
-        return sum(sorted(shard.tokens for shard in self.corpus.train)[-self.mix_shards :])
+        """Tokens that are shuffled together, at most."""
+        return self.groups.most_tokens
 
     @property
     def fingerprints(self) -> dict[str, str]:
         """What names the data of a run, by the setting it comes from: a resumed run has to read the same."""
         tables = {"data.input_vectors": self.inputs, "data.target_vectors": self.targets}
-        return {"data.corpus": f"{self.corpus.lexicon_fingerprint} {self.corpus.train_tokens}"} | {
+        content = [self.corpus.lexicon_fingerprint, str(self.corpus.train_tokens), *filter(None, self.corpus.sources)]
+        return {"data.corpus": " ".join(content)} | {
             key: f"{table.source.fingerprint} {table.source.post_processing} {table.rows.dtype}"
             for key, table in tables.items()
         }
 
     def require_position(self, position: Position) -> None:
         """Raise an `InputError` when there is no such window."""
-        groups = shard_groups(self.corpus, mix=self.mix_shards, seed=self.seed, epoch=position.epoch)
-        tokens = [sum(shard.tokens for shard in group) for group in groups[position.shard :]]
-        windows = windows_of(tokens[0], self.streams, self.window) if tokens else 1
-        if position.shard > len(groups) or position.window >= max(1, windows):
-            raise InputError(f"position must be that of a window, not group {position.shard}, window {position.window}")
+        groups, place = self.groups, position.shard
+        tokens = groups.group(position.epoch, place).tokens if place < groups.count else 0
+        if place > groups.count or position.window >= max(1, windows_of(tokens, self.streams, self.window)):
+            raise InputError(f"position must be that of a window, not group {place}, window {position.window}")
 
     @property
     def table_bytes(self) -> int:
@@ -121,17 +144,23 @@ class TrainingData:
             seed=self.seed,
             position=position,
             mix=self.mix_shards,
+            weights=self.weights,
+            order=self.order,
             own=own,
         )
 
-    def held_out_windows(self, *, words: int, most_streams: int) -> Iterator[dict[str, np.ndarray]]:
-        """Ids [B, T + 1] for each direction of the first `words` held-out tokens, in at most `most_streams` streams."""
+    def held_out_windows(self, *, words: int, most_streams: int, source: str = "") -> Iterator[dict[str, np.ndarray]]:
+        """Ids [B, T + 1] for each direction of the first `words` held-out tokens of a source.
+
+        They are read in at most `most_streams` streams.
+        """
         return held_out_windows(
             self.corpus,
             streams=min(self.streams, most_streams),
             window=self.window,
             directions=self.directions,
             words=words,
+            source=source,
         )
 
     def tables(self, device: torch.device, *, resident: bool | None = None) -> Tables:

@@ -4,6 +4,7 @@ Letters: B streams, T time, P projection, E width of target vectors, N targets, 
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -51,10 +52,13 @@ class OutputLayer(nn.Module, ABC):
 class Scorer(Protocol):
     """Scores the held-out predictions of one direction."""
 
-    def score(self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray) -> dict[str, float]:
-        """Metrics of predictions [N, D] of the types `ids` [N], among them the `metric` of `OutputLayerSettings`.
+    def score(
+        self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray, parts: Mapping[str, slice]
+    ) -> dict[str, dict[str, float]]:
+        """For parts of predictions [N, D] of the types `ids` [N], their metrics by the name of the part.
 
-        Beside each metric stands that of the best constant prediction, named `constant_…`, where there is one.
+        Among them is the `metric` of `OutputLayerSettings`. Beside each stands that of the best constant prediction,
+        named `constant_…`, where there is one.
         """
 
 

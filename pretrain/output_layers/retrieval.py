@@ -5,6 +5,8 @@ the most frequent types. Retrieval ranks in the target table's own space and cou
 across choices of targets.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -46,13 +48,19 @@ class Retriever:
         self.candidates = F.normalize(rows, dim=1).to(device)  # [K, E]
         self.constant = mean_direction(table.rows, corpus.counts)  # [E]
 
-    def score(self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray) -> dict[str, float]:
-        """Mean cosine and retrieval of predictions [N, E] of the types `ids` [N], beside those of a constant."""
+    def score(
+        self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray, parts: Mapping[str, slice]
+    ) -> dict[str, dict[str, float]]:
+        """For parts of predictions [N, E] of the types `ids` [N]: mean cosine and retrieval, beside a constant's."""
+        ranks = self.ranks(predictions, ids)
         return {
-            "cosine": float(self.cosines(predictions, ids).mean()),
-            "constant_cosine": self.constant_cosine(ids),
-            **retrieval(self.ranks(predictions, ids)),
-            **{f"constant_{name}": value for name, value in self.constant_retrieval(ids).items()},
+            name: {
+                "cosine": float(self.cosines(predictions[part], ids[part]).mean()),
+                "constant_cosine": self.constant_cosine(ids[part]),
+                **retrieval(ranks[part]),
+                **{f"constant_{metric}": value for metric, value in self.constant_retrieval(ids[part]).items()},
+            }
+            for name, part in parts.items()
         }
 
     def cosines(self, predictions: Tensor, ids: np.ndarray) -> Tensor:

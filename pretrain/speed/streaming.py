@@ -7,7 +7,7 @@ from itertools import islice
 from statistics import median
 
 from pretrain.data.loader import Batch, gather, ring, shape_of, stream_batches
-from pretrain.data.windows import shard_groups, windows_of
+from pretrain.data.windows import windows_of
 from pretrain.setup import TrainingSetup
 from pretrain.speed.contestants import Contestant
 from pretrain.speed.timing import spread, timed
@@ -33,8 +33,7 @@ def seconds_a_window(setup: TrainingSetup) -> dict[str, float]:
     data, device = setup.data, setup.execution.device
     windows = data.windows()
     opening, first = timed(lambda: next(windows), device)
-    (group, *_) = shard_groups(data.corpus, mix=data.mix_shards, seed=data.seed, epoch=0)
-    share = opening / max(1, windows_of(sum(shard.tokens for shard in group), data.streams, data.window))
+    share = opening / max(1, windows_of(data.groups.group(0, 0).tokens, data.streams, data.window))
     tables = data.tables(device, resident=False)
     (slot,) = ring(1, device, partial(tables.buffers, shape_of(first.ids)))
     seconds: dict[str, list[float]] = {"loader": [], "gather": [], "copy": []}

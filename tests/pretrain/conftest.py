@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from elmoc.corpus import Corpus
+from elmoc.word_vectors.sources import RandomVectors
 from pretrain.__main__ import main
 from pretrain.run.directory import RunDirectory, read_checkpoint
+from tests.tiny import add_table, learnable_sentences, write_corpus
 
 TINY = {
     "encoder.projection_size": 8,
@@ -53,6 +55,16 @@ class TinyRuns:
         """Run the command, which has to succeed; its run directory."""
         assert self.status(name, *options, **settings) == 0
         return RunDirectory(self.folder / name)
+
+
+@pytest.fixture
+def named_corpus(tmp_path: Path) -> Corpus:
+    """A tiny corpus of two sources, `news` and `talk`, with the table `raw`."""
+    shards = [learnable_sentences(count, seed) for seed, count in enumerate((60, 30, 20, 25, 40))]
+    names = ["news", "talk", "news", "talk", "news"]
+    corpus = write_corpus(tmp_path / "named", shards[:3], shards[3:], sources=names)
+    add_table(corpus, "raw", RandomVectors(seed=5, size=8))
+    return corpus
 
 
 @pytest.fixture
