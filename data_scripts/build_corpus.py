@@ -77,8 +77,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         nargs="+",
         metavar="FILE",
         help="files (folders, globs, NAME=PATH) held out of training for evaluation; those that IN names too are left "
-        "out of training. Default: the last shard of every source, which is the end of its last file; name files where "
-        "IN mixes sources without naming them",
+        "out of training. Default: the last shard of every source of which none is given, which is the end of its last "
+        "file; name files where IN mixes sources without naming them",
     )
     parser.add_argument(
         "--min-count",
@@ -118,8 +118,8 @@ def build_corpus(
 ) -> None:
     """Build the corpus directory `corpus` from text `files`.
 
-    `held_out` files are the held-out split (and are taken out of `files` where they are among them); without any, the
-    last shard of every source is. `source_of` has the names of the files' sources, of all or of none. `recorded_name`
+    `held_out` files are the held-out split (and are taken out of `files` where they are among them); of a source
+    without any, the last shard is. `source_of` has the names of the files' sources, of all or of none. `recorded_name`
     is what `corpus.json` calls a file. Raises `InputError` for text that cannot be used, naming file and line, and when
     `corpus` is finished already or is some other directory.
     """
