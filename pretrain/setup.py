@@ -120,6 +120,11 @@ class TrainingSetup:
         corpus, train = self.data.corpus, self.config.train
         card = {name: text for name, text in asdict(self.config.card).items() if text}
         before = {} if self.started_from is None else {"started_from": self.started_from}
+        tokens = {
+            source: sum(shard.tokens for shard in corpus.train if shard.source == source)
+            for source in corpus.sources
+            if source
+        }
         return (
             card
             | {
@@ -127,6 +132,7 @@ class TrainingSetup:
                 "sources": corpus.record.sources,
                 "corpus_tokens": corpus.train_tokens,
                 "corpus_types": corpus.types,
+                **({"tokens_by_source": tokens} if tokens else {}),
                 "streams": train.streams,
                 "window": train.window,
                 "learning_rate": self.config.schedule.base,

@@ -40,6 +40,12 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--vectors", metavar="FILE", help="the model's word vectors, where they are not where they were"
     )
+    parser.add_argument(
+        "--keep-targets",
+        action="store_true",
+        help="process target vectors with the numbers of the training before (default: fitted to the text, which found "
+        "more of its words)",
+    )
     parser.add_argument("--max-time", metavar="TIME", help="fit the training into this time, e.g. 20m")
     parser.add_argument("--licence", default="", metavar="TEXT", help="of the new text, for the model card")
     parser.add_argument("--name", default="", metavar="TEXT", help="of the model, for the model card")
@@ -78,6 +84,7 @@ def adapt(arguments: argparse.Namespace) -> None:
         general_share=arguments.general_share,
         learning_rate=arguments.learning_rate,
         vectors=arguments.vectors,
+        keep_targets=arguments.keep_targets,
         max_time=arguments.max_time,
         card={"name": arguments.name, "licence": arguments.licence},
         sets=tuple(arguments.set),

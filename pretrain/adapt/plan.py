@@ -27,7 +27,7 @@ HELD_OUT_TOKENS = 50_000
 """Of general text, at most."""
 TOKENS_AT_LEAST = 2_000
 """Of general text: a corpus is cut into shards."""
-_FIXED = ("texts", "held_out", "general", "general_share")
+_FIXED = ("texts", "held_out", "general", "general_share", "keep_targets")
 """What decides which text is read; the run itself says which of its settings may not change."""
 
 
@@ -38,6 +38,7 @@ class Adaptation:
     model, path: the model to go on from, and where it is.
     general: the corpus directory of general text, where there is one.
     general_share: of what training reads, how much is general text.
+    keep_targets: whether target vectors are processed with the numbers of the training before, and not fitted anew.
     card: what the model card says of it.
 
     Raises `InputError` for a number out of bounds.
@@ -53,6 +54,7 @@ class Adaptation:
     max_time: str | None
     card: dict[str, str]
     sets: tuple[str, ...]
+    keep_targets: bool = False
     epochs: float = setting(2.0, above=0, most=1e6)
     general_share: float = setting(0.3, least=0, most=0.95)
     learning_rate: float | None = None
@@ -76,7 +78,7 @@ class Adaptation:
         steps = [
             Step("a corpus of the text", self._build_corpus, corpus / "corpus.json"),
             Step("input vectors, made as the model's", self._input_table, corpus / "vectors/input.json"),
-            Step("target vectors, made as the model's", self._target_table, corpus / "vectors/target.json"),
+            Step("target vectors, of the model's kind", self._target_table, corpus / "vectors/target.json"),
             Step("training", self._train, seconds=seconds),
         ]
         if self.general is not None:
@@ -109,7 +111,7 @@ class Adaptation:
         if self.general is not None:
             texts += [f"{GENERAL}={self.output / 'general.txt'}"] if self.general_share else []
             held_out += [f"{GENERAL}={self.output / 'general_held_out.txt'}"]
-        more = ["--held-out", *held_out] if held_out else []
+        more = ["--held-out", *held_out, "--of-every-source"] if held_out else []
         return ["data_scripts.build_corpus", *texts, self.corpus, *more]
 
     def _input_table(self) -> Sequence[object]:
@@ -121,9 +123,7 @@ class Adaptation:
         source = record.target_vectors(str(self.model.path))
         if source is None:
             raise InputError(f"{self.path} was not trained against word vectors, so that it cannot go on: train anew")
-        like = ["--like-targets", self.path]
-        if record.transform is None:  # of an older version
-            like = ["--post-process", source.post_processing]
+        like = ["--like-targets", self.path] if self.keep_targets else ["--post-process", source.post_processing]
         return ["data_scripts.build_vectors", self.corpus, self._file_of(source), "--name", "target", *like]
 
     def _file_of(self, source: VectorSource) -> str:

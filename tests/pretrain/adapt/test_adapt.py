@@ -41,7 +41,7 @@ def test_a_model_goes_on_and_both_curves_are_shown(
     model: Path, new_text: Path, tmp_path: Path, steps_here: list[list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    assert adapt(model, new_text, out, "--licence", "CC BY 4.0") == 0
+    assert adapt(model, new_text, out, "--licence", "CC BY 4.0", "--keep-targets") == 0
     assert [line[0] for line in steps_here] == [
         "data_scripts.build_corpus",
         "data_scripts.build_vectors",
@@ -71,7 +71,7 @@ def test_a_model_goes_on_and_both_curves_are_shown(
     assert ElmoC.from_pretrained(out).embed(["new1", "w2"]).shape == (3, 2, 16)
     files = {path: path.read_bytes() for path in (out / "model").iterdir()}
     steps_here.clear()
-    assert adapt(model, new_text, out, "--licence", "CC BY 4.0") == 0
+    assert adapt(model, new_text, out, "--licence", "CC BY 4.0", "--keep-targets") == 0
     assert [line[0] for line in steps_here] == ["pretrain"]
     assert "--resume" in steps_here[0]
     assert {path: path.read_bytes() for path in (out / "model").iterdir()} == files
