@@ -19,10 +19,11 @@ from elmoc.settings import setting
 from pretrain.data.sources import DataConfig
 from pretrain.data.windows import ORDERS
 from pretrain.evaluation import EvaluationConfig
+from pretrain.optimiser import OptimiserConfig
 from pretrain.output_layers import OutputLayerSettings
 from pretrain.output_layers.continuous import ContinuousSettings
+from pretrain.output_layers.contrastive import ContrastiveSettings
 from pretrain.schedule import ScheduleConfig
-from pretrain.train_state import OptimiserConfig
 
 PARALLEL = ("data", "directions")
 PRECISIONS = ("fp32", "bf16", "auto")
@@ -119,7 +120,7 @@ class RunConfig:
     card: CardConfig = field(default_factory=CardConfig)
 
 
-OUTPUT_LAYERS = {settings.kind: settings for settings in (ContinuousSettings,)}
+OUTPUT_LAYERS = {settings.kind: settings for settings in (ContinuousSettings, ContrastiveSettings)}
 """The output layers there are, by the name that configs and model directories have for them."""
 ADVICE = "correct it"
 KINDS: dict[str, Mapping[str, Any]] = {"encoder": ENCODERS, "output_layer": OUTPUT_LAYERS}

@@ -17,7 +17,7 @@ from pretrain.config import MOST_UPDATES, RunConfig
 from pretrain.data.sources import TrainingData, open_sources
 from pretrain.distributed.processes import Processes
 from pretrain.execution.device import Execution, choose_execution
-from pretrain.execution.memory import BYTES_OF_A_PARAMETER, BYTES_OF_A_SHUFFLED_TOKEN, MemoryNeed
+from pretrain.execution.memory import BYTES_OF_A_SHUFFLED_TOKEN, MemoryNeed
 from pretrain.output_layers import OutputLayer, OutputLayers
 
 
@@ -63,11 +63,15 @@ class TrainingSetup:
         kept = self.encoder.config.sizes.activation_bytes(
             fast=self.execution.fast, recompute=train.recompute, dtype=self.execution.dtype
         )
+        words = data.window * (own.stop - own.start)
+        candidates = 0 if data.sampler is None else data.sampler.most if data.fixed_sizes else data.sampler.expected
+        of_loss = self.config.output_layer.activation_bytes(words=words, candidates=candidates)
         held_out = sum(shard.tokens for shard in data.corpus.held_out)
+        numbers = self.config.optimiser.values_of_a_weight + 1  # float32 all of them; one is the gradient
         need = MemoryNeed(
             device,
-            weights=BYTES_OF_A_PARAMETER * self.parameters * len(directions) // len(data.directions),
-            activations=kept * (len(directions) if side_by_side else 1) * data.window * (own.stop - own.start),
+            weights=4 * numbers * self.parameters * len(directions) // len(data.directions),
+            activations=(kept * words + of_loss) * (len(directions) if side_by_side else 1),
             scoring=self.config.output_layer.scoring_bytes(
                 targets=data.targets,
                 words=min(evaluation.words, held_out),
@@ -246,7 +250,10 @@ def open_data(config: RunConfig) -> TrainingData:
         weights=config.data.sources,
         order=train.order,
         reads_targets=config.output_layer.reads_target_vectors,
+        words_ahead=config.output_layer.words_ahead,
+        candidates=config.output_layer.candidates,
         resident=config.data.tables_on_device,
+        fixed_sizes=train.cuda_graph,
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from downstream.inputs.kinds import INPUT_KINDS, InputKind
+from downstream.inputs.state_settings import MOST_LAYERS, layer_rows
 from downstream.probe.experiment import run_experiment
 from downstream.probe.settings import CommandSettings, option_name
 from downstream.probe.task import Task
@@ -42,6 +43,7 @@ def parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
     elif not options.train or not options.dev:
         parser.error("give --train FILES and --dev FILES (or --evaluate-only PROBE and --test FILES)")
     options.settings = _chosen(options, task.small if options.small else task.published)
+    layer_rows(options.settings.state_layers, MOST_LAYERS)  # how many there are is known later
     options.reader = _chosen(options, task.reader)
     options.seed_list = [] if options.evaluate_only else _seeds(SEEDS if options.seeds is None else options.seeds)
     options.kinds = [] if options.evaluate_only else _kinds(options)

@@ -92,13 +92,14 @@ class SavedProbe(ProbeRecord):
         settings = self.settings_of(task)
         weights = self._read_weights()
         with torch.device("meta"):
-            expected = task.build(vocabulary=vocabulary, inputs=ProbeInputs(sources), settings=settings).state_dict()
+            inputs = self._inputs(sources, settings)
+            expected = task.build(vocabulary=vocabulary, inputs=inputs, settings=settings).state_dict()
         try:
             check_weights(weights, expected)
             check_finite(weights)
         except InputError as error:
             raise InputError(f"{self.path / WEIGHTS} does not fit its probe.json ({error}): {ADVICE}") from None
-        probe = task.build(vocabulary=vocabulary, inputs=ProbeInputs(sources), settings=settings)
+        probe = task.build(vocabulary=vocabulary, inputs=self._inputs(sources, settings), settings=settings)
         probe.load_state_dict(weights)
         return probe
 
@@ -126,6 +127,12 @@ class SavedProbe(ProbeRecord):
                     f"{self.path} was trained on other {name} ({shortened(identity(trained))}) than those given "
                     f"({shortened(identity(given))}): give the former, or train the probe again"
                 )
+
+    def _inputs(self, sources: InputSources, settings: TrainingSettings) -> ProbeInputs:
+        try:
+            return ProbeInputs(sources, settings)
+        except InputError as error:
+            raise InputError(f"{self.path / RECORD}: {error}: {ADVICE}") from None
 
     def _converted(self, value: Any, kind: type[T], prefix: str) -> T:
         return convert(value, kind, where=str(self.path / RECORD), advice=ADVICE, prefix=prefix)
@@ -159,4 +166,4 @@ def read_probe(path: Path) -> SavedProbe:
     if (line.task, line.inputs, line.seeds) != (content.task, content.kind, [content.seed]):
         raise InputError(f"{file}: record is the line of results of another probe: {ADVICE}")
     record = {each.name: content.record[each.name] for each in fields(line) if each.name in content.record}
-    return SavedProbe(path=path, **vars(content) | {"record": record})
+    return SavedProbe(path=path, **vars(content) | {"record": record | {"settings": line.settings}})

@@ -11,8 +11,9 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.files.writing import human_bytes
 from elmoc.word_vectors.table import VectorTable
+from pretrain.data.batches import ResidentTables, StreamedTables, Tables
+from pretrain.data.candidates import CandidateSampler, with_candidates
 from pretrain.data.groups import TextGroups, require_sources, text_groups
-from pretrain.data.loader import ResidentTables, StreamedTables, Tables
 from pretrain.data.windows import (
     ORDERS,
     Position,
@@ -23,6 +24,7 @@ from pretrain.data.windows import (
     windows_of,
     windows_per_epoch,
 )
+from pretrain.output_layers import CandidateSettings
 
 MOST_TIMES = 1_000
 """That an epoch reads a source."""
@@ -67,8 +69,9 @@ def open_sources(config: DataConfig, *, window: int) -> tuple[Corpus, VectorTabl
 class TrainingData:
     """A corpus, the tables of its input and target vectors, and how windows are cut from it (see `TrainConfig`).
 
-    `weights` and `order` are `data.sources` and `train.order`. `reads_targets` says whether output layers read target
-    vectors, `resident` whether whole tables go to the device.
+    `weights` and `order` are `data.sources` and `train.order`. What output layers ask for: `reads_targets`, target
+    vectors; `words_ahead`, targets that reach so far (1: the next word); `candidates`, if any. `resident` says whether
+    whole tables go to the device, `fixed_sizes` whether every batch has as many candidates.
     """
 
     corpus: Corpus
@@ -82,7 +85,10 @@ class TrainingData:
     weights: Mapping[str, float] = field(default_factory=dict)
     order: str = ORDERS[0]
     reads_targets: bool = True
+    words_ahead: int = 1
+    candidates: CandidateSettings | None = None
     resident: bool = False
+    fixed_sizes: bool = False
 
     @property
     def words_per_update(self) -> int:
@@ -93,8 +99,22 @@ class TrainingData:
     def updates_per_epoch(self) -> int:
         """Updates of the first epoch; none at all is an `InputError`."""
         return windows_per_epoch(
-            self.corpus, self.streams, self.window, mix=self.mix_shards, seed=self.seed, weights=self.weights
+            self.corpus,
+            self.streams,
+            self.window,
+            mix=self.mix_shards,
+            seed=self.seed,
+            weights=self.weights,
+            ahead=self.words_ahead,
         )
+
+    @cached_property
+    def sampler(self) -> CandidateSampler | None:
+        """What finds the candidates of windows, where output layers ask for them."""
+        if self.candidates is None:
+            return None
+        targets = self.streams * (self.window + self.words_ahead - 1)
+        return CandidateSampler(self.corpus.counts, targets=targets, settings=self.candidates, seed=self.seed)
 
     @cached_property
     def groups(self) -> TextGroups:
@@ -120,7 +140,8 @@ class TrainingData:
         """Raise an `InputError` when there is no such window."""
         groups, place = self.groups, position.shard
         tokens = groups.group(position.epoch, place).tokens if place < groups.count else 0
-        if place > groups.count or position.window >= max(1, windows_of(tokens, self.streams, self.window)):
+        windows = windows_of(tokens, self.streams, self.window, self.words_ahead)
+        if place > groups.count or position.window >= max(1, windows):
             raise InputError(f"position must be that of a window, not group {place}, window {position.window}")
 
     @property
@@ -136,7 +157,7 @@ class TrainingData:
         own: slice = slice(None),
     ) -> Iterator[Window]:
         """Training windows from a position on, without end: of all directions or some, and of `own` streams."""
-        return training_windows(
+        windows = training_windows(
             self.corpus,
             streams=self.streams,
             window=self.window,
@@ -146,8 +167,10 @@ class TrainingData:
             mix=self.mix_shards,
             weights=self.weights,
             order=self.order,
-            own=own,
+            own=own if self.sampler is None else slice(None),
+            ahead=self.words_ahead,
         )
+        return windows if self.sampler is None else with_candidates(windows, self.sampler, position, own)
 
     def held_out_windows(self, *, words: int, most_streams: int, source: str = "") -> Iterator[dict[str, np.ndarray]]:
         """Ids [B, T + 1] for each direction of the first `words` held-out tokens of a source.
@@ -167,8 +190,8 @@ class TrainingData:
         """The tables where batches take their vectors from: streamed to the device, or on it as a whole."""
         targets = self.targets if self.reads_targets else None
         if self.resident if resident is None else resident:
-            return ResidentTables(self.inputs, targets, device)
-        return StreamedTables(self.inputs, targets)
+            return ResidentTables(self.inputs, targets, device, sampler=self.sampler, fixed_sizes=self.fixed_sizes)
+        return StreamedTables(self.inputs, targets, sampler=self.sampler, fixed_sizes=self.fixed_sizes)
 
     def require_device_memory(self, device: torch.device) -> None:
         """Raise an `InputError` when the tables do not fit into the free memory of a GPU."""

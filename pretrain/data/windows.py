@@ -5,7 +5,7 @@ streams; a window is T consecutive tokens of each. The backward direction reads 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -31,16 +31,20 @@ class Position:
 
 @dataclass(frozen=True)
 class Window:
-    """Token ids uint32 [B, T + 1] for each direction, in its reading order; targets are the inputs shifted by one."""
+    """Token ids uint32 [B, T + A] for each direction, in its reading order; targets are inputs shifted by 1 to A."""
 
     ids: dict[str, np.ndarray]
     next: Position
     """The position after this window: what a resumed run goes on from."""
+    candidates: dict[str, np.ndarray] = field(default_factory=dict)
+    """For each direction uint32 [U], ascending: the types among which its targets are told; none unless asked for."""
+    ahead: int = 1
+    """How many words further than the inputs the targets reach: A."""
 
 
-def windows_of(tokens: int, streams: int, window: int) -> int:
-    """The windows that `streams` streams of `tokens` tokens together give."""
-    return max(0, (tokens // streams - 1) // window)
+def windows_of(tokens: int, streams: int, window: int, ahead: int = 1) -> int:
+    """The windows that `streams` streams of `tokens` tokens together give, if targets reach `ahead` words further."""
+    return max(0, (tokens // streams - ahead) // window)
 
 
 def windows_per_epoch(
@@ -51,11 +55,12 @@ def windows_per_epoch(
     mix: int = 1,
     seed: int = 0,
     weights: Mapping[str, float] = UNWEIGHTED,
+    ahead: int = 1,
 ) -> int:
     """The updates of the first epoch (what is mixed changes it a little); none at all is an `InputError`."""
     groups = text_groups(corpus, weights, mix=mix, seed=seed)
     tokens = [groups.group(0, place).tokens for place in range(groups.count)]
-    count = sum(windows_of(each, streams, window) for each in tokens)
+    count = sum(windows_of(each, streams, window, ahead) for each in tokens)
     if count == 0:
         raise InputError(
             f"train.streams={streams} times train.window={window} is more than the shards of {corpus.path} hold "
@@ -76,6 +81,7 @@ def training_windows(
     weights: Mapping[str, float] = UNWEIGHTED,
     order: str = ORDERS[0],
     own: slice = slice(None),
+    ahead: int = 1,
 ) -> Iterator[Window]:
     """Windows from `position` on, epoch after epoch, without end; of the `streams` streams only `own` are read.
 
@@ -86,15 +92,15 @@ def training_windows(
     while True:
         for place in range(position.shard, groups.count):
             group = groups.group(position.epoch, place)
-            count = windows_of(group.tokens, streams, window)
+            count = windows_of(group.tokens, streams, window, ahead)
             if count > position.window:
                 tokens = shuffled(corpus, group, order)
                 rows = {direction: cut_streams(tokens, streams, direction)[own] for direction in directions}
                 for index in range(position.window, count):
                     last = index == count - 1
                     position = Position(position.epoch, place + 1 if last else place, 0 if last else index + 1)
-                    ids = {name: window_at(streams_, index, window) for name, streams_ in rows.items()}
-                    yield Window(ids, position)
+                    ids = {name: window_at(streams_, index, window, ahead) for name, streams_ in rows.items()}
+                    yield Window(ids, position, ahead=ahead)
             else:
                 position = Position(position.epoch, place + 1, 0)
         position = replace(position, epoch=position.epoch + 1, shard=0, window=0)
@@ -163,6 +169,6 @@ def cut_streams(tokens: np.ndarray, streams: int, direction: str) -> np.ndarray:
     return tokens[: len(tokens) // streams * streams].reshape(streams, -1)
 
 
-def window_at(rows: np.ndarray, index: int, window: int) -> np.ndarray:
-    """[B, T + 1]: the tokens of window `index` and the one after."""
-    return rows[:, index * window : (index + 1) * window + 1]
+def window_at(rows: np.ndarray, index: int, window: int, ahead: int = 1) -> np.ndarray:
+    """[B, T + A]: the tokens of window `index` and the `ahead` ones after."""
+    return rows[:, index * window : (index + 1) * window + ahead]

@@ -87,9 +87,9 @@ class RunDirectory:
         small for what the run will keep, is an `InputError`.
         """
         self.require_new()
-        # a checkpoint holds weights and Adam's two moments; one more than is kept is there while it is written
+        # one checkpoint more than is kept is there while it is written
         checkpoints, models = config.log.keep + 2, 2
-        require_space(self.path, (3 * checkpoints + models) * 4 * parameters)
+        require_space(self.path, (config.optimiser.values_of_a_weight * checkpoints + models) * 4 * parameters)
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         write_json(self.path / "start.json", asdict(Start(init_from, launch, started_from)))
         write_json(self.config, config_to_dict(config))

@@ -6,7 +6,8 @@ from functools import partial
 from itertools import islice
 from statistics import median
 
-from pretrain.data.loader import Batch, gather, ring, shape_of, stream_batches
+from pretrain.data.batches import Batch
+from pretrain.data.loader import gather_window, ring, shape_of, stream_batches
 from pretrain.data.windows import windows_of
 from pretrain.setup import TrainingSetup
 from pretrain.speed.contestants import Contestant
@@ -21,7 +22,7 @@ def first_batches(setup: TrainingSetup, count: int) -> list[Batch]:
     """The first windows with their vectors, on the device."""
     device = setup.execution.device
     tables = setup.data.tables(device, resident=False)
-    return [gather(window.ids, tables, device) for window in islice(setup.data.windows(), count)]
+    return [gather_window(window, tables, device) for window in islice(setup.data.windows(), count)]
 
 
 def seconds_a_window(setup: TrainingSetup) -> dict[str, float]:
@@ -40,7 +41,7 @@ def seconds_a_window(setup: TrainingSetup) -> dict[str, float]:
     for _ in range(WINDOWS):
         cutting, window = timed(lambda: next(windows), device)
         slot.wait()
-        gathering, count = timed(partial(tables.fill, window.ids, slot.host), device)
+        gathering, count = timed(partial(tables.fill, window, slot.host), device)
         copying, _ = timed(partial(slot.send, count), device)
         for name, value in zip(seconds, (share + cutting, gathering, copying), strict=True):
             seconds[name].append(value)

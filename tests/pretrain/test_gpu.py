@@ -13,7 +13,8 @@ from elmoc.encoders.lstm import LstmSizes
 from elmoc.kernels.choose import choose_kernels
 from elmoc.model import ElmoC
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data.loader import ResidentTables, StreamedTables, stream_batches
+from pretrain.data.batches import ResidentTables, StreamedTables
+from pretrain.data.loader import stream_batches
 from pretrain.data.windows import Position, training_windows
 from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns, last_checkpoint

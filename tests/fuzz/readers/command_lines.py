@@ -58,7 +58,8 @@ COMMANDS = {
         encoder.kind=lstm encoder.projection_size=4 encoder.cell_size=5 encoder.layers=2 encoder.dropout=0.1
         train.streams=2 train.window=5 train.mix_shards=1 train.epochs=0.1 train.updates=2 train.seed=1
         train.directions=["forward"] train.device=cpu train.threads=1 train.precision=fp32 train.recompute=true
-        optimiser.beta1=0.9 optimiser.epsilon=1e-6 optimiser.gradient_norm=1.0 schedule.base=0.01
+        optimiser.beta1=0.9 optimiser.epsilon=1e-6 optimiser.gradient_norm=1.0
+        optimiser.weight_decay=0.1 optimiser.average=0.05 schedule.base=0.01
         evaluation.every_updates=1 evaluation.words=50 evaluation.candidates=10 train.recurrence=plain
         log.every_updates=1 log.keep=1 log.checkpoint_minutes=1.5 log.checkpoint_updates=1""",
     "max-time": "60m",

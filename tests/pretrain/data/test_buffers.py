@@ -17,8 +17,9 @@ import torch
 from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data import loader
-from pretrain.data.loader import Batch, Buffers, DeviceSlot, ResidentTables, StreamedTables, Tables, stream_batches
+from pretrain.data import batches as batches_module
+from pretrain.data.batches import Batch, Buffers, ResidentTables, StreamedTables, Tables
+from pretrain.data.loader import DeviceSlot, stream_batches
 from pretrain.data.windows import Position, Window, training_windows
 from pretrain.output_layers import Targets
 
@@ -99,7 +100,7 @@ class SimulatedGPU:
         monkeypatch.setattr(torch.cuda, "Event", lambda blocking=False: Event(self))
         monkeypatch.setattr(torch.cuda, "stream", self.stream)
         monkeypatch.setattr(torch.cuda, "current_stream", self.current_stream)
-        monkeypatch.setattr(loader, "start_copy", self.copy)
+        monkeypatch.setattr(batches_module, "start_copy", self.copy)
 
 
 def in_plain_memory(tables: Tables) -> Tables:

@@ -46,12 +46,14 @@ SETTINGS: dict[str, Any] = {
     "log__every_updates": EVERY,
     "log__checkpoint_updates": EVERY,
     "log__keep": 9,
+    "optimiser__average": 0.1,
+    "optimiser__weight_decay": 0.1,
 }
 HALVES = {"train__parallel": "directions"}
 SIDE_BY_SIDE = {"train__threads": 2}
 """Both directions of a process at once, each with messages of its own."""
 LOST = "another process of this run ended or was lost"
-ROUNDING = {"encoder": 5e-5, "heads": 5e-5, "optimisers": 5e-5, "recurrent": 5e-3}
+ROUNDING = {"encoder": 5e-5, "heads": 5e-5, "optimisers": 5e-5, "averages": 5e-5, "recurrent": 5e-3}
 """By how much runs with other numbers of processes differ at their end."""
 
 
