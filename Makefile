@@ -1,14 +1,21 @@
-# quickstart, test, check, docs-check and fuzz each make .venv when it is missing or older than what it is made from;
+# quickstart, model, test, check, docs-check and fuzz each make .venv when it is missing or older than what it is made from;
 # test-integrations makes .venv-integrations, which has spaCy and flair.
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 INTEGRATIONS := .venv-integrations
 
-.PHONY: quickstart test test-all test-integrations check docs-check fuzz machine
+.PHONY: quickstart model test test-all test-integrations check docs-check fuzz machine
 
 quickstart: $(VENV)/installed
 	$(RUN) -m quickstart
+
+# make model TEXT='talk=talk.txt news=news.txt' OUT=models/mine CONFIG=… TIME=3h VECTORS=… LICENCE=… NAME=… BUNDLE=1
+model: $(VENV)/installed
+	@[ -n "$(TEXT)" ] || { echo "error: say which text, e.g. make model TEXT=text.txt (docs/recipe.md)" >&2; exit 1; }
+	$(RUN) -m pretrain.recipe $(TEXT) $(or $(OUT),models/mine) $(if $(CONFIG),--config $(CONFIG)) \
+		$(if $(TIME),--max-time $(TIME)) $(if $(VECTORS),--vectors $(VECTORS)) $(if $(BUNDLE),--bundle) \
+		$(if $(LICENCE),--licence "$(LICENCE)") $(if $(NAME),--name "$(NAME)")
 
 test: $(VENV)/installed
 	$(RUN) -m pytest -m "not slow" -rs

@@ -56,6 +56,7 @@ class CorpusOptions(Options):
 
     min_count: int = setting(least=1, most=2**62)
     shard_tokens: int = setting(least=1, most=10**9)
+    of_every_source: bool = False
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -81,6 +82,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="files (folders, globs, NAME=PATH) held out of training for evaluation; those that IN names too are left "
         "out of training. Default: the last shard of every source, which is the end of its last file; name files where "
         "IN mixes sources without naming them",
+    )
+    parser.add_argument(
+        "--of-every-source",
+        action="store_true",
+        help="with --held-out: hold out the last shard of those sources, too, of which it names no file",
     )
     parser.add_argument(
         "--min-count",
@@ -132,13 +138,15 @@ def build_corpus(
     min_count: int = 1,
     workers: int = 1,
     shard_tokens: int | None = None,
+    of_every_source: bool = False,
     recorded_name: Callable[[Path], str] = str,
 ) -> None:
     """Build the corpus directory `corpus` from text `files`.
 
     `held_out` files are the held-out split (and are taken out of `files` where they are among them); without any, the
-    last shard of every source is. `source_of` has the names of the files' sources, of all or of none. Sentences that
-    overlap with those of `leave_out` files are left out. `recorded_name` is what `corpus.json` calls a file.
+    last shard of every source is, and with `of_every_source` that of those of which none is given. `source_of` has the
+    names of the files' sources, of all or of none. Sentences that overlap with those of `leave_out` files are left out.
+    `recorded_name` is what `corpus.json` calls a file.
 
     Raises `InputError` for text that cannot be used, naming file and line, and when `corpus` is finished already or is
     some other directory.
@@ -152,6 +160,7 @@ def build_corpus(
         min_count=min_count,
         shard_tokens=default_shard_tokens(tokens.values()) if shard_tokens is None else shard_tokens,
         workers=workers,
+        of_every_source=of_every_source,
     )
     if sum(tokens.values()) // options.shard_tokens > SHARDS_AT_MOST:
         raise InputError(
@@ -245,7 +254,7 @@ def read_pieces(
     words = sum(shard.tokens - 2 * shard.sentences for result in results for shard in result)
     seconds = time.perf_counter() - started
     print(f"{words:,} words read in {seconds:.1f} s ({words / seconds:,.0f} words/s, {options.workers} workers)")
-    sources = name_shards(pieces, folders, results)
+    sources = name_shards(pieces, folders, results, of_every_source=options.of_every_source)
     without: Counter[str] = Counter()
     for piece, folder in zip(pieces, folders, strict=True):
         without[piece.source] += left_out(folder)

@@ -94,6 +94,18 @@ class LogConfig:
 
 
 @dataclass(frozen=True)
+class CardConfig:
+    """What the model card says that nothing else knows.
+
+    name: of the model, the title of its card.
+    licence: of the text that it is trained on.
+    """
+
+    name: str = ""
+    licence: str = ""
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """The whole run. `encoder.kind` and `output_layer.kind` choose among the kinds there are."""
 
@@ -105,6 +117,7 @@ class RunConfig:
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     log: LogConfig = field(default_factory=LogConfig)
+    card: CardConfig = field(default_factory=CardConfig)
 
 
 OUTPUT_LAYERS = {settings.kind: settings for settings in (ContinuousSettings, ContrastiveSettings)}

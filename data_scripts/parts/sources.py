@@ -53,21 +53,26 @@ def estimate_tokens(files: Iterable[Path]) -> int:
 
 
 def name_shards(
-    pieces: Sequence[Piece], folders: Sequence[Path], results: Sequence[Sequence[LocalShard]]
+    pieces: Sequence[Piece],
+    folders: Sequence[Path],
+    results: Sequence[Sequence[LocalShard]],
+    *,
+    of_every_source: bool = False,
 ) -> list[LocalShardSource]:
     """The shards of all pieces as shards of the corpus, which split each belongs to and how it is called there.
 
-    The last of every source is held out where no text was named for that. Raises an `InputError` when that leaves a
-    source nothing to train on.
+    The last of every source is held out where no text was named for that, with `of_every_source` where none of that
+    source was. Raises an `InputError` when that leaves a source nothing to train on.
     """
     local = [
         (piece, folder, number, shard)
         for piece, folder, result in zip(pieces, folders, results, strict=True)
         for number, shard in enumerate(result)
     ]
+    named = {piece.source for piece in pieces if piece.held_out}
     last: dict[str, int] = {}
-    if not any(piece.held_out for piece in pieces):
-        last = {piece.source: index for index, (piece, *_) in enumerate(local)}
+    if of_every_source or not named:
+        last = {piece.source: index for index, (piece, *_) in enumerate(local) if piece.source not in named}
     shards_of = Counter(piece.source for piece, *_ in local)
     sources = []
     by_split = {"train": 0, "held-out": 0}

@@ -17,7 +17,7 @@ from pretrain.checkpoint import Checkpoint
 from pretrain.distributed.processes import Processes
 from pretrain.evaluation import evaluate, evaluation_line
 from pretrain.run.clock import Clock
-from pretrain.run.directory import MetricsLog, RunDirectory
+from pretrain.run.directory import MetricsLog, RunDirectory, fixed_settings
 from pretrain.setup import TrainingSetup
 from pretrain.step import DirectionStep, summary
 from pretrain.train_state import TrainState
@@ -146,6 +146,7 @@ class RunWriter:
                 "words": state.words,
                 "updates": state.update,
                 "held_out": held_out,
+                "recipe": fixed_settings(self._setup.config),
             }
             write_model_directory(self._run.model, self._setup.model_directory(training))
         return is_best

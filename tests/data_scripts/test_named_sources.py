@@ -63,6 +63,15 @@ def test_named_text_can_be_held_out(texts: Path) -> None:
     assert corpus.record.settings["held_out"] == ["more=more.txt", "news=news2.txt"]
 
 
+def test_some_of_every_source_can_be_held_out(texts: Path) -> None:
+    options = ["--held-out", "news=news2.txt", "--of-every-source", "--shard-tokens", "60"]
+    assert main(["news=news[12].txt", "talk=talk.txt", "c", *options]) == 0
+    corpus = Corpus("c")
+    assert corpus.held_out_sources == ["talk", "news"]
+    assert files_by_source(corpus, "held_out")["news"] == {"news2"}
+    assert [shard.source for shard in corpus.held_out].count("talk") == 1
+
+
 def test_text_is_that_of_a_corpus_without_names(texts: Path) -> None:
     for corpus, arguments in (("named", ["n=news1.txt", "n=talk.txt"]), ("plain", ["news1.txt", "talk.txt"])):
         assert main([*arguments, corpus, *BIG]) == 0

@@ -42,7 +42,6 @@ HELPERS = {
     "features/linked-flat.h5.parts/2.h5": "is read like its first part",
     "good.so": "what the sample's compiler gives",
     "compiler": "the sample's compiler",
-    "run/model/README.md": "is for people, and never read",
     "old/run/model/README.md": "is for people, and never read",
     "elmo/model/README.md": "is for people, and never read",
     "old/probes/results.jsonl": "lines of results are what they were",

@@ -28,6 +28,7 @@ from elmoc.kernels.compiling import default_compiler
 from elmoc.word_vectors import fasttext_index
 from elmoc.word_vectors.sources import RandomVectors, open_word_vectors
 from pretrain.config import load_config
+from pretrain.recipe.begun import begun
 from pretrain.run.directory import RunDirectory
 from pretrain.setup import set_up
 from pretrain.train import train
@@ -220,6 +221,9 @@ def write_run(folder: Path) -> None:
     setup, run = set_up(config), RunDirectory("run")
     run.start(config, parameters=setup.parameters, init_from=None, launch="x")
     train(setup, run, resumed=None, max_seconds=None)
+    (folder / "recipe").mkdir()
+    with begun(folder / "recipe", "x", {"texts": ["a.txt"], "share": 0.3}):
+        pass
 
 
 def write_probe(folder: Path) -> None:
