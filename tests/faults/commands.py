@@ -82,6 +82,7 @@ TABLE = (
     "downstream.__main__ table {inputs}/results.jsonl --resamples 100 --text {folder}/table.txt "
     "--markdown {folder}/table.md --json {folder}/table.json --plot {folder}/gains.png"
 )
+DUMP_PEER = "downstream.peers.many_langs dump {inputs}/peer {inputs}/{source}.txt {folder}/out.h5 --threads 1"
 PLOT_WORD = "elmoc.__main__ plot {inputs}/model {inputs}/{source}.txt --word w1 -o {folder}/w1.png"
 PLOT = "pretrain.plot {inputs}/run {folder}/curve.png"
 PRETRAIN = pretrain_line()
@@ -199,5 +200,11 @@ COMMANDS = (
         "elmoc convert", CONVERT, (Output("out.h5", outputs.read_features),), f"{CONVERT} --dtype float16 --compress"
     ),
     Command("downstream ner", PROBE, PROBES, PROBE, adds=True),
+    Command(
+        "downstream.peers.many_langs dump",
+        with_source(DUMP_PEER, "sentences"),
+        (Output("out.h5", outputs.read_features),),
+        with_source(DUMP_PEER, "other_sentences"),
+    ),
     Command("downstream table", TABLE, TABLES, TABLE, before=(TABLE,), replaces=True),
 )
