@@ -99,6 +99,7 @@ def train_directions(training: Training, names: Sequence[str]) -> None:
         )
         for index, name in enumerate(names)
     ]
+    clock.close()  # the directions have bars of their own
     if at_once:
         with ProcessPoolExecutor(len(names), mp_context=multiprocessing.get_context("spawn")) as pool:
             done = list(pool.map(train_direction, directions))
