@@ -49,28 +49,7 @@ check: $(VENV)/installed
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
 
-docs-test-peers: $(PEERS)/installed
-	OMP_NUM_THREADS=1 $(PEERS)/bin/python -m pytest -rs tests/downstream/peers
-
-peers-environment: $(PEERS)/installed
-
-# make peers TEXT="a.txt b.txt" TIME=100m SUITE=suite.toml [SUITE_OPTIONS=…] [PEERS_OUT=…]: what is done is not done again
-peers: $(PEERS)/installed $(VENV)/installed
-	@test -n "$(TEXT)" -a -n "$(TIME)" -a -n "$(SUITE)" || \
-		{ echo 'error: say what to train on: make peers TEXT="FILE…" TIME=100m SUITE=SUITE.toml' >&2; exit 1; }
-	test -e $(PEERS_OUT)/sentences.txt || \
-		$(RUN) -m downstream suite $(SUITE) $(SUITE_OPTIONS) --sentences $(PEERS_OUT)/sentences.txt
-	for peer in $(PEER_NAMES); do \
-		test -e $(PEERS_OUT)/$$peer.h5 || { \
-			$(PEERS)/bin/python -m downstream.peers.$$peer train $(TEXT) $(PEERS_OUT)/$$peer --max-time $(TIME) --resume && \
-			$(PEERS)/bin/python -m downstream.peers.$$peer dump $(PEERS_OUT)/$$peer $(PEERS_OUT)/sentences.txt \
-				$(PEERS_OUT)/$$peer.h5 --resume; \
-		} && \
-		$(RUN) -m downstream suite $(SUITE) $(SUITE_OPTIONS) --features $(PEERS_OUT)/$$peer.h5 \
-			--out $(PEERS_OUT)/results/$$peer --baseline $(PEERS_OUT)/results/baseline || exit 1; \
-	done
-
-check: $(VENV)/installed
+docs-check: $(VENV)/installed
 	$(RUN) -m tests.docs
 
 fuzz: $(VENV)/installed
