@@ -1,11 +1,15 @@
-# quickstart, model, test, check, docs-check and fuzz each make .venv when it is missing or older than what it is made from;
-# test-integrations makes .venv-integrations, which has spaCy and flair.
+# quickstart, model, test, check, docs-check and fuzz each make .venv when it is missing or older than what it is made
+# from; test-integrations makes .venv-integrations, which has spaCy and flair; test-peers and peers make .venv-peers,
+# which has what people would train instead.
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 INTEGRATIONS := .venv-integrations
+PEERS := .venv-peers
+PEER_NAMES ?= masked_lm character_lm many_langs
+PEERS_OUT ?= runs/peers
 
-.PHONY: quickstart model test test-all test-integrations check docs-check fuzz machine
+.PHONY: quickstart model test test-all test-integrations test-peers peers-environment peers check docs-check fuzz machine
 
 quickstart: $(VENV)/installed
 	$(RUN) -m quickstart
@@ -25,6 +29,27 @@ test-all: $(VENV)/installed
 
 test-integrations: $(INTEGRATIONS)/installed
 	OMP_NUM_THREADS=1 $(INTEGRATIONS)/bin/python -m pytest -rs $(addprefix tests/elmoc/interop/,test_token_vectors.py test_spacy.py test_flair.py)
+
+test-peers: $(PEERS)/installed
+	OMP_NUM_THREADS=1 $(PEERS)/bin/python -m pytest -rs tests/downstream/peers
+
+peers-environment: $(PEERS)/installed
+
+# make peers TEXT="a.txt b.txt" TIME=100m SUITE=suite.toml [SUITE_OPTIONS=…] [PEERS_OUT=…]: what is done is not done again
+peers: $(PEERS)/installed $(VENV)/installed
+	@test -n "$(TEXT)" -a -n "$(TIME)" -a -n "$(SUITE)" || \
+		{ echo 'error: say what to train on: make peers TEXT="FILE…" TIME=100m SUITE=SUITE.toml' >&2; exit 1; }
+	test -e $(PEERS_OUT)/sentences.txt || \
+		$(RUN) -m downstream suite $(SUITE) $(SUITE_OPTIONS) --sentences $(PEERS_OUT)/sentences.txt
+	for peer in $(PEER_NAMES); do \
+		test -e $(PEERS_OUT)/$$peer.h5 || { \
+			$(PEERS)/bin/python -m downstream.peers.$$peer train $(TEXT) $(PEERS_OUT)/$$peer --max-time $(TIME) --resume && \
+			$(PEERS)/bin/python -m downstream.peers.$$peer dump $(PEERS_OUT)/$$peer $(PEERS_OUT)/sentences.txt \
+				$(PEERS_OUT)/$$peer.h5 --resume; \
+		} && \
+		$(RUN) -m downstream suite $(SUITE) $(SUITE_OPTIONS) --features $(PEERS_OUT)/$$peer.h5 \
+			--out $(PEERS_OUT)/results/$$peer --baseline $(PEERS_OUT)/results/baseline || exit 1; \
+	done
 
 check: $(VENV)/installed
 	$(RUN) -m ruff format --check .
@@ -49,6 +74,12 @@ $(INTEGRATIONS)/installed: setup.cfg pyproject.toml constraints-integrations.txt
 	$(PYTHON) -m venv $(INTEGRATIONS)
 	$(INTEGRATIONS)/bin/python -m pip install --quiet -c constraints-integrations.txt -e '.[spacy,flair]' pytest \
 		pytest-timeout
+	@touch $@
+
+$(PEERS)/installed: setup.cfg pyproject.toml constraints-peers.txt
+	@$(MAKE) --no-print-directory machine
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet -c constraints-peers.txt -e '.[peers]' pytest pytest-timeout
 	@touch $@
 
 machine:

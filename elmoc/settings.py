@@ -1,16 +1,20 @@
 """Settings: dataclass fields that say which values are possible, and the one check of them.
 
 Every part of the project declares what it can be told as a frozen dataclass beside its code; `setting` makes a field,
-`check_settings` raises one sentence for the first impossible value.
+`check_settings` raises one sentence for the first impossible value, and `parse_duration` reads a time such as `60m`.
 """
 
 import math
+import re
 import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, field, fields
 from typing import Any
 
 from elmoc.errors import InputError
+
+MOST_DAYS = 3650
+"""The longest duration."""
 
 
 def setting(
@@ -67,6 +71,17 @@ def expected(each: Field[Any]) -> str:
     words = {"least": "at least", "above": "above", "most": "at most", "below": "below"}
     bounds = each.metadata.get("bounds", {})
     return " and ".join(f"{words[name]} {bound}" for name, bound in bounds.items())
+
+
+def parse_duration(text: str) -> float:
+    """Seconds from `90s`, `60m`, `2h`, `1d`; raises `InputError`, which names `--max-time`."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
+    seconds = float(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]] if match else 0
+    if not 0 < seconds <= MOST_DAYS * 86400:
+        raise InputError(
+            f"--max-time takes a number and one of s, m, h, d, such as 60m, and at most {MOST_DAYS}d; not {text[:50]!r}"
+        )
+    return seconds
 
 
 def _is_possible(each: Field[Any], value: Any) -> bool:

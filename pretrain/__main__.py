@@ -1,16 +1,13 @@
 """The command `python -m pretrain CONFIG.toml RUN`: describe, start or resume a training run."""
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
 from elmoc.errors import InputError, run_command
 from elmoc.process import keep_freed_memory, wait_without_spinning
-
-MOST_DAYS = 3650
-"""The longest time limit."""
+from elmoc.settings import parse_duration
 
 
 def parser() -> argparse.ArgumentParser:
@@ -93,17 +90,6 @@ def check_options(arguments: argparse.Namespace, world_size: int) -> None:
         raise InputError("--resume goes on with a run, --init-from starts one: give one of them")
     if arguments.describe and world_size > 1:
         raise InputError("--describe looks at one process: leave torchrun out")
-
-
-def parse_duration(text: str) -> float:
-    """Seconds from `90s`, `60m`, `2h`, `1d`."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
-    seconds = float(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]] if match else 0
-    if not 0 < seconds <= MOST_DAYS * 86400:
-        raise InputError(
-            f"--max-time takes a number and one of s, m, h, d, such as 60m, and at most {MOST_DAYS}d; not {text[:50]!r}"
-        )
-    return seconds
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -92,6 +92,7 @@ SUITE = (
     "--out {folder}/out"
 )
 """A suite of which everything has been run: what a run writes is tested with the command of a probe."""
+DUMP_PEER = "downstream.peers.many_langs dump {inputs}/peer {inputs}/{source}.txt {folder}/out.h5 --threads 1"
 PLOT_WORD = "elmoc.__main__ plot {inputs}/model {inputs}/{source}.txt --word w1 -o {folder}/w1.png"
 PLOT = "pretrain.plot {inputs}/run {folder}/curve.png"
 PRETRAIN = pretrain_line()
@@ -212,5 +213,11 @@ COMMANDS = (
     Command("downstream ner", PROBE, PROBES, PROBE, adds=True),
     Command("downstream layers", LAYERS, (Output("layers.jsonl", outputs.read_json_lines),), LAYERS, adds=True),
     Command("downstream suite", SUITE, SUITES, SUITE, before=(SUITE,), replaces=True),
+    Command(
+        "downstream.peers.many_langs dump",
+        with_source(DUMP_PEER, "sentences"),
+        (Output("out.h5", outputs.read_features),),
+        with_source(DUMP_PEER, "other_sentences"),
+    ),
     Command("downstream table", TABLE, TABLES, TABLE, before=(TABLE,), replaces=True),
 )

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import io
+import shutil
 import tarfile
 import threading
 from collections.abc import Callable
@@ -11,14 +12,17 @@ from pathlib import Path
 from unittest.mock import patch
 
 from downstream.__main__ import main as downstream
+from downstream.peers.many_langs import imported
+from downstream.peers.record import PeerDirectory, PeerRecord
 from downstream.suite import cli as suite_cli
 from elmoc.encoders import DIRECTIONS
+from elmoc.interop.many_langs import read_many_langs
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.sources import RandomVectors
 from tests.downstream.conftest import columns, words_of, write_random_features
 from tests.downstream.suite.in_process import run_jobs_here
-from tests.elmoc.interop.conftest import write_original
+from tests.elmoc.interop.conftest import DATA, write_original
 from tests.faults.commands import PRETRAIN, PROBE
 from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
 
@@ -52,6 +56,7 @@ def write_inputs(folder: Path, run: Callable[[str], None]) -> None:
     write_model_directory(folder / "model", tiny_model())
     for direction in DIRECTIONS:
         write_model_directory(folder / direction, tiny_model(directions=(direction,)))
+    write_peer(folder / "peer")
     write_text(folder / "ten.conll", columns())
     write_random_features(folder / "features.h5", words_of())
     write_text(folder / "suite.toml", SUITE)
@@ -60,6 +65,16 @@ def write_inputs(folder: Path, run: Callable[[str], None]) -> None:
         assert downstream(["suite", str(folder / "suite.toml"), *options]) == 0
     run(PROBE.replace("{folder}", "{inputs}"))
     run(PRETRAIN.replace("{folder}", "{inputs}"))
+
+
+def write_peer(folder: Path) -> None:
+    """A trained ELMoForManyLangs."""
+    directory = PeerDirectory(folder)
+    shutil.copytree(DATA / "many_langs/words_and_characters", directory.model)
+    read_many_langs(directory.model).write(imported(directory.model))
+    settings = {"projection_size": 6}
+    how = {"seed": 1, "threads": 1, "max_seconds": 60.0, "seconds": 60.0, "words": 1000}
+    directory.finish(PeerRecord(peer="many_langs", settings=settings, texts=["text.txt"], **how))
 
 
 def write_text(path: Path, text: str) -> None:

@@ -29,6 +29,8 @@ NOT_DAMAGED = {
     "downstream/suite/running.py:JobRunner._last_error": "reads what the suite's own processes have printed",
     "elmoc/process.py": "loads the C library of the system",
     "elmoc/kernels/compiling.py:processor": "reads what the system says about the processor",
+    "downstream/peers/character_training.py": "reads what its own training has written, atomically, and goes on with",
+    "downstream/peers/many_langs_training.py": "reads what its own training has written, and the source of a package",
     "pretrain/speed/": "reads what the system says about memory and processor",
     "pretrain/distributed/processes.py": "reads messages of other processes of the same run, not files",
     "data_scripts/parts/text_pieces.py:line_number": "counts the lines before damaged text, which the sample has not",

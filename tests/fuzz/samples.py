@@ -14,6 +14,7 @@ import numpy as np
 
 from data_scripts import build_corpus, build_vectors, one_billion, train_fasttext
 from downstream.__main__ import main as downstream
+from downstream.peers.record import PeerDirectory, PeerRecord
 from downstream.probe.cli import run_probes
 from downstream.suite import cli as suite_cli
 from downstream.tasks.ner.task import TASK as NER
@@ -119,6 +120,16 @@ def make_sample(folder: Path) -> None:
     write_kernels(folder)
     write_elmo(folder)
     write_words(folder)
+    write_peer(folder)
+
+
+def write_peer(folder: Path) -> None:
+    """A trained peer, with one file of its model."""
+    directory = PeerDirectory(folder / "peer")
+    directory.model.mkdir(parents=True)
+    (directory.model / "encoder.pkl").write_bytes(bytes(range(256)) * 10)
+    how = {"seed": 1, "threads": 2, "max_seconds": 60.0, "seconds": 61.5, "words": 1000}
+    directory.finish(PeerRecord(peer="many_langs", settings={"layers": 2}, texts=["text/tokenised.txt"], **how))
 
 
 def write_text(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """Readers of `downstream`: the data of the tasks, saved probes and results."""
 
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -8,6 +9,8 @@ from unittest.mock import patch
 from downstream.__main__ import TASKS, main
 from downstream.linear.labels import read_labelled
 from downstream.linear.mixes import mix_table
+from downstream.peers.record import PeerDirectory
+from downstream.peers.text import TextBlocks
 from downstream.probe.cli import run_probes
 from downstream.tasks.coref.task import TASK as COREF
 from downstream.tasks.ner.task import TASK as NER
@@ -16,7 +19,7 @@ from downstream.tasks.srl.task import TASK as SRL
 from downstream.tasks.sst5.task import TASK as SST5
 from tests.fuzz.mutations.arrays import SAFETENSORS
 from tests.fuzz.mutations.json_tree import JSON, JSON_LINES
-from tests.fuzz.mutations.raw import Mutation
+from tests.fuzz.mutations.raw import RAW, Mutation
 from tests.fuzz.mutations.text import TEXT
 from tests.fuzz.readers.reader import Reader, consistent, run
 
@@ -86,6 +89,17 @@ def run_suite(folder: Path) -> None:
         run(main, "suite", *options, "--features", folder / "features/layers.h5", "--out", folder / "out/suite")
 
 
+def read_peer(folder: Path) -> None:
+    record = PeerDirectory(folder / "peer").trained("many_langs")
+    assert (folder / "peer/model/encoder.pkl").stat().st_size == record.model["encoder.pkl"].bytes
+
+
+def read_blocks(folder: Path) -> list[list[str]]:
+    """The sentences of a pass, in its order."""
+    blocks = TextBlocks([folder / "text/tokenised.txt"], seed=1)
+    return [words for _, block in islice(blocks.blocks(), len(blocks)) for words in block]
+
+
 READERS = (
     Reader(
         name="suite file",
@@ -112,6 +126,19 @@ READERS = (
         right=consistent,
         share=0.2,
     ),
+    *(
+        Reader(
+            name=f"peer {file}",
+            target=f"peer/{file}",
+            mutations=mutations,
+            read=read_peer,
+            right=consistent,
+            names=(f"sample/peer/{file}", "sample/peer is"),
+            share=0.5,
+        )
+        for file, mutations in (("peer.json", JSON), ("model/encoder.pkl", RAW))
+    ),
+    Reader(name="blocks of text", target="text/tokenised.txt", mutations=TEXT, read=read_blocks, right=consistent),
     data_reader("entities", NER, "entities.conll"),
     data_reader("pairs jsonl", SNLI, "pairs.jsonl", JSON_LINES),
     data_reader("pairs tsv", SNLI, "pairs.tsv"),

@@ -1,0 +1,215 @@
+"""Commands of peers: the command lines of `train` and `dump`, and what every peer is given and gives."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from elmoc.errors import InputError, run_command
+from elmoc.process import wait_without_spinning
+from elmoc.settings import check_settings, parse_duration, setting
+
+if TYPE_CHECKING:
+    from downstream.peers.clock import Clock
+    from downstream.peers.dumping import Encoder
+    from downstream.peers.record import PeerDirectory, PeerRecord
+    from downstream.peers.text import TextBlocks
+
+DTYPES = ("float32", "float16")
+CHECKPOINT_SECONDS = 300.0
+"""Of training between two points from which it can go on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class How:
+    """How a peer is trained, beside its settings."""
+
+    seed: int = setting(1, help="of weights and order", least=0, below=2**32)
+    threads: int = setting(2, help="threads that compute", least=1, most=1024)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """What the training of a peer is given.
+
+    directory: its folder `work` is there; the folder `model` is to be made.
+    record: what to begin or to go on with.
+    settings: an instance of the peer's.
+    clock: counts from its first step.
+    """
+
+    directory: "PeerDirectory"
+    record: "PeerRecord"
+    settings: Any
+    text: "TextBlocks"
+    clock: "Clock"
+
+    def keep(self, **progress: Any) -> None:
+        """Write down how far the training has come; `progress` is of `PeerRecord`."""
+        self.directory.write(replace(self.record, **self.so_far, **progress))
+
+    @property
+    def so_far(self) -> dict[str, Any]:
+        """The seconds and words of the record that is to be written."""
+        return {"seconds": self.clock.seconds, "words": round(self.clock.words)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peer:
+    """A peer: its name (that of its module), what it is, its default settings, and what it needs.
+
+    packages: those that training imports; `dump_packages` those that dumping does.
+    train: fills the folder `model`; ends when the time of the clock is over.
+    load: reads what training has made, whose checksums are right.
+    """
+
+    name: str
+    what: str
+    settings: Any
+    packages: tuple[str, ...]
+    dump_packages: tuple[str, ...]
+    train: Callable[[Training], None]
+    load: "Callable[[Path, PeerRecord], Encoder]"
+
+
+def main(peer: Peer, arguments: Sequence[str] | None = None) -> int:
+    """Run the command of a peer; returns the exit status."""
+    wait_without_spinning()
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    return run_command(lambda: _run(peer, sys.argv[1:] if arguments is None else arguments))
+
+
+def _run(peer: Peer, arguments: Sequence[str]) -> None:
+    options = parser(peer).parse_args(arguments)
+    if options.command == "train":
+        train(peer, options)
+    else:
+        dump_features(peer, options)
+
+
+def parser(peer: Peer) -> argparse.ArgumentParser:
+    """The command line of a peer."""
+    whole = argparse.ArgumentParser(prog=f"python -m downstream.peers.{peer.name}", description=f"{peer.what}.")
+    commands = whole.add_subparsers(dest="command", required=True)
+    training = commands.add_parser("train", help="train it for a given time", description=f"Train {peer.what}.")
+    training.add_argument("texts", nargs="+", type=Path, metavar="TEXT", help="one tokenised sentence a line")
+    training.add_argument("out", type=Path, metavar="OUT", help="the directory to make")
+    training.add_argument("--max-time", required=True, metavar="TIME", help="of training, e.g. 100m, 2h, 90s")
+    training.add_argument("--resume", action="store_true", help="go on with a training that was stopped")
+    for each in (How(), peer.settings):
+        _add_options(training, each)
+    dumping = commands.add_parser("dump", help="write its features", description="Write features of sentences.")
+    dumping.add_argument("out", type=Path, metavar="OUT", help="the directory of a trained peer")
+    dumping.add_argument(
+        "sentences", metavar="SENTENCES", help="one tokenised sentence a line (.txt, .gz, - or .jsonl)"
+    )
+    dumping.add_argument("features", type=Path, metavar="FEATURES.h5", help="the feature file to write")
+    dumping.add_argument("--dtype", choices=DTYPES, default="float32", help="of the numbers (default: float32)")
+    dumping.add_argument("--resume", action="store_true", help="go on with a dump that was killed")
+    dumping.add_argument("--threads", type=int, default=How().threads, help="threads that compute (default: 2)")
+    return whole
+
+
+def train(peer: Peer, options: argparse.Namespace) -> None:
+    """Train a peer as the parsed command line says."""
+    how, settings = _chosen(options, How()), _chosen(options, peer.settings)
+    limit = parse_duration(options.max_time)
+    require_packages(peer.packages)
+    from downstream.peers.clock import Clock
+    from downstream.peers.record import PeerDirectory, PeerRecord
+    from downstream.peers.text import TextBlocks
+
+    text = TextBlocks(options.texts, seed=how.seed)
+    directory = PeerDirectory(options.out)
+    asked = PeerRecord(
+        peer=peer.name,
+        settings=asdict(settings),
+        texts=[str(path) for path in options.texts],
+        seed=how.seed,
+        threads=how.threads,
+        max_seconds=limit,
+    )
+    with directory.opened(asked, resume=options.resume) as record:
+        if record.model:
+            print(f"{options.out} is trained already")
+            return
+        directory.work.mkdir(exist_ok=True)
+        _seed(how)
+        clock = Clock(limit, before=record.seconds, words=record.words, log=directory.log)
+        training = Training(directory=directory, record=record, settings=settings, text=text, clock=clock)
+        try:
+            peer.train(training)
+        except KeyboardInterrupt:
+            print("interrupted: the same command with --resume goes on from the last checkpoint", file=sys.stderr)
+            raise
+        finally:
+            clock.close()
+        record = directory.finish(replace(record, **training.so_far))
+    print(f"{options.out}: {record.words:,} words in {record.seconds / 60:.1f} minutes")
+
+
+def dump_features(peer: Peer, options: argparse.Namespace) -> None:
+    """Write a feature file as the parsed command line says."""
+    if options.threads < 1:
+        raise InputError("--threads must be at least 1")
+    from downstream.peers.record import PeerDirectory
+
+    directory = PeerDirectory(options.out)
+    record = directory.trained(peer.name)
+    require_packages(peer.dump_packages)
+    from downstream.peers.dumping import dump
+
+    _seed(How(threads=options.threads))
+    encoder = peer.load(directory.model, record)
+    dump(encoder, record, options.sentences, options.features, dtype=options.dtype, resume=options.resume)
+
+
+def require_packages(names: Sequence[str]) -> None:
+    """Raise an `InputError` where one of the packages is not installed."""
+    for name in names:
+        try:
+            import_module(name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] in ("downstream", "elmoc"):
+                raise
+            raise InputError(
+                f"this peer needs the package {error.name}, which is not installed: make peers-environment, or "
+                "pip install 'elmoc[peers]' (from a checkout: pip install -e '.[peers]')"
+            ) from None
+
+
+def computes_bf16() -> bool:
+    """Whether PyTorch multiplies in bfloat16 on this processor."""
+    import torch
+
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def _seed(how: How) -> None:
+    import random
+
+    import torch
+
+    random.seed(how.seed)
+    torch.manual_seed(how.seed)
+    torch.set_num_threads(how.threads)
+
+
+def _add_options(parser: argparse.ArgumentParser, defaults: Any) -> None:
+    """Add an option for each field of a dataclass."""
+    for each in fields(defaults):
+        default = getattr(defaults, each.name)
+        text = f"{each.metadata['help']} (default: {default})".replace("%", "%%")
+        parser.add_argument(
+            f"--{each.name.replace('_', '-')}", type=type(default), metavar="N", default=default, help=text
+        )
+
+
+def _chosen(options: argparse.Namespace, defaults: Any) -> Any:
+    chosen = replace(defaults, **{each.name: getattr(options, each.name) for each in fields(defaults)})
+    check_settings(chosen, lambda name: f"--{name.replace('_', '-')}")
+    return chosen
