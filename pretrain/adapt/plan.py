@@ -1,6 +1,5 @@
 """Plan of an adaptation: its steps, and the files they leave in the run directory."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,10 +65,10 @@ class Adaptation:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What stays the same as long as the adaptation goes on, as JSON has it."""
+        """What stays the same as long as the adaptation goes on."""
         values = {name: getattr(self, name) for name in _FIXED}
         weights = sorted(checksum.whole for checksum in self.model.checksums.values())
-        return json.loads(json.dumps(values | {"path": str(self.path), "weights": weights}))
+        return values | {"path": str(self.path), "weights": weights}
 
     def steps(self) -> list[Step]:
         """The steps in their order."""

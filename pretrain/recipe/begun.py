@@ -18,9 +18,10 @@ def begun(folder: Path, command: str, options: Mapping[str, Any]) -> Iterator[No
     """Keep `folder` to this command while the block runs, and record how it was begun.
 
     Raises `InputError` where another process is at it, something else is in it, or it was begun with other `options`
-    (of JSON's types).
+    (of JSON's types, or tuples of them).
     """
-    record, now = folder / NAME, {"command": command, **options}
+    plain = {name: list(each) if isinstance(each, tuple) else each for name, each in options.items()}
+    record, now = folder / NAME, {"command": command, **plain}
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a directory: choose another name")
     with locked(record):

@@ -32,8 +32,8 @@ class Recipe:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What stays the same as long as the recipe goes on, as JSON has it."""
-        return json.loads(json.dumps({name: getattr(self, name) for name in _FIXED}))
+        """What stays the same as long as the recipe goes on."""
+        return {name: getattr(self, name) for name in _FIXED}
 
     @property
     def corpus(self) -> Path:
