@@ -97,7 +97,7 @@ def test_the_suite_of_the_project_is_whole() -> None:
         ('task = "ner"', 'task = "pos"', "probe[0].task must be one of snli, ner, sst5, srl, coref, not 'pos'"),
         ('train = ["a.conll", "b.conll"]', "train = []", "probe[0].train: expected `array` of length >= 1"),
         ('dev = "dev.conll"', "", "the field probe[0].dev is missing"),
-        ("epochs = 9", "epoch = 9", "probe[0].options.epoch is no option of the task ner (known: learning_rate, "),
+        ("epochs = 9", "epoch = 9", "probe[0].options.epoch is no option of the task ner (known: "),
         ("epochs = 9", 'epochs = "9"', "probe[0].options.epochs must be of type int, not '9'"),
         ("epochs = 9", "epochs = 0", "probe[0].options.epochs must be at least 1 and at most 1000000, not 0"),
         ("{ dropout = 0.5 }", "{ dropout = 1.5 }", "probe[0].vectors.dropout must be at least 0 and below 1, not 1.5"),
