@@ -20,7 +20,8 @@ SENTENCES = [["w1", "Zürich", "."], ["w2"] * 70, ["w3"]]
 TINY = {
     "masked_lm": "--vocabulary 120 --layers 2 --size 8 --heads 2 --intermediate-size 16 --positions 40",
     "character_lm": "--hidden-size 8 --embedding-size 5 --sequence-length 10 --streams 4 --part-words 300 --parts 2",
-    "many_langs": "--projection-size 6 --cell-size 8 --word-size 5 --character-size 4 --samples 16 --words 500",
+    "many_langs": "--projection-size 6 --cell-size 8 --word-size 5 --character-size 4 --samples 500 "
+    "--batch-size 4 --words 500",
 }
 
 
