@@ -1,6 +1,6 @@
-# quickstart, test, check, docs-check and fuzz each make .venv when it is missing or older than what it is made from;
-# test-integrations makes .venv-integrations, which has spaCy and flair; test-peers and peers make .venv-peers, which has
-# what people would train instead.
+# quickstart, model, test, check, docs-check and fuzz each make .venv when it is missing or older than what it is made
+# from; test-integrations makes .venv-integrations, which has spaCy and flair; test-peers and peers make .venv-peers,
+# which has what people would train instead.
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -9,10 +9,17 @@ PEERS := .venv-peers
 PEER_NAMES ?= masked_lm character_lm many_langs
 PEERS_OUT ?= runs/peers
 
-.PHONY: quickstart test test-all test-integrations test-peers peers-environment peers check docs-check fuzz machine
+.PHONY: quickstart model test test-all test-integrations test-peers peers-environment peers check docs-check fuzz machine
 
 quickstart: $(VENV)/installed
 	$(RUN) -m quickstart
+
+# make model TEXT='talk=talk.txt news=news.txt' OUT=models/mine CONFIG=… TIME=3h VECTORS=… LICENCE=… NAME=… BUNDLE=1
+model: $(VENV)/installed
+	@[ -n "$(TEXT)" ] || { echo "error: say which text, e.g. make model TEXT=text.txt (docs/recipe.md)" >&2; exit 1; }
+	$(RUN) -m pretrain.recipe $(TEXT) $(or $(OUT),models/mine) $(if $(CONFIG),--config $(CONFIG)) \
+		$(if $(TIME),--max-time $(TIME)) $(if $(VECTORS),--vectors $(VECTORS)) $(if $(BUNDLE),--bundle) \
+		$(if $(LICENCE),--licence "$(LICENCE)") $(if $(NAME),--name "$(NAME)")
 
 test: $(VENV)/installed
 	$(RUN) -m pytest -m "not slow" -rs

@@ -5,33 +5,48 @@ document of its own. The text is read once: workers number the words of their pi
 (`local_shards.py`), then the pieces' lexicons are merged and the ids mapped (`merge_lexicons.py`). Finished pieces stay
 in `CORPUS/.work` until the corpus is finished, so that an interrupted build goes on where it was; the result is the
 same, byte for byte, whatever the number of workers or interruptions.
+
+Where files are given as NAME=PATH, NAME is the source of their text, and every shard holds text of one source alone.
 """
 
 import argparse
 import os
-import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
-from data_scripts.parts.local_shards import LocalShard, piece_key, write_piece
+from data_scripts.parts.local_shards import LocalShard, left_out, piece_key, write_piece
 from data_scripts.parts.merge_lexicons import Lexicon, LocalShardSource, merge_lexicons, write_shard
 from data_scripts.parts.options import Options
-from data_scripts.parts.text_pieces import BYTES_PER_TOKEN, Piece, cut_pieces, estimate_text_bytes, find_files
+from data_scripts.parts.sources import (
+    LARGEST_SHARD,
+    SHARDS_AT_LEAST,
+    default_shard_tokens,
+    estimate_tokens,
+    files_by_source,
+    files_of,
+    name_shards,
+    names_of,
+    pieces_of,
+)
+from data_scripts.parts.text_pieces import Piece, find_files, find_named_files
+from data_scripts.parts.work_folder import clean, work_folder
 from data_scripts.parts.workers import default_workers, parallel_map
 from elmoc.corpus import ID_DTYPE, Shard, finish_corpus
 from elmoc.errors import InputError, run_command
-from elmoc.files.locks import locked
+from elmoc.files.checksums import fingerprint_file
+from elmoc.files.text import read_lines
 from elmoc.files.writing import require_space
 from elmoc.progress import progress_bar
 from elmoc.settings import setting
+from elmoc.text.overlap import RUN, SHORTEST, Overlap
 
-LARGEST_SHARD = 10_000_000
-SHARDS_AT_LEAST = 20
 SHARDS_AT_MOST = 100_000
 
 
@@ -41,6 +56,7 @@ class CorpusOptions(Options):
 
     min_count: int = setting(least=1, most=2**62)
     shard_tokens: int = setting(least=1, most=10**9)
+    of_every_source: bool = False
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,15 +66,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Make a corpus directory from tokenised text: one sentence a line, words split on white space, "
         "blank lines between documents. Safe to interrupt and run again.",
     )
-    parser.add_argument("input", nargs="+", metavar="IN", help="text files, .gz files, folders, or quoted globs")
+    parser.add_argument(
+        "input",
+        nargs="+",
+        metavar="IN",
+        help="text files, .gz files, folders, or quoted globs; NAME=PATH names the kind of text, its source, by which "
+        "training can weight it and evaluation is reported",
+    )
     parser.add_argument("corpus", type=Path, metavar="CORPUS", help="the corpus directory to make")
     parser.add_argument(
         "--held-out",
         default=[],
         nargs="+",
         metavar="FILE",
-        help="files (folders, globs) held out of training for evaluation; those that IN names too are left out of "
-        "training. Default: the last shard, which is the end of the last IN file, so name files where IN mixes sources",
+        help="files (folders, globs, NAME=PATH) held out of training for evaluation; those that IN names too are left "
+        "out of training. Default: the last shard of every source, which is the end of its last file; name files where "
+        "IN mixes sources without naming them",
+    )
+    parser.add_argument(
+        "--of-every-source",
+        action="store_true",
+        help="with --held-out: hold out the last shard of those sources, too, of which it names no file",
     )
     parser.add_argument(
         "--min-count",
@@ -67,17 +95,37 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="N",
         help="words seen fewer than N times in training become <unk> (default 1: every word type has a row)",
     )
+    parser.add_argument(
+        "--leave-out",
+        default=[],
+        nargs="+",
+        metavar="FILE",
+        help="tokenised text (files, folders, globs), e.g. parts of tasks that scores are reported on: sentences of "
+        f"IN and held-out ones that equal one of its sentences of {SHORTEST} words or more, or share {RUN} words in a "
+        "row with one (case and punctuation aside), are left out",
+    )
     parser.add_argument("--workers", type=int, default=default_workers(), metavar="N", help="processes (%(default)s)")
     parser.add_argument(
         "--shard-tokens",
         type=int,
         metavar="N",
         help=f"tokens in a shard, roughly; default {LARGEST_SHARD:,}, or for a small text what gives {SHARDS_AT_LEAST} "
-        "shards, so that the last shard (held out by default) is a twentieth of it",
+        "shards of it or of its smallest source, so that the last shard (held out by default) is a twentieth of that",
     )
     options = vars(parser.parse_args(argv))
-    files, held_out = options.pop("input"), options.pop("held_out")
-    return run_command(lambda: build_corpus(find_files(files), held_out=find_files(held_out), **options))
+    files, held_out, leave_out = (options.pop(name) for name in ("input", "held_out", "leave_out"))
+
+    def run() -> None:
+        train, evaluation = find_named_files(files), find_named_files(held_out)
+        build_corpus(
+            list(train),
+            held_out=list(evaluation),
+            source_of=train | evaluation,
+            leave_out=find_files(leave_out),
+            **options,
+        )
+
+    return run_command(run)
 
 
 def build_corpus(
@@ -85,51 +133,81 @@ def build_corpus(
     corpus: Path,
     *,
     held_out: Sequence[Path] = (),
+    source_of: Mapping[Path, str] = MappingProxyType({}),
+    leave_out: Sequence[Path] = (),
     min_count: int = 1,
     workers: int = 1,
     shard_tokens: int | None = None,
+    of_every_source: bool = False,
     recorded_name: Callable[[Path], str] = str,
 ) -> None:
     """Build the corpus directory `corpus` from text `files`.
 
     `held_out` files are the held-out split (and are taken out of `files` where they are among them); without any, the
-    last shard is. `recorded_name` is what `corpus.json` calls a file. Raises `InputError` for text that cannot be used,
-    naming file and line, and when `corpus` is finished already or is some other directory.
+    last shard of every source is, and with `of_every_source` that of those of which none is given. `source_of` has the
+    names of the files' sources, of all or of none. Sentences that overlap with those of `leave_out` files are left out.
+    `recorded_name` is what `corpus.json` calls a file.
+
+    Raises `InputError` for text that cannot be used, naming file and line, and when `corpus` is finished already or is
+    some other directory.
     """
     held_out_paths = {os.path.realpath(file) for file in held_out}
     files = [file for file in files if os.path.realpath(file) not in held_out_paths]
     check_files(files, held_out, corpus)
-    tokens = sum(estimate_text_bytes(file) for file in [*files, *held_out]) // BYTES_PER_TOKEN
-    if shard_tokens is None:
-        shard_tokens = max(1, min(LARGEST_SHARD, tokens // SHARDS_AT_LEAST))
-    options = CorpusOptions(min_count=min_count, shard_tokens=shard_tokens, workers=workers)
-    if tokens // shard_tokens > SHARDS_AT_MOST:
+    by_source = files_by_source(files, held_out, source_of)
+    tokens = {source: estimate_tokens([*train, *other]) for source, (train, other) in by_source.items()}
+    options = CorpusOptions(
+        min_count=min_count,
+        shard_tokens=default_shard_tokens(tokens.values()) if shard_tokens is None else shard_tokens,
+        workers=workers,
+        of_every_source=of_every_source,
+    )
+    if sum(tokens.values()) // options.shard_tokens > SHARDS_AT_MOST:
         raise InputError(
-            f"--shard-tokens {shard_tokens} makes over {SHARDS_AT_MOST:,} shards of {_names(files)}, about {tokens:,} "
-            "words: give a larger one"
+            f"--shard-tokens {options.shard_tokens} makes over {SHARDS_AT_MOST:,} shards of {names_of(files)}, about "
+            f"{sum(tokens.values()):,} words: give a larger one"
         )
+    overlap = Overlap(line.split() for file in leave_out for line in read_lines(file)) if leave_out else None
     with work_folder(corpus) as work:
-        require_space(corpus, 2 * ID_DTYPE.itemsize * tokens)
-        piece_bytes = shard_tokens * BYTES_PER_TOKEN
-        pieces = cut_pieces(files, piece_bytes, False) + cut_pieces(held_out, piece_bytes, True)
-        sources = read_pieces(pieces, corpus, work, options)
+        require_space(corpus, 2 * ID_DTYPE.itemsize * sum(tokens.values()))
+        pieces = pieces_of(by_source, options.shard_tokens)
+        sources, without = read_pieces(pieces, corpus, work, options, overlap)
         train = [source.shard for source in sources if not source.held_out]
         evaluation = [source.shard for source in sources if source.held_out]
         lexicon = _write_shards(sources, corpus, work, options)
+
+        def recorded(file: Path) -> str:
+            name = source_of.get(file, "")
+            return f"{name}={recorded_name(file)}" if name else recorded_name(file)
+
         finish_corpus(
             corpus,
             lexicon=lexicon.words,
             counts=lexicon.counts,
             train=train,
             held_out=evaluation,
-            sources=[recorded_name(file) for file in [*files, *held_out]],
+            sources=[recorded(file) for file in [*files, *held_out]],
             settings={
                 "min_count": min_count,
-                "shard_tokens": shard_tokens,
-                "held_out": [recorded_name(file) for file in held_out] or "last shard",
-            },
+                "shard_tokens": options.shard_tokens,
+                "held_out": [recorded(file) for file in held_out] or "last shard",
+            }
+            | left_out_record(leave_out, without),
         )
     print(f"{corpus}: {len(lexicon.words):,} word types; training {describe(train)}; held out {describe(evaluation)}")
+    for name in by_source if len(by_source) > 1 else ():
+        own, other = ([shard for shard in shards if shard.source == name] for shards in (train, evaluation))
+        print(f"  {name}: training {describe(own)}; held out {describe(other)}")
+    if leave_out:
+        named = [f"{count:,}" + (f" of {name}" if name else "") for name, count in without.items()]
+        print(f"sentences left out, since they overlap with those of {names_of(leave_out)}: {', '.join(named)}")
+
+
+def left_out_record(files: Sequence[Path], sentences: Mapping[str, int]) -> dict[str, Any]:
+    """What `corpus.json` says of text that was left out: by which files, and how many sentences of each source."""
+    if not files:
+        return {}
+    return {"leave_out": {str(file): fingerprint_file(file) for file in files}, "left_out_sentences": dict(sentences)}
 
 
 def _write_shards(sources: Sequence[LocalShardSource], corpus: Path, work: Path, options: CorpusOptions) -> Lexicon:
@@ -153,40 +231,17 @@ def check_files(files: Sequence[Path], held_out: Sequence[Path], corpus: Path) -
             raise InputError(f"{file} is inside {corpus}, the corpus to be made: choose another output path")
 
 
-def refuse_output(corpus: Path) -> None:
-    """Raise an `InputError` when `corpus` is finished already, or is a directory of something else.
+def read_pieces(
+    pieces: Sequence[Piece], corpus: Path, work: Path, options: CorpusOptions, leave_out: Overlap | None
+) -> tuple[list[LocalShardSource], Counter[str]]:
+    """Number the words of all pieces; returns the shards of the corpus, and where each comes from.
 
-    What a build left of its work folder that was killed while it removed it is removed here.
+    Beside them, how many sentences of each source were left out.
     """
-    description, work = corpus / "corpus.json", corpus / ".work"
-    if description.exists():
-        if work.exists():
-            with locked(description):
-                shutil.rmtree(work, ignore_errors=True)
-        raise InputError(f"{corpus} is a finished corpus already: remove it or choose another output path")
-    unfinished = work.exists() or not corpus.exists()
-    if not unfinished and (not corpus.is_dir() or any(not path.name.endswith(".lock") for path in corpus.iterdir())):
-        raise InputError(f"{corpus} exists and is not an unfinished corpus: remove it or choose another output path")
-
-
-@contextmanager
-def work_folder(corpus: Path) -> Iterator[Path]:
-    """`CORPUS/.work`, locked against a second build, and removed once the block ends well; see `refuse_output`."""
-    refuse_output(corpus)
-    with locked(corpus / "corpus.json"):
-        refuse_output(corpus)
-        work = corpus / ".work"
-        work.mkdir(exist_ok=True)
-        yield work
-        shutil.rmtree(work)
-
-
-def read_pieces(pieces: Sequence[Piece], corpus: Path, work: Path, options: CorpusOptions) -> list[LocalShardSource]:
-    """Number the words of all pieces; returns the shards of the corpus, and where each comes from."""
     started = time.perf_counter()
-    folders = [work / piece_key(piece, options.shard_tokens) for piece in pieces]
+    folders = [work / piece_key(piece, options.shard_tokens, leave_out) for piece in pieces]
     clean(corpus, work, keep={folder.name for folder in folders})
-    read = partial(write_piece, shard_tokens=options.shard_tokens)
+    read = partial(write_piece, shard_tokens=options.shard_tokens, leave_out=leave_out)
     results: list[list[LocalShard]] = []
     with progress_bar(
         desc="reading", total=sum(piece.text_bytes for piece in pieces), unit="B", unit_scale=True
@@ -196,57 +251,29 @@ def read_pieces(pieces: Sequence[Piece], corpus: Path, work: Path, options: Corp
         ):
             results.append(result)
             bar.update(piece.text_bytes)
-    local = [
-        (folder, number, piece.held_out, shard)
-        for piece, folder, result in zip(pieces, folders, results, strict=True)
-        for number, shard in enumerate(result)
-    ]
-    words = sum(shard.tokens - 2 * shard.sentences for *_, shard in local)
+    words = sum(shard.tokens - 2 * shard.sentences for result in results for shard in result)
     seconds = time.perf_counter() - started
     print(f"{words:,} words read in {seconds:.1f} s ({words / seconds:,.0f} words/s, {options.workers} workers)")
-    sources = []
-    by_split = {"train": 0, "held-out": 0}
-    hold_out_last = not any(piece.held_out for piece in pieces)
-    for index, (folder, number, held_out, shard) in enumerate(local):
-        held_out = held_out or (hold_out_last and index == len(local) - 1)
-        split = "held-out" if held_out else "train"
-        file = f"shards/{split}-{by_split[split]:05}.bin"
-        by_split[split] += 1
-        sources.append(LocalShardSource(folder, number, held_out, Shard(file, **asdict(shard))))
-    if not words or not all(by_split.values()):
-        raise _nothing_in(pieces, by_split)
-    return sources
+    sources = name_shards(pieces, folders, results, of_every_source=options.of_every_source)
+    without: Counter[str] = Counter()
+    for piece, folder in zip(pieces, folders, strict=True):
+        without[piece.source] += left_out(folder)
+    by_split = Counter(source.held_out for source in sources)
+    if not words or not (by_split[False] and by_split[True]):
+        raise _nothing_in(pieces, by_split, without.total())
+    return sources, without
 
 
-def _nothing_in(pieces: Sequence[Piece], by_split: dict[str, int]) -> InputError:
+def _nothing_in(pieces: Sequence[Piece], by_split: Mapping[bool, int], left_out: int) -> InputError:
     """The error for a corpus of which a split has no shard."""
     asked = any(piece.held_out for piece in pieces)
-    if not asked and by_split["held-out"]:
-        return InputError(
-            f"{_names(_files_of(pieces))}: the text makes only one shard, so that none is left to hold out: name files "
-            "with --held-out, or give a smaller --shard-tokens"
-        )
-    empty = [piece for piece in pieces if not by_split["held-out" if piece.held_out else "train"]]
+    empty = [piece for piece in pieces if not by_split[piece.held_out]]
     which = ("held-out" if empty[0].held_out else "train") if asked else "input"
-    names = _names(_files_of(empty))
-    return InputError(f"{names}: the {which} files hold no sentences, all their lines are blank: add some text")
-
-
-def _files_of(pieces: Sequence[Piece]) -> list[str]:
-    return list(dict.fromkeys(segment.path for piece in pieces for segment in piece.segments))
-
-
-def _names(files: Sequence[Path | str]) -> str:
-    """The first files, for a sentence about all of them."""
-    return ", ".join(map(str, files[:3])) + (f" and {len(files) - 3:,} more" if len(files) > 3 else "")
-
-
-def clean(corpus: Path, work: Path, keep: set[str]) -> None:
-    """Remove what an interrupted build left that this one does not use."""
-    shutil.rmtree(corpus / "shards", ignore_errors=True)
-    for path in work.iterdir():
-        if path.is_dir() and path.name not in keep:
-            shutil.rmtree(path)
+    names = names_of(files_of(empty))
+    or_left_out = " or left out" if left_out else ""
+    return InputError(
+        f"{names}: the {which} files hold no sentences, all their lines are blank{or_left_out}: add some text"
+    )
 
 
 def describe(shards: Sequence[Shard]) -> str:

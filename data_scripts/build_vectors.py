@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -54,6 +55,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="process as the word vectors that this model or run directory reads were processed, with the numbers "
         "fitted then (what --init-from needs on a new corpus), instead of --post-process",
     )
+    parser.add_argument(
+        "--like-targets",
+        metavar="MODEL",
+        help="process as the vectors that this model was trained against were: its output layers go on as they are",
+    )
     parser.add_argument("--workers", type=int, default=default_workers(), metavar="N", help="processes (%(default)s)")
     parser.add_argument("--replace", action="store_true", help="replace a table of this name")
     options = vars(parser.parse_args(argv))
@@ -70,28 +76,42 @@ def build_vectors(
     workers: int = 1,
     replace: bool = False,
     like: str | None = None,
+    like_targets: str | None = None,
 ) -> None:
     """Make the vector table `name` of `corpus` from the word vectors that `origin` names.
 
-    `like` names a model directory whose transform (boundary vectors, mean, matrix) is used instead of a fitted one.
+    `like` names a model directory whose transform (boundary vectors, mean, matrix) is used instead of a fitted one, and
+    `like_targets` one whose target vectors' transform is.
     Raises `InputError` for a table that exists (unless `replace`) or is being written, vectors that cannot be used, and
     values that are not finite in `dtype`.
     """
     Options(workers=workers)
     check_name(name)
     kind = TransformKind.parse(transform)
-    if like is not None and kind.name != "none":
-        raise InputError("--like and --post-process both say how the vectors are processed: give one of them")
+    if sum((like is not None, like_targets is not None, kind.name != "none")) > 1:
+        raise InputError(
+            "--like, --like-targets and --post-process all say how the vectors are processed: give one of them"
+        )
     description = corpus.path / "vectors" / f"{name}.json"
     with locked(description):
         if description.exists() and not replace:
             table = description.with_suffix(".npy")
             raise InputError(f"{table} exists already: choose another --name or give --replace")
-        _build(corpus, description, origin, dtype=dtype, kind=kind, workers=workers, like=like)
+        chosen = None if like is None else Like(like, targets=False)
+        if like_targets is not None:
+            chosen = Like(like_targets, targets=True)
+        _build(corpus, description, origin, dtype=dtype, kind=kind, workers=workers, like=chosen)
+
+
+class Like(NamedTuple):
+    """The model directory whose transform a table gets: that of the vectors that it reads, or of its `targets`."""
+
+    path: str
+    targets: bool
 
 
 def _build(
-    corpus: Corpus, description: Path, origin: str, *, dtype: str, kind: TransformKind, workers: int, like: str | None
+    corpus: Corpus, description: Path, origin: str, *, dtype: str, kind: TransformKind, workers: int, like: Like | None
 ) -> None:
     if not origin.startswith("random:"):
         origin = str(Path(origin).absolute())  # it is recorded, and opened again from anywhere
@@ -122,13 +142,23 @@ def _build(
         report(corpus, name, rows, record.zero_rows)
 
 
-def transform_of(path: str, vectors: WordVectors) -> tuple[VectorTransform, str]:
-    """The transform of a model directory that reads these `vectors`, and the name of its kind."""
+def transform_of(like: Like, vectors: WordVectors) -> tuple[VectorTransform, str]:
+    """The transform of a model directory that reads these `vectors`, or was trained against them, and its kind."""
     from elmoc.model_directory import read_model_directory  # PyTorch is only needed here
 
-    model = read_model_directory(path)
-    check_vectors(vectors, model.word_vectors)
-    return model.transform, model.word_vectors.post_processing
+    model = read_model_directory(like.path)
+    if not like.targets:
+        check_vectors(vectors, model.word_vectors)
+        return model.transform, model.word_vectors.post_processing
+    source, transform = model.output_layer.target_vectors(str(model.path)), model.output_layer.transform
+    shapes = None if transform is None else {name: array.shape for name, array in transform.arrays.items()}
+    if source is None or transform is None or shapes != TransformKind.parse(source.post_processing).shapes(source.size):
+        raise InputError(
+            f"{like.path} does not say how its target vectors were processed (models of older versions do not): give "
+            "--post-process instead"
+        )
+    check_vectors(vectors, source)
+    return transform, source.post_processing
 
 
 def check_name(name: str) -> None:

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from data_scripts.build_corpus import build_corpus, refuse_output
+from data_scripts.build_corpus import build_corpus
 from data_scripts.parts.download import download, file_name, is_address
 from data_scripts.parts.options import Options
+from data_scripts.parts.work_folder import refuse_output
 from data_scripts.parts.workers import default_workers
 from elmoc.errors import InputError, reason, run_command
 from elmoc.files.locks import locked

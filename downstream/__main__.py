@@ -1,7 +1,9 @@
-"""The `downstream` command: probes by task, the sentences of a task, and the table of results.
+"""The `downstream` command: probes by task, the sentences of a task, linear classifiers, and the table.
 
 python -m downstream TASK --train F… --dev F [--test F] [--features F.h5] [--vectors V]    train and score a probe
 python -m downstream sentences TASK FILES…    print the sentences of which `elmoc dump-features` makes features
+python -m downstream suite SUITE.toml --model RUN    run many probes, and give the encoder's worth in one number
+python -m downstream layers --train F… --dev F --label pos --model RUN    what a linear classifier finds in each layer
 python -m downstream table RESULTS…    gather the results of many runs into one table
 """
 
@@ -36,11 +38,13 @@ def _dispatch(arguments: list[str]) -> None:
         description="Train and score a probe: what are frozen features worth on a task?",
         epilog="\n".join(f"{name:10} {what}" for name, what in TASKS.items())
         + f"\n{'sentences':10} print the sentences of a task's files, the input of `elmoc dump-features`"
+        + f"\n{'suite':10} run a suite of probes for one encoder, and give its worth in one number"
+        + f"\n{'layers':10} what a linear classifier finds in each layer, and how the mixes of probes weigh them"
         + f"\n{'table':10} gather the results of many runs into one table, with gains and how sure they are"
         + "\n\nEach command has a --help of its own.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("command", choices=[*TASKS, "sentences", "table"])
+    parser.add_argument("command", choices=[*TASKS, "sentences", "suite", "layers", "table"])
     command = parser.parse_args(arguments[:1]).command
     if command == "sentences":
         parser = argparse.ArgumentParser(
@@ -49,8 +53,13 @@ def _dispatch(arguments: list[str]) -> None:
         parser.add_argument("task", choices=TASKS)
         name = parser.parse_args(arguments[1:2]).task
         _import("probe.cli").print_sentences(_task(name), arguments[2:])
-    elif command == "table":
-        _import("results.table").print_table(arguments[1:], {name: partial(_task, name) for name in TASKS})
+    elif command in ("suite", "table"):
+        tasks = {name: partial(_task, name) for name in TASKS}
+        run = _import("suite.cli").run_suite if command == "suite" else _import("results.table").print_table
+        run(arguments[1:], tasks)
+    elif command == "layers":
+        keep_freed_memory()
+        _import("linear.command").run_layers(arguments[1:])
     else:
         keep_freed_memory()
         _import("probe.cli").run_probes(_task(command), arguments[1:])

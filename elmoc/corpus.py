@@ -22,7 +22,7 @@ from elmoc.errors import InputError
 from elmoc.files.arrays import load_array, save_array
 from elmoc.files.checksums import FileChecksum, check_size, fingerprint
 from elmoc.files.locks import locked
-from elmoc.files.records import read_record, write_record
+from elmoc.files.records import as_json, read_record, write_json
 from elmoc.files.text import read_lines
 from elmoc.files.writing import atomic_path
 from elmoc.settings import setting
@@ -31,18 +31,24 @@ FORMAT = "elmoc-corpus"
 VERSION = 1
 BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 ID_DTYPE = np.dtype("<u4")
+SOURCE_NAME = r"[A-Za-z0-9_-]+"
+"""What the name of a source may be, as a pattern: a key of TOML without quotes."""
 ADVICE = "build the corpus again"
 """What to do about a corpus that is damaged."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One token shard: `tokens` counts every id, sentence boundaries included."""
+    """One token shard: `tokens` counts every id, sentence boundaries included.
+
+    source: the kind of text that all of it is of, by the name that the corpus was built with; "" where none was given.
+    """
 
     file: Annotated[str, Meta(pattern=r"^shards/[\w.-]+\.bin$")]
     tokens: int = setting(least=1)
     sentences: int = setting(least=1)
     documents: int = setting(least=1)
+    source: Annotated[str, Meta(pattern=rf"^({SOURCE_NAME})?\Z")] = ""
 
     @property
     def documents_file(self) -> str:
@@ -82,6 +88,8 @@ class CorpusRecord:
         for name, total in totals(self.train, self.held_out).items():
             if getattr(self, name) != total:
                 raise InputError(f"{name} is {getattr(self, name)}, but its shards have {total} together")
+        if len({bool(shard.source) for shard in (*self.train, *self.held_out)}) > 1:
+            raise InputError("some shards have a source and some have none")
 
     @property
     def files(self) -> list[str]:
@@ -128,6 +136,16 @@ class Corpus:
             checksum.check_ends(file, advice=ADVICE)
 
     @property
+    def sources(self) -> list[str]:
+        """The sources of the training shards, in their order; [""] where text was not named."""
+        return list(dict.fromkeys(shard.source for shard in self.train))
+
+    @property
+    def held_out_sources(self) -> list[str]:
+        """The sources of the held-out shards, in their order; [""] where text was not named."""
+        return list(dict.fromkeys(shard.source for shard in self.held_out))
+
+    @property
     def train_tokens(self) -> int:
         """Tokens of the training shards, sentence boundaries included."""
         return self.record.train_tokens
@@ -164,11 +182,11 @@ class Corpus:
             raise InputError(f"{self.path / 'lexicon.txt'} has a word on two lines: {ADVICE}")
         return ids
 
-    def read_shard(self, shard: Shard) -> np.ndarray:
-        """uint32 [tokens], memory-mapped read-only; each is below the number of types."""
+    def read_shard(self, shard: Shard, start: int = 0, end: int | None = None) -> np.ndarray:
+        """uint32 [tokens from `start` to `end`], memory-mapped read-only; each is below the number of types."""
         path = self.path / shard.file
         check_size(path, shard.tokens * ID_DTYPE.itemsize, advice=ADVICE)
-        ids = np.memmap(path, dtype=ID_DTYPE, mode="r", shape=(shard.tokens,))
+        ids = np.memmap(path, dtype=ID_DTYPE, mode="r", shape=(shard.tokens,))[start:end]
         if (largest := int(ids.max())) >= self.types:
             raise InputError(f"{path} has the id {largest}, but the corpus has {self.types:,} types: {ADVICE}")
         return ids
@@ -214,7 +232,11 @@ def finish_corpus(
             **totals(train, held_out),  # type: ignore[arg-type]
         )
         record.checksums.update({name: FileChecksum.of(path / name) for name in record.files})
-        write_record(path / "corpus.json", record, format=FORMAT, version=VERSION)
+        info = as_json(record, format=FORMAT, version=VERSION)
+        for shard in (*info["train"], *info["held_out"]):
+            if not shard["source"]:  # as it was before there were sources
+                del shard["source"]
+        write_json(path / "corpus.json", info)
 
 
 def lexicon_fingerprint(words: Sequence[str]) -> str:

@@ -132,6 +132,17 @@ class ElmoC:
             "precision": self.precision,
         }
 
+    @property
+    def training_words(self) -> int | None:
+        """How many words it has read in training, by its record; None where that does not say.
+
+        Of directions that were trained apart and joined, the larger number.
+        """
+        training = self.directory.training
+        records = [training, *(each for each in training.values() if isinstance(each, dict))]
+        counts = [record["words"] for record in records if type(record.get("words")) is int and record["words"] > 0]
+        return max(counts, default=None)
+
     def with_encoder(self, encoder: BidirectionalEncoder) -> "ElmoC":
         """The model with other weights in its encoder."""
         return ElmoC(replace(self.directory, encoder=encoder), self.word_vectors, dtype=self._inference.dtype)

@@ -3,9 +3,10 @@
     config.json           version, encoder, directions, the word vectors by origin and fingerprint, the output layer,
                           checksums
     model.safetensors     encoder weights, and the transform (`recipe.boundary`, `recipe.mean`, `recipe.matrix`)
-    heads.safetensors     the weights of the output layers, for going on with training; features never need them
+    heads.safetensors     for going on with training, features never need them: the weights of the output layers, and
+                          the transform of their target vectors (`targets.boundary`, `targets.mean`, `targets.matrix`)
     character_cnn.safetensors   the word vectors, where a character CNN makes them
-    README.md             what this model is, in words
+    README.md             what this model is, in words, its user's own among them
 
 A run directory is accepted wherever a model directory is: its exported `model/` is read.
 """
@@ -13,7 +14,7 @@ A run directory is accepted wherever a model directory is: its exported `model/`
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,9 @@ from elmoc.word_vectors.transform import TransformKind, VectorTransform
 
 FORMAT = "elmoc-model"
 VERSION, OLDEST_VERSION = 3, 1
-WEIGHTS, HEADS = "model.safetensors", "heads.safetensors"
+WEIGHTS, HEADS, CARD = "model.safetensors", "heads.safetensors", "README.md"
+_OF_TARGETS = "targets."
+_ARRAYS = ("boundary", "mean", "matrix")
 ADVICE = "copy or export the model again"
 """What to do about a model directory that is damaged."""
 
@@ -70,15 +73,25 @@ class OutputLayerRecord:
 
     config: its kind, and what else tells it apart from others.
     weights: those of all directions, by name; None where they were not kept.
+    transform: of the target vectors; None where it was not kept (by older versions).
     """
 
     config: dict[str, Any]
     weights: dict[str, Tensor] | None
+    transform: VectorTransform | None = None
 
     def is_like(self, other: "OutputLayerRecord") -> bool:
         """Whether both are of one kind and for the same targets, wherever the files of these are."""
         mine, theirs = ({**record.config, "origin": None} for record in (self, other))
         return mine == theirs
+
+    def target_vectors(self, where: str) -> VectorSource | None:
+        """The vectors that the encoder was trained against; None where `config` names none.
+
+        Raises `InputError` with `where` it is from when what it says cannot be.
+        """
+        named = {each.name: self.config[each.name] for each in fields(VectorSource) if each.name in self.config}
+        return convert(named, VectorSource, where=where, advice=ADVICE) if "fingerprint" in named else None
 
 
 @dataclass
@@ -119,14 +132,16 @@ def write_model_directory(path: Path | str, model: ModelDirectory, *, vectors: P
         transform = {f"recipe.{name}": torch.from_numpy(array) for name, array in model.transform.arrays.items()}
         save_file(contiguous(model.encoder.weights()) | transform, folder / WEIGHTS)
         if model.output_layer.weights is not None:
-            save_file(contiguous(model.output_layer.weights), folder / HEADS)
+            targets = {} if model.output_layer.transform is None else model.output_layer.transform.arrays
+            of_targets = {f"{_OF_TARGETS}{name}": torch.from_numpy(array) for name, array in targets.items()}
+            save_file(contiguous(model.output_layer.weights) | of_targets, folder / HEADS)
         if model.character_cnn is not None:
             if isinstance(model.character_cnn, Path):
                 shutil.copyfile(model.character_cnn, folder / CHARACTER_CNN)
             else:
                 model.character_cnn.write(folder / CHARACTER_CNN)
             model = replace(model, word_vectors=replace(model.word_vectors, origin=CHARACTER_CNN))
-        (folder / "README.md").write_text(model_card(model), encoding="utf-8")
+        _write_card(model, folder / CARD, path / CARD)
         record = ModelRecord(
             elmoc=ELMOC_VERSION,
             encoder=model.encoder.config.to_dict(),
@@ -137,6 +152,15 @@ def write_model_directory(path: Path | str, model: ModelDirectory, *, vectors: P
             checksums={file.name: FileChecksum.of(file) for file in sorted(folder.glob("*.safetensors"))},
         )
         write_record(folder / "config.json", record, format=FORMAT, version=VERSION)
+
+
+def _write_card(model: ModelDirectory, card: Path, old: Path) -> None:
+    """Write the card of a model; what somebody has written into an `old` one stays, and all of one without marks."""
+    text = model_card(model, old=old if old.is_file() else None)
+    if text is None:
+        _link(old, card)
+    else:
+        card.write_text(text, encoding="utf-8", newline="")
 
 
 def _link(file: Path, link: Path) -> None:
@@ -177,15 +201,32 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
         checksums[character_cnn].check_ends(character_cnn, advice=ADVICE)
     return ModelDirectory(
         encoder=encoder.eval(),
-        output_layer=OutputLayerRecord(
-            record.output_layer, _read_tensors(heads, checksums) if heads.exists() else None
-        ),
+        output_layer=_output_layer(heads, record.output_layer, checksums),
         transform=VectorTransform(**arrays),
         word_vectors=record.word_vectors,
         training=record.training,
         path=path,
         checksums=checksums,
         character_cnn=character_cnn if reads_it else None,
+    )
+
+
+def _output_layer(path: Path, config: dict[str, Any], checksums: Mapping[Path, FileChecksum]) -> OutputLayerRecord:
+    """What `heads.safetensors` holds, where it was kept, of output layers of this `config`."""
+    if not path.exists():
+        return OutputLayerRecord(config, None)
+    weights = _read_tensors(path, checksums)
+    arrays = {name: weights.pop(f"{_OF_TARGETS}{name}") for name in _ARRAYS if f"{_OF_TARGETS}{name}" in weights}
+    if not arrays:
+        return OutputLayerRecord(config, weights)
+    size = arrays["boundary"].shape[-1] if "boundary" in arrays and arrays["boundary"].ndim == 2 else 0
+    shapes = {"boundary": (2, size), "mean": (size,), "matrix": (size, size)}
+    try:
+        check_weights(arrays, {name: torch.empty(shapes[name], device="meta") for name in {"boundary", *arrays}})
+    except InputError as error:
+        raise InputError(f"{path}: the transform of the targets is damaged ({error}): {ADVICE}") from None
+    return OutputLayerRecord(
+        config, weights, VectorTransform(**{name: tensor.numpy() for name, tensor in arrays.items()})
     )
 
 

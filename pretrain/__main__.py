@@ -65,7 +65,15 @@ def pretrain(arguments: argparse.Namespace) -> None:
         with processes.raise_together():
             if processes.is_rank0 and not resume:
                 stack.enter_context(run.locked())
-                run.start(config, parameters=setup.parameters, init_from=init_from, launch=processes.launch)
+                run.start(
+                    config,
+                    parameters=setup.parameters,
+                    init_from=init_from,
+                    launch=processes.launch,
+                    started_from=setup.started_from,
+                )
+            if processes.is_rank0 and resume:
+                setup.started_from = run.started_from
             print(f"{arguments.run}: {setup.summary}")
         finished = train(setup, run, resumed=resumed, max_seconds=max_seconds)
         if finished:

@@ -17,11 +17,13 @@ from elmoc.errors import InputError
 from elmoc.files.records import convert, parse_toml, read_toml
 from elmoc.settings import setting
 from pretrain.data.sources import DataConfig
+from pretrain.data.windows import ORDERS
 from pretrain.evaluation import EvaluationConfig
+from pretrain.optimiser import OptimiserConfig
 from pretrain.output_layers import OutputLayerSettings
 from pretrain.output_layers.continuous import ContinuousSettings
+from pretrain.output_layers.contrastive import ContrastiveSettings
 from pretrain.schedule import ScheduleConfig
-from pretrain.train_state import OptimiserConfig
 
 PARALLEL = ("data", "directions")
 PRECISIONS = ("fp32", "bf16", "auto")
@@ -38,8 +40,10 @@ class TrainConfig:
     or `directions` (half of them train the forward model, the other half the backward one). One process trains both.
     streams: of one direction, over all the processes that train it, so that their number changes nothing.
     threads: of each process; 0 leaves their number to PyTorch.
-    mix_shards: how many shards' sentences are shuffled together. A shard holds one kind of text where a corpus has
-    several, and an encoder that reads one kind at a time drifts towards it. Memory: about 40 bytes a token of them.
+    mix_shards: how many shards' sentences are shuffled together, or that much text of all sources in proportion where
+    the corpus has named ones. An encoder that reads one kind of text at a time drifts towards it. Memory: about 40
+    bytes a token of them.
+    order: what is shuffled: `sentences`, or whole `documents`, in which sentences stay in their order.
     precision: of the matrix products (weights, Adam, cell state and layer norm are float32 in any case): `fp32`,
     `bf16`, or `auto`, which is bf16 where the hardware has it.
     recurrence: `fused` is the fast one, `plain` the reference that it equals up to rounding.
@@ -53,6 +57,7 @@ class TrainConfig:
     streams: int = setting(768, least=1)
     window: int = setting(20, least=1)
     mix_shards: int = setting(8, least=1)
+    order: str = setting(ORDERS[0], choices=ORDERS)
     epochs: float = setting(10.0, above=0, most=1e6)
     updates: int = setting(0, least=0, most=MOST_UPDATES)
     carry_state: bool = True
@@ -89,6 +94,18 @@ class LogConfig:
 
 
 @dataclass(frozen=True)
+class CardConfig:
+    """What the model card says that nothing else knows.
+
+    name: of the model, the title of its card.
+    licence: of the text that it is trained on.
+    """
+
+    name: str = ""
+    licence: str = ""
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """The whole run. `encoder.kind` and `output_layer.kind` choose among the kinds there are."""
 
@@ -100,9 +117,10 @@ class RunConfig:
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     log: LogConfig = field(default_factory=LogConfig)
+    card: CardConfig = field(default_factory=CardConfig)
 
 
-OUTPUT_LAYERS = {settings.kind: settings for settings in (ContinuousSettings,)}
+OUTPUT_LAYERS = {settings.kind: settings for settings in (ContinuousSettings, ContrastiveSettings)}
 """The output layers there are, by the name that configs and model directories have for them."""
 ADVICE = "correct it"
 KINDS: dict[str, Mapping[str, Any]] = {"encoder": ENCODERS, "output_layer": OUTPUT_LAYERS}

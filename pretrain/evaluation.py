@@ -1,6 +1,8 @@
 """Evaluation: whether a run is learning, by held-out metrics beside those of the best constant prediction."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -14,7 +16,12 @@ from pretrain.output_layers import OutputLayerSettings, Scorer
 from pretrain.train_state import TrainState
 
 STREAMS = 64
-"""Held-out text is read in at most this many streams."""
+"""Held-out text is read in at most this many streams, shared out among its sources."""
+STREAMS_OF_A_SOURCE = 16
+"""That many for each source at least: fewer would be slow."""
+
+OF_A_SOURCE = {"cosine": "cosine", "accuracy_at_10": "accuracy@10"}
+"""What is printed of each source, and its label."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +29,7 @@ class EvaluationConfig:
     """Held-out evaluation.
 
     every_updates: updates between two evaluations; 0 is ten times a run.
-    words: held-out words that are read.
+    words: held-out words that are read, an equal share of them from each source.
     candidates: most frequent types among which the true word is ranked.
     """
 
@@ -35,15 +42,59 @@ class EvaluationConfig:
 def evaluate(
     state: TrainState, data: TrainingData, scorer: Scorer, *, words: int, execution: Execution
 ) -> dict[str, float]:
-    """Held-out metrics over `words` words, for each direction and averaged, beside the best constant prediction."""
-    directions = state.encoder.directions
+    """Held-out metrics over `words` words, for each direction and averaged, beside the best constant prediction.
+
+    Where held-out text has sources, these are over an equal number of words of each; `NAME/METRIC` is over the words of
+    the source NAME, averaged over the directions.
+    """
     state.encoder.eval()
     state.output_layers.eval()
+    sources = data.corpus.held_out_sources
+    streams = STREAMS if len(sources) == 1 else max(STREAMS_OF_A_SOURCE, STREAMS // len(sources))
+    predictions: list[dict[str, torch.Tensor]] = []
+    targets: list[dict[str, np.ndarray]] = []
+    for source in sources:
+        windows = data.held_out_windows(words=-(-words // len(sources)), most_streams=streams, source=source)
+        predicted, true = predict(state, data, windows, execution)
+        predictions.append(predicted)
+        targets.append(true)
+    directions = state.encoder.directions
+    ends = np.cumsum([len(true[directions[0]]) for true in targets]).tolist()
+    parts = {"": slice(0, ends[-1])}
+    if sources != [""]:
+        parts |= {source: slice(*ends_) for source, ends_ in zip(sources, pairwise([0, *ends]), strict=True)}
+    scores = {
+        direction: scorer.score(
+            state.output_layers.direction(direction),
+            torch.cat([predicted[direction] for predicted in predictions]),
+            np.concatenate([true[direction] for true in targets]),
+            parts,
+        )
+        for direction in directions
+    }
+    values: dict[str, float] = {}
+    for part in parts:
+        of_directions = [score[part] for score in scores.values()]
+        for name in of_directions[0]:
+            values[f"{part}/{name}".lstrip("/")] = float(np.mean([score[name] for score in of_directions]))
+    return values | {
+        f"{direction}_{name}": value for direction, score in scores.items() for name, value in score[""].items()
+    }
+
+
+def predict(
+    state: TrainState, data: TrainingData, windows: Iterable[dict[str, np.ndarray]], execution: Execution
+) -> tuple[dict[str, torch.Tensor], dict[str, np.ndarray]]:
+    """For each direction what is predicted [N, D] in windows that follow each other, and the types that are true [N].
+
+    The first begins in zero state.
+    """
+    directions = state.encoder.directions
     tables = data.tables(torch.device("cpu"), resident=False)
     recurrent: dict[str, EncoderState | None] = dict.fromkeys(directions)
     predictions: dict[str, list[torch.Tensor]] = {direction: [] for direction in directions}
     targets: dict[str, list[np.ndarray]] = {direction: [] for direction in directions}
-    for ids in data.held_out_windows(words=words, most_streams=STREAMS):
+    for ids in windows:
         batch = gather(ids, tables, execution.device)
         for direction in directions:
             with execution.autocast():
@@ -52,22 +103,14 @@ def evaluate(
             recurrent[direction] = output.state
             predictions[direction].append(predicted.flatten(0, 1))
             targets[direction].append(ids[direction][:, 1:].ravel())
-    scores = {
-        direction: scorer.score(
-            state.output_layers.direction(direction),
-            torch.cat(predictions[direction]),
-            np.concatenate(targets[direction]),
-        )
-        for direction in directions
-    }
-    metrics = {name: [score[name] for score in scores.values()] for name in scores[directions[0]]}
-    return {name: float(np.mean(values)) for name, values in metrics.items()} | {
-        f"{direction}_{name}": value for direction, score in scores.items() for name, value in score.items()
-    }
+    return (
+        {direction: torch.cat(each) for direction, each in predictions.items()},
+        {direction: np.concatenate(each) for direction, each in targets.items()},
+    )
 
 
 def evaluation_line(state: TrainState, settings: OutputLayerSettings, values: dict[str, float]) -> str:
-    """The held-out metrics as one line."""
+    """The held-out metrics as one line, and a second where there are several sources."""
 
     def shown(metric: str) -> str:
         constant = f"constant_{metric}"
@@ -77,4 +120,17 @@ def evaluation_line(state: TrainState, settings: OutputLayerSettings, values: di
     if "outside" in values:
         metrics.append(f"targets outside the candidates {values['outside']:.1%}")
     place = f"update {state.update:,}, {state.words / 1e6:.2f}M words"
-    return f"{place}, held out (best constant): {', '.join(metrics)}"
+    lines = [f"{place}, held out (best constant): {', '.join(metrics)}"]
+    by_source = {
+        name: [values[f"{name}/{metric}"] for metric in OF_A_SOURCE if f"{name}/{metric}" in values]
+        for name in sources_of(values)
+    }
+    if len(by_source) > 1:
+        shown_metrics = [" ".join([name, *(f"{value:.3f}" for value in each)]) for name, each in by_source.items()]
+        lines.append(f"  by source ({', '.join(OF_A_SOURCE.values())}): {', '.join(shown_metrics)}")
+    return "\n".join(lines)
+
+
+def sources_of(names: Iterable[str]) -> list[str]:
+    """The sources among the names of metrics, in their order."""
+    return list(dict.fromkeys(name.partition("/")[0] for name in names if "/" in name))

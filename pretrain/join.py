@@ -60,9 +60,11 @@ def joined(paths: Mapping[str, str]) -> ModelDirectory:
             f"{paths['backward']}: heads.safetensors does not fit that of {paths['forward']} ({error}): export it again"
         ) from None
     weights = {f"{direction_name(each)}.{name}": tensor for each in outputs for name, tensor in outputs[each].items()}
+    mine, theirs = forward.output_layer.transform, backward.output_layer.transform
+    targets = mine if mine is not None and theirs is not None and mine.same_as(theirs) else None
     return ModelDirectory(
         encoder=encoder,
-        output_layer=OutputLayerRecord(forward.output_layer.config, weights),
+        output_layer=OutputLayerRecord(forward.output_layer.config, weights, targets),
         transform=forward.transform,
         word_vectors=forward.word_vectors,
         training={direction: model.training for direction, model in models.items()},

@@ -1,8 +1,9 @@
 """The set-up of a run: everything that has to be opened and checked before the first update."""
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,7 +17,7 @@ from pretrain.config import MOST_UPDATES, RunConfig
 from pretrain.data.sources import TrainingData, open_sources
 from pretrain.distributed.processes import Processes
 from pretrain.execution.device import Execution, choose_execution
-from pretrain.execution.memory import BYTES_OF_A_PARAMETER, BYTES_OF_A_SHUFFLED_TOKEN, MemoryNeed
+from pretrain.execution.memory import BYTES_OF_A_SHUFFLED_TOKEN, MemoryNeed
 from pretrain.output_layers import OutputLayer, OutputLayers
 
 
@@ -32,6 +33,8 @@ class TrainingSetup:
     processes: Processes
     character_cnn: Path | StoredCharacterCnn | None = None
     """What makes the word vectors that the encoder reads, where that is a character CNN: exported models have it."""
+    started_from: dict[str, Any] | None = None
+    """The training record of the model that the run started from, where it did."""
 
     @property
     def updates(self) -> int:
@@ -60,11 +63,15 @@ class TrainingSetup:
         kept = self.encoder.config.sizes.activation_bytes(
             fast=self.execution.fast, recompute=train.recompute, dtype=self.execution.dtype
         )
+        words = data.window * (own.stop - own.start)
+        candidates = 0 if data.sampler is None else data.sampler.most if data.fixed_sizes else data.sampler.expected
+        of_loss = self.config.output_layer.activation_bytes(words=words, candidates=candidates)
         held_out = sum(shard.tokens for shard in data.corpus.held_out)
+        numbers = self.config.optimiser.values_of_a_weight + 1  # float32 all of them; one is the gradient
         need = MemoryNeed(
             device,
-            weights=BYTES_OF_A_PARAMETER * self.parameters * len(directions) // len(data.directions),
-            activations=kept * (len(directions) if side_by_side else 1) * data.window * (own.stop - own.start),
+            weights=4 * numbers * self.parameters * len(directions) // len(data.directions),
+            activations=(kept * words + of_loss) * (len(directions) if side_by_side else 1),
             scoring=self.config.output_layer.scoring_bytes(
                 targets=data.targets,
                 words=min(evaluation.words, held_out),
@@ -115,23 +122,37 @@ class TrainingSetup:
     def training_record(self) -> dict[str, object]:
         """What a model directory says of how it was trained, apart from how far; no clocks: equal runs, equal files."""
         corpus, train = self.data.corpus, self.config.train
-        return {
-            "corpus": str(corpus.path),
-            "sources": corpus.record.sources,
-            "corpus_tokens": corpus.train_tokens,
-            "corpus_types": corpus.types,
-            "streams": train.streams,
-            "window": train.window,
-            "learning_rate": self.config.schedule.base,
-            "precision": self.execution.precision,
+        card = {name: text for name, text in asdict(self.config.card).items() if text}
+        before = {} if self.started_from is None else {"started_from": self.started_from}
+        tokens = {
+            source: sum(shard.tokens for shard in corpus.train if shard.source == source)
+            for source in corpus.sources
+            if source
         }
+        return (
+            card
+            | {
+                "corpus": str(corpus.path),
+                "sources": corpus.record.sources,
+                "corpus_tokens": corpus.train_tokens,
+                "corpus_types": corpus.types,
+                **({"tokens_by_source": tokens} if tokens else {}),
+                "streams": train.streams,
+                "window": train.window,
+                "learning_rate": self.config.schedule.base,
+                "precision": self.execution.precision,
+            }
+            | before
+        )
 
     def model_directory(self, training: dict[str, object]) -> ModelDirectory:
         """What is exported: the encoder and output layers as they are now."""
         return ModelDirectory(
             encoder=self.encoder,
             output_layer=OutputLayerRecord(
-                self.config.output_layer.record(self.data.targets), dict(self.output_layers.state_dict())
+                self.config.output_layer.record(self.data.targets),
+                dict(self.output_layers.state_dict()),
+                self.data.targets.transform,
             ),
             transform=self.data.inputs.transform,
             word_vectors=self.data.inputs.source,
@@ -226,8 +247,13 @@ def open_data(config: RunConfig) -> TrainingData:
         window=train.window,
         mix_shards=train.mix_shards,
         seed=train.seed,
+        weights=config.data.sources,
+        order=train.order,
         reads_targets=config.output_layer.reads_target_vectors,
+        words_ahead=config.output_layer.words_ahead,
+        candidates=config.output_layer.candidates,
         resident=config.data.tables_on_device,
+        fixed_sizes=train.cuda_graph,
     )
 
 
@@ -257,8 +283,9 @@ def output_layer_of(config: RunConfig, data: TrainingData) -> OutputLayer:
 def initialise_from(setup: TrainingSetup, path: str) -> None:
     """Take the weights of a model directory over, and its output layers where these are for targets of the same kind.
 
-    The same kind is the same word vectors and transform; mean and matrix of that are those of each corpus, so that
-    the output layers start near what they have to become.
+    The same kind is the same word vectors and kind of transform. Where its numbers (mean and matrix) were fitted to
+    this corpus, the output layers start near what they have to become; a table made by `build_vectors --like-targets`
+    has the model's numbers, and they go on as they are.
 
     Raises `InputError` when the encoder, the directions or the input vectors differ.
     """
@@ -280,7 +307,7 @@ def initialise_from(setup: TrainingSetup, path: str) -> None:
             f"{model.word_vectors.origin}, fingerprint {model.word_vectors.fingerprint}, post-processing "
             f"{model.word_vectors.post_processing}): make one by `python -m data_scripts.build_vectors … --like {path}`"
         )
-    setup.character_cnn = model.character_cnn
+    setup.character_cnn, setup.started_from = model.character_cnn, model.training
     for direction in encoder.directions:
         encoder.direction(direction).load_state_dict(model.encoder.direction(direction).state_dict())
     own, kept = OutputLayerRecord(setup.config.output_layer.record(setup.data.targets), None), model.output_layer
@@ -294,4 +321,7 @@ def initialise_from(setup: TrainingSetup, path: str) -> None:
     except InputError as error:
         raise InputError(f"--init-from {path}: heads.safetensors does not fit its config.json ({error})") from None
     setup.output_layers.load_state_dict(weights)
-    print(f"going on from {path}")
+    exact = kept.transform is not None and kept.transform.same_as(setup.data.targets.transform)
+    print(
+        f"going on from {path}, {'as it is' if exact else 'whose targets may have been processed with other numbers'}"
+    )

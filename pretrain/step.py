@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from elmoc.encoders import EncoderState
-from pretrain.data.loader import Batch
+from pretrain.data.batches import Batch
 from pretrain.distributed.direction_group import DirectionGroup
 from pretrain.distributed.errors import RaisedTogether
 from pretrain.execution.cuda_graph import CudaGraphStep, record_cuda_graph
@@ -49,10 +49,9 @@ class StepInputs(NamedTuple):
 
     def map(self, fn: Callable[[Tensor], Tensor]) -> "StepInputs":
         """The same of `fn` of every tensor."""
-        vectors = self.targets.vectors
         return StepInputs(
             fn(self.words),
-            Targets(fn(self.targets.ids), None if vectors is None else fn(vectors)),
+            self.targets.map(fn),
             [None if mask is None else fn(mask) for mask in self.masks],
             None if self.state is None else self.state.map(fn),
         )
@@ -132,6 +131,8 @@ class TrainStep:
         inputs = StepInputs(batch.inputs(direction), batch.targets(direction), masks, state.recurrent[direction])
         result = self.compute[direction](inputs)
         state.recurrent[direction] = result.state if self._carry_state else None
+        if direction in state.averages:
+            state.averages[direction].add(state.update + 1)
         values = torch.stack([value.double() for value in (result.loss, result.gradient_norm, result.masked)])
         loss, norm, masked = values.tolist()  # the one wait for a GPU
         return DirectionStep(loss, norm, int(masked))

@@ -1,34 +1,25 @@
 """The train state: what a run needs to go on exactly where it stopped."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim import Adam
+from torch.optim import AdamW
 
 from elmoc.encoders import DIRECTIONS, EncoderState
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.errors import InputError
-from elmoc.settings import setting
 from pretrain.checkpoint import Checkpoint, check_tensors, flat
 from pretrain.data.windows import Position
+from pretrain.optimiser import OptimiserConfig, WeightAverage, adam_state, new_optimiser
 from pretrain.output_layers import OutputLayers
 
 PLAIN = ("update", "updates", "words", "masked", "seconds", "best_update")
 """Fields that a checkpoint holds as they are."""
-
-
-@dataclass(frozen=True)
-class OptimiserConfig:
-    """Adam with a bound on the gradient norm of each direction (they are separate models)."""
-
-    beta1: float = setting(0.9, least=0, below=1)
-    beta2: float = setting(0.999, least=0, below=1)
-    epsilon: float = setting(1e-6, above=0, most=1e3)
-    gradient_norm: float = setting(1.0, above=0)
 
 
 @dataclass
@@ -37,8 +28,10 @@ class TrainState:
 
     encoder: BidirectionalEncoder
     output_layers: OutputLayers
-    optimisers: dict[str, Adam]
+    optimisers: dict[str, AdamW]
     """One a direction: each is a model of its own."""
+    averages: dict[str, WeightAverage]
+    """One a direction, where the weights are averaged at all."""
     generators: dict[str, torch.Generator]
     """One a direction: dropout masks are drawn from it, so that training one direction alone draws the same."""
     recurrent: dict[str, EncoderState | None]
@@ -62,12 +55,21 @@ class TrainState:
         """The trainable parameters of one direction: its encoder and its output layer."""
         return [*self.encoder.direction(direction).parameters(), *self.output_layers.direction(direction).parameters()]
 
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """The weights of the directions trained here are their averages as long as this lasts, where there are any."""
+        with ExitStack() as stack:
+            for average in self.averages.values():
+                stack.enter_context(average.in_place())
+            yield
+
     def to_dict(self) -> dict[str, Any]:
         """What a `Checkpoint` has of it: tensors and plain values, for `torch.save`."""
         return {
             "encoder": self.encoder.weights(),
             "heads": self.output_layers.state_dict(),
             "optimisers": {name: optimiser.state_dict() for name, optimiser in self.optimisers.items()},
+            "averages": {name: average.tensors for name, average in self.averages.items()},
             "generators": {name: generator.get_state() for name, generator in self.generators.items()},
             "recurrent": {
                 name: None if state is None else [tuple(layer) for layer in state.layers]
@@ -95,6 +97,7 @@ class TrainState:
             "encoder": checkpoint.encoder,
             "heads": checkpoint.heads,
             "optimisers": {name: checkpoint.optimisers.get(name, {}).get("state") for name in self.optimisers},
+            "averages": {name: checkpoint.averages.get(name) for name in self.averages},
             "generators": {name: checkpoint.generators.get(name) for name in self.generators},
             "recurrent": {name: checkpoint.recurrent.get(name) for name in self.recurrent},
         }
@@ -115,6 +118,9 @@ class TrainState:
                 for index, parts in expected["optimisers"].get(name, {}).items()
             }
             optimiser.load_state_dict(optimiser.state_dict() | {"state": moments})
+        for name, average in self.averages.items():
+            for tensor, value in zip(average.tensors, checkpoint.averages[name], strict=True):
+                tensor.copy_(value)
         for name in self.recurrent:
             layers = checkpoint.recurrent[name]
             state = None if layers is None else EncoderState(tuple(layers))
@@ -126,18 +132,12 @@ class TrainState:
 
     def _expected(self, streams: int, *, begun: bool, carry_state: bool) -> dict[str, Any]:
         """Tensors of the names, shapes and types that a checkpoint has, of a run that has `begun` its updates."""
-        adam = {
-            name: {
-                index: {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}
-                for index, parameter in enumerate(self.parameters(name))
-            }
-            for name in self.optimisers
-            if begun
-        }
+        adam = {name: adam_state(optimiser) for name, optimiser in self.optimisers.items() if begun}
         return {
             "encoder": self.encoder.weights(),
             "heads": self.output_layers.state_dict(),
             "optimisers": adam,
+            "averages": {name: average.tensors for name, average in self.averages.items()},
             "generators": {name: generator.get_state() for name, generator in self.generators.items()},
             "recurrent": {name: self._carried(name, streams) for name in adam if carry_state},
         }
@@ -169,12 +169,12 @@ def new_state(
     directions: Sequence[str] | None = None,
 ) -> TrainState:
     """The state before the first update; `directions` are those that are trained here (None: all that there are)."""
-    on_gpu = device.type == "cuda"
     directions = encoder.directions if directions is None else directions
     state = TrainState(
         encoder=encoder.to(device),
         output_layers=output_layers.to(device),
         optimisers={},
+        averages={},
         generators={
             direction: torch.Generator(device).manual_seed(2 * seed + index)
             for index, direction in enumerate(DIRECTIONS)
@@ -183,12 +183,8 @@ def new_state(
         recurrent=dict.fromkeys(directions),
     )
     for direction in directions:
-        state.optimisers[direction] = Adam(
-            state.parameters(direction),
-            lr=torch.zeros((), device=device) if on_gpu else 0.0,  # set before every update
-            capturable=on_gpu,
-            betas=(config.beta1, config.beta2),
-            eps=config.epsilon,
-            fused=True,
-        )
+        parameters = state.parameters(direction)
+        state.optimisers[direction] = new_optimiser(parameters, config, device)
+        if config.average:
+            state.averages[direction] = WeightAverage(parameters, config.average)
     return state

@@ -196,3 +196,98 @@ def rank_of(prediction: np.ndarray, rows: np.ndarray, target: int, candidates: i
     if target >= candidates or not rows[target].any():
         return 0
     return sum(cosine(row) >= cosine(rows[target]) for row in rows[:candidates] if row.any())
+
+
+def adamw_weights(
+    weights: np.ndarray,
+    gradients: Sequence[np.ndarray],
+    *,
+    rate: float,
+    betas: tuple[float, float],
+    epsilon: float,
+    decay: float,
+) -> np.ndarray:
+    """Weights after an update by each of the gradients: Loshchilov and Hutter (2019), Algorithm 2."""
+    first, second = np.zeros_like(weights), np.zeros_like(weights)
+    for step, gradient in enumerate(gradients, 1):
+        first = betas[0] * first + (1 - betas[0]) * gradient
+        second = betas[1] * second + (1 - betas[1]) * gradient**2
+        unbiased = first / (1 - betas[0] ** step), second / (1 - betas[1] ** step)
+        weights = weights - rate * decay * weights - rate * unbiased[0] / (np.sqrt(unbiased[1]) + epsilon)
+    return weights
+
+
+def average_of_weights(history: Sequence[np.ndarray], share: float) -> np.ndarray:
+    """The average of weights after updates 1, 2, …: those of the first ten and of every tenth count.
+
+    What is taken in after update t stands for the updates since the one before, each weighing as the power function
+    does: ∫ k^(1/share − 2) dk from that one to t.
+    """
+    power = 1 / share - 1
+    taken = [*range(1, min(len(history), 10) + 1), *range(20, len(history) + 1, 10)]
+    total = np.zeros_like(history[0])
+    for before, update in pairwise([0, *taken]):
+        total = total + history[update - 1] * (update**power - before**power) / taken[-1] ** power
+    return total
+
+
+def contrastive_losses(
+    predictions: np.ndarray,
+    targets: Sequence[int],
+    rows: np.ndarray,
+    counts: Sequence[int],
+    *,
+    drawn: Sequence[int] = (),
+    power: float = 0.75,
+    temperature: float = 0.05,
+    frequency_weight: float = 1.0,
+    correction: bool = True,
+    cosine_weight: float = 0.0,
+) -> list[float]:
+    """The loss of each prediction [N, E] of the types `targets` [N] that have a vector among `rows` [V, E].
+
+    Candidates are the types of all targets and those drawn; each type's score is corrected by the chance that N − 1
+    other targets and the draws make it a candidate.
+    """
+
+    def cosine(prediction: np.ndarray, type_: int) -> float:
+        return float(prediction @ rows[type_] / np.linalg.norm(prediction) / np.linalg.norm(rows[type_]))
+
+    def score(prediction: np.ndarray, type_: int) -> float:
+        share = counts[type_] / sum(counts)
+        value = cosine(prediction, type_) / temperature + frequency_weight * math.log(share)
+        if not correction:
+            return value
+        chance_of_draw = counts[type_] ** power / sum(count**power for count in counts if count)
+        left_out = (1 - share) ** (len(targets) - 1) * (1 - chance_of_draw) ** len(drawn)
+        return value - math.log(1 - left_out)
+
+    candidates = {type_ for type_ in [*targets, *drawn] if rows[type_].any()}
+    losses = []
+    for prediction, target in zip(predictions, targets, strict=True):
+        if target in candidates:
+            total = sum(math.exp(score(prediction, type_)) for type_ in candidates)
+            loss = math.log(total) - score(prediction, target)
+            losses.append(loss + cosine_weight * (1 - cosine(prediction, target)))
+    return losses
+
+
+# text
+
+
+def plain_words(sentence: Sequence[str]) -> list[str]:
+    """The words as overlapping sentences are compared: letters and digits in lower case, without punctuation."""
+    words = ["".join(character for character in word.lower() if character.isalnum()) for word in sentence]
+    return [word for word in words if word]
+
+
+def plain_overlap(sentence: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
+    """Whether a sentence equals one of the others that has five words or more, or shares eight in a row with one."""
+    words = plain_words(sentence)
+    for other in map(plain_words, others):
+        if len(other) >= 5 and words == other:
+            return True
+        runs = {tuple(other[start : start + 8]) for start in range(len(other) - 7)}
+        if any(tuple(words[start : start + 8]) in runs for start in range(len(words) - 7)):
+            return True
+    return False

@@ -32,8 +32,19 @@ def learnable_sentences(count: int, seed: int) -> Sentences:
     ]
 
 
-def write_corpus(path: Path, train: Sequence[Sentences], held_out: Sequence[Sentences]) -> Corpus:
-    """A corpus directory with a shard for each list of sentences, each of one document."""
+def write_corpus(
+    path: Path,
+    train: Sequence[Sentences],
+    held_out: Sequence[Sentences],
+    *,
+    sources: Sequence[str] = (),
+    documents: int = 10**9,
+) -> Corpus:
+    """A corpus directory with a shard for each list of sentences; a document starts every `documents` sentences.
+
+    `sources` are those of all shards, training shards first.
+    """
+    names = iter(sources or [""] * (len(train) + len(held_out)))
     streams = {
         split: [[word for sentence in shard for word in (BEGIN, *sentence, END)] for shard in shards]
         for split, shards in (("train", train), ("held_out", held_out))
@@ -48,8 +59,9 @@ def write_corpus(path: Path, train: Sequence[Sentences], held_out: Sequence[Sent
         for number, stream in enumerate(contents):
             file = f"shards/{split}-{number}.bin"
             np.array([ids[word] for word in stream], dtype=ID_DTYPE).tofile(path / file)
-            save_array((path / file).with_suffix(".documents.npy"), np.zeros(1, dtype=np.int64))
-            shards[split].append(Shard(file, len(stream), stream.count(BEGIN), 1))
+            starts = [place for place, word in enumerate(stream) if word == BEGIN][::documents]
+            save_array((path / file).with_suffix(".documents.npy"), np.array(starts, dtype=np.int64))
+            shards[split].append(Shard(file, len(stream), stream.count(BEGIN), len(starts), next(names)))
     finish_corpus(
         path,
         lexicon=lexicon,

@@ -7,6 +7,7 @@ NNNNN.ids             little-endian uint32 ids of this piece, `<s> … </s>` aro
 NNNNN.documents.npy   int64, position of the first `<s>` of every document of the shard
 NNNNN.counts.npy      int64, occurrences in the shard of the piece's types
 lexicon.txt           the piece's types; id = line
+left_out.npy          int64 [1], sentences that were left out, which were to be
 piece.json            the shards, and the checksums of the files
 
 The folder appears when all of it is written.
@@ -18,7 +19,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
@@ -31,10 +32,11 @@ from elmoc.files.checksums import FileChecksum, fingerprint
 from elmoc.files.records import read_record, write_record
 from elmoc.files.writing import atomic_directory
 from elmoc.settings import setting
+from elmoc.text.overlap import Overlap
 
 FORMAT = "elmoc-piece"
 VERSION = 1
-_LAYOUT = 2
+_LAYOUT = 3
 _BEGIN_ID, _END_ID = 0, 1
 
 
@@ -55,14 +57,15 @@ class PieceRecord:
     files: dict[str, FileChecksum]
 
 
-def piece_key(piece: Piece, shard_tokens: int) -> str:
-    """A hash of the piece: path, size and time of change of its files, its byte ranges, and the shard size."""
+def piece_key(piece: Piece, shard_tokens: int, leave_out: Overlap | None = None) -> str:
+    """A hash of the piece: its files (path, size, time of change), their byte ranges, and how it is read."""
     files = [(os.path.realpath(segment.path), os.stat(segment.path)) for segment in piece.segments]
     described = [
         (path, stat.st_size, stat.st_mtime_ns, segment.start, segment.end)
         for (path, stat), segment in zip(files, piece.segments, strict=True)
     ]
-    return fingerprint(json.dumps([_LAYOUT, piece.held_out, shard_tokens, described]).encode())
+    left_out = [] if leave_out is None else [leave_out.fingerprint]
+    return fingerprint(json.dumps([_LAYOUT, piece.held_out, shard_tokens, described, *left_out]).encode())
 
 
 def finished_piece(folder: Path) -> list[LocalShard] | None:
@@ -88,65 +91,89 @@ def _shard_in(folder: Path, number: int) -> LocalShard:
 
 def _file_names(shards: int) -> list[str]:
     kinds = ("ids", "documents.npy", "counts.npy")
-    return ["lexicon.txt", *(f"{number:05}.{kind}" for number in range(shards) for kind in kinds)]
+    return ["lexicon.txt", "left_out.npy", *(f"{number:05}.{kind}" for number in range(shards) for kind in kinds)]
 
 
-def write_piece(task: tuple[Piece, Path], shard_tokens: int) -> list[LocalShard]:
+def write_piece(task: tuple[Piece, Path], shard_tokens: int, leave_out: Overlap | None = None) -> list[LocalShard]:
     """Read a piece and write its shards of about `shard_tokens` into its folder (reused when it is there already).
 
-    Raises `InputError` naming file and line for anything in the text that cannot be used, and for a file that changes
-    meanwhile.
+    Sentences that overlap with `leave_out` are left out. Raises `InputError` naming file and line for anything in the
+    text that cannot be used, and for a file that changes meanwhile.
     """
     piece, folder = task
     shards = finished_piece(folder)
     if shards is None:
         with atomic_directory(folder, sync=False) as partial:
-            shards = _write_shards(piece, partial, shard_tokens)
+            shards = _write_shards(NumberedWords(piece, leave_out), partial, shard_tokens)
             files = {name: FileChecksum.of(partial / name) for name in _file_names(len(shards))}
             write_record(partial / "piece.json", PieceRecord(shards, files), format=FORMAT, version=VERSION)
-            if piece_key(piece, shard_tokens) != folder.name:
+            if piece_key(piece, shard_tokens, leave_out) != folder.name:
                 names = ", ".join(segment.path for segment in piece.segments)
                 raise InputError(f"{names} changed while it was read: run the command again when it is finished")
     return shards
 
 
-def _write_shards(piece: Piece, folder: Path, shard_tokens: int) -> list[LocalShard]:
-    local_ids: defaultdict[str, int] = defaultdict(count().__next__)
-    assert (local_ids[BEGIN], local_ids[END]) == (_BEGIN_ID, _END_ID)
+def _write_shards(numbered: "NumberedWords", folder: Path, shard_tokens: int) -> list[LocalShard]:
     shards: list[LocalShard] = []
-    for ids, documents in _cut_shards(_number_words(piece, local_ids), shard_tokens):
+    for ids, documents in _cut_shards(iter(numbered), shard_tokens):
         stem = f"{len(shards):05}"
         (folder / f"{stem}.ids").write_bytes(np.ascontiguousarray(ids).data)
         write_array(folder / f"{stem}.documents.npy", documents)
-        counts = np.bincount(ids, minlength=len(local_ids))
+        counts = np.bincount(ids, minlength=len(numbered.local_ids))
         write_array(folder / f"{stem}.counts.npy", counts)
         shards.append(LocalShard(len(ids), int(counts[_BEGIN_ID]), len(documents)))
     with open(folder / "lexicon.txt", "w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{word}\n" for word in local_ids)
+        file.writelines(f"{word}\n" for word in numbered.local_ids)
+    write_array(folder / "left_out.npy", np.array([numbered.left_out], dtype=np.int64))
     return shards
 
 
-def _number_words(piece: Piece, local_ids: defaultdict[str, int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield for each block its ids (uint32 [n], blank lines taken out) and the positions where a document starts."""
-    for segment in piece.segments:
-        new_document = True  # the next sentence starts one: here at the start of the file or of the piece
-        for first_line, text in read_blocks(segment):
-            if BEGIN in text or END in text or "\0" in text:
-                _refuse_marks(segment, first_line, text)
-            words = f"{BEGIN} {text}".replace("\n", f" {END} {BEGIN} ").split()
-            words.pop()  # the begin of a sentence after the last line
-            ids = np.fromiter(map(local_ids.__getitem__, words), dtype=ID_DTYPE, count=len(words))
-            starts = np.flatnonzero(ids == _BEGIN_ID)
-            blank = ids[starts + 1] == _END_ID
-            begins_document = ~blank & np.concatenate([[new_document], blank[:-1]])
-            new_document = bool(blank[-1])
-            removed_before = 2 * (np.cumsum(blank) - blank)
-            documents = (starts - removed_before)[begins_document]
-            if blank.any():
-                kept = np.ones(len(ids), dtype=bool)
-                kept[starts[blank]] = kept[starts[blank] + 1] = False
-                ids = ids[kept]
-            yield ids, documents
+class NumberedWords:
+    """The text of a piece as ids, block by block, and the ids that its words were given.
+
+    left_out: sentences, so far, that overlap with `leave_out`.
+    """
+
+    def __init__(self, piece: Piece, leave_out: Overlap | None) -> None:
+        self._piece = piece
+        self._leave_out = leave_out
+        self._hashes = np.empty(0, dtype=np.uint64)  # of the words, as `leave_out` has them
+        self.local_ids: defaultdict[str, int] = defaultdict(count().__next__)
+        self.left_out = 0
+        assert (self.local_ids[BEGIN], self.local_ids[END]) == (_BEGIN_ID, _END_ID)
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield for each block its ids (uint32 [n], blank lines taken out) and the positions where documents start."""
+        for segment in self._piece.segments:
+            new_document = True  # the next sentence starts one: here at the start of the file or of the piece
+            for first_line, text in read_blocks(segment):
+                if BEGIN in text or END in text or "\0" in text:
+                    _refuse_marks(segment, first_line, text)
+                words = f"{BEGIN} {text}".replace("\n", f" {END} {BEGIN} ").split()
+                words.pop()  # the begin of a sentence after the last line
+                ids = np.fromiter(map(self.local_ids.__getitem__, words), dtype=ID_DTYPE, count=len(words))
+                starts = np.flatnonzero(ids == _BEGIN_ID)
+                blank = ids[starts + 1] == _END_ID
+                kept = ~blank & ~self._overlapping(ids, starts)
+                document = new_document + np.cumsum(blank)  # in the block; 0 is the one from before it
+                documents_kept = document[kept]
+                begins = np.diff(documents_kept, prepend=0) > 0
+                new_document = bool(document[-1] > (documents_kept[-1] if len(documents_kept) else 0))
+                if not kept.all():
+                    lengths = np.diff(starts, append=len(ids))
+                    ids = ids[np.repeat(kept, lengths)]
+                    starts = np.cumsum(lengths[kept]) - lengths[kept]
+                yield ids, starts[begins]
+
+    def _overlapping(self, ids: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        """bool [S]: the sentences that are to be left out."""
+        if self._leave_out is None:
+            return np.zeros(len(starts), dtype=bool)
+        new = self._leave_out.hashes(islice(self.local_ids, len(self._hashes), None))
+        self._hashes = np.concatenate([self._hashes, new])
+        found = self._leave_out.find(self._hashes[ids], starts)
+        self.left_out += int(found.sum())
+        return found
 
 
 def _refuse_marks(segment: Segment, first_line: int, text: str) -> None:
@@ -218,3 +245,8 @@ def local_lexicon(folder: Path) -> list[str]:
 def local_counts(folder: Path, shard: int) -> np.ndarray:
     """int64 [types seen up to the end of the shard]: occurrences in one shard of a finished piece."""
     return load_array(folder / f"{shard:05}.counts.npy", shape=(None,), dtype=np.int64)
+
+
+def left_out(folder: Path) -> int:
+    """The sentences of a finished piece that were left out."""
+    return int(load_array(folder / "left_out.npy", shape=(1,), dtype=np.int64)[0])

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count, groupby
+from itertools import compress, count, groupby
 from pathlib import Path
 
 import numpy as np
@@ -43,14 +43,22 @@ def merge_lexicons(sources: Sequence[LocalShardSource], work: Path, min_count: i
     rows: defaultdict[str, int] = defaultdict(count().__next__)
     counts = np.zeros(1 << 20, dtype=np.int64)
     for folder, of_folder in groupby(sources, key=lambda source: source.folder):
+        own = list(of_folder)
         words = local_lexicon(folder)
-        local_rows = np.fromiter(map(rows.__getitem__, words), dtype=ID_DTYPE, count=len(words))
+        occurs = np.zeros(len(words), dtype=bool)  # a word of sentences that were left out may not
+        for source in own:
+            shard_counts = local_counts(folder, source.number)
+            occurs[: len(shard_counts)] |= shard_counts > 0
+        local_rows = np.zeros(len(words), dtype=ID_DTYPE)
+        found = compress(words, occurs.tolist())
+        local_rows[occurs] = np.fromiter(map(rows.__getitem__, found), dtype=ID_DTYPE, count=int(occurs.sum()))
         if len(rows) > len(counts):
             counts = np.concatenate([counts, np.zeros(max(len(counts), len(rows)), dtype=np.int64)])
-        for source in of_folder:
+        for source in own:
             if not source.held_out:
                 shard_counts = local_counts(folder, source.number)
-                counts[local_rows[: len(shard_counts)]] += shard_counts
+                present = np.flatnonzero(shard_counts)
+                counts[local_rows[present]] += shard_counts[present]
         save_array(folder / "rows.npy", local_rows)
     words = list(rows)
     counts = counts[: len(words)]

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from elmoc.corpus import SOURCE_NAME
 from elmoc.errors import InputError, is_utf8
 from elmoc.files.text import MAX_LINE_BYTES, broken_gzip, invalid_utf8, line_too_long, open_binary, require_file
 
@@ -33,12 +34,15 @@ class Segment:
 
 @dataclass(frozen=True)
 class Piece:
-    """What one worker reads: segments in order, and the split they belong to."""
+    """What one worker reads: segments in order, the split and the source they belong to.
+
+    text_bytes: estimated size of the uncompressed text.
+    """
 
     segments: tuple[Segment, ...]
     held_out: bool
     text_bytes: int
-    """Estimated size of the uncompressed text."""
+    source: str = ""
 
 
 def find_files(arguments: Sequence[str]) -> list[Path]:
@@ -47,21 +51,52 @@ def find_files(arguments: Sequence[str]) -> list[Path]:
     Hidden files in folders are left out. Raises `InputError` for an argument that names no file, for a file that is
     named twice, and for a name that is not UTF-8, which the corpus could not record.
     """
-    files: list[Path] = []
-    for argument in arguments:
-        path = Path(argument)
-        if path.is_dir():
-            inside = [file for file in path.rglob("*") if "/." not in f"/{file.relative_to(path)}"]
-            found = sorted(file for file in inside if file.is_file())
-        elif glob.has_magic(argument) and not os.path.lexists(path):
-            found = sorted(Path(name) for name in glob.glob(argument, recursive=True) if Path(name).is_file())
-        else:
-            require_file(path)
-            found = [path]
-        if not found:
-            what = "is a folder without files" if path.is_dir() else "does not exist"
-            raise InputError(f"{argument} {what}: name files that are there")
-        files += found
+    files = [file for argument in arguments for file in _files_of(argument)]
+    _check_names(files)
+    return files
+
+
+def find_named_files(arguments: Sequence[str]) -> dict[Path, str]:
+    """The files that arguments such as `PATH` or `NAME=PATH` name, and the source of each: NAME, or "" without one.
+
+    An argument that names files as it stands has no NAME. Raises `InputError` for a NAME that is none, and as
+    `find_files` does.
+    """
+    named = [_split_name(argument) for argument in arguments]
+    files = [(file, name) for name, path in named for file in _files_of(path)]
+    _check_names([file for file, _ in files])
+    return dict(files)
+
+
+def _split_name(argument: str) -> tuple[str, str]:
+    """NAME and PATH of an argument; a path may hold an equals sign, too."""
+    name, equals, path = argument.partition("=")
+    if not equals or "/" in name or os.path.lexists(argument) or glob.glob(argument):
+        return "", argument
+    if not re.fullmatch(SOURCE_NAME, name) or not path:
+        raise InputError(
+            f"{argument} is neither a file nor NAME=PATH with a NAME of letters, digits, _ and -: correct it"
+        )
+    return name, path
+
+
+def _files_of(argument: str) -> list[Path]:
+    path = Path(argument)
+    if path.is_dir():
+        inside = [file for file in path.rglob("*") if "/." not in f"/{file.relative_to(path)}"]
+        found = sorted(file for file in inside if file.is_file())
+    elif glob.has_magic(argument) and not os.path.lexists(path):
+        found = sorted(Path(name) for name in glob.glob(argument, recursive=True) if Path(name).is_file())
+    else:
+        require_file(path)
+        found = [path]
+    if not found:
+        what = "is a folder without files" if path.is_dir() else "does not exist"
+        raise InputError(f"{argument} {what}: name files that are there")
+    return found
+
+
+def _check_names(files: Sequence[Path]) -> None:
     seen: set[str] = set()
     for file in files:
         if not is_utf8(str(file)):
@@ -69,7 +104,6 @@ def find_files(arguments: Sequence[str]) -> list[Path]:
         if os.path.realpath(file) in seen:
             raise InputError(f"{file} is named twice: name every input file once")
         seen.add(os.path.realpath(file))
-    return files
 
 
 def estimate_text_bytes(path: Path) -> int:
@@ -78,15 +112,15 @@ def estimate_text_bytes(path: Path) -> int:
     return int(size * GZIP_RATIO) if path.suffix == ".gz" else size
 
 
-def cut_pieces(files: Sequence[Path], piece_bytes: int, held_out: bool) -> list[Piece]:
-    """Cut `files` into pieces of about `piece_bytes` of text each, in the order of the files."""
+def cut_pieces(files: Sequence[Path], piece_bytes: int, held_out: bool, source: str = "") -> list[Piece]:
+    """Cut `files`, all of one source, into pieces of about `piece_bytes` of text each, in the order of the files."""
     pieces: list[Piece] = []
     group: list[Path] = []
     sizes: list[int] = []
 
     def close_group() -> None:
         if group:
-            pieces.append(Piece(tuple(Segment(str(file)) for file in group), held_out, sum(sizes)))
+            pieces.append(Piece(tuple(Segment(str(file)) for file in group), held_out, sum(sizes), source))
             group.clear()
             sizes.clear()
 
@@ -96,7 +130,9 @@ def cut_pieces(files: Sequence[Path], piece_bytes: int, held_out: bool) -> list[
         if large or sum(sizes) + size > 1.25 * piece_bytes:
             close_group()
         if large:
-            pieces += _cut_file(file, size, piece_bytes, held_out)
+            pieces += [
+                Piece((segment,), held_out, size, source) for segment, size in _cut_file(file, size, piece_bytes)
+            ]
         else:
             group.append(file)
             sizes.append(size)
@@ -104,8 +140,11 @@ def cut_pieces(files: Sequence[Path], piece_bytes: int, held_out: bool) -> list[
     return pieces
 
 
-def _cut_file(path: Path, size: int, piece_bytes: int, held_out: bool) -> Iterator[Piece]:
-    """Cut a plain file into equal parts, moved to the next document where one starts soon, else to the next line."""
+def _cut_file(path: Path, size: int, piece_bytes: int) -> Iterator[tuple[Segment, int]]:
+    """Cut a plain file into equal parts, moved to the next document where one starts soon, else to the next line.
+
+    Yields each with its size.
+    """
     parts = max(2, round(size / piece_bytes))
     with open(path, "rb") as file:
         cuts = [0]
@@ -123,7 +162,7 @@ def _cut_file(path: Path, size: int, piece_bytes: int, held_out: bool) -> Iterat
             cuts.append(cut if ahead else size)
     for start, end in zip(cuts, [*cuts[1:], size], strict=True):
         if end > start:
-            yield Piece((Segment(str(path), start, end),), held_out, end - start)
+            yield Segment(str(path), start, end), end - start
 
 
 def read_blocks(segment: Segment, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[int, str]]:

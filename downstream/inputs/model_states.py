@@ -34,7 +34,13 @@ class ModelStates:
         model = ElmoC.from_pretrained(path, vectors=vectors, device=device, precision="auto")  # as dumps are made
         self.layers = model.layers
         self.width = model.width
-        self._description = {"directory": str(path), **model.describe(), "layers": list(map(str, range(model.layers)))}
+        self._description: dict[str, Any] = {
+            "directory": str(path),
+            **model.describe(),
+            "layers": list(map(str, range(model.layers))),
+        }
+        if model.training_words is not None:
+            self._description["training_words"] = model.training_words
         distinct = list(dict.fromkeys(sentence.words for sentence in sentences))
         words = memory_limit / (self.layers * self.width * 4)
         count = sum(total <= words for total in accumulate(map(len, distinct)))
@@ -64,5 +70,5 @@ class ModelStates:
         return [known[sentence.words] for sentence in sentences]
 
     def describe(self) -> dict[str, Any]:
-        """The directory, and the fingerprints of the model and its word vectors under their names in a feature file."""
+        """The directory, and what a feature file says of the model: fingerprints, layers, words of its training."""
         return self._description

@@ -13,12 +13,13 @@ import torch
 from allennlp_light.modules.scalar_mix import ScalarMix
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import embedding
+from torch.nn.functional import dropout, embedding, layer_norm
 
 from downstream.inputs.feature_states import FeatureStates
 from downstream.inputs.kinds import InputKind
 from downstream.inputs.model_states import ModelStates
 from downstream.inputs.sentence import Sentence
+from downstream.inputs.state_settings import AS_THEY_ARE, StateSettings, layer_rows
 from downstream.inputs.word_table import WordTable
 from elmoc.errors import InputError
 
@@ -95,6 +96,9 @@ class ProbeInputs(torch.nn.Module):
     The mix is ELMo's (Peters et al. 2018, equation 1): softmax weights over the layers and one scale, all trained.
     It is computed on the CPU, where the states are, so that only its result goes to another device.
     `size` (D) is 2P + E, or that of the only input.
+
+    The layers of a word can be normalised before (their section 3.2). allennlp's `ScalarMix` does so with the mean and
+    variance of all words of a batch; here they are the word's own (Ba et al. 2016), whatever stands beside it.
     """
 
     table: Tensor
@@ -102,13 +106,16 @@ class ProbeInputs(torch.nn.Module):
     mean: Tensor
     deviation: Tensor
 
-    def __init__(self, sources: InputSources) -> None:
+    def __init__(self, sources: InputSources, settings: StateSettings = AS_THEY_ARE) -> None:
+        """Raises `InputError` where there are not the layers that the settings name."""
         super().__init__()
         self._words = sources.words
         self._states = sources.states
+        self._settings = settings
         self.size = 0
         if sources.states is not None:
-            self.mix = ScalarMix(sources.states.layers)
+            self._layers = layer_rows(settings.state_layers, sources.states.layers)
+            self.mix = ScalarMix(len(self._layers))
             self.size += sources.states.width
         if sources.words is not None:
             width = sources.words.vectors.shape[1]
@@ -135,15 +142,27 @@ class ProbeInputs(torch.nn.Module):
         parts = []
         if self._states is not None:
             weights = self.mix.gamma * torch.cat(list(self.mix.scalar_parameters)).softmax(dim=0)  # [L + 1]
-            mixed = PaddedMix.apply(weights.cpu(), self._states.lookup(sentences))
+            mixed = PaddedMix.apply(weights.cpu(), self._layer_states(self._states, sentences))
             if not self.training:  # in training it is the loss that tells
                 _require_finite(mixed, sentences)
-            parts.append(mixed.to(weights.device))  # [B, T, 2P]
+            mixed = mixed.to(weights.device)  # [B, T, 2P]
+            if self._settings.states_dropout:
+                mixed = dropout(mixed, self._settings.states_dropout, self.training)
+            parts.append(mixed)
         if self._words is not None:
             rows = self._words.rows(sentences, max(lengths)).to(self.table.device)
             vectors, known = embedding(rows, self.table), embedding(rows, self.known)  # [B, T, E], [B, T, 1]
             parts.append((vectors - known * self.mean) / self.deviation)
         return torch.cat(parts, dim=2) if len(parts) > 1 else parts[0], torch.tensor(lengths)
+
+    def _layer_states(self, source: LayerStates, sentences: Sequence[Sentence]) -> list[Tensor]:
+        """float32 [layers that are mixed, n, 2P] for each sentence; those of the source itself where all are mixed."""
+        states = source.lookup(sentences)
+        if len(self._layers) < source.layers:
+            states = [layers[self._layers] for layers in states]
+        if self._settings.normalise_states:
+            states = [layer_norm(layers, (source.width,)) for layers in states]
+        return states
 
     def mix_penalty(self) -> Tensor | float:
         """The sum of squares of the scalar mix's weights before the softmax; 0 without layer states."""

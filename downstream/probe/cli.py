@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from downstream.inputs.kinds import INPUT_KINDS, InputKind
+from downstream.inputs.source_options import add_source_options, check_source_options
+from downstream.inputs.state_settings import MOST_LAYERS, layer_rows
 from downstream.probe.experiment import run_experiment
 from downstream.probe.settings import CommandSettings, option_name
 from downstream.probe.task import Task
 from elmoc.errors import InputError
 from elmoc.settings import check_settings
 
-SEEDS, MOST_SEEDS, MEMORY_LIMIT = "3", 10_000, 4.0
-"""Default seeds; most seeds of a command, as more are a mistake; GB of features that are kept by default."""
+SEEDS, MOST_SEEDS = "3", 10_000
+"""Default seeds; most seeds of a command, as more are a mistake."""
 
 Settings = TypeVar("Settings", bound=CommandSettings)
 
@@ -42,10 +44,11 @@ def parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
     elif not options.train or not options.dev:
         parser.error("give --train FILES and --dev FILES (or --evaluate-only PROBE and --test FILES)")
     options.settings = _chosen(options, task.small if options.small else task.published)
+    layer_rows(options.settings.state_layers, MOST_LAYERS)  # how many there are is known later
     options.reader = _chosen(options, task.reader)
     options.seed_list = [] if options.evaluate_only else _seeds(SEEDS if options.seeds is None else options.seeds)
     options.kinds = [] if options.evaluate_only else _kinds(options)
-    _check_model_options(options)
+    check_source_options(options)
     return options
 
 
@@ -91,27 +94,7 @@ def _parser(task: Task[Any, Any]) -> argparse.ArgumentParser:
 
 
 def _add_input_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--vectors",
-        metavar="V",
-        help="word vectors: FILE.bin, FILE.vec, FILE.txt, a model with a character CNN, or random:SEED:SIZE",
-    )
-    states = group.add_mutually_exclusive_group()
-    states.add_argument("--features", type=Path, metavar="FILE.h5", help="feature file (`elmoc dump-features`)")
-    states.add_argument(
-        "--model",
-        type=Path,
-        metavar="DIR",
-        help="model or run directory: its features are computed here, without a file",
-    )
-    group.add_argument("--model-vectors", metavar="V", help="the model's word vectors, if they have moved")
-    group.add_argument(
-        "--memory-limit",
-        type=float,
-        metavar="GB",
-        help="how much of the features of --model is kept; the rest is computed again and again "
-        f"(default: {MEMORY_LIMIT:g}; inf: all)",
-    )
+    add_source_options(group)
     group.add_argument(
         "--inputs",
         metavar="KIND,…",
@@ -140,19 +123,6 @@ def _refuse_training_options(options: argparse.Namespace, task: Task[Any, Any]) 
             f"--evaluate-only scores probes as they were trained, and does not go with {', '.join(given)}: leave "
             f"{'them' if len(given) > 1 else 'it'} out"
         )
-
-
-def _check_model_options(options: argparse.Namespace) -> None:
-    for name in ("model_vectors", "memory_limit"):
-        if getattr(options, name) is not None and not options.model:
-            option = option_name(name)
-            raise InputError(
-                f"{option} says how --model DIR is read, which is not given: give it, or leave {option} out"
-            )
-    if options.memory_limit is None:
-        options.memory_limit = MEMORY_LIMIT
-    if not options.memory_limit >= 0:  # nan, too
-        raise InputError(f"--memory-limit {options.memory_limit} is not possible: a number of GB from 0 is needed")
 
 
 def _kinds(options: argparse.Namespace) -> list[InputKind]:

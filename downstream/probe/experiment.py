@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,15 @@ import torch
 
 from downstream.inputs.kinds import INPUT_KINDS, InputKind
 from downstream.inputs.probe_inputs import ProbeInputs, open_sources
+from downstream.inputs.state_settings import AS_THEY_ARE
 from downstream.probe.saved_probe import SavedProbe, is_saved, read_probe
-from downstream.probe.settings import ReaderOptions, TrainingSettings
-from downstream.probe.task import Probe, Split, Task
+from downstream.probe.settings import TrainingSettings
+from downstream.probe.splits import read_split
+from downstream.probe.task import Probe, Task
 from downstream.probe.training import evaluate, train_probe
 from downstream.results.records import append_result, mean_and_deviation, open_results, summary
 from elmoc.devices import checked_device, free_memory
 from elmoc.errors import InputError
-from elmoc.files.checksums import fingerprint_file
 from elmoc.files.locks import locked, tidy
 from elmoc.files.writing import human_bytes, refuse_existing
 from elmoc.version import VERSION
@@ -80,24 +81,6 @@ def _score_saved(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
     yield from map(_joined, records.values())
 
 
-def read_split(task: Task[Any, Any], name: str, paths: Sequence[Path], options: ReaderOptions) -> Split:
-    """Read the files of a split, and print a line about it; raises `InputError` for a file that is named twice."""
-    split = Split(name, [], [], [], {}, [])
-    for path in paths:
-        if str(path) in split.files:
-            raise InputError(f"--{name} names {path} twice: name it once")
-        before = len(split.sentences)
-        for example in task.read(path, options, training=name == "train"):
-            sentences = task.sentences(example)
-            split.examples.append(example)
-            split.sentences.extend(sentences)
-            split.lengths.append(sum(len(sentence.words) for sentence in sentences))
-        split.files[str(path)] = len(split.sentences) - before
-        split.fingerprints.append(fingerprint_file(path))
-    print(f"{name:6} {task.describe(split.examples)}", flush=True)
-    return split
-
-
 class Experiment:
     """What the probes of one command share: their task, options, splits and sources of inputs.
 
@@ -113,7 +96,11 @@ class Experiment:
         self.options = options
         self.device = checked_device(options.device)
         given = {"train": options.train, "dev": options.dev, "test": options.test}
-        self.splits = {name: read_split(task, name, files, options.reader) for name, files in given.items() if files}
+        self.splits = {
+            name: read_split(task, name, files, options.reader, fraction=self._fraction(name))
+            for name, files in given.items()
+            if files
+        }
         self.reported = list(self.splits.values())[-1]
         for kind, seed in probes:  # before anything is computed
             with self._locked(kind, seed):
@@ -124,20 +111,24 @@ class Experiment:
             options=options,
         )
 
+    def _fraction(self, split: str) -> float:
+        """The part of a split that is used: all of it, but in training."""
+        return self.options.settings.train_fraction if split == "train" else 1.0
+
     def train(self, kind: InputKind, seed: int, vocabulary: dict[str, Any]) -> dict[str, Any]:
         """The line of results of one seed: of a probe that is saved already, or of one that is trained now."""
         with self._locked(kind, seed):
             return self._train(kind, seed, vocabulary)
 
     def _train(self, kind: InputKind, seed: int, vocabulary: dict[str, Any]) -> dict[str, Any]:
-        task, settings, train = self.task, self.options.settings, self.splits["train"]
+        task, settings, train = self.task, self._settings(kind), self.splits["train"]
         title = f"{task.name} {kind.name} seed {seed}"
         facts = self._facts(kind, settings)
         if self._is_saved(kind, seed):
             return self._trained_before(read_probe(self._probe_path(kind, seed)), title, facts)
         self._require_memory(kind, vocabulary)
         torch.manual_seed(seed)
-        inputs = ProbeInputs(self.sources.select(kind))
+        inputs = ProbeInputs(self.sources.select(kind), settings)
         if settings.standardise:
             inputs.standardise_words(train.sentences)
         probe = task.build(vocabulary=vocabulary, inputs=inputs, settings=settings).to(self.device)
@@ -190,9 +181,9 @@ class Experiment:
 
     def _require_memory(self, kind: InputKind, vocabulary: dict[str, Any]) -> None:
         """Raise an `InputError` unless the weights of a probe, and what its training keeps of them, have room."""
-        inputs, settings = self.sources.select(kind), self.options.settings
+        inputs, settings = self.sources.select(kind), self._settings(kind)
         with torch.device("meta"):
-            probe = self.task.build(vocabulary=vocabulary, inputs=ProbeInputs(inputs), settings=settings)
+            probe = self.task.build(vocabulary=vocabulary, inputs=ProbeInputs(inputs, settings), settings=settings)
         needed, free = COPIES * sum(4 * each.numel() for each in probe.parameters()), free_memory(self.device)
         if needed > free:
             raise InputError(
@@ -219,6 +210,11 @@ class Experiment:
             "counts": [[[int(one) if one == int(one) else round(one, 6) for one in row] for row in counts.tolist()]],
         }
         return scored, predictions
+
+    def _settings(self, kind: InputKind) -> TrainingSettings:
+        """The hyper-parameters; of word vectors alone, those of layer states are the defaults, and so recorded."""
+        settings: TrainingSettings = self.options.settings
+        return settings if kind.states else replace(settings, **vars(AS_THEY_ARE))
 
     def _facts(self, kind: InputKind, settings: TrainingSettings) -> dict[str, Any]:
         """What a line of results says about a probe before it is trained or scored."""

@@ -18,9 +18,17 @@ from torch import Tensor
 
 from downstream.inputs.kinds import INPUT_KINDS
 from downstream.inputs.probe_inputs import InputSources, ProbeInputs
+from downstream.inputs.state_settings import MOST_LAYERS, layer_rows
 from downstream.probe.settings import TrainingSettings
 from downstream.probe.task import Probe, Task
-from downstream.results.records import Number, ResultLine, encoder_identity, parse_line, word_vectors_identity
+from downstream.results.records import (
+    Number,
+    ResultLine,
+    encoder_identity,
+    layer_names,
+    parse_line,
+    word_vectors_identity,
+)
 from elmoc.encoders.bidirectional import check_finite, check_weights
 from elmoc.errors import InputError, reason, shortened
 from elmoc.files.checksums import FileChecksum
@@ -63,6 +71,14 @@ class ProbeRecord:
     """Of `probe.safetensors`; None in version 2."""
 
 
+@dataclass(frozen=True)
+class LayerMix:
+    """The scalar mix of a trained probe: layer → softmax weight, and the scale."""
+
+    weights: dict[str, float]
+    scale: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class SavedProbe(ProbeRecord):
     """All that scoring a trained probe on other data needs, and the line of results of its training."""
@@ -92,15 +108,41 @@ class SavedProbe(ProbeRecord):
         settings = self.settings_of(task)
         weights = self._read_weights()
         with torch.device("meta"):
-            expected = task.build(vocabulary=vocabulary, inputs=ProbeInputs(sources), settings=settings).state_dict()
+            inputs = self._inputs(sources, settings)
+            expected = task.build(vocabulary=vocabulary, inputs=inputs, settings=settings).state_dict()
         try:
             check_weights(weights, expected)
             check_finite(weights)
         except InputError as error:
             raise InputError(f"{self.path / WEIGHTS} does not fit its probe.json ({error}): {ADVICE}") from None
-        probe = task.build(vocabulary=vocabulary, inputs=ProbeInputs(sources), settings=settings)
+        probe = task.build(vocabulary=vocabulary, inputs=self._inputs(sources, settings), settings=settings)
         probe.load_state_dict(weights)
         return probe
+
+    def mix(self) -> LayerMix:
+        """The mix of layer states, which the probe must read; raises `InputError` where its weights are damaged."""
+        weights = self._read_weights()
+        mixed = {name: weight for name, weight in weights.items() if name.startswith("inputs.mix.")}
+        try:
+            layers = self._layer_names(len(mixed) - 1)
+            names = [*(f"inputs.mix.scalar_parameters.{row}" for row in range(len(layers))), "inputs.mix.gamma"]
+            check_weights(mixed, dict.fromkeys(names, torch.zeros(1)))
+            check_finite(mixed)
+        except InputError as error:
+            raise InputError(f"{self.path / WEIGHTS} does not fit its probe.json ({error}): {ADVICE}") from None
+        *parameters, scale = (mixed[name] for name in names)
+        return LayerMix(dict(zip(layers, torch.cat(parameters).softmax(dim=0).tolist(), strict=True)), float(scale))
+
+    def _layer_names(self, count: int) -> list[str]:
+        """The layers that are mixed, as the features call them; raises `InputError` unless there are `count`."""
+        chosen, known = str(self.record["settings"]["state_layers"]), layer_names(self.record["features"])
+        total = len(known) or (count if chosen == "all" else MOST_LAYERS)
+        rows = layer_rows(chosen, total)
+        if len(rows) != count:
+            raise InputError(f"there are {count} layers in the mix, not {len(rows)}")
+        if not known and chosen == "top":
+            return [chosen]
+        return [known[row] if known else str(row) for row in rows]
 
     def record_of(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Its line of results, for a run that has the same settings, data and inputs; raises `InputError` if not.
@@ -126,6 +168,12 @@ class SavedProbe(ProbeRecord):
                     f"{self.path} was trained on other {name} ({shortened(identity(trained))}) than those given "
                     f"({shortened(identity(given))}): give the former, or train the probe again"
                 )
+
+    def _inputs(self, sources: InputSources, settings: TrainingSettings) -> ProbeInputs:
+        try:
+            return ProbeInputs(sources, settings)
+        except InputError as error:
+            raise InputError(f"{self.path / RECORD}: {error}: {ADVICE}") from None
 
     def _converted(self, value: Any, kind: type[T], prefix: str) -> T:
         return convert(value, kind, where=str(self.path / RECORD), advice=ADVICE, prefix=prefix)
@@ -159,4 +207,4 @@ def read_probe(path: Path) -> SavedProbe:
     if (line.task, line.inputs, line.seeds) != (content.task, content.kind, [content.seed]):
         raise InputError(f"{file}: record is the line of results of another probe: {ADVICE}")
     record = {each.name: content.record[each.name] for each in fields(line) if each.name in content.record}
-    return SavedProbe(path=path, **vars(content) | {"record": record})
+    return SavedProbe(path=path, **vars(content) | {"record": record | {"settings": line.settings}})

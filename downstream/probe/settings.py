@@ -6,6 +6,7 @@ A task has two of them: the hyper-parameters of its training and the options of 
 from dataclasses import dataclass
 from typing import Any
 
+from downstream.inputs.state_settings import StateSettings
 from elmoc.settings import setting
 
 LARGE = 1e30
@@ -25,7 +26,7 @@ class ReaderOptions(CommandSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingSettings(CommandSettings):
+class TrainingSettings(StateSettings, CommandSettings):
     """Hyper-parameters that every task has; a task's own settings add to them."""
 
     learning_rate: float = setting(help="learning rate", least=0, most=LARGE)
@@ -50,6 +51,12 @@ class TrainingSettings(CommandSettings):
     epochs: int = setting(help="most epochs", least=1, most=1_000_000)
     patience: int = setting(
         help="stop after this number of epochs without a better development score", least=1, most=1_000_000
+    )
+    train_fraction: float = setting(
+        1.0,
+        help="train on a random part of the data, the same for all seeds and inputs, smaller ones inside larger",
+        above=0,
+        most=1,
     )
 
 

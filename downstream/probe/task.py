@@ -25,7 +25,7 @@ class Split:
 
     sentences     those of all examples, in their order
     lengths       the number of words of each example
-    files         how many sentences come from each file
+    files         how many sentences each file holds, whether all of them are used or a part
     fingerprints  the hashes of the files' contents
     """
 
@@ -94,6 +94,15 @@ class Task(ABC, Generic[Example, Prediction]):
     def sentences(self, example: Any) -> list[Sentence]:
         """The sentences of an example, for which inputs are looked up; by default its `sentence` alone."""
         return [example.sentence]
+
+    def place(self, example: Any) -> tuple[str, int]:
+        """Equal for examples that were annotated together (file and line): parts of training data hold all or none."""
+        first = self.sentences(example)[0]
+        return first.file, first.line
+
+    def training_examples(self, examples: list[Any], options: ReaderOptions) -> list[Any]:
+        """What to train on, of examples read for training; by default all of them."""
+        return examples
 
     @abstractmethod
     def describe(self, examples: Sequence[Example]) -> str:

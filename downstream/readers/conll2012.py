@@ -20,7 +20,7 @@ from downstream.readers.conll_columns import split_columns
 from elmoc.errors import InputError
 from elmoc.files.text import read_lines
 
-WORD, LEMMA, SENSE, SPEAKER, FIRST_ARGUMENT, COREFERENCE = 3, 6, 7, 9, 11, -1
+WORD, PART_OF_SPEECH, PARSE, LEMMA, SENSE, SPEAKER, FIRST_ARGUMENT, COREFERENCE = 3, 4, 5, 6, 7, 9, 11, -1
 """Places of columns."""
 
 LEAST_COLUMNS = 12
@@ -31,7 +31,8 @@ NOTHING = "-"
 
 _BEGIN = re.compile(r"#begin document \((.{0,1000})\); part (\d{1,9})\s*")
 _BEGIN_EXPECTED = "`#begin document (NAME); part 000`"
-_ARGUMENT_CELL = re.compile(r"((?:\([^()*\s]{1,100})*)\*(\)*)")
+_BRACKETS = re.compile(r"((?:\([^()*\s]{1,100})*)\*(\)*)")
+_ARGUMENTS, _CONSTITUENTS = "*, (ARG0*, *) and (V*)", "*, (NP*, *)) and (TOP(S(NP*)"
 _COREFERENCE_PART = re.compile(r"(\(?)(\d{1,100})(\)?)")
 
 
@@ -77,7 +78,14 @@ class DocumentSentence:
         Raises `InputError` for a cell that is no bracket expression and for brackets that do not match.
         """
         width = len(self.rows[0])
-        return [self._bracketed(index) for index in range(FIRST_ARGUMENT, width - 1)]
+        return [self._bracketed(index, "argument", _ARGUMENTS) for index in range(FIRST_ARGUMENT, width - 1)]
+
+    def constituents(self) -> list[Span]:
+        """The constituents of the parse by their first words, the outer before the inner.
+
+        Raises `InputError` for a cell that is no bracket expression and for brackets that do not match.
+        """
+        return self._bracketed(PARSE, "parse", _CONSTITUENTS)
 
     def mentions(self) -> list[Span]:
         """The mentions of the coreference column, in the order of their first and last words; labels are clusters.
@@ -104,15 +112,14 @@ class DocumentSentence:
                 raise self._unmatched(places[-1], f"({cluster}", "closed")
         return sorted(spans, key=lambda span: (span.first, span.last))
 
-    def _bracketed(self, index: int) -> list[Span]:
+    def _bracketed(self, index: int, what: str, examples: str) -> list[Span]:
+        """The spans of a column; `what` it holds and `examples` of its cells are for errors."""
         spans: list[Span] = []
         opened: list[tuple[str, int]] = []
         for place, cell in enumerate(self.column(index)):
-            match = _ARGUMENT_CELL.fullmatch(cell)
+            match = _BRACKETS.fullmatch(cell)
             if match is None:
-                raise self._unreadable(
-                    place, f"argument (column {index})", cell, "cells like *, (ARG0*, *) and (V*) are"
-                )
+                raise self._unreadable(place, f"{what} (column {index})", cell, f"cells like {examples} are")
             opened += [(label, place) for label in match[1].split("(")[1:]]
             for _ in match[2]:
                 if not opened:

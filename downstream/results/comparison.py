@@ -34,11 +34,15 @@ class Score:
 
 @dataclass(frozen=True)
 class Gain:
-    """The difference of the mean to that of word vectors alone, in points; `p_value` is one-sided (no gain)."""
+    """The difference of the mean to that of word vectors alone, in points; `p_value` is one-sided (no gain).
+
+    `error` is its standard deviation over the resamples.
+    """
 
     points: float
     interval: Interval
     p_value: float
+    error: float
 
     def __str__(self) -> str:
         points, low, high = (f"{round(number, 2) + 0.0:+.2f}" for number in (self.points, *astuple(self.interval)))
@@ -122,7 +126,7 @@ def compare(results: Mapping[str, Result], *, metrics: Metrics, resamples: int) 
         if kind != "vectors" and "vectors" in results:
             differences = np.round(of_kind[kind] - of_kind["vectors"], 9)  # equal systems differ by rounding errors
             points = scores[kind].mean - scores["vectors"].mean
-            gains[kind] = Gain(points, interval(differences), p_value(differences))
+            gains[kind] = Gain(points, interval(differences), p_value(differences), float(differences.std(ddof=1)))
     return Row(results, scores, gains)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from downstream.results.records import ResultLine, encoder_identity, parse_line, word_vectors_identity
+from downstream.results.records import STATE_SETTINGS, ResultLine, encoder_identity, parse_line, word_vectors_identity
 from elmoc.errors import InputError
 from elmoc.files.records import parse_json
 from elmoc.files.text import open_binary, read_lines
@@ -40,16 +40,32 @@ class Result(ResultLine):
     def comparable(self) -> str:
         """Equal for results whose difference is due to their inputs alone: task, data, metric and settings agree.
 
-        Files are compared by their contents, in their order, as runs may have found them in different folders.
+        Files are compared by their contents, in their order, as runs may have found them in different folders. The
+        settings of layer states are those of the encoder. A suite may have settings of each kind of inputs, and says
+        what is compared.
         """
+        settings = {name: value for name, value in self.settings.items() if name not in STATE_SETTINGS}
         return _identity(
-            [self.task, self.dataset, self.metric, self.split, self.fingerprints, self.reader, self.settings]
+            [
+                self.task,
+                self.dataset,
+                self.metric,
+                self.split,
+                self.fingerprints,
+                self.reader,
+                self.compared_as or settings,
+            ]
         )
 
     @property
     def encoder(self) -> str | None:
-        """Equal for layer states of the same model; None without any. Foreign feature files are known by their name."""
-        return None if self.features is None else encoder_identity(self.features)
+        """Equal for layer states of the same model, given to probes in the same way; None without any.
+
+        Foreign feature files are known by their name.
+        """
+        if self.features is None:
+            return None
+        return encoder_identity(self.features) + (_identity(self.state_settings) if self.state_settings else "")
 
     @property
     def word_vectors(self) -> str | None:
@@ -97,6 +113,8 @@ def _pool(results: Sequence[Result], notes: list[str]) -> Result:
         for row, seed in enumerate(result.seeds):
             if seed in runs:
                 old, at = runs[seed]
+                if np.array_equal(old.counts[at], result.counts[row]):  # suites of several encoders share a baseline
+                    continue
                 notes.append(
                     f"{result.task} {result.dataset}, {result.inputs}, seed {seed}: {result.origins[row]} replaces "
                     f"{old.origins[at]} ({result.scores[row]:.2f} for {old.scores[at]:.2f})"

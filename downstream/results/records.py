@@ -7,13 +7,14 @@ import os
 import reprlib
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta
 
 from downstream.inputs.kinds import INPUT_KINDS
+from downstream.inputs.state_settings import AS_THEY_ARE
 from elmoc.errors import InputError, shortened
 from elmoc.files.records import convert
 from elmoc.files.writing import full_disk_is_clear
@@ -24,6 +25,11 @@ Number = Annotated[float, Meta(ge=-1e15, le=1e15)]
 Value = bool | int | float | str | None
 Facts = dict[str, Value | list[Value | list[Value]]]
 """What is known of something, by name."""
+
+STATE_SETTINGS: Facts = asdict(AS_THEY_ARE)
+"""Settings of layer states: they belong to what is compared, as the encoder does."""
+LATER_SETTINGS: Facts = {"train_fraction": 1.0, **STATE_SETTINGS}
+"""Settings that lines of earlier versions lack, at the values with which those were run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +69,20 @@ class ResultLine:
     seconds: list[Number]
     """Of training."""
     examples_per_second: list[Number]
+    compared_as: Name | None = None
+    """Equal for results that are compared though settings differ, each kind of inputs having its own best."""
+
+    @property
+    def state_settings(self) -> Facts:
+        """The settings of layer states that are not the defaults."""
+        return {name: self.settings[name] for name, value in STATE_SETTINGS.items() if self.settings[name] != value}
+
+    @property
+    def train_fraction(self) -> float:
+        """The part of the training data that was trained on."""
+        fraction = self.settings["train_fraction"]
+        assert isinstance(fraction, (int, float)), "parse_line has checked it"
+        return fraction
 
 
 Line = TypeVar("Line", bound=ResultLine)
@@ -75,6 +95,8 @@ def parse_line(value: Any, kind: type[Line], *, where: str, advice: str, prefix:
     """
     if isinstance(value, dict):
         value = {each.name: value[each.name] for each in fields(kind) if each.name in value}
+        if isinstance(value.get("settings"), dict):
+            value["settings"] = LATER_SETTINGS | value["settings"]
     line = convert(value, kind, where=where, advice=advice, prefix=prefix)
     kind_of_inputs, runs = INPUT_KINDS[line.inputs], len(line.seeds)
     per_seed = {"scores": line.scores, "seconds": line.seconds, "examples_per_second": line.examples_per_second}
@@ -85,6 +107,7 @@ def parse_line(value: Any, kind: type[Line], *, where: str, advice: str, prefix:
         (line.vectors is not None and "fingerprint" not in line.vectors, "vectors has no fingerprint"),
         (line.split not in line.data, f"data has no {shortened(line.split)}"),
         (line.fingerprints.keys() != line.data.keys(), "fingerprints does not have the splits of data"),
+        (not _is_fraction(line.settings["train_fraction"]), "settings.train_fraction must be above 0 and at most 1"),
         (len(set(line.seeds)) != runs, f"seeds has a number twice in {reprlib.repr(line.seeds)}"),
         (bool(unequal), f"{', '.join(unequal[:1])} has not one number for each of {runs} seeds"),
         (not _is_regular(line), f"counts has not as many numbers for each of {line.items:,} items and {runs} seeds"),
@@ -93,6 +116,10 @@ def parse_line(value: Any, kind: type[Line], *, where: str, advice: str, prefix:
         if found:
             raise InputError(f"{where}: {prefix}{problem}: {advice}")
     return line
+
+
+def _is_fraction(value: Any) -> bool:
+    return isinstance(value, (int, float)) and 0 < value <= 1
 
 
 def _is_regular(line: ResultLine) -> bool:
@@ -110,6 +137,11 @@ def mean_and_deviation(scores: Sequence[float]) -> tuple[float, float | None]:
 def format_score(mean: float, deviation: float | None) -> str:
     """`52.31 ± 0.40`, or the mean alone."""
     return f"{mean:.2f}" if deviation is None else f"{mean:.2f} ± {deviation:.2f}"
+
+
+def percent(fraction: float) -> str:
+    """`25 %`, `0.5 %`."""
+    return f"{100 * fraction:.4g} %"
 
 
 def open_results(path: Path) -> None:

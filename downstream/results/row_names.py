@@ -8,7 +8,7 @@ from typing import Any
 
 from downstream.results.comparison import Row
 from downstream.results.reading import Result
-from downstream.results.records import layer_names
+from downstream.results.records import STATE_SETTINGS, layer_names, percent
 from elmoc.errors import InputError
 
 NONE = "–"
@@ -46,8 +46,10 @@ def several_encoders(rows: Sequence[NamedRow]) -> bool:
 def _encoder_names(results: Sequence[Result], given: Mapping[str, str]) -> dict[str, str]:
     """Identity of each encoder → a name that no other one has."""
     origins: dict[str, list[dict[str, Any]]] = {}
+    options: dict[str, str] = {}
     for result in results:
         origins.setdefault(str(result.encoder), []).append(result.features or {})
+        options[str(result.encoder)] = "".join(f" {name} {value}" for name, value in result.state_settings.items())
     fingerprints = {_fingerprint(features) for features, *_ in origins.values()}
     for beginning in given:
         if not any(fingerprint.startswith(beginning) for fingerprint in fingerprints):
@@ -55,7 +57,7 @@ def _encoder_names(results: Sequence[Result], given: Mapping[str, str]) -> dict[
                 f"--encoder {beginning}=…: no encoder here has a fingerprint that begins so; there are "
                 f"{', '.join(sorted(fingerprints)) or 'none at all'}"
             )
-    names = {encoder: _encoder_name(of_encoder, given) for encoder, of_encoder in origins.items()}
+    names = {encoder: _encoder_name(found, given) + options[encoder] for encoder, found in origins.items()}
     taken = list(names.values())
     for encoder, name in names.items():
         if taken.count(name) > 1:
@@ -114,7 +116,11 @@ def _files(result: Result, split: str) -> str:
 
 
 def _changed(own: Mapping[str, Any], all_options: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [f"{name} {value}" for name, value in own.items() if _differ(each.get(name) for each in all_options)]
+    return [
+        f"{percent(value)} of train" if name == "train_fraction" else f"{name} {value}"
+        for name, value in own.items()
+        if name not in STATE_SETTINGS and _differ(each.get(name) for each in all_options)
+    ]
 
 
 def _differ(values: Iterable[Any]) -> bool:

@@ -13,9 +13,11 @@ from typing import Any, cast
 
 from downstream.results.columns import metrics_table, result_tables, runs_table
 from downstream.results.comparison import PAPER, Metrics, arrange, compare
+from downstream.results.merit import merit_table, merits_of_encoders
 from downstream.results.reading import Result, read_results
 from downstream.results.records import layer_names
 from downstream.results.row_names import NONE, NamedRow, name_rows
+from downstream.results.text_table import TextTable
 from elmoc.errors import InputError, shortened
 from elmoc.files.locks import locked
 from elmoc.files.records import write_json
@@ -32,6 +34,8 @@ OUTPUTS = {
     "markdown": ("FILE.md", "write the table in Markdown"),
     "json": ("FILE.json", "write all numbers, those of each seed too"),
     "plot": ("FILE.png", "draw the gains and their intervals"),
+    "curve": ("FILE.png", "draw the figure of merit and the gains against the words that the encoders have read"),
+    "fractions": ("FILE.png", "draw the gains against the part of the training data (--train-fraction)"),
 }
 """Options for files that are written, each with its metavar and help."""
 
@@ -48,22 +52,37 @@ def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
         _write_table(options, tasks)
 
 
-def _write_table(options: argparse.Namespace, tasks: Tasks) -> None:
-    results, notes = read_results(options.results)
-    rows = name_rows(
-        [
-            compare(row, metrics=_metrics(row, tasks), resamples=options.resamples)
-            for row in _in_order(arrange(results), list(tasks))
-        ],
-        given=dict(options.encoder),
-    )
+def compared_rows(
+    paths: Sequence[Path], tasks: Tasks, *, resamples: int, encoders: Mapping[str, str]
+) -> tuple[list[NamedRow], list[str]]:
+    """The rows of the table of these results, and notes on what was left out.
+
+    encoders  beginnings of fingerprints → names for them
+    """
+    results, notes = read_results(paths)
+    rows = [
+        compare(row, metrics=_metrics(row, tasks), resamples=resamples)
+        for row in _in_order(arrange(results), list(tasks))
+    ]
+    return name_rows(rows, given=encoders), notes
+
+
+def tables_as_text(rows: Sequence[NamedRow], more: Sequence[TextTable], notes: Sequence[str]) -> str:
+    """Scores and gains, more tables below them, and the notes, as wide as the terminal."""
     width = shutil.get_terminal_size(fallback=(WIDTH, 24)).columns
-    more = [runs_table(rows), *([metrics_table(rows)] if options.figures else [])]
-    notes = _explanations(rows, resamples=options.resamples) + notes
     tables = [*result_tables(rows, width=width), *more]
     width = max(table.width for table in tables)
     wrapped = "\n".join(textwrap.fill(note, width, subsequent_indent="  ") for note in notes)
-    text = "\n\n".join([*(table.text() for table in tables), wrapped]) + "\n"
+    return "\n\n".join([*(table.text() for table in tables), wrapped]) + "\n"
+
+
+def _write_table(options: argparse.Namespace, tasks: Tasks) -> None:
+    rows, notes = compared_rows(options.results, tasks, resamples=options.resamples, encoders=dict(options.encoder))
+    more = [runs_table(rows), *([metrics_table(rows)] if options.figures else [])]
+    if options.merit and (merits := merits_of_encoders(rows)):
+        more.append(merit_table(merits))
+    notes = explanations(rows, resamples=options.resamples) + notes
+    text = tables_as_text(rows, more, notes)
     print(text, end="")
     markdown = [table.markdown() for table in (*result_tables(rows), *more)]
     for path, content in ((options.text, text), (options.markdown, "\n\n".join([*markdown, *notes]) + "\n")):
@@ -71,12 +90,20 @@ def _write_table(options: argparse.Namespace, tasks: Tasks) -> None:
             with atomic_path(path) as partial:
                 partial.write_text(content, encoding="utf-8")
     if options.json:
-        written = {"resamples": options.resamples, "rows": [_as_json(row) for row in rows], "notes": notes}
+        written = {"resamples": options.resamples, "rows": [row_as_json(row) for row in rows], "notes": notes}
         write_json(options.json, written)
     if options.plot:
         from downstream.results.plot import draw_gains
 
         draw_gains(rows, options.plot)
+    if options.curve:
+        from downstream.results.curve import draw_curve
+
+        draw_curve(rows, options.curve)
+    if options.fractions:
+        from downstream.results.fraction_plot import draw_fractions
+
+        draw_fractions(rows, options.fractions)
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -99,6 +126,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         parser.add_argument(f"--{name}", type=Path, metavar=metavar, help=what)
     parser.add_argument(
         "--figures", action="store_true", help="show all figures of the tasks, too, not the metric alone"
+    )
+    parser.add_argument(
+        "--merit", action="store_true", help="show each encoder's figure of merit: its gains in units of the paper's"
     )
     parser.add_argument(
         "--resamples", type=int, default=10_000, metavar="N", help="resamples of the bootstrap (default: 10000)"
@@ -138,13 +168,15 @@ def _metrics(row: Mapping[str, Result], tasks: Tasks) -> Metrics:
 
 
 def _in_order(rows: Sequence[dict[str, Result]], tasks: list[str]) -> list[dict[str, Result]]:
-    """Rows in the order of the tasks; within a task those of one data set together."""
-    names = [next(iter(row.values())).place for row in rows]
+    """Rows in the order of the tasks; within a task those of one data set together, less training data first."""
+    firsts = [next(iter(row.values())) for row in rows]
+    names = [first.place for first in firsts]
     places = {name: ([*tasks, name[0]].index(name[0]), names.index(name)) for name in names}
-    return [rows[at] for at in sorted(range(len(rows)), key=lambda at: places[names[at]])]
+    keys = [(*places[first.place], first.train_fraction) for first in firsts]
+    return [rows[at] for at in sorted(range(len(rows)), key=keys.__getitem__)]
 
 
-def _explanations(rows: Sequence[NamedRow], *, resamples: int) -> list[str]:
+def explanations(rows: Sequence[NamedRow], *, resamples: int) -> list[str]:
     """What a reader has to know of the numbers, a paragraph each."""
     paragraphs = [
         "Scores are percentages, mean ± standard deviation over seeds. A gain is a difference of means in points; "
@@ -179,7 +211,8 @@ def _describe_encoder(origins: Sequence[dict[str, Any]]) -> str:
     return ", ".join(parts + ([f"from {' and '.join(places)}"] if places else []))
 
 
-def _as_json(row: NamedRow) -> dict[str, Any]:
+def row_as_json(row: NamedRow) -> dict[str, Any]:
+    """All numbers of a row."""
     names = ("task", "dataset", "metric", "split", "unit", "preset", "data", "settings", "items")
     return {
         **{name: getattr(row.first, name) for name in names},

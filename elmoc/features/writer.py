@@ -21,7 +21,7 @@ from elmoc.features.unfinished.notes import Notes
 from elmoc.files.locks import locked, unfinished_path
 from elmoc.files.writing import full_disk_is_clear, refuse_existing
 
-NOT_COMPARED = ("command_line", "dump")
+NOT_COMPARED = ("command_line", "dump", "training_words")
 """Attributes that may be others when a file is gone on with, or that say what others do."""
 
 

@@ -1,6 +1,7 @@
 """Model card: what the `README.md` of a model directory says, written from its config and training record.
 
-Hubs read the block at its top (YAML) and show the rest.
+Hubs read the block at its top (YAML) and show the rest. It is made of parts (`card_parts`), so that what somebody has
+changed or added stays when the model is exported again.
 """
 
 import json
@@ -10,11 +11,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elmoc.sharing.card_parts import FRONT, joined_parts, updated_card
+from elmoc.sharing.citations import ELMO, ELMO_C, THIS_PROJECT
+
 if TYPE_CHECKING:
     from elmoc.model_directory import ModelDirectory
 
 _FRONT_MATTER = """\
----
 library_name: elmoc
 pipeline_tag: feature-extraction
 tags:
@@ -22,7 +25,6 @@ tags:
 - contextual-word-representations
 # language: the code of the text's language
 # license: that of the weights, which is for you to say
----
 """
 _METRICS = {
     "cosine": "cosine with the true next word",
@@ -32,34 +34,52 @@ _METRICS = {
     "perplexity": "perplexity",
 }
 """Of the held-out metrics, those that a card shows."""
-_ELMO = (
-    "Matthew E. Peters, Mark Neumann, Mohit Iyyer, Matt Gardner, Christopher Clark, Kenton Lee and Luke Zettlemoyer "
-    "(2018): Deep contextualized word representations. NAACL. https://aclanthology.org/N18-1202/"
-)
-_ELMO_C = (
-    "Liunian Harold Li, Patrick H. Chen, Cho-Jui Hsieh and Kai-Wei Chang (2019): Efficient contextual representation "
-    "learning with continuous outputs. TACL. https://aclanthology.org/Q19-1039/"
-)
+_FACTS = {
+    "corpus": "corpus",
+    "sources": "text",
+    "corpus_tokens": "tokens of the corpus, `<s>` and `</s>` counted",
+    "corpus_types": "word types of the corpus",
+    "words": "words read in training",
+    "updates": "updates",
+    "streams": "streams",
+    "window": "window, in tokens",
+    "learning_rate": "base learning rate",
+    "precision": "precision",
+}
+"""Of a training record, what a card shows of it and under which name."""
+_APART = ("recipe", "started_from")
+"""Of a training record, what has a place of its own in a card."""
 
 
-def model_card(model: "ModelDirectory") -> str:
-    """The card of a model, in Markdown."""
+def model_card(model: "ModelDirectory", *, old: Path | None = None) -> str | None:
+    """The card of a model, in Markdown.
+
+    `old` is a card that was written before: its generated parts are replaced, all else stays. None where it has no such
+    parts and is its user's.
+    """
+    parts = {FRONT: _FRONT_MATTER} | {name: f"{body}\n" for name, body in _parts(model) if body}
+    return joined_parts(parts) if old is None else updated_card(old, parts)
+
+
+def _parts(model: "ModelDirectory") -> Iterator[tuple[str, str]]:
     training = model.training
     imported = "imported" in training
     title = "An ELMo model, imported from another tool" if imported else "An ELMo-C encoder"
-    sections = [
-        ("", _what_it_is(model)),
-        ("Use", _use(model)),
-        ("Training", "" if imported else "\n\n".join(_training(training))),
-        ("Licence", "Not stated: say here on which terms the weights, and the text they were trained on, may be used."),
-        ("Citation", "\n\n".join([_ELMO] if imported else [_ELMO_C, _ELMO])),
-        ("Training record", textwrap.indent(json.dumps(training, ensure_ascii=False, indent=2), "    ")),
-    ]
-    text = f"{_FRONT_MATTER}\n# {title}\n"
-    for name, body in sections:
-        if body:
-            text += f"\n## {name}\n\n{body}\n" if name else f"\n{body}\n"
-    return text
+    if training.get("name"):
+        title = " ".join(re.sub(r"[<>`|]", " ", str(training["name"])).split())[:100]
+    yield "model", f"# {title}\n\n{_what_it_is(model)}"
+    yield "use", f"## Use\n\n{_use(model)}"
+    if not imported:
+        yield "training", f"## Training\n\n{_of_training(training)}"
+    if isinstance(recipe := training.get("recipe"), dict):
+        yield "recipe", f"## Recipe\n\nThe settings of `python -m pretrain`:\n\n{_recipe(recipe)}"
+    yield "licence", f"## Licence\n\n{_licence(training)}"
+    citations = [ELMO] if imported else [ELMO_C, ELMO]
+    entries = "\n\n".join([*citations, THIS_PROJECT])
+    yield "citation", f"## Citation\n\n```bibtex\n{entries}\n```"
+    record = {name: each for name, each in training.items() if name not in _APART}
+    shown = textwrap.indent(json.dumps(record, ensure_ascii=False, indent=2), "    ")
+    yield "record", f"## Training record\n\n{shown}"
 
 
 def _what_it_is(model: "ModelDirectory") -> str:
@@ -101,6 +121,17 @@ elmoc dump-features DIRECTORY sentences.txt features.h5
 Sentences are lists of tokens; each is read from zero state between `<s>` and `</s>`.{needed}"""
 
 
+def _of_training(training: Mapping[str, Any]) -> str:
+    """What is known of a training, and of those before it that it went on from."""
+    text = "\n\n".join(_training(training))
+    before = training.get("started_from")
+    while isinstance(before, dict):
+        facts = "\n\n".join(_training(before))
+        text += "\n\nIt went on from a model of which this is known:" + (f"\n\n{facts}" if facts else " nothing.")
+        before = before.get("started_from")
+    return text
+
+
 def _training(training: Mapping[str, Any]) -> Iterator[str]:
     """What is known of the training of both directions, or of each where they were trained apart."""
     parts = {name: each for name, each in training.items() if name in ("forward", "backward")}
@@ -112,29 +143,58 @@ def _training(training: Mapping[str, Any]) -> Iterator[str]:
     rows = {label: _shown(training[name]) for name, label in _FACTS.items() if name in training}
     if rows:
         yield _table("", "", rows)
+    if isinstance(tokens := training.get("tokens_by_source"), dict):
+        yield _table(
+            "kind of text", "tokens in the training text", {_code(str(k)): _shown(v) for k, v in tokens.items()}
+        )
     if isinstance(held_out := training.get("held_out"), dict):
-        metrics = {
-            label: " | ".join(_shown(held_out.get(key)) for key in (name, f"constant_{name}"))
-            for name, label in _METRICS.items()
-            if name in held_out
-        }
+        metrics = _held_out(held_out)
         if metrics:
             yield f"On held-out text:\n\n{_table('metric', 'model | best constant prediction', metrics)}"
+        kinds = dict.fromkeys(name.partition("/")[0] for name in held_out if "/" in name)
+        for kind in kinds:
+            if of_kind := _held_out(held_out, f"{kind}/"):
+                shown = _table("metric", "model | best constant prediction", of_kind)
+                yield f"On held-out text of the kind {_code(kind)}:\n\n{shown}"
 
 
-_FACTS = {
-    "corpus": "corpus",
-    "sources": "text",
-    "corpus_tokens": "tokens of the corpus, `<s>` and `</s>` counted",
-    "corpus_types": "word types of the corpus",
-    "words": "words read in training",
-    "updates": "updates",
-    "streams": "streams",
-    "window": "window, in tokens",
-    "learning_rate": "base learning rate",
-    "precision": "precision",
-}
-"""Of a training record, what a card shows of it and under which name."""
+def _held_out(held_out: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """The metrics of a text beside those of the best constant prediction, as cells of a table."""
+    return {
+        label: " | ".join(_shown(held_out.get(prefix + key)) for key in (name, f"constant_{name}"))
+        for name, label in _METRICS.items()
+        if prefix + name in held_out
+    }
+
+
+def _recipe(recipe: Mapping[str, Any]) -> str:
+    """The settings of a run, `section.key` by value, as a config file has them."""
+    sections: dict[str, list[str]] = {}
+    for key, value in recipe.items():
+        section, _, name = str(key).partition(".")
+        shown = json.dumps(value, ensure_ascii=False).replace("```", "'''")
+        sections.setdefault(section, []).append(f"{name} = {shown}")
+    blocks = [f"[{section}]\n" + "\n".join(lines) for section, lines in sections.items()]
+    return "```toml\n" + "\n\n".join(blocks) + "\n```"
+
+
+def _licence(training: Mapping[str, Any]) -> str:
+    """On which terms the text may be used, as far as it was said, of this training and those before it."""
+    lines = [f"- Licence of the {which} it was trained on: {stated}" for which, stated in _licences(training, "text")]
+    return "\n".join(
+        [*dict.fromkeys(lines), "- Licence of the weights: for you to say, here and in the block at the top"]
+    )
+
+
+def _licences(training: Mapping[str, Any], which: str) -> Iterator[tuple[str, str]]:
+    parts = [each for name, each in training.items() if name in ("forward", "backward") and isinstance(each, dict)]
+    if parts:
+        for part in parts:
+            yield from _licences(part, which)
+        return
+    yield which, " ".join(re.sub(r"[<>`|]", " ", str(training.get("licence") or "not stated")).split())
+    if isinstance(before := training.get("started_from"), dict):
+        yield from _licences(before, "earlier text")
 
 
 def _table(first: str, second: str, rows: Mapping[str, str]) -> str:

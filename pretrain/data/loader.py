@@ -1,176 +1,39 @@
 """The loader: batches on the device, each with the vectors of its words alone.
 
-For each window the distinct ids are found, and only their rows gathered, by a background thread, ahead of time, into a
-ring of buffers. Inputs, targets and both directions share the rows. Letters: B streams, T time, E word-vector width, V
-lexicon size, D directions, U distinct ids of a window.
+A background thread gathers what each window needs, ahead of time, into a ring of buffers. Letters: B streams, T time,
+A words ahead, D directions.
 """
 
-import math
 import queue
 import threading
-import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from elmoc.word_vectors.table import VectorTable
+from pretrain.data.batches import Batch, Buffers, Tables
 from pretrain.data.windows import Position, Window
-from pretrain.output_layers import Targets
 
 Item = TypeVar("Item")
 WINDOWS_AHEAD = 64
 """Windows of ids that are read ahead, so that nothing waits while the sentences of the next shards are shuffled."""
 
 
-@dataclass
-class Batch:
-    """A window with the vectors that it needs.
-
-    ids       for each direction int64 [B, T + 1]: the row of each token in the lexicon
-    rows      for each direction int64 [B, T + 1]: the row of each token in the vectors
-    input_vectors, target_vectors  [U, E]: in the tables' dtype, those of the window's distinct ids, or whole tables;
-              no target vectors where no output layer reads them
-    next      the position after this window
-    """
-
-    ids: dict[str, Tensor]
-    rows: dict[str, Tensor]
-    input_vectors: Tensor
-    target_vectors: Tensor | None
-    next: Position
-
-    def inputs(self, direction: str) -> Tensor:
-        """float32 [B, T, E]: what the direction reads."""
-        return self.input_vectors[self.rows[direction][:, :-1]].float()
-
-    def targets(self, direction: str) -> Targets:
-        """The words [B, T] that the direction is to predict."""
-        vectors = None
-        if self.target_vectors is not None:
-            vectors = self.target_vectors[self.rows[direction][:, 1:]].float()  # [B, T, E]
-        return Targets(self.ids[direction][:, 1:], vectors)
-
-
-@dataclass
-class Buffers:
-    """Room for what a window needs.
-
-    ids, rows   int64 [D, B, T + 1]: rows in the lexicon, and in the vectors; the same tensor where these are the same
-    vectors     [U, E] of each table
-    """
-
-    ids: Tensor
-    rows: Tensor
-    vectors: list[Tensor]
-
-    def copy_(self, other: "Buffers", count: int) -> None:
-        """Take over ids, rows and the first `count` vectors; from pinned memory the copies are only started."""
-        start_copy(self.ids, other.ids)
-        if self.rows is not self.ids:
-            start_copy(self.rows, other.rows)
-        for own, others in zip(self.vectors, other.vectors, strict=True):
-            start_copy(own[:count], others[:count])
-
-
-def start_copy(to: Tensor, source: Tensor) -> None:
-    """Copy on the current stream, without waiting for it where the memory is pinned."""
-    to.copy_(source, non_blocking=True)
-
-
-class Tables(ABC):
-    """The tables that batches take their vectors from: that of the inputs, and that of the targets.
-
-    There is one where both are the same, or `targets` is None, since no output layer reads target vectors.
-    """
-
-    def __init__(self, inputs: VectorTable, targets: VectorTable | None) -> None:
-        tables = [inputs] if targets is None or targets.path == inputs.path else [inputs, targets]
-        self.has_targets = targets is not None
-        with warnings.catch_warnings():  # the rows are memory-mapped, and nobody may write to them
-            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-            self.tables = [torch.from_numpy(table.rows) for table in tables]  # [V, E] each
-
-    @abstractmethod
-    def buffers(self, shape: tuple[int, ...], device: torch.device, pin: bool) -> Buffers:
-        """Room for windows of `shape` [D, B, T + 1]."""
-
-    @abstractmethod
-    def fill(self, ids: dict[str, np.ndarray], buffers: Buffers) -> int:
-        """Put the ids [B, T + 1] of a window for each direction, and their vectors, into buffers; returns how many."""
-
-    @abstractmethod
-    def vectors(self, buffers: Buffers, count: int) -> list[Tensor]:
-        """The vectors of each table that `buffers.rows` are rows of."""
-
-    def batch(self, ids: dict[str, np.ndarray], buffers: Buffers, count: int, position: Position) -> Batch:
-        """The batch in filled buffers."""
-        vectors = self.vectors(buffers, count)
-        token_ids, rows = (dict(zip(ids, each, strict=True)) for each in (buffers.ids, buffers.rows))
-        return Batch(token_ids, rows, vectors[0], vectors[-1] if self.has_targets else None, position)
-
-
-class StreamedTables(Tables):
-    """Tables that stay in main memory: a batch has the rows of its distinct ids."""
-
-    def buffers(self, shape: tuple[int, ...], device: torch.device, pin: bool) -> Buffers:
-        count = min(math.prod(shape), len(self.tables[0]))  # the most rows that a window can have
-
-        def empty(*sizes: int, dtype: torch.dtype) -> Tensor:
-            return torch.empty(sizes, dtype=dtype, device=device, pin_memory=pin)
-
-        vectors = [empty(count, table.shape[1], dtype=table.dtype) for table in self.tables]
-        return Buffers(empty(*shape, dtype=torch.int64), empty(*shape, dtype=torch.int64), vectors)
-
-    def fill(self, ids: dict[str, np.ndarray], buffers: Buffers) -> int:
-        together = np.stack(list(ids.values()))  # [D, B, T + 1]
-        buffers.ids.numpy()[...] = together
-        distinct, inverse = np.unique(together, return_inverse=True)
-        buffers.rows.view(-1).copy_(torch.from_numpy(inverse.ravel()))
-        index = torch.from_numpy(distinct.astype(np.int64))
-        for table, vectors in zip(self.tables, buffers.vectors, strict=True):
-            torch.index_select(table, 0, index, out=vectors[: len(index)])
-        return len(index)
-
-    def vectors(self, buffers: Buffers, count: int) -> list[Tensor]:
-        return [vectors[:count] for vectors in buffers.vectors]
-
-
-class ResidentTables(Tables):
-    """Tables that are on the device as a whole: ids are their rows, and nothing else is sent.
-
-    On the CPU they stay memory-mapped.
-    """
-
-    def __init__(self, inputs: VectorTable, targets: VectorTable | None, device: torch.device) -> None:
-        super().__init__(inputs, targets)
-        self.tables = [table.to(device) for table in self.tables]
-
-    def buffers(self, shape: tuple[int, ...], device: torch.device, pin: bool) -> Buffers:
-        ids = torch.empty(shape, dtype=torch.int64, device=device, pin_memory=pin)
-        return Buffers(ids, ids, [])
-
-    def fill(self, ids: dict[str, np.ndarray], buffers: Buffers) -> int:
-        np.stack(list(ids.values()), out=buffers.ids.numpy(), casting="unsafe")
-        return 0
-
-    def vectors(self, buffers: Buffers, count: int) -> list[Tensor]:
-        return self.tables
-
-
 def gather(ids: dict[str, np.ndarray], tables: Tables, device: torch.device) -> Batch:
-    """A batch of its own on the device, from a window's ids [B, T + 1] for each direction."""
-    (slot,) = ring(1, device, lambda where, pin: tables.buffers(shape_of(ids), where, pin))
-    count = tables.fill(ids, slot.host)
+    """A batch of its own on the device, from a window's ids [B, T + A] for each direction."""
+    return gather_window(Window(ids, Position()), tables, device)
+
+
+def gather_window(window: Window, tables: Tables, device: torch.device) -> Batch:
+    """A batch of its own on the device."""
+    (slot,) = ring(1, device, lambda where, pin: tables.buffers(shape_of(window.ids), where, pin))
+    count = tables.fill(window, slot.host)
     slot.send(count)
     slot.receive()
-    return tables.batch(ids, slot.buffers, count, Position())
+    return tables.batch(window, slot.buffers, count)
 
 
 def stream_batches(
@@ -193,9 +56,9 @@ def stream_batches(
         for number, window in enumerate(chain([first], coming)):
             slot = slots[number % len(slots)]
             slot.wait()
-            count = tables.fill(window.ids, slot.host)
+            count = tables.fill(window, slot.host)
             slot.send(count)
-            yield slot, tables.batch(window.ids, slot.buffers, count, window.next)
+            yield slot, tables.batch(window, slot.buffers, count)
 
     try:
         with (

@@ -1,7 +1,7 @@
 """Training data on disk: a corpus and its two vector tables, opened and checked, and how a run cuts it into windows."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -11,17 +11,23 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.files.writing import human_bytes
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data.loader import ResidentTables, StreamedTables, Tables
+from pretrain.data.batches import ResidentTables, StreamedTables, Tables
+from pretrain.data.candidates import CandidateSampler, with_candidates
+from pretrain.data.groups import TextGroups, require_sources, text_groups
 from pretrain.data.windows import (
+    ORDERS,
     Position,
     Window,
     held_out_windows,
     require_held_out,
-    shard_groups,
     training_windows,
     windows_of,
     windows_per_epoch,
 )
+from pretrain.output_layers import CandidateSettings
+
+MOST_TIMES = 1_000
+"""That an epoch reads a source."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +36,20 @@ class DataConfig:
 
     tables_on_device: keep the whole tables on the GPU, where they fit, instead of streaming the rows of each window.
     On a CPU it changes nothing but where a window's vectors are read from.
+    sources: how many times an epoch reads each source of a corpus whose text is named (see `build_corpus`): 1 unless
+    said, 0 leaves it out, and of a fraction the next epoch reads another part.
     """
 
     corpus: str = ""
     input_vectors: str = "input"
     target_vectors: str = "target"
     tables_on_device: bool = False
+    sources: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, weight in self.sources.items():
+            if not 0 <= weight <= MOST_TIMES:
+                raise InputError(f"data.sources.{name:.50} must be at least 0 and at most {MOST_TIMES:,}, not {weight}")
 
 
 def open_sources(config: DataConfig, *, window: int) -> tuple[Corpus, VectorTable, VectorTable]:
@@ -45,6 +59,7 @@ def open_sources(config: DataConfig, *, window: int) -> tuple[Corpus, VectorTabl
     corpus = Corpus(config.corpus)
     inputs, targets = (VectorTable(corpus, name) for name in (config.input_vectors, config.target_vectors))
     require_held_out(corpus, window)
+    require_sources(corpus, config.sources)
     for table in (inputs, targets):
         table.transform  # noqa: B018 (it is read, and so checked, before the run begins)
     return corpus, inputs, targets
@@ -54,7 +69,9 @@ def open_sources(config: DataConfig, *, window: int) -> tuple[Corpus, VectorTabl
 class TrainingData:
     """A corpus, the tables of its input and target vectors, and how windows are cut from it (see `TrainConfig`).
 
-    `reads_targets` says whether output layers read target vectors, `resident` whether whole tables go to the device.
+    `weights` and `order` are `data.sources` and `train.order`. What output layers ask for: `reads_targets`, target
+    vectors; `words_ahead`, targets that reach so far (1: the next word); `candidates`, if any. `resident` says whether
+    whole tables go to the device, `fixed_sizes` whether every batch has as many candidates.
     """
 
     corpus: Corpus
@@ -65,8 +82,13 @@ class TrainingData:
     window: int
     mix_shards: int
     seed: int
+    weights: Mapping[str, float] = field(default_factory=dict)
+    order: str = ORDERS[0]
     reads_targets: bool = True
+    words_ahead: int = 1
+    candidates: CandidateSettings | None = None
     resident: bool = False
+    fixed_sizes: bool = False
 
     @property
     def words_per_update(self) -> int:
@@ -76,29 +98,67 @@ class TrainingData:
     @cached_property
     def updates_per_epoch(self) -> int:
         """Updates of the first epoch; none at all is an `InputError`."""
-        return windows_per_epoch(self.corpus, self.streams, self.window, mix=self.mix_shards, seed=self.seed)
+        return windows_per_epoch(
+            self.corpus,
+            self.streams,
+            self.window,
+            mix=self.mix_shards,
+            seed=self.seed,
+            weights=self.weights,
+            ahead=self.words_ahead,
+        )
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """float64 [V]: how often an epoch reads each type."""
+        if all(weight == 1 for weight in self.weights.values()):
+            return self.corpus.counts.astype(np.float64)
+        counts = np.zeros(self.corpus.types)
+        for shard in self.corpus.train:
+            weight = self.weights.get(shard.source, 1.0)
+            counts += weight * np.bincount(self.corpus.read_shard(shard), minlength=self.corpus.types)
+        return counts
+
+    @cached_property
+    def sampler(self) -> CandidateSampler | None:
+        """What finds the candidates of windows, where output layers ask for them."""
+        if self.candidates is None:
+            return None
+        return CandidateSampler(
+            self.corpus.counts,
+            read=self.counts,
+            targets=self.streams * (self.window + self.words_ahead - 1),
+            settings=self.candidates,
+            seed=self.seed,
+        )
+
+    @cached_property
+    def groups(self) -> TextGroups:
+        """The groups of text that are shuffled together."""
+        return text_groups(self.corpus, self.weights, mix=self.mix_shards, seed=self.seed)
 
     @property
     def most_tokens_together(self) -> int:
-        """Tokens of the shards that are shuffled together, at most."""
-        return sum(sorted(shard.tokens for shard in self.corpus.train)[-self.mix_shards :])
+        """Tokens that are shuffled together, at most."""
+        return self.groups.most_tokens
 
     @property
     def fingerprints(self) -> dict[str, str]:
         """What names the data of a run, by the setting it comes from: a resumed run has to read the same."""
         tables = {"data.input_vectors": self.inputs, "data.target_vectors": self.targets}
-        return {"data.corpus": f"{self.corpus.lexicon_fingerprint} {self.corpus.train_tokens}"} | {
+        content = [self.corpus.lexicon_fingerprint, str(self.corpus.train_tokens), *filter(None, self.corpus.sources)]
+        return {"data.corpus": " ".join(content)} | {
             key: f"{table.source.fingerprint} {table.source.post_processing} {table.rows.dtype}"
             for key, table in tables.items()
         }
 
     def require_position(self, position: Position) -> None:
         """Raise an `InputError` when there is no such window."""
-        groups = shard_groups(self.corpus, mix=self.mix_shards, seed=self.seed, epoch=position.epoch)
-        tokens = [sum(shard.tokens for shard in group) for group in groups[position.shard :]]
-        windows = windows_of(tokens[0], self.streams, self.window) if tokens else 1
-        if position.shard > len(groups) or position.window >= max(1, windows):
-            raise InputError(f"position must be that of a window, not group {position.shard}, window {position.window}")
+        groups, place = self.groups, position.shard
+        tokens = groups.group(position.epoch, place).tokens if place < groups.count else 0
+        windows = windows_of(tokens, self.streams, self.window, self.words_ahead)
+        if place > groups.count or position.window >= max(1, windows):
+            raise InputError(f"position must be that of a window, not group {place}, window {position.window}")
 
     @property
     def table_bytes(self) -> int:
@@ -113,7 +173,7 @@ class TrainingData:
         own: slice = slice(None),
     ) -> Iterator[Window]:
         """Training windows from a position on, without end: of all directions or some, and of `own` streams."""
-        return training_windows(
+        windows = training_windows(
             self.corpus,
             streams=self.streams,
             window=self.window,
@@ -121,25 +181,33 @@ class TrainingData:
             seed=self.seed,
             position=position,
             mix=self.mix_shards,
-            own=own,
+            weights=self.weights,
+            order=self.order,
+            own=own if self.sampler is None else slice(None),
+            ahead=self.words_ahead,
         )
+        return windows if self.sampler is None else with_candidates(windows, self.sampler, position, own)
 
-    def held_out_windows(self, *, words: int, most_streams: int) -> Iterator[dict[str, np.ndarray]]:
-        """Ids [B, T + 1] for each direction of the first `words` held-out tokens, in at most `most_streams` streams."""
+    def held_out_windows(self, *, words: int, most_streams: int, source: str = "") -> Iterator[dict[str, np.ndarray]]:
+        """Ids [B, T + 1] for each direction of the first `words` held-out tokens of a source.
+
+        They are read in at most `most_streams` streams.
+        """
         return held_out_windows(
             self.corpus,
             streams=min(self.streams, most_streams),
             window=self.window,
             directions=self.directions,
             words=words,
+            source=source,
         )
 
     def tables(self, device: torch.device, *, resident: bool | None = None) -> Tables:
         """The tables where batches take their vectors from: streamed to the device, or on it as a whole."""
         targets = self.targets if self.reads_targets else None
         if self.resident if resident is None else resident:
-            return ResidentTables(self.inputs, targets, device)
-        return StreamedTables(self.inputs, targets)
+            return ResidentTables(self.inputs, targets, device, sampler=self.sampler, fixed_sizes=self.fixed_sizes)
+        return StreamedTables(self.inputs, targets, sampler=self.sampler, fixed_sizes=self.fixed_sizes)
 
     def require_device_memory(self, device: torch.device) -> None:
         """Raise an `InputError` when the tables do not fit into the free memory of a GPU."""

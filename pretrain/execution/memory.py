@@ -8,8 +8,6 @@ from elmoc.devices import free_memory
 from elmoc.errors import InputError
 from elmoc.files.writing import human_bytes
 
-BYTES_OF_A_PARAMETER = 16
-"""Its value, its gradient and Adam's two moments, all of them float32."""
 BYTES_OF_A_SHUFFLED_TOKEN = 40
 
 

@@ -1,9 +1,10 @@
 """Output layers: the interface of the layer that an encoder is trained against, one a direction.
 
-Letters: B streams, T time, P projection, E width of target vectors, N targets, V lexicon size.
+Letters: B streams, T time, P projection, E width of target vectors, N targets, U candidates, V lexicon size.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -15,6 +16,27 @@ from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import direction_name
 from elmoc.word_vectors.table import VectorTable
 
+LEAST_COUNT = 0.5
+"""What a type that the training text lacks counts for, so that it has a log frequency."""
+
+
+def log_frequencies(counts: np.ndarray) -> np.ndarray:
+    """float64 [V]: log of the share of each type in the training text, from counts [V]."""
+    return np.log(np.maximum(counts, LEAST_COUNT) / counts.sum())
+
+
+class Candidates(NamedTuple):
+    """The distinct types among which the targets of a window are told from others."""
+
+    vectors: Tensor
+    """float32 [U, E]: their vectors in the target table"""
+    log_frequency: Tensor
+    """float32 [U]: log of the share of each in the training text"""
+    log_chance: Tensor
+    """float32 [U]: log of the chance that each is among the candidates of another target; ∞ for one that is none"""
+    places: Tensor
+    """int64 [B, T]: the place of each target among them"""
+
 
 class Targets(NamedTuple):
     """The words that a window has to predict."""
@@ -22,7 +44,20 @@ class Targets(NamedTuple):
     ids: Tensor
     """int64 [B, T]: rows of the lexicon"""
     vectors: Tensor | None
-    """float32 [B, T, E]: their vectors in the target table; None unless the output layer asks for them"""
+    """float32 [B, T, E]: their vectors in the target table; None unless the output layer asks for them alone"""
+    candidates: Candidates | None = None
+    """None unless the output layer asks for them"""
+    after: "Targets | None" = None
+    """The words one further; None unless the output layer asks for them"""
+
+    def map(self, fn: Callable[[Tensor], Tensor]) -> "Targets":
+        """The same of `fn` of every tensor."""
+        return Targets(
+            fn(self.ids),
+            None if self.vectors is None else fn(self.vectors),
+            None if self.candidates is None else Candidates(*(fn(each) for each in self.candidates)),
+            None if self.after is None else self.after.map(fn),
+        )
 
 
 class Loss(NamedTuple):
@@ -34,6 +69,10 @@ class Loss(NamedTuple):
     """Scalar: targets that the loss is taken over."""
     masked: Tensor
     """Scalar: targets that are left out."""
+
+    def plus(self, other: "Loss", weight: float) -> "Loss":
+        """With the loss of an auxiliary task added, which changes nothing else."""
+        return self._replace(total=self.total + weight * other.total)
 
 
 class OutputLayer(nn.Module, ABC):
@@ -51,11 +90,26 @@ class OutputLayer(nn.Module, ABC):
 class Scorer(Protocol):
     """Scores the held-out predictions of one direction."""
 
-    def score(self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray) -> dict[str, float]:
-        """Metrics of predictions [N, D] of the types `ids` [N], among them the `metric` of `OutputLayerSettings`.
+    def score(
+        self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray, parts: Mapping[str, slice]
+    ) -> dict[str, dict[str, float]]:
+        """For parts of predictions [N, D] of the types `ids` [N], their metrics by the name of the part.
 
-        Beside each metric stands that of the best constant prediction, named `constant_…`, where there is one.
+        Among them is the `metric` of `OutputLayerSettings`. Beside each stands that of the best constant prediction,
+        named `constant_…`, where there is one.
         """
+
+
+@dataclass(frozen=True)
+class CandidateSettings:
+    """The candidates that an output layer asks for: the types of a window's targets, and what is drawn besides.
+
+    extra: draws from the lexicon for each window and direction.
+    extra_power: the chance of a type to be drawn is in proportion to its count to this power.
+    """
+
+    extra: int = 0
+    extra_power: float = 0.75
 
 
 @dataclass(frozen=True)
@@ -71,6 +125,16 @@ class OutputLayerSettings(ABC):
     shown: ClassVar[tuple[tuple[str, str], ...]]
     """(label, metric) of what an evaluation prints."""
 
+    @property
+    def words_ahead(self) -> int:
+        """How many words further than the inputs its targets reach: 1, the next word, or more."""
+        return 1
+
+    @property
+    def candidates(self) -> CandidateSettings | None:
+        """The candidates that are streamed for it, with their vectors; None where it needs none."""
+        return None
+
     @abstractmethod
     def build(self, *, projection_size: int, corpus: Corpus, targets: VectorTable) -> OutputLayer:
         """An output layer with random weights."""
@@ -78,6 +142,13 @@ class OutputLayerSettings(ABC):
     @abstractmethod
     def record(self, targets: VectorTable) -> dict[str, Any]:
         """What tells it apart from others, for a model directory: `kind` and more; `origin` is not compared."""
+
+    def activation_bytes(self, *, words: int, candidates: int) -> int:
+        """Roughly what the loss of a direction keeps of `words` words among so many candidates until the backward pass.
+
+        0 where that is little.
+        """
+        return 0
 
     def scoring_bytes(self, *, targets: VectorTable, words: int, candidates: int) -> int:
         """Roughly the memory that scoring `words` held-out words takes; 0 where that is little."""

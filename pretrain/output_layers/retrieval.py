@@ -5,6 +5,8 @@ the most frequent types. Retrieval ranks in the target table's own space and cou
 across choices of targets.
 """
 
+from collections.abc import Iterator, Mapping
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -46,13 +48,24 @@ class Retriever:
         self.candidates = F.normalize(rows, dim=1).to(device)  # [K, E]
         self.constant = mean_direction(table.rows, corpus.counts)  # [E]
 
-    def score(self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray) -> dict[str, float]:
-        """Mean cosine and retrieval of predictions [N, E] of the types `ids` [N], beside those of a constant."""
+    @staticmethod
+    def bytes(*, targets: VectorTable, words: int, candidates: int) -> int:
+        """Predictions and targets of every word, the candidates, and the scores of a block of words with these."""
+        return 4 * (5 * words * targets.size + candidates * (targets.size + 2 * BLOCK))
+
+    def score(
+        self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray, parts: Mapping[str, slice]
+    ) -> dict[str, dict[str, float]]:
+        """For parts of predictions [N, E] of the types `ids` [N]: mean cosine and retrieval, beside a constant's."""
+        ranks = self.ranks(predictions, ids)
         return {
-            "cosine": float(self.cosines(predictions, ids).mean()),
-            "constant_cosine": self.constant_cosine(ids),
-            **retrieval(self.ranks(predictions, ids)),
-            **{f"constant_{name}": value for name, value in self.constant_retrieval(ids).items()},
+            name: {
+                "cosine": float(self.cosines(predictions[part], ids[part]).mean()),
+                "constant_cosine": self.constant_cosine(ids[part]),
+                **retrieval(ranks[part]),
+                **{f"constant_{metric}": value for metric, value in self.constant_retrieval(ids[part]).items()},
+            }
+            for name, part in parts.items()
         }
 
     def cosines(self, predictions: Tensor, ids: np.ndarray) -> Tensor:
@@ -70,16 +83,23 @@ class Retriever:
 
         Exact; of candidates with equal cosine the true word counts as the last.
         """
-        targets = torch.from_numpy(ids.astype(np.int64))
         ranks = torch.zeros(len(ids), dtype=torch.int64)
-        inside = torch.nonzero((targets < len(self.known)) & self.known[targets.clamp(max=len(self.known) - 1)])[:, 0]
-        known = self.known.to(self.candidates.device)
-        for block in inside.split(BLOCK):
-            # the norm of a prediction does not change its ranking
-            scores = predictions[block].to(self.candidates.device) @ self.candidates.T  # [N', K]
-            true = scores.gather(1, targets[block].to(scores.device).unsqueeze(1))  # [N', 1]
-            ranks[block] = ((scores >= true) & known).sum(dim=1).cpu()
+        for block, scores, true in self.scores(predictions, ids):  # the norm of a prediction does not change them
+            ranks[block] = (scores >= true).sum(dim=1).cpu()
         return ranks
+
+    def scores(self, predictions: Tensor, ids: np.ndarray) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Blocks of the targets that are candidates: their places [N'], the scores [N', K], the true words' [N', 1].
+
+        A score is the product of a prediction with a candidate's direction, −∞ for a candidate without a vector.
+        """
+        targets = torch.from_numpy(ids.astype(np.int64))
+        inside = torch.nonzero((targets < len(self.known)) & self.known[targets.clamp(max=len(self.known) - 1)])[:, 0]
+        unknown = ~self.known.to(self.candidates.device)
+        for block in inside.split(BLOCK):
+            scores = predictions[block].to(self.candidates.device) @ self.candidates.T
+            scores.masked_fill_(unknown, -torch.inf)
+            yield block, scores, scores.gather(1, targets[block].to(scores.device).unsqueeze(1))
 
     def constant_retrieval(self, ids: np.ndarray) -> dict[str, float]:
         """What the best constant ranking reaches: the types in order of frequency, which is the order of their ids."""

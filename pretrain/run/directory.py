@@ -36,18 +36,23 @@ FREE_TO_CHANGE = {
     *(f"train.{name}" for name in ("recurrence", "recompute", "cuda_graph")),
     *(f"data.{name}" for name in ("corpus", "input_vectors", "target_vectors", "tables_on_device")),
     *(f"log.{name}" for name in ("every_updates", "checkpoint_minutes", "checkpoint_updates", "keep")),
+    *(f"card.{name}" for name in ("name", "licence")),
 }
-"""Settings that a resumed run may be given anew: where it runs, what it leaves, and where its data is now (which is
-known by its content). Another device, precision, recurrence or number of threads or processes rounds differently; all
-else stays the same."""
+"""Settings that a resumed run may be given anew: where it runs, what it leaves and says, and where its data is now
+(which is known by its content). Another device, precision, recurrence or number of threads or processes rounds
+differently; all else stays the same."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """What `start.json` says: the model that a run started from, and the launch by `torchrun`, where there are."""
+    """What `start.json` says: the model that a run started from, and the launch by `torchrun`, where there are.
+
+    started_from: the training record of that model.
+    """
 
     init_from: str | None
     launch: str | None = None
+    started_from: dict[str, Any] | None = None
 
 
 class RunDirectory:
@@ -67,23 +72,37 @@ class RunDirectory:
         if os.path.lexists(self.path) and not self.path.is_dir():
             raise InputError(f"{self.path} is not a directory, as a run is: choose another name")
 
-    def start(self, config: RunConfig, *, parameters: int, init_from: str | None, launch: str | None = None) -> None:
+    def start(
+        self,
+        config: RunConfig,
+        *,
+        parameters: int,
+        init_from: str | None,
+        launch: str | None = None,
+        started_from: dict[str, Any] | None = None,
+    ) -> None:
         """Make the directory of a run with `parameters` trainable parameters; `launch` names what it was started by.
 
-        One that is there already, or a disk that is too small for what the run will keep, is an `InputError`.
+        `started_from` is the training record of the model `init_from`. One that is there already, or a disk that is too
+        small for what the run will keep, is an `InputError`.
         """
         self.require_new()
-        # a checkpoint holds weights and Adam's two moments; one more than is kept is there while it is written
+        # one checkpoint more than is kept is there while it is written
         checkpoints, models = config.log.keep + 2, 2
-        require_space(self.path, (3 * checkpoints + models) * 4 * parameters)
+        require_space(self.path, (config.optimiser.values_of_a_weight * checkpoints + models) * 4 * parameters)
         self.checkpoints.mkdir(parents=True, exist_ok=True)
-        write_json(self.path / "start.json", asdict(Start(init_from, launch)))
+        write_json(self.path / "start.json", asdict(Start(init_from, launch, started_from)))
         write_json(self.config, config_to_dict(config))
 
     @property
     def init_from(self) -> str | None:
         """The model directory that the run started from, if it did."""
         return self._start.init_from
+
+    @property
+    def started_from(self) -> dict[str, Any] | None:
+        """The training record of that model; None in runs of older versions."""
+        return self._start.started_from if (self.path / "start.json").exists() else None
 
     def was_started_by(self, launch: str | None) -> bool:
         """Whether there is a run, and this launch started it (and may go on with it unasked)."""

@@ -17,12 +17,12 @@ from pretrain.checkpoint import Checkpoint
 from pretrain.distributed.processes import Processes
 from pretrain.evaluation import evaluate, evaluation_line
 from pretrain.run.clock import Clock
-from pretrain.run.directory import MetricsLog, RunDirectory
+from pretrain.run.directory import MetricsLog, RunDirectory, fixed_settings
 from pretrain.setup import TrainingSetup
 from pretrain.step import DirectionStep, summary
 from pretrain.train_state import TrainState
 
-OF_A_DIRECTION = ("optimisers", "generators", "recurrent")
+OF_A_DIRECTION = ("optimisers", "averages", "generators", "recurrent")
 """What only the processes of a direction have. The weights of every direction are everywhere, but may be old."""
 
 
@@ -59,12 +59,13 @@ class Recorder:
         """Evaluate; when it is the best so far, export the model and save a checkpoint."""
         started = time.monotonic()
         self._state.evaluated = self._state.update
-        gather_weights(self._processes, self._state)
         is_best = False
-        if self._writer is not None:
-            values = self._writer.evaluate()
-            self._clock.record_evaluation(time.monotonic() - started)
-            is_best = self._writer.write_evaluation(values)
+        with self._state.averaged():
+            gather_weights(self._processes, self._state)
+            if self._writer is not None:
+                values = self._writer.evaluate()
+                self._clock.record_evaluation(time.monotonic() - started)
+                is_best = self._writer.write_evaluation(values)
         if self._processes.broadcast_from_rank0(is_best):
             self.save()
 
@@ -145,6 +146,7 @@ class RunWriter:
                 "words": state.words,
                 "updates": state.update,
                 "held_out": held_out,
+                "recipe": fixed_settings(self._setup.config),
             }
             write_model_directory(self._run.model, self._setup.model_directory(training))
         return is_best
@@ -205,7 +207,7 @@ def gather_state(processes: Processes, state: TrainState) -> dict[str, Any]:
             values["recurrent"][direction] = [tuple(group.gather(part) for part in layer) for layer in layers]
     for direction, ranks in processes.ranks.items():
         if ranks.start:
-            own = {kind: values[kind].get(direction) for kind in OF_A_DIRECTION}
+            own = {kind: values[kind][direction] for kind in OF_A_DIRECTION if direction in values[kind]}
             for kind, value in processes.send_to_rank0(own, source=ranks.start).items():
                 values[kind][direction] = value
     return values

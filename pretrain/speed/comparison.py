@@ -15,7 +15,7 @@ import torch
 from tqdm import tqdm
 
 from elmoc.errors import InputError
-from pretrain.data.loader import Batch
+from pretrain.data.batches import Batch
 from pretrain.setup import TrainingSetup
 from pretrain.speed.contestants import BASELINE, Contestant
 from pretrain.speed.matrix_products import seconds_of_products

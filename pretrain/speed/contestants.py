@@ -10,7 +10,7 @@ import torch
 from elmoc.devices import has_bf16
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.errors import InputError
-from pretrain.data.loader import Batch
+from pretrain.data.batches import Batch
 from pretrain.setup import TrainingSetup
 from pretrain.speed.matrix_products import TimedProduct, fused_products, step_by_step_products
 from pretrain.train import new_train_step

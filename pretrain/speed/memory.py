@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from pretrain.data.loader import Batch
+from pretrain.data.batches import Batch
 from pretrain.setup import TrainingSetup
 from pretrain.speed.contestants import Contestant, with_streams
 from pretrain.speed.streaming import first_batches

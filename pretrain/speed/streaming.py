@@ -6,8 +6,9 @@ from functools import partial
 from itertools import islice
 from statistics import median
 
-from pretrain.data.loader import Batch, gather, ring, shape_of, stream_batches
-from pretrain.data.windows import shard_groups, windows_of
+from pretrain.data.batches import Batch
+from pretrain.data.loader import gather_window, ring, shape_of, stream_batches
+from pretrain.data.windows import windows_of
 from pretrain.setup import TrainingSetup
 from pretrain.speed.contestants import Contestant
 from pretrain.speed.timing import spread, timed
@@ -21,7 +22,7 @@ def first_batches(setup: TrainingSetup, count: int) -> list[Batch]:
     """The first windows with their vectors, on the device."""
     device = setup.execution.device
     tables = setup.data.tables(device, resident=False)
-    return [gather(window.ids, tables, device) for window in islice(setup.data.windows(), count)]
+    return [gather_window(window, tables, device) for window in islice(setup.data.windows(), count)]
 
 
 def seconds_a_window(setup: TrainingSetup) -> dict[str, float]:
@@ -33,15 +34,14 @@ def seconds_a_window(setup: TrainingSetup) -> dict[str, float]:
     data, device = setup.data, setup.execution.device
     windows = data.windows()
     opening, first = timed(lambda: next(windows), device)
-    (group, *_) = shard_groups(data.corpus, mix=data.mix_shards, seed=data.seed, epoch=0)
-    share = opening / max(1, windows_of(sum(shard.tokens for shard in group), data.streams, data.window))
+    share = opening / max(1, windows_of(data.groups.group(0, 0).tokens, data.streams, data.window))
     tables = data.tables(device, resident=False)
     (slot,) = ring(1, device, partial(tables.buffers, shape_of(first.ids)))
     seconds: dict[str, list[float]] = {"loader": [], "gather": [], "copy": []}
     for _ in range(WINDOWS):
         cutting, window = timed(lambda: next(windows), device)
         slot.wait()
-        gathering, count = timed(partial(tables.fill, window.ids, slot.host), device)
+        gathering, count = timed(partial(tables.fill, window, slot.host), device)
         copying, _ = timed(partial(slot.send, count), device)
         for name, value in zip(seconds, (share + cutting, gathering, copying), strict=True):
             seconds[name].append(value)

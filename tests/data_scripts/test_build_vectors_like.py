@@ -1,5 +1,6 @@
 """`build_vectors --like MODEL`: a new corpus's vectors are transformed as the model's were."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -49,3 +50,27 @@ def test_other_vectors_or_two_transforms_are_refused(
     both = main([str(small_corpus.path), "random:3:6", *like, "--post-process", "centre"])
     assert "give one of them" in error_line(both)
     assert not list((small_corpus.path / "vectors").glob("*.json"))
+
+
+def test_the_targets_transform_is_used(small_corpus: Corpus, tmp_path: Path, error_line) -> None:
+    transform = model_with_transform(tmp_path / "of_inputs")
+    model = tiny_model()
+    config = model.output_layer.config | {"post_processing": "whiten"}
+    model.output_layer = replace(model.output_layer, config=config, transform=transform)
+    write_model_directory(tmp_path / "model", model)
+    command = [str(small_corpus.path), "random:3:6", "--name", "target", "--like-targets", str(tmp_path / "model")]
+    assert main(command) == 0
+    table = VectorTable(small_corpus, "target")
+    assert table.transform.same_as(transform)
+    assert table.source.post_processing == "whiten"
+    other = [*command[:1], "random:4:6", *command[2:], "--replace"]
+    assert "are not the word vectors of this model" in error_line(main(other))
+    assert "give one of them" in error_line(main([*command, "--like", str(tmp_path / "model")]))
+
+
+def test_a_model_that_does_not_say_how_its_targets_were_processed(
+    small_corpus: Corpus, tmp_path: Path, error_line
+) -> None:
+    write_model_directory(tmp_path / "model", tiny_model())
+    command = [str(small_corpus.path), "random:3:6", "--name", "target", "--like-targets", str(tmp_path / "model")]
+    assert "does not say how its target vectors were processed" in error_line(main(command))

@@ -45,6 +45,7 @@ def test_everything_comes_back(tmp_path: Path) -> None:
         matrix=generator.standard_normal((6, 6), dtype=np.float32),
     )
     model.word_vectors = replace(model.word_vectors, post_processing="whiten")
+    model.output_layer = replace(model.output_layer, transform=model.transform)
     model.training = {"corpus": "café", "updates": 7}
     write_model_directory(tmp_path / "model", model)
     read = read_model_directory(tmp_path / "model")
@@ -60,6 +61,8 @@ def test_everything_comes_back(tmp_path: Path) -> None:
     assert read.output_layer.config == model.output_layer.config
     for name in ("boundary", "mean", "matrix"):
         np.testing.assert_array_equal(getattr(read.transform, name), getattr(model.transform, name))
+    assert read.output_layer.transform is not None
+    assert read.output_layer.transform.same_as(model.transform)
     assert sorted(file.name for file in (tmp_path / "model").iterdir()) == [
         "README.md",
         "config.json",
@@ -129,6 +132,29 @@ def test_weights_that_are_not_finite_are_refused(model_path: Path, name: str, nu
     save_file(tensors, model_path / name)
     with pytest.raises(InputError, match=rf"{name}: {first} has a number that is not finite: copy or export"):
         ElmoC.from_pretrained(old_model(model_path))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"targets.boundary": None}, "lacks tensors: boundary"),
+        ({"targets.mean": torch.zeros(5)}, r"mean has the shape \[5\], where \[6\] is expected"),
+        ({"targets.matrix": torch.zeros(6, 6, dtype=torch.float64)}, "matrix has the type torch.float64"),
+        ({"targets.boundary": torch.zeros(6)}, r"boundary has the shape \[6\]"),
+    ],
+)
+def test_a_transform_of_targets_that_is_damaged_is_refused(
+    tmp_path: Path, change: dict[str, torch.Tensor | None], message: str
+) -> None:
+    model = tiny_model()
+    whole = VectorTransform(model.transform.boundary, np.zeros(6, np.float32), np.eye(6, dtype=np.float32))
+    model.output_layer = replace(model.output_layer, transform=whole)
+    write_model_directory(tmp_path / "model", model)
+    heads = tmp_path / "model/heads.safetensors"
+    tensors = load_file(heads) | change
+    save_file({name: each for name, each in tensors.items() if each is not None}, heads)
+    with pytest.raises(InputError, match=rf"heads.safetensors: the transform of the targets is damaged \({message}"):
+        read_model_directory(old_model(tmp_path / "model"))
 
 
 @pytest.mark.parametrize("name", ["mean", "matrix"])

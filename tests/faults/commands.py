@@ -62,6 +62,7 @@ def pretrain_line(**settings: object) -> str:
 
 TOKENIZE = "data_scripts.tokenize {inputs}/{source}.txt {folder}/out.txt --workers 1"
 CORPUS = "data_scripts.build_corpus {inputs}/{source}.txt {folder}/corpus --workers 1 --shard-tokens 60"
+NAMED_CORPUS = CORPUS.replace("{inputs}", "prose={inputs}") + " --leave-out {inputs}/raw.txt"
 VECTORS = "data_scripts.build_vectors {folder}/corpus random:{source}:300 --name new --workers 1"
 VECTORS += " --post-process remove-top=1"
 FASTTEXT = "data_scripts.train_fasttext {inputs}/{source} {folder}/out.bin --dim 4 --epochs 1 --buckets 20 --workers 1"
@@ -78,10 +79,19 @@ PROBE = (
     "--features {inputs}/features.h5 --seeds 2 --hidden-size 6 --layers 1 --dropout 0 --batch-size 5 --epochs 1 "
     "--results {folder}/results.jsonl --save {folder}/probes --predictions {folder}/predictions"
 )
+LAYERS = (
+    "downstream.__main__ layers --train {inputs}/ten.conll --dev {inputs}/ten.conll --label column:1 "
+    "--features {inputs}/features.h5 --results {folder}/layers.jsonl"
+)
 TABLE = (
     "downstream.__main__ table {inputs}/results.jsonl --resamples 100 --text {folder}/table.txt "
     "--markdown {folder}/table.md --json {folder}/table.json --plot {folder}/gains.png"
 )
+SUITE = (
+    "downstream.__main__ suite {inputs}/suite.toml --inputs vectors --baseline {inputs}/baseline --jobs 1 "
+    "--out {folder}/out"
+)
+"""A suite of which everything has been run: what a run writes is tested with the command of a probe."""
 DUMP_PEER = "downstream.peers.many_langs dump {inputs}/peer {inputs}/{source}.txt {folder}/out.h5 --threads 1"
 PLOT_WORD = "elmoc.__main__ plot {inputs}/model {inputs}/{source}.txt --word w1 -o {folder}/w1.png"
 PLOT = "pretrain.plot {inputs}/run {folder}/curve.png"
@@ -98,6 +108,7 @@ PROBES = (
     Output("probes", outputs.read_probes, in_steps=True),
     Output("predictions", in_steps=True),
 )
+SUITES = (Output("out/results.jsonl", outputs.read_result_lines), Output("out/suite.json"))
 TABLES = tuple(map(Output, ("table.txt", "table.md", "table.json", "gains.png")))
 
 COMMANDS = (
@@ -109,10 +120,10 @@ COMMANDS = (
         with_source(CORPUS, "other_text"),
     ),
     Command(
-        "build_corpus --workers 2",
-        two_workers(with_source(CORPUS, "text")),
+        "build_corpus NAME=PATH --leave-out --workers 2",
+        two_workers(with_source(NAMED_CORPUS, "text")),
         (Output("corpus", outputs.read_corpus),),
-        two_workers(with_source(CORPUS, "other_text")),
+        two_workers(with_source(NAMED_CORPUS, "other_text")),
         workers=True,
     ),
     Command(
@@ -200,6 +211,8 @@ COMMANDS = (
         "elmoc convert", CONVERT, (Output("out.h5", outputs.read_features),), f"{CONVERT} --dtype float16 --compress"
     ),
     Command("downstream ner", PROBE, PROBES, PROBE, adds=True),
+    Command("downstream layers", LAYERS, (Output("layers.jsonl", outputs.read_json_lines),), LAYERS, adds=True),
+    Command("downstream suite", SUITE, SUITES, SUITE, before=(SUITE,), replaces=True),
     Command(
         "downstream.peers.many_langs dump",
         with_source(DUMP_PEER, "sentences"),

@@ -9,18 +9,32 @@ import threading
 from collections.abc import Callable
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from unittest.mock import patch
 
+from downstream.__main__ import main as downstream
 from downstream.peers.many_langs import imported
 from downstream.peers.record import PeerDirectory, PeerRecord
+from downstream.suite import cli as suite_cli
 from elmoc.encoders import DIRECTIONS
 from elmoc.interop.many_langs import read_many_langs
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.sources import RandomVectors
 from tests.downstream.conftest import columns, words_of, write_random_features
+from tests.downstream.suite.in_process import run_jobs_here
 from tests.elmoc.interop.conftest import DATA, write_original
 from tests.faults.commands import PRETRAIN, PROBE
 from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
+
+SUITE = """
+vectors = "random:1:6"
+seeds = 1
+[[probe]]
+task = "ner"
+name = "ten"
+train = "ten.conll"
+dev = "ten.conll"
+options = { epochs = 1, hidden_size = 4, layers = 1 }"""
 
 
 def write_inputs(folder: Path, run: Callable[[str], None]) -> None:
@@ -45,6 +59,10 @@ def write_inputs(folder: Path, run: Callable[[str], None]) -> None:
     write_peer(folder / "peer")
     write_text(folder / "ten.conll", columns())
     write_random_features(folder / "features.h5", words_of())
+    write_text(folder / "suite.toml", SUITE)
+    with patch.object(suite_cli, "run_jobs", run_jobs_here):
+        options = ["--inputs", "vectors", "--out", str(folder / "suite")]
+        assert downstream(["suite", str(folder / "suite.toml"), *options]) == 0
     run(PROBE.replace("{folder}", "{inputs}"))
     run(PRETRAIN.replace("{folder}", "{inputs}"))
 

@@ -81,6 +81,12 @@ def read_result_lines(path: Path) -> None:
         read_results([path])
 
 
+def read_json_lines(path: Path) -> None:
+    """Read lines of JSON, of which a last one without its end may be broken off."""
+    for line in path.read_bytes().split(b"\n")[:-1]:
+        json.loads(line)
+
+
 def read_model(path: Path) -> None:
     """Read a model directory."""
     read_model_directory(path)

@@ -13,8 +13,10 @@ from unittest.mock import patch
 import numpy as np
 
 from data_scripts import build_corpus, build_vectors, one_billion, train_fasttext
+from downstream.__main__ import main as downstream
 from downstream.peers.record import PeerDirectory, PeerRecord
 from downstream.probe.cli import run_probes
+from downstream.suite import cli as suite_cli
 from downstream.tasks.ner.task import TASK as NER
 from elmoc.corpus import Corpus
 from elmoc.features.converting.convert import convert_features
@@ -27,11 +29,13 @@ from elmoc.kernels.compiling import default_compiler
 from elmoc.word_vectors import fasttext_index
 from elmoc.word_vectors.sources import RandomVectors, open_word_vectors
 from pretrain.config import load_config
+from pretrain.recipe.begun import begun
 from pretrain.run.directory import RunDirectory
 from pretrain.setup import set_up
 from pretrain.train import train
+from tests.downstream.suite.in_process import run_jobs_here
 from tests.elmoc.word_vectors.fasttext_bytes import KINDS
-from tests.fuzz.readers.command_lines import write_words
+from tests.fuzz.readers.command_lines import SUITE_OPTIONS, write_words
 from tests.fuzz.readers.interop import write_elmo
 from tests.fuzz.readers.unfinished_features import write_unfinished
 from tests.tiny import learnable_sentences
@@ -60,6 +64,19 @@ candidates = 10
 [log]
 every_updates = 1
 """
+SUITE = """\
+vectors = "random:1:4"
+seeds = 1
+[[probe]]
+task = "ner"
+name = "three"
+train = "entities.conll"
+dev = ["entities.conll"]
+options = { epochs = 1, hidden_size = 4, layers = 1, column = -1, standardise = false }
+both = { dropout = 0.1 }
+[probe.quick]
+train_fraction = 0.5
+"""
 NER_LINES = (
     "Ada/B-PER Lovelace/I-PER met/O London/B-LOC ./O",
     "Stop/O",
@@ -73,7 +90,7 @@ nw/wsj/00 0 0 Ada NNP (S(NP*) - - - Ada * (ARG0*) * (1)
 nw/wsj/00 0 1 gave VBD (VP* give 01 - Ada * (V*) * -
 nw/wsj/00 0 2 the DT (NP* - - - Ada * (ARG1* * (2
 nw/wsj/00 0 3 cat NN * - - - Ada * * * 2)
-nw/wsj/00 0 4 sleeping VBG *)) sleep 01 - Ada * *) (V*) -
+nw/wsj/00 0 4 sleeping VBG *))) sleep 01 - Ada * *) (V*) -
 
 nw/wsj/00 0 0 She PRP * - - - - * (1)
 nw/wsj/00 0 1 it PRP * - - - - * (2)
@@ -98,6 +115,7 @@ def make_sample(folder: Path) -> None:
     write_task_data(folder)
     write_run(folder)
     write_probe(folder)
+    write_suite(folder)
     write_old(folder)
     write_kernels(folder)
     write_elmo(folder)
@@ -133,7 +151,7 @@ def write_text(folder: Path) -> None:
 def write_corpora(folder: Path) -> None:
     """A corpus with tables, one whose building was interrupted, word vectors of other formats, and an archive."""
     text = [Path("text/tokenised.txt")]
-    build_corpus.build_corpus(text, Path("corpus"), shard_tokens=120)
+    build_corpus.build_corpus(text, Path("corpus"), source_of={text[0]: "prose"}, shard_tokens=120)
     corpus = Corpus("corpus")
     build_vectors.build_vectors(corpus, "random:1:6", name="plain", dtype="float32")
     build_vectors.build_vectors(corpus, "random:2:6", name="white", transform="whiten")
@@ -214,6 +232,9 @@ def write_run(folder: Path) -> None:
     setup, run = set_up(config), RunDirectory("run")
     run.start(config, parameters=setup.parameters, init_from=None, launch="x")
     train(setup, run, resumed=None, max_seconds=None)
+    (folder / "recipe").mkdir()
+    with begun(folder / "recipe", "x", {"texts": ["a.txt"], "share": 0.3}):
+        pass
 
 
 def write_probe(folder: Path) -> None:
@@ -221,6 +242,15 @@ def write_probe(folder: Path) -> None:
     inputs = ["--features", "features/layers.h5", "--vectors", "random:1:4", "--inputs", "vectors,both"]
     small = ["--hidden-size", "4", "--layers", "1", "--save", "probes", "--results", "probes/results.jsonl"]
     run_probes(NER, [*data, *inputs, *small])
+
+
+def write_suite(folder: Path) -> None:
+    """A suite of which everything has been run."""
+    (folder / "suite").mkdir()
+    (folder / "suite/suite.toml").write_text(SUITE)
+    with patch.object(suite_cli, "run_jobs", run_jobs_here):
+        assert downstream(["suite", "suite/suite.toml", *SUITE_OPTIONS, "--out", "made/out"]) == 0
+    shutil.rmtree("made")
 
 
 def write_old(folder: Path) -> None:

@@ -1,6 +1,8 @@
 """Tiny runs: how tests start them, and look at what they leave."""
 
+import importlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +10,12 @@ import pytest
 import torch
 
 from elmoc.corpus import Corpus
+from elmoc.errors import InputError
+from elmoc.word_vectors.sources import RandomVectors
 from pretrain.__main__ import main
+from pretrain.recipe import steps
 from pretrain.run.directory import RunDirectory, read_checkpoint
+from tests.tiny import add_table, learnable_sentences, write_corpus
 
 TINY = {
     "encoder.projection_size": 8,
@@ -56,6 +62,16 @@ class TinyRuns:
 
 
 @pytest.fixture
+def named_corpus(tmp_path: Path) -> Corpus:
+    """A tiny corpus of two sources, `news` and `talk`, with the table `raw`."""
+    shards = [learnable_sentences(count, seed) for seed, count in enumerate((60, 30, 20, 25, 40))]
+    names = ["news", "talk", "news", "talk", "news"]
+    corpus = write_corpus(tmp_path / "named", shards[:3], shards[3:], sources=names)
+    add_table(corpus, "raw", RandomVectors(seed=5, size=8))
+    return corpus
+
+
+@pytest.fixture
 def runs(tmp_path: Path, tiny_corpus: Corpus) -> TinyRuns:
     return TinyRuns(tmp_path, tiny_corpus.path)
 
@@ -79,3 +95,23 @@ def assert_same(one: Any, other: Any, where: str = "", but: tuple[str, ...] = ()
         assert torch.equal(one, other), where
     else:
         assert one == other, where
+
+
+@pytest.fixture
+def steps_here(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Have the steps of recipes run in this process, where PyTorch is loaded; gives the command lines that were run."""
+    lines: list[list[str]] = []
+
+    def run_here(arguments: Sequence[object]) -> None:
+        module, *words = map(str, arguments)
+        lines.append([module, *words])
+        name = "pretrain.__main__" if module == "pretrain" else module
+        main = importlib.import_module(name).main
+        status = main([*words, *(["--workers", "1"] if module.startswith("data_scripts") else [])])
+        if status == 130:
+            raise KeyboardInterrupt
+        if status:
+            raise InputError(f"{module} ended with status {status}")
+
+    monkeypatch.setattr(steps, "run_module", run_here)
+    return lines

@@ -91,6 +91,8 @@ def test_the_resolved_config_can_be_read_again(config: Path) -> None:
         "optimiser.beta2=-0.1",
         "optimiser.epsilon=0",
         "optimiser.gradient_norm=0",
+        "optimiser.weight_decay=-0.1",
+        "optimiser.average=0.6",
         "schedule.base=0",
         "schedule.base=nan",
         "schedule.base=inf",

@@ -13,7 +13,8 @@ from elmoc.encoders.lstm import LstmSizes
 from elmoc.kernels.choose import choose_kernels
 from elmoc.model import ElmoC
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data.loader import ResidentTables, StreamedTables, stream_batches
+from pretrain.data.batches import ResidentTables, StreamedTables
+from pretrain.data.loader import stream_batches
 from pretrain.data.windows import Position, training_windows
 from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns, last_checkpoint
@@ -112,9 +113,16 @@ def test_the_fused_recurrence_is_the_plain_one_on_a_gpu(lengths: list[int] | Non
         torch.testing.assert_close(fused.get_parameter(name).grad, parameter.grad, atol=1e-3, rtol=1e-3)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_cuda_graph_changes_nothing(runs: TinyRuns, precision: str) -> None:
-    settings = {"train__device": "cuda", "train__precision": precision, "encoder__dropout": 0.2}
+@pytest.mark.parametrize(
+    ("precision", "output_layer"), [("fp32", "continuous"), ("bf16", "continuous"), ("fp32", "contrastive")]
+)
+def test_a_cuda_graph_changes_nothing(runs: TinyRuns, precision: str, output_layer: str) -> None:
+    settings = {
+        "train__device": "cuda",
+        "train__precision": precision,
+        "encoder__dropout": 0.2,
+        "output_layer__kind": output_layer,
+    }
     plain = last_checkpoint(runs.run("plain", **settings))
     graph = last_checkpoint(runs.run("graph", train__cuda_graph=True, **settings))
     for name, value in plain["encoder"].items():

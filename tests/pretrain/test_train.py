@@ -17,6 +17,7 @@ from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.sources import RandomVectors
+from elmoc.word_vectors.table import VectorTable
 from pretrain.__main__ import main, parse_duration
 from pretrain.data.windows import Position, training_windows, windows_per_epoch
 from pretrain.execution import device as execution
@@ -250,6 +251,29 @@ def test_init_from_starts_with_the_models_weights(runs: TinyRuns) -> None:
     model = read_model_directory(runs.run("first").path)
     run = runs.run("second", "--init-from", str(runs.folder / "first"), train__seed=9, train__updates=1)
     assert_same_start(run, model.encoder.weights(), model.output_layer.weights)
+
+
+def test_init_from_says_whether_the_targets_are_the_same(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
+    first = runs.run("first", train__updates=1)
+    kept = read_model_directory(first.path).output_layer.transform
+    assert kept is not None
+    assert kept.same_as(VectorTable(Corpus(runs.corpus), "raw").transform)
+    runs.run("second", "--init-from", str(first.path), train__updates=1)
+    assert f"going on from {first.path}, as it is" in capsys.readouterr().out
+
+
+def test_the_training_record_has_the_recipe_and_what_was_before(runs: TinyRuns) -> None:
+    first = runs.run("first", train__updates=1, card__licence="CC0", card__name="")
+    second = runs.run("second", "--init-from", str(first.path), train__updates=1, card__name="Ada's")
+    assert runs.status("second", "--resume", train__updates=1, card__name="Ada's other") == 0
+    before, after = (read_model_directory(run.path).training for run in (first, second))
+    assert before["licence"] == "CC0"
+    assert "name" not in before
+    assert before["recipe"]["encoder.cell_size"] == 12
+    assert "train.device" not in before["recipe"]
+    assert after["started_from"] == before
+    assert after["name"] == "Ada's"
+    assert "Ada's" in (second.model / "README.md").read_text()
 
 
 def test_init_from_starts_heads_anew_for_other_targets(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,7 +39,7 @@ class Sst5Task(Task[Phrase, list[float]]):
     def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[Phrase]:
         """Read trees: whole sentences, each before its phrases, which training reads too."""
         assert isinstance(options, Sst5ReaderOptions)
-        phrases = [
+        return [
             Phrase(
                 Sentence(sentence.words[node.begin : node.end], sentence.file, sentence.line),
                 node.label,
@@ -48,7 +48,11 @@ class Sst5Task(Task[Phrase, list[float]]):
             for sentence, nodes in read_trees(path)
             for place, node in enumerate(nodes if training and options.subtrees != "none" else nodes[:1])
         ]
-        return distinct_phrases(phrases) if training and options.subtrees == "distinct" else phrases
+
+    def training_examples(self, examples: list[Phrase], options: ReaderOptions) -> list[Phrase]:
+        """Leave out the phrases that stand elsewhere, too, where the options say so."""
+        assert isinstance(options, Sst5ReaderOptions)
+        return distinct_phrases(examples) if options.subtrees == "distinct" else examples
 
     def describe(self, examples: Sequence[Phrase]) -> str:
         roots = [example for example in examples if example.root]

@@ -218,6 +218,7 @@ class Dump:
     def _attributes(self) -> dict[str, Any]:
         return {
             **self.model.describe(),
+            **({} if self.model.training_words is None else {"training_words": self.model.training_words}),
             "layers": self.selection.names,
             "carry_state": self.options.carry_state,
             "input": self.survey.fingerprint,

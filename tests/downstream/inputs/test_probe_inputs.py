@@ -1,5 +1,6 @@
 """Inputs of a probe: the numbers of the feature file and of the word vectors, padded and mixed."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from downstream.inputs.feature_states import FeatureStates
 from downstream.inputs.kinds import INPUT_KINDS
-from downstream.inputs.probe_inputs import InputSources, ProbeInputs
+from downstream.inputs.probe_inputs import InputSources, ProbeInputs, valid_mask
 from downstream.inputs.sentence import Sentence
+from downstream.inputs.state_settings import StateSettings
 from downstream.inputs.word_table import WordTable
 from elmoc.errors import InputError
 from elmoc.features.reader import FeatureFile
@@ -66,6 +68,77 @@ def test_mix_and_its_gradients_are_those_of_allennlp(tmp_path: Path, layers: int
         assert ours.grad is not None
         torch.testing.assert_close(ours.grad.double(), theirs.grad, atol=1e-5, rtol=1e-5)
     assert lengths.tolist() == [len(sentence.words) for sentence in batch]
+
+
+@pytest.mark.parametrize(
+    ("settings", "rows"),
+    [
+        (StateSettings(normalise_states=True), [0, 1, 2]),
+        (StateSettings(normalise_states=True, state_layers="0,2"), [0, 2]),
+        (StateSettings(state_layers="1,2"), [1, 2]),
+        (StateSettings(state_layers="top"), [2]),
+    ],
+)
+def test_chosen_and_normalised_layers_and_gradients_are_those_of_a_plain_mix(
+    features: Path, settings: StateSettings, rows: list[int]
+) -> None:
+    states = FeatureStates(features, sentences=SENTENCES)
+    inputs = ProbeInputs(InputSources(words=None, states=states), settings)
+    batch = [SENTENCES[row] for row in (4, 9, 0, 4)]
+    weights = torch.rand(len(rows), dtype=torch.float64, requires_grad=True)
+    gamma = torch.rand((), dtype=torch.float64, requires_grad=True)
+    with torch.no_grad():
+        inputs.mix.gamma.fill_(gamma)
+        for parameter, weight in zip(inputs.mix.scalar_parameters, weights, strict=True):
+            parameter.fill_(weight)
+    x, _ = inputs(batch)
+    expected = []
+    for sentence in batch:
+        layers = states.lookup([sentence])[0].double()[rows]  # [L, n, 2P]
+        if settings.normalise_states:
+            mean, variance = layers.mean(dim=2, keepdim=True), layers.var(dim=2, keepdim=True, unbiased=False)
+            layers = (layers - mean) / (variance + 1e-5).sqrt()
+        expected.append((gamma * weights.softmax(dim=0)[:, None, None] * layers).sum(dim=0))
+    plain = pad_sequence(expected, batch_first=True)
+    torch.testing.assert_close(x.double(), plain, atol=1e-5, rtol=1e-5)
+    gradient = torch.randn(x.shape)
+    x.backward(gradient)
+    plain.backward(gradient.double())
+    ours = [parameter.grad for parameter in (*inputs.mix.scalar_parameters, inputs.mix.gamma)]
+    assert weights.grad is not None
+    assert gamma.grad is not None
+    for found, wanted in zip(ours, (*weights.grad, gamma.grad), strict=True):
+        assert found is not None
+        torch.testing.assert_close(found.double().squeeze(), wanted, atol=1e-5, rtol=1e-5)
+
+
+def test_dropout_is_on_mixed_states_alone_and_in_training_alone(features: Path) -> None:
+    words = WordTable("random:3:5", sentences=SENTENCES)
+    sources = InputSources(words=words, states=FeatureStates(features, sentences=SENTENCES))
+    torch.manual_seed(1)
+    inputs = ProbeInputs(sources, StateSettings(states_dropout=0.25))
+    whole, lengths = ProbeInputs(sources)(SENTENCES)
+    x, _ = inputs(SENTENCES)
+    assert torch.equal(x[..., 12:], whole[..., 12:]), "word vectors stay"
+    inside = valid_mask(lengths, x.device)
+    found, states = x[..., :12][inside], whole[..., :12][inside]
+    kept = found != 0
+    torch.testing.assert_close(found[kept], states[kept] / 0.75)
+    assert 0.65 < kept.float().mean() < 0.85
+    assert torch.equal(inputs.eval()(SENTENCES)[0], whole)
+
+
+@pytest.mark.parametrize(
+    ("state_layers", "message"),
+    [
+        ("0,3", "--state-layers 0,3 is not possible: there are 3 layers, 0 to 2, and no layer 3"),
+        *((text, "give all, top, or numbers from 0 in rising order") for text in ("", "2,0", "1,1", "-1", "0,", "x")),
+    ],
+)
+def test_layers_that_cannot_be(features: Path, state_layers: str, message: str) -> None:
+    sources = InputSources(words=None, states=FeatureStates(features, sentences=SENTENCES))
+    with pytest.raises(InputError, match=re.escape(message)):
+        ProbeInputs(sources, StateSettings(state_layers=state_layers))
 
 
 def test_both_is_states_then_vectors(features: Path) -> None:

@@ -106,6 +106,39 @@ def test_a_stopped_run_goes_on_after_the_seeds_that_are_there(
     assert resumed == whole
 
 
+def test_how_layer_states_are_given_is_kept_with_a_probe_and_concerns_no_word_vectors(
+    tmp_path: Path,
+    ten: Path,
+    features: Path,
+    trained: Callable[..., list[dict[str, Any]]],
+    fails: Callable[..., str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = ["--state-layers", "0,2", "--normalise-states", "--states-dropout", "0.1"]
+    vectors, both = trained("--seeds", "1", "--epochs", "2", "--inputs", "vectors,both", *options)
+    names = ("state_layers", "normalise_states", "states_dropout")
+    assert [vectors["settings"][name] for name in names] == ["all", False, 0.0]
+    assert [both["settings"][name] for name in names] == ["0,2", True, 0.1]
+    probe = tmp_path / "saved" / "both.seed1"
+    assert load_file(probe / "probe.safetensors").keys() >= {f"inputs.mix.scalar_parameters.{row}" for row in (0, 1)}
+    score = ["ner", "--evaluate-only", probe, "--test", ten, "--vectors", "random:1:12", "--features", features]
+    results = tmp_path / "again.jsonl"
+    assert main([*map(str, score), "--results", str(results)]) == 0
+    assert json.loads(results.read_text())["scores"] == both["scores"]
+    capsys.readouterr()
+    again = ["--seeds", "1", "--epochs", "2", "--inputs"]
+    assert trained(*again, "vectors")[0]["scores"] == vectors["scores"]
+    assert "trained before" in capsys.readouterr().out
+    arguments = ["ner", "--train", ten, "--dev", ten, "--features", features, "--vectors", "random:1:12", *again]
+    assert "trained with other settings" in fails(*arguments, "both", *TINY[:-2], "--save", tmp_path / "saved")
+    content = json.loads((probe / "probe.json").read_text())
+    for layers, message in (("0,9", "there are 3 layers"), ("x", "give all, top, or numbers")):
+        (probe / "probe.json").write_text(json.dumps(content | {"settings": content["settings"] | {names[0]: layers}}))
+        found = fails(*score)
+        assert f"error: {probe / 'probe.json'}: --state-layers {layers} is not possible: {message}" in found
+        assert found.endswith("train the probe again\n")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -158,6 +158,37 @@ def test_runs_with_other_settings_or_data_are_rows_of_their_own(table: Run, caps
     assert "run in several ways (named after the comma)" in capsys.readouterr().out
 
 
+def test_parts_of_the_training_data_are_rows_in_order(table: Run, fails: Callable[..., str], tmp_path: Path) -> None:
+    settings = ner_line("both", BETTER)["settings"]
+    parts = [
+        {"settings": settings | fraction} for fraction in ({}, {"train_fraction": 0.25}, {"train_fraction": 0.005})
+    ]
+    lines = [ner_line(kind, right, **part) for part in parts for kind, right in (("vectors", WORSE), ("both", BETTER))]
+    rows = table(*lines, ner_line("vectors", BETTER, settings=settings | {"train_fraction": 1.0}))
+    assert [(row[1], row[3]) for row in rows] == [
+        ("novels test, 0.5 % of train", "31.25 ± 8.84"),
+        ("novels test, 25 % of train", "31.25 ± 8.84"),
+        ("novels test, 100 % of train", "68.75 ± 8.84"),
+    ], "lines of earlier versions are of all training data"
+    damaged = write_lines(tmp_path / "x.jsonl", ner_line("both", BETTER, settings={"train_fraction": "half"}))
+    assert "line 1: settings.train_fraction must be above 0 and at most 1: run" in fails("table", damaged)
+
+
+def test_how_layer_states_are_given_belongs_to_the_encoder_and_shares_the_baseline(table: Run) -> None:
+    settings = ner_line("both", BETTER)["settings"]
+    changed = [settings | {"state_layers": "top"}, settings | {"normalise_states": True, "states_dropout": 0.2}]
+    rows = table(
+        ner_line("vectors", WORSE),
+        ner_line("both", BETTER),
+        *(ner_line("both", right, settings=each) for each, right in zip(changed, (BETTER, WORSE), strict=True)),
+    )
+    assert [(row[1], row[2], row[7][:6]) for row in rows] == [
+        ("novels test", "small", "+37.50"),
+        ("novels test", "small state_layers top", "+37.50"),
+        ("novels test", "small normalise_states True states_dropout 0.2", "+0.00 "),
+    ]
+
+
 def test_rows_of_one_data_set_stand_together(table: Run) -> None:
     lines = [ner_line(kind, BETTER, dataset=name) for kind, name in (("vectors", "b"), ("both", "a"), ("both", "b"))]
     assert [row[1] for row in table(*lines, ner_line("both", WORSE, dataset="b", features=LARGE))] == [
@@ -262,6 +293,25 @@ def test_the_plot_is_a_picture_that_grows_with_the_rows(table: Run, tmp_path: Pa
         assert data.startswith(b"\x89PNG")
         heights.append(int.from_bytes(data[20:24], "big"))
     assert heights[1] > heights[0]
+
+
+def test_gains_are_drawn_against_the_part_of_the_training_data(
+    table: Run, tmp_path: Path, fails: Callable[..., str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    settings = ner_line("both", BETTER)["settings"]
+    lines = [
+        ner_line(kind, right, settings=settings | {"train_fraction": fraction}, dataset="a $ b")
+        for fraction in (0.01, 0.1, 1.0)
+        for kind, right in (("vectors", WORSE), ("both", BETTER), ("features", WORSE))
+    ]
+    path = tmp_path / "fractions.png"
+    table(*lines, ner_line("both", BETTER), arguments=["--fractions", path])
+    assert path.read_bytes().startswith(b"\x89PNG")
+    path.unlink()
+    one = write_lines(tmp_path / "one.jsonl", *lines[:3])
+    assert "there is no curve to draw: no task has gains with two values" in fails("table", one, "--fractions", path)
+    assert not path.exists()
 
 
 def test_a_plot_without_a_gain_or_without_matplotlib_is_an_error(

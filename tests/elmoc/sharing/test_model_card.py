@@ -27,6 +27,12 @@ def trained(**training: object) -> ModelDirectory:
     return model
 
 
+def card_of(model: ModelDirectory) -> str:
+    card = model_card(model)
+    assert card is not None
+    return card
+
+
 def test_hubs_can_read_it(tmp_path: Path) -> None:
     write_model_directory(tmp_path / "model", trained(**RECORD))
     text = (tmp_path / "model/README.md").read_text(encoding="utf-8")
@@ -36,12 +42,13 @@ def test_hubs_can_read_it(tmp_path: Path) -> None:
         "pipeline_tag": "feature-extraction",
         "tags": ["elmo", "contextual-word-representations"],
     }
-    assert body.startswith("\n# An ELMo-C encoder\n")
+    assert body.startswith("\n<!-- elmoc: model ")
+    assert "\n# An ELMo-C encoder\n" in body
 
 
 def test_it_says_what_the_model_is_and_how_it_was_trained() -> None:
     model = trained(**RECORD)
-    card = model_card(model)
+    card = card_of(model)
     parameters = sum(each.numel() for each in model.encoder.parameters())
     for line in (
         "| encoder | 2 LSTM layers, projection 5, cell 7, forward and backward |",
@@ -57,28 +64,53 @@ def test_it_says_what_the_model_is_and_how_it_was_trained() -> None:
         "elmoc dump-features DIRECTORY sentences.txt features.h5",
     ):
         assert line in card.splitlines()
-    assert "Li, Patrick H. Chen" in card
+    assert "Li, Liunian Harold and Chen, Patrick H." in card
+    assert "- Licence of the text it was trained on: not stated" in card.splitlines()
     assert "The word vectors are needed" not in card, "random ones are in every release"
     model.word_vectors = replace(model.word_vectors, origin="/somewhere/words.bin")
-    assert "The word vectors are needed" in model_card(model)
-    assert "`words.bin`" in model_card(model)
+    assert "The word vectors are needed" in card_of(model)
+    assert "`words.bin`" in card_of(model)
 
 
 def test_directions_that_were_trained_apart_have_their_own_figures() -> None:
-    card = model_card(trained(forward=RECORD, backward=RECORD | {"updates": 71}))
+    card = card_of(trained(forward=RECORD, backward=RECORD | {"updates": 71}))
     assert card.index("The forward direction:") < card.index("| updates | 70 |")
     assert card.index("| updates | 70 |") < card.index("The backward direction:") < card.index("| updates | 71 |")
 
 
 def test_an_imported_model_is_cited_as_elmo() -> None:
-    card = model_card(trained(imported={"tool": "bilm-tf"}))
+    card = card_of(trained(imported={"tool": "bilm-tf"}))
     assert "# An ELMo model, imported from another tool" in card
     assert "## Training\n" not in card
     assert "Peters" in card
     assert "Liunian" not in card
+    assert "@software{elmoc," in card
     assert '"tool": "bilm-tf"' in card
 
 
 @pytest.mark.parametrize("training", [{}, {"held_out": 3, "forward": 1}, {"words": None, "sources": []}])
 def test_any_record_makes_a_card(training: dict[str, object]) -> None:
-    assert "## Training record" in model_card(trained(**training))
+    assert "## Training record" in card_of(trained(**training))
+
+
+def test_it_says_what_each_kind_of_text_gave_and_what_it_went_on_from() -> None:
+    held_out = {"cosine": 0.3, "new/cosine": 0.4, "new/constant_cosine": 0.1, "general/cosine": 0.2}
+    record = {"name": "Ada's `model`", "licence": "CC BY 4.0", "held_out": held_out}
+    sizes = {"tokens_by_source": {"new": 1000, "general": 20}, "recipe": {"train.streams": 8, "train.device": "cpu"}}
+    card = card_of(trained(**record, **sizes, started_from=RECORD))
+    for line in (
+        "# Ada's model",
+        "| `new` | 1,000 |",
+        "On held-out text of the kind `new`:",
+        "| cosine with the true next word | 0.4 | 0.1 |",
+        "| cosine with the true next word | 0.2 | – |",
+        "It went on from a model of which this is known:",
+        "| words read in training | 7,000 |",
+        "- Licence of the text it was trained on: CC BY 4.0",
+        "- Licence of the earlier text it was trained on: not stated",
+        'device = "cpu"',
+    ):
+        assert line in card.splitlines()
+    joined = card_of(trained(forward=record, backward={**record, "licence": "CC0"}))
+    assert "it was trained on: CC BY 4.0" in joined
+    assert "it was trained on: CC0" in joined

@@ -29,6 +29,8 @@ from tests.fuzz.readers.reader import Reader, consistent, run
 
 MOST_UPDATES = 20
 """Of a run that is trained; a longer one is set up only."""
+SUITE_OPTIONS = (*("--features", "features/layers.h5", "--data", "data"), *("--baseline", "suite/baseline"))
+SUITE_OPTIONS += ("--corpus", "corpus")
 COMMANDS = {
     "dump-features": """dump-features run text/tokenised.txt out/x.h5 --layers 0,2 --dtype float16 --batch-size 3
         --batch-words 50 --device cpu --vectors random:2:6 --allow-empty --format flat --precision float32 --resume""",
@@ -53,12 +55,19 @@ COMMANDS = {
     "plot": "run out/curve.png",
     "speed": "--streams 2 --contestants plain --updates 1 --warm-up 1 --directions 1 --device cpu --threads 1",
     "sentences": "sentences ner data/entities.conll --column -1",
+    "layers": """layers --train data/entities.conll --dev data/entities.conll --label column:1 --features
+        features/layers.h5 --vectors random:1:4 --most-words 40 --l2 1 --results out/layers.jsonl""",
+    "mixes": "layers --mix probes/both.seed1",
+    "suite": f"suite suite/suite.toml {' '.join(SUITE_OPTIONS)} --out out/suite --jobs 1",
     "table": "table probes/results.jsonl --encoder m=x --resamples 100 --text out/t.txt --json out/t.json",
     "pretrain": """data.corpus=corpus data.input_vectors=white data.target_vectors=plain data.tables_on_device=false
         encoder.kind=lstm encoder.projection_size=4 encoder.cell_size=5 encoder.layers=2 encoder.dropout=0.1
         train.streams=2 train.window=5 train.mix_shards=1 train.epochs=0.1 train.updates=2 train.seed=1
         train.directions=["forward"] train.device=cpu train.threads=1 train.precision=fp32 train.recompute=true
-        optimiser.beta1=0.9 optimiser.epsilon=1e-6 optimiser.gradient_norm=1.0 schedule.base=0.01
+        output_layer.kind=contrastive output_layer.extra_candidates=2 output_layer.extra_power=0.5
+        output_layer.temperature=0.1 output_layer.correction=true output_layer.ahead_weight=0.5
+        optimiser.beta1=0.9 optimiser.epsilon=1e-6 optimiser.gradient_norm=1.0
+        optimiser.weight_decay=0.1 optimiser.average=0.05 schedule.base=0.01
         evaluation.every_updates=1 evaluation.words=50 evaluation.candidates=10 train.recurrence=plain
         log.every_updates=1 log.keep=1 log.checkpoint_minutes=1.5 log.checkpoint_updates=1""",
     "max-time": "60m",
@@ -116,6 +125,15 @@ def dump_features(words: list[str]) -> None:
     """Standard input has two sentences."""
     with patch("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"w1 w2\nw3\n"))):
         run(elmoc, *words)
+
+
+def run_suite(words: list[str]) -> None:
+    """Features are not dumped, nor are probes trained: what is not there is missing."""
+    with (
+        patch("downstream.suite.cli.run_jobs", return_value=[]),
+        patch("downstream.suite.data.subprocess.run", return_value=SimpleNamespace(returncode=1)),
+    ):
+        run(downstream, *words)
 
 
 def compile_kernels(words: list[str]) -> None:
@@ -178,6 +196,9 @@ READERS = (
     command_reader("plot", of(plot.main), share=0.1),
     command_reader("speed", measure),
     command_reader("sentences", of(downstream)),
+    command_reader("layers", of(downstream)),
+    command_reader("mixes", of(downstream), share=0.1),
+    command_reader("suite", run_suite, writes=True),
     command_reader("table", of(downstream)),
     command_reader("pretrain", pretrain, share=0.2),
     command_reader("max-time", lambda words: [parse_duration(word) for word in words]),

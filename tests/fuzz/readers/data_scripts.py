@@ -22,6 +22,7 @@ from tests.fuzz.mutations.text import TEXT, compressed
 from tests.fuzz.readers.directories import read_corpus
 from tests.fuzz.readers.elmoc import text_lines
 from tests.fuzz.readers.reader import Reader, consistent
+from tests.references import plain_overlap
 
 
 def tokenise(name: str) -> Any:
@@ -46,6 +47,18 @@ def build(name: str) -> Any:
         assert words == [word for sentence in sentences for word in ("<s>", *sentence, "</s>")]
 
     return read
+
+
+def leave_out(folder: Path) -> None:
+    """The corpus holds the sentences of the text that do not overlap with those to be left out."""
+    source, others, built = folder / "text/tokenised.txt", folder / "text/raw.txt", folder / "out/corpus"
+    build_corpus([source], built, shard_tokens=60, leave_out=[others])
+    corpus = Corpus(built)
+    words = [corpus.lexicon[row] for shard in corpus.train + corpus.held_out for row in corpus.read_shard(shard)]
+    known = [line.split() for line in text_lines(others)]
+    sentences = [line.split() for line in text_lines(source) if line.split()]
+    kept = [sentence for sentence in sentences if not plain_overlap(sentence, known)]
+    assert words == [word for sentence in kept for word in ("<s>", *sentence, "</s>")]
 
 
 def go_on_building(folder: Path) -> Any:
@@ -105,6 +118,15 @@ READERS = (
         )
         for name, kind in (("tokenised.txt", TEXT), ("tokenised.txt.gz", (compressed,)))
     ),
+    Reader(
+        name="leave out raw.txt",
+        target="text/raw.txt",
+        mutations=TEXT,
+        read=leave_out,
+        right=consistent,
+        names=("sample/text",),
+        share=0.3,
+    ),
     *(
         Reader(
             name=f"work {name}",
@@ -116,7 +138,7 @@ READERS = (
         )
         for name, kind in (
             *(("piece.json", JSON), ("lexicon.txt", TEXT), ("00000.ids", RAW)),
-            *(("00000.counts.npy", NPY), ("00000.documents.npy", NPY)),
+            *(("00000.counts.npy", NPY), ("00000.documents.npy", NPY), ("left_out.npy", NPY)),
         )
     ),
     Reader(

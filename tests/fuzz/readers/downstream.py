@@ -4,8 +4,11 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from downstream.__main__ import TASKS, main
+from downstream.linear.labels import read_labelled
+from downstream.linear.mixes import mix_table
 from downstream.peers.record import PeerDirectory
 from downstream.peers.text import TextBlocks
 from downstream.probe.cli import run_probes
@@ -47,12 +50,43 @@ def score_probe(path: str) -> Callable[[Path], None]:
     return read
 
 
+def read_labels(*kinds: str) -> Callable[[Path], None]:
+    """A reader of labels: every word has one of each kind, or None."""
+
+    def read(folder: Path) -> None:
+        file = "entities.conll" if kinds[0].startswith("column") else "documents.conll"
+        for one in read_labelled(folder / "data" / file, kinds):
+            for labels in one.labels:
+                assert len(labels) == len(one.sentence.words)
+                assert all(label is None or label for label in labels)
+
+    return read
+
+
+def read_mix(folder: Path) -> None:
+    mix_table([folder / "probes/both.seed1"])
+
+
 def read_results(folder: Path) -> None:
     main_table(folder / "probes/results.jsonl")
 
 
 def main_table(path: Path) -> None:
     run(main, "table", path, "--resamples", 100, "--figures", "--json", path.parent.parent / "out/table.json")
+
+
+def run_suite(folder: Path) -> None:
+    """The whole suite, of which all is done."""
+    with patch("downstream.suite.cli.run_jobs", return_value=[]):
+        options: list[object] = [
+            folder / "suite/suite.toml",
+            "--data",
+            folder / "data",
+            "--baseline",
+            folder / "suite/baseline",
+        ]
+        options += ["--corpus", folder / "corpus"]
+        run(main, "suite", *options, "--features", folder / "features/layers.h5", "--out", folder / "out/suite")
 
 
 def read_peer(folder: Path) -> None:
@@ -67,6 +101,31 @@ def read_blocks(folder: Path) -> list[list[str]]:
 
 
 READERS = (
+    Reader(
+        name="suite file",
+        target="suite/suite.toml",
+        mutations=TEXT,
+        read=run_suite,
+        right=consistent,
+        names=("suite.toml", "random:", "entities.conll", "sample/data", "--train", "--dev"),
+        share=0.5,
+    ),
+    Reader(
+        name="suite result",
+        target="suite/baseline/ner*.json",
+        mutations=JSON,
+        read=run_suite,
+        right=consistent,
+        share=0.5,
+    ),
+    Reader(
+        name="suite overlap",
+        target="suite/baseline/overlap*.json",
+        mutations=JSON,
+        read=run_suite,
+        right=consistent,
+        share=0.2,
+    ),
     *(
         Reader(
             name=f"peer {file}",
@@ -98,6 +157,32 @@ READERS = (
             share=0.5,
         )
         for prefix in ("", "old/")
+        for file, mutations in (("probe.json", JSON), ("probe.safetensors", SAFETENSORS))
+    ),
+    Reader(
+        name="labels of documents",
+        target="data/documents.conll",
+        mutations=TEXT,
+        read=read_labels("pos", "constituent", "constituent:2"),
+        right=consistent,
+    ),
+    Reader(
+        name="labels of columns",
+        target="data/entities.conll",
+        mutations=TEXT,
+        read=read_labels("column:1"),
+        right=consistent,
+    ),
+    *(
+        Reader(
+            name=f"mix of {file}",
+            target=f"probes/both.seed1/{file}",
+            mutations=mutations,
+            read=read_mix,
+            right=consistent,
+            names=("sample/probes/both.seed1", "train the probe again"),
+            share=0.5,
+        )
         for file, mutations in (("probe.json", JSON), ("probe.safetensors", SAFETENSORS))
     ),
     Reader(name="results", target="probes/results.jsonl", mutations=JSON_LINES, read=read_results, right=consistent),

@@ -4,9 +4,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from elmoc.model_directory import read_model_directory, write_model_directory
 from pretrain.__main__ import parser, pretrain
+from pretrain.adapt.settings import adapted, recipe_of
 from pretrain.config import load_config
 from pretrain.plot import plot
+from pretrain.recipe.begun import begun
 from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.setup import TrainingSetup, set_up
 from pretrain.train import train
@@ -51,6 +54,26 @@ def draw(folder: Path) -> None:
     plot(str(folder / "run"), str(folder / "out/curve.png"))
 
 
+def go_on_with_recipe(folder: Path) -> None:
+    with begun(folder / "recipe", "x", {"texts": ["a.txt"], "share": 0.3}):
+        pass
+
+
+def read_recipe(folder: Path) -> Any:
+    """The settings that a model is adapted with, each of a type that a run can be told."""
+    model = read_model_directory(folder / "run")
+    recipe = recipe_of(folder / "run", model)
+    where = {"corpus": folder / "corpus", "tokens": 1000, "weights": {}, "epochs": 1.0, "learning_rate": None}
+    return adapted(recipe, model, **where)["train"]["streams"] > 0
+
+
+def export_again(folder: Path) -> Any:
+    """Write a model over itself: its card is renewed or kept, and the rest is what it was."""
+    path = folder / "run/model"
+    write_model_directory(path, read_model_directory(path))
+    return (path / "model.safetensors").read_bytes(), (path / "README.md").exists()
+
+
 READERS = (
     Reader(
         name="run toml",
@@ -69,6 +92,33 @@ READERS = (
         right=consistent,
         names=("sample/run",),
         writes=True,
+    ),
+    Reader(
+        name="recipe begun",
+        target="recipe/begun.json",
+        mutations=JSON,
+        read=go_on_with_recipe,
+        right=consistent,
+        names=("sample/recipe",),
+        share=0.5,
+    ),
+    Reader(
+        name="recipe of a run",
+        target="run/config.json",
+        mutations=JSON,
+        read=read_recipe,
+        right=consistent,
+        names=("sample/run",),
+        share=0.5,
+    ),
+    Reader(
+        name="model card",
+        target="run/model/README.md",
+        mutations=TEXT,
+        read=export_again,
+        is_file=False,
+        writes=True,
+        share=0.3,
     ),
     Reader(name="run start", target="run/start.json", mutations=JSON, read=read_start, right=consistent),
     Reader(

@@ -17,10 +17,12 @@ import torch
 from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data import loader
-from pretrain.data.loader import Batch, Buffers, DeviceSlot, ResidentTables, StreamedTables, Tables, stream_batches
+from pretrain.data import batches as batches_module
+from pretrain.data.batches import Batch, Buffers, ResidentTables, StreamedTables, Tables
+from pretrain.data.candidates import CandidateSampler, with_candidates
+from pretrain.data.loader import DeviceSlot, stream_batches
 from pretrain.data.windows import Position, Window, training_windows
-from pretrain.output_layers import Targets
+from pretrain.output_layers import CandidateSettings, Targets
 
 COUNT = 40
 
@@ -99,7 +101,7 @@ class SimulatedGPU:
         monkeypatch.setattr(torch.cuda, "Event", lambda blocking=False: Event(self))
         monkeypatch.setattr(torch.cuda, "stream", self.stream)
         monkeypatch.setattr(torch.cuda, "current_stream", self.current_stream)
-        monkeypatch.setattr(loader, "start_copy", self.copy)
+        monkeypatch.setattr(batches_module, "start_copy", self.copy)
 
 
 def in_plain_memory(tables: Tables) -> Tables:
@@ -109,7 +111,8 @@ def in_plain_memory(tables: Tables) -> Tables:
     def buffers(shape: tuple[int, ...], device: torch.device, pin: bool) -> Buffers:
         assert pin == (device.type == "cpu")
         made = allocate(shape, torch.device("cpu"), False)
-        for tensor in (made.ids, made.rows, *made.vectors):
+        candidates = [] if made.candidates is None else list(vars(made.candidates).values())
+        for tensor in (made.ids, made.rows, *made.vectors, *candidates):
             tensor.zero_()
         return made
 
@@ -124,14 +127,15 @@ def check_stream(
     gpu.install(monkeypatch)
 
     def windows() -> Iterator[Window]:
-        return training_windows(corpus, streams=4, window=5, directions=DIRECTIONS, seed=1, position=Position())
+        read = training_windows(corpus, streams=4, window=5, directions=DIRECTIONS, seed=1, position=Position())
+        return read if tables.sampler is None else with_candidates(read, tables.sampler, Position(), slice(None))
 
     read: list[tuple[torch.Tensor, Targets]] = []
 
     def look(batch: Batch, direction: str) -> None:
         with suppress(IndexError):  # the row numbers are already those of a window with more rows
             targets = batch.targets(direction)  # whose ids lie in the buffers
-            read.append((batch.inputs(direction), targets._replace(ids=targets.ids.clone())))
+            read.append((batch.inputs(direction), targets.map(torch.clone)))
 
     batches = stream_batches(windows(), in_plain_memory(tables), torch.device("cuda"))
     for batch in islice(batches, COUNT):
@@ -143,13 +147,20 @@ def check_stream(
         pass
     assert not gpu.compute.work
     assert not gpu.side.work
-    wanted = [ids for window in islice(windows(), COUNT) for ids in window.ids.values()]
+    all_windows = list(islice(windows(), COUNT))
+    wanted = [ids for window in all_windows for ids in window.ids.values()]
+    candidates = [ids for window in all_windows for ids in (window.candidates or window.ids).values()]
     inputs, targets = (np.asarray(VectorTable(corpus, name).rows, dtype=np.float32) for name in names)
     assert len(read) == len(wanted)
-    for (some, others), ids in zip(read, wanted, strict=True):
+    for (some, others), ids, among in zip(read, wanted, candidates, strict=True):
         np.testing.assert_array_equal(some.numpy(), inputs[ids[:, :-1]])
         np.testing.assert_array_equal(others.ids.numpy(), ids[:, 1:])
-        np.testing.assert_array_equal(others.vectors.numpy(), targets[ids[:, 1:]])
+        if tables.sampler is None:
+            np.testing.assert_array_equal(others.vectors.numpy(), targets[ids[:, 1:]])
+        else:
+            np.testing.assert_array_equal(among[others.candidates.places.numpy()], ids[:, 1:])
+            np.testing.assert_array_equal(others.candidates.vectors.numpy(), targets[among])
+            np.testing.assert_array_equal(others.candidates.log_chance.numpy(), tables.sampler.log_chance[among])
 
 
 @pytest.mark.parametrize("kind", ["streamed", "resident"])
@@ -161,6 +172,21 @@ def test_every_batch_is_read_as_it_was_gathered(
     opened = [VectorTable(tiny_corpus, name) for name in names]
     tables = ResidentTables(*opened, torch.device("cpu")) if kind == "resident" else StreamedTables(*opened)
     check_stream(SimulatedGPU(preferred, seed=1), tables, tiny_corpus, names, monkeypatch)
+
+
+@pytest.mark.parametrize("preferred", ["compute", "side"])
+@pytest.mark.parametrize("kind", ["streamed", "resident"])
+def test_candidates_are_read_as_they_were_gathered(
+    tiny_corpus: Corpus, monkeypatch: pytest.MonkeyPatch, kind: str, preferred: str
+) -> None:
+    opened = [VectorTable(tiny_corpus, name) for name in ("half", "other")]
+    sampler = CandidateSampler(tiny_corpus.counts, targets=20, settings=CandidateSettings(extra=3), seed=1)
+    tables = (
+        ResidentTables(*opened, torch.device("cpu"), sampler=sampler)
+        if kind == "resident"
+        else StreamedTables(*opened, sampler=sampler)
+    )
+    check_stream(SimulatedGPU(preferred, seed=1), tables, tiny_corpus, ("half", "other"), monkeypatch)
 
 
 @pytest.mark.parametrize(("left_out", "preferred"), [("wait", "compute"), ("receive", "compute"), ("release", "side")])

@@ -11,7 +11,8 @@ import torch
 from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data.loader import Batch, Buffers, ResidentTables, StreamedTables, gather, prefetched, stream_batches
+from pretrain.data.batches import Batch, Buffers, ResidentTables, StreamedTables
+from pretrain.data.loader import gather, prefetched, stream_batches
 from pretrain.data.windows import Position, Window, training_windows
 
 CPU = torch.device("cpu")
@@ -29,8 +30,8 @@ class CountedTables(StreamedTables):
         self.allocated += 1
         return super().buffers(shape, device, pin)
 
-    def fill(self, ids: dict[str, np.ndarray], buffers: Buffers) -> int:
-        count = super().fill(ids, buffers)
+    def fill(self, window: Window, buffers: Buffers) -> int:
+        count = super().fill(window, buffers)
         self.filled.release()
         return count
 

@@ -11,9 +11,10 @@ from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data.loader import ResidentTables, StreamedTables, gather
+from pretrain.data.batches import ResidentTables, StreamedTables
+from pretrain.data.loader import gather
 from pretrain.data.sources import TrainingData
-from pretrain.data.windows import Position
+from pretrain.data.windows import Position, Window
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 
 CPU = torch.device("cpu")
@@ -48,10 +49,10 @@ def test_the_filled_buffers_speak_of_the_rows_of_the_ids(
     tables = [VectorTable(tiny_corpus, name) for name in (inputs, targets)]
     opened = StreamedTables(*tables) if kind is StreamedTables else ResidentTables(*tables, CPU)
     buffers = opened.buffers((2, 2, 3), CPU, False)
-    count = opened.fill(IDS, buffers)
+    count = opened.fill(Window(IDS, Position()), buffers)
     assert buffers.rows.dtype == buffers.ids.dtype == torch.int64
     np.testing.assert_array_equal(buffers.ids.numpy(), np.stack(list(IDS.values())))
-    batch = opened.batch(IDS, buffers, count, Position())
+    batch = opened.batch(Window(IDS, Position()), buffers, count)
     for vectors, table in zip((batch.input_vectors, batch.target_vectors), tables, strict=True):
         assert vectors.dtype == {"float16": torch.float16, "float32": torch.float32}[str(table.rows.dtype)]
         for rows, ids in zip(buffers.rows, IDS.values(), strict=True):

@@ -46,12 +46,14 @@ SETTINGS: dict[str, Any] = {
     "log__every_updates": EVERY,
     "log__checkpoint_updates": EVERY,
     "log__keep": 9,
+    "optimiser__average": 0.1,
+    "optimiser__weight_decay": 0.1,
 }
 HALVES = {"train__parallel": "directions"}
 SIDE_BY_SIDE = {"train__threads": 2}
 """Both directions of a process at once, each with messages of its own."""
 LOST = "another process of this run ended or was lost"
-ROUNDING = {"encoder": 5e-5, "heads": 5e-5, "optimisers": 5e-5, "recurrent": 5e-3}
+ROUNDING = {"encoder": 5e-5, "heads": 5e-5, "optimisers": 5e-5, "averages": 5e-5, "recurrent": 5e-3}
 """By how much runs with other numbers of processes differ at their end."""
 
 
@@ -211,6 +213,19 @@ def test_two_processes_on_each_direction(runs: TinyRuns, alone: RunDirectory) ->
     launch = Launch(runs, "run", torchrun=("--nproc-per-node=4",), **HALVES)
     assert launch.end() == 0, [launch.said(rank) for rank in range(4)]
     assert_close_end(launch.run, alone)
+
+
+@pytest.mark.slow
+def test_candidates_are_those_of_all_processes(runs: TinyRuns) -> None:
+    settings = SIDE_BY_SIDE | {
+        "output_layer__kind": "contrastive",
+        "output_layer__extra_candidates": 3,
+        "output_layer__ahead_weight": 0.5,
+        "train__updates": 40,
+    }
+    launch = Launch(runs, "pair", **settings)
+    assert launch.end() == 0, launch.said(0)
+    assert_close_end(launch.run, runs.run("alone", **SETTINGS | settings))
 
 
 def test_a_time_limit_sets_the_same_length_everywhere(runs: TinyRuns) -> None:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from elmoc.encoders import EncoderState
+from pretrain.data.sources import TrainingData
 from pretrain.execution.cuda_graph import WARM_UP, CudaGraphStep
 from pretrain.output_layers import Targets
 from pretrain.run.directory import read_metrics
@@ -45,12 +46,20 @@ def recorder(state: TrainState) -> Callable[[Callable[[], StepResult]], tuple[Ca
     return record
 
 
-@pytest.mark.parametrize("carry", [True, False])
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
+CONTRASTIVE = {"kind": "contrastive", "extra_candidates": 2, "ahead_weight": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("carry", "dropout", "output_layer"),
+    [(True, 0.0, {}), (False, 0.0, {}), (True, 0.3, {}), (False, 0.3, {}), (True, 0.3, CONTRASTIVE)],
+)
 def test_a_recorded_run_is_the_run(
-    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, carry: bool, dropout: float
+    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, carry: bool, dropout: float, output_layer: dict[str, Any]
 ) -> None:
     settings: dict[str, Any] = {"train__carry_state": carry, "encoder__dropout": dropout, "train__threads": 1}
+    settings |= {f"output_layer__{name}": value for name, value in output_layer.items()}
+    # as `train.cuda_graph` has it, for which a GPU is needed
+    monkeypatch.setattr("pretrain.setup.TrainingData", lambda **each: TrainingData(**each | {"fixed_sizes": True}))
     plain = runs.run("plain", **settings)
     recorded: dict[str, CudaGraphStep] = {}
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from pretrain.output_layers import Loss
-from pretrain.output_layers.continuous import cosine_loss
+from pretrain.output_layers import Loss, Targets
+from pretrain.output_layers.continuous import ContinuousOutput, cosine_loss
 from tests import references
 
 
@@ -66,3 +66,27 @@ def test_predictions_in_bf16_are_compared_in_float32() -> None:
     loss = mean(cosine_loss(predictions, targets))
     assert loss.dtype == torch.float32
     torch.testing.assert_close(loss, mean(cosine_loss(predictions.float(), targets)))
+
+
+def test_a_second_layer_adds_the_loss_of_the_word_after_the_next_one() -> None:
+    torch.manual_seed(2)
+    layer = ContinuousOutput(5, 4, ahead_weight=0.3)
+    torch.manual_seed(2)
+    alone = ContinuousOutput(5, 4)
+    assert torch.equal(layer.weight, alone.weight), "the first layer begins as it does without a second one"
+    assert layer.ahead is not None
+    assert not torch.equal(layer.ahead.weight, layer.weight)
+    states, near, after = torch.randn(2, 3, 5), torch.randn(2, 3, 4), torch.randn(2, 3, 4)
+    near[0, 1] = after[1, 2] = 0
+    ids = torch.zeros(2, 3, dtype=torch.int64)
+    loss = layer(states, Targets(ids, near, after=Targets(ids, after)))
+    rows = states.view(6, 5).double().numpy()
+    expected = 0.0
+    for each, targets, weight in ((layer, near, 1.0), (layer.ahead, after, 0.3)):
+        predictions = rows @ each.weight.detach().double().numpy().T + each.bias.detach().double().numpy()
+        expected += 5 * weight * references.cosine_loss(predictions, targets.view(6, 4).double().numpy()).loss
+    assert loss.total.item() == pytest.approx(expected, abs=1e-5)
+    assert (int(loss.counted), int(loss.masked)) == (5, 1)
+    assert torch.equal(layer.predict(states), alone.predict(states))
+    loss.total.backward()
+    assert layer.ahead.weight.grad.any()

@@ -80,7 +80,7 @@ def test_a_line_of_the_log_covers_its_whole_interval_after_a_resume(
 def test_a_checkpoint_of_an_older_version_is_gone_on_from(
     runs: TinyRuns, run: RunDirectory, whole: RunDirectory
 ) -> None:
-    change(run, {"unlogged": None, "evaluated": None})
+    change(run, {"unlogged": None, "evaluated": None, "averages": None})
     runs.run("run", "--resume", **SETTINGS)
     assert_same(last_checkpoint(run), last_checkpoint(whole), but=("seconds", "metrics_bytes"))
 

@@ -47,7 +47,9 @@ TINY = [
 
 def read(path: Path, text: str, subtrees: str = "all", training: bool = True) -> list[Phrase]:
     path.write_text(text, encoding="utf-8")
-    return TASK.read(path, Sst5ReaderOptions(subtrees=subtrees), training=training)
+    options = Sst5ReaderOptions(subtrees=subtrees)
+    phrases = TASK.read(path, options, training=training)
+    return TASK.training_examples(phrases, options) if training else phrases
 
 
 def texts(phrases: list[Phrase]) -> list[str]:

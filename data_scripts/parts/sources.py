@@ -1,0 +1,108 @@
+"""Sources of text: which files are of which kind, how large shards are then, and which of them are held out."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from data_scripts.parts.local_shards import LocalShard
+from data_scripts.parts.merge_lexicons import LocalShardSource
+from data_scripts.parts.text_pieces import BYTES_PER_TOKEN, Piece, cut_pieces, estimate_text_bytes
+from elmoc.corpus import Shard
+from elmoc.errors import InputError
+
+LARGEST_SHARD = 10_000_000
+SHARDS_AT_LEAST = 20
+DEFAULT_SHARDS_AT_MOST = 5_000
+
+
+def files_by_source(
+    files: Sequence[Path], held_out: Sequence[Path], source_of: Mapping[Path, str]
+) -> dict[str, tuple[list[Path], list[Path]]]:
+    """Source → its files of both splits, in their order; files of which some have a source are an `InputError`."""
+    by_source: dict[str, tuple[list[Path], list[Path]]] = {}
+    for split, names in enumerate((files, held_out)):
+        for file in names:
+            by_source.setdefault(source_of.get(file, ""), ([], []))[split].append(file)
+    if "" in by_source and len(by_source) > 1:
+        unnamed = next(file for of_split in by_source[""] for file in of_split)
+        raise InputError(
+            f"{unnamed} is given without a name, others as NAME=PATH: name the source of all files (and --held-out "
+            "files) or of none"
+        )
+    return by_source
+
+
+def default_shard_tokens(tokens: Collection[int]) -> int:
+    """Tokens of a shard where sources have about `tokens`: the smallest makes several, all of them not too many."""
+    return max(1, min(LARGEST_SHARD, max(min(tokens) // SHARDS_AT_LEAST, sum(tokens) // DEFAULT_SHARDS_AT_MOST)))
+
+
+def pieces_of(by_source: Mapping[str, tuple[Sequence[Path], Sequence[Path]]], shard_tokens: int) -> list[Piece]:
+    """The pieces of the training files, source by source, and then of the held-out files."""
+    return [
+        piece
+        for held_out in (False, True)
+        for source, files in by_source.items()
+        for piece in cut_pieces(files[held_out], shard_tokens * BYTES_PER_TOKEN, held_out, source)
+    ]
+
+
+def estimate_tokens(files: Iterable[Path]) -> int:
+    """About how many words the files hold."""
+    return sum(map(estimate_text_bytes, files)) // BYTES_PER_TOKEN
+
+
+def name_shards(
+    pieces: Sequence[Piece],
+    folders: Sequence[Path],
+    results: Sequence[Sequence[LocalShard]],
+    *,
+    of_every_source: bool = False,
+) -> list[LocalShardSource]:
+    """The shards of all pieces as shards of the corpus, which split each belongs to and how it is called there.
+
+    The last of every source is held out where no text was named for that, with `of_every_source` where none of that
+    source was. Raises an `InputError` when that leaves a source nothing to train on.
+    """
+    local = [
+        (piece, folder, number, shard)
+        for piece, folder, result in zip(pieces, folders, results, strict=True)
+        for number, shard in enumerate(result)
+    ]
+    named = {piece.source for piece in pieces if piece.held_out}
+    last: dict[str, int] = {}
+    if of_every_source or not named:
+        last = {piece.source: index for index, (piece, *_) in enumerate(local) if piece.source not in named}
+    shards_of = Counter(piece.source for piece, *_ in local)
+    sources = []
+    by_split = {"train": 0, "held-out": 0}
+    for index, (piece, folder, number, shard) in enumerate(local):
+        held_out = piece.held_out or last.get(piece.source) == index
+        if held_out and not piece.held_out and shards_of[piece.source] == 1:
+            raise _one_shard(pieces, piece.source)
+        split = "held-out" if held_out else "train"
+        file = f"shards/{split}-{by_split[split]:05}.bin"
+        by_split[split] += 1
+        corpus_shard = Shard(file, shard.tokens, shard.sentences, shard.documents, piece.source)
+        sources.append(LocalShardSource(folder, number, held_out, corpus_shard))
+    return sources
+
+
+def _one_shard(pieces: Sequence[Piece], source: str) -> InputError:
+    """The error for a source of one shard, where the last of every source is to be held out."""
+    names = names_of(files_of([piece for piece in pieces if piece.source == source]))
+    text = f"the text of {source}" if source else "the text"
+    return InputError(
+        f"{names}: {text} makes only one shard, so that none is left to hold out: name files with --held-out, or give "
+        "a smaller --shard-tokens"
+    )
+
+
+def files_of(pieces: Sequence[Piece]) -> list[str]:
+    """The files of the pieces, each once."""
+    return list(dict.fromkeys(segment.path for piece in pieces for segment in piece.segments))
+
+
+def names_of(files: Sequence[Path | str]) -> str:
+    """The first files, for a sentence about all of them."""
+    return ", ".join(map(str, files[:3])) + (f" and {len(files) - 3:,} more" if len(files) > 3 else "")

@@ -1,0 +1,170 @@
+"""`python -m downstream suite`: a suite of probes for one encoder, from the suite file to the figure of merit."""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from downstream.inputs.kinds import INPUT_KINDS
+from downstream.suite.data import ProbeData, describe_features, dump_features, read_data, write_sentences
+from downstream.suite.entries import INPUTS
+from downstream.suite.jobs import Job, Sources, make_jobs
+from downstream.suite.overlap import corpus_of, overlap_notes
+from downstream.suite.plan import Suite, Tasks, read_suite
+from downstream.suite.report import REPORT, write_report
+from downstream.suite.running import Failure, JobRunner, run_jobs
+from elmoc.errors import InputError
+from elmoc.files.locks import locked
+from elmoc.word_vectors.sources import open_word_vectors
+
+DEFAULT_INPUTS = "vectors,both"
+
+
+def run_suite(arguments: Sequence[str], tasks: Tasks) -> None:
+    """`python -m downstream suite SUITE.toml …`; `tasks` are those there are."""
+    options = _parse(arguments)
+    suite = read_suite(options.suite, tasks, data=options.data, quick=options.quick)
+    if options.sentences:
+        count = write_sentences(options.sentences, [read_data(probe) for probe in suite.probes])
+        print(f"{options.sentences}: {count:,} sentences")
+        return
+    vectors = options.vectors or suite.vectors
+    if vectors is None and options.inputs != ["features"]:
+        raise InputError(f"{suite.path} names no word vectors: give --vectors FILE")
+    out = options.out or _default_out(options)
+    with locked(out / REPORT):
+        failures = _run(suite, options, tasks, out=out, vectors=vectors)
+    if failures:
+        raise InputError(
+            f"{len(failures)} of the suite's runs failed, the first of them {failures[0].job.name} (above, and in "
+            f"{out / 'logs'}): correct that, and the same command runs them again"
+        )
+
+
+@dataclass(frozen=True)
+class _States:
+    """The feature files of the probes by name, and what they say of their encoder; empty without one."""
+
+    files: Mapping[str, Path]
+    encoder: dict[str, Any] | None
+    identity: str
+
+
+def _run(suite: Suite, options: argparse.Namespace, tasks: Tasks, *, out: Path, vectors: str | None) -> list[Failure]:
+    data = {probe.file_name: read_data(probe) for probe in suite.probes}
+    states = _states(options, data, out)
+    sources = Sources(
+        model=options.model and Path(os.path.abspath(options.model)),
+        vectors=vectors or "",
+        features=states.files,
+        identities={
+            "vectors": open_word_vectors(vectors, only=[]).fingerprint if vectors else "",
+            "states": states.identity,
+        },
+    )
+    jobs: list[Job] = []
+    for probe in suite.probes:
+        jobs += make_jobs(
+            probe,
+            sources,
+            inputs=[
+                name
+                for name in INPUTS
+                if (vectors or not INPUT_KINDS[name].words) and (states.files or not INPUT_KINDS[name].states)
+            ],
+            fingerprints=data[probe.file_name].fingerprints,
+            words=data[probe.file_name].words,
+            out=out / "results",
+            baseline=options.baseline or out.parent / "baseline",
+        )
+    notes = _overlap(options, data, baseline=options.baseline or out.parent / "baseline")
+    del data
+    asked = [job for job in jobs if job.inputs in options.inputs]
+    done = sum(job.is_done for job in asked)
+    print(
+        f"{len(asked)} runs of {len(suite.probes)} probes, {done} done before, {options.jobs} at once: {out}",
+        flush=True,
+    )
+    failures = run_jobs(asked, JobRunner(out), at_once=options.jobs)
+    missing = [job.name for job in asked if not job.is_done]
+    notes += [f"Missing: {', '.join(missing)}."] if missing else []
+    write_report(suite, [job for job in jobs if job.is_done], out, tasks, encoder=states.encoder, notes=notes)
+    return failures
+
+
+def _overlap(options: argparse.Namespace, data: Mapping[str, ProbeData], *, baseline: Path) -> list[str]:
+    """Warnings about development and test parts that are in the pretraining text, as far as that is known."""
+    corpus = options.corpus or (corpus_of(options.model) if options.model else None)
+    if corpus is None:
+        if options.model or options.features:
+            print("whether the pretraining text holds development parts is not checked")
+        return []
+    return overlap_notes(data, corpus, baseline)
+
+
+def _states(options: argparse.Namespace, data: Mapping[str, ProbeData], out: Path) -> _States:
+    """Layer states for the probes: those of a feature file that is given, or dumped from the model."""
+    if options.inputs == ["vectors"]:
+        return _States({}, None, "")
+    if options.features:
+        files = dict.fromkeys(data, options.features)
+    else:
+        files = dump_features(
+            options.model, data, out / "features", vectors=options.model_vectors, threads=options.jobs
+        )
+    encoder, identity = describe_features(next(iter(files.values())))
+    return _States(files, encoder, identity)
+
+
+def _default_out(options: argparse.Namespace) -> Path:
+    """A folder named after the suite, in the working directory, and in it one named after the encoder."""
+    path = Path(os.path.abspath(options.model or options.features or "vectors"))
+    name = path.parent.name if path.name == "model" else path.name.removesuffix(".h5")
+    return Path(options.suite.stem) / (f"{name}-quick" if options.quick else name)
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m downstream suite",
+        description="Run a suite of probes for one encoder, several side by side with one thread each, and end in one "
+        "table and one figure of merit. A suite that was stopped goes on by the same command.",
+    )
+    parser.add_argument("suite", type=Path, metavar="SUITE.toml", help="the probes, their data, seeds and options")
+    states = parser.add_mutually_exclusive_group()
+    states.add_argument("--model", type=Path, metavar="DIR", help="model or run directory: the encoder")
+    states.add_argument("--features", type=Path, metavar="FILE.h5", help="features of the sentences of --sentences")
+    parser.add_argument("--model-vectors", metavar="V", help="the model's word vectors, if they have moved")
+    parser.add_argument("--vectors", metavar="V", help="word vectors of the probes, in place of the suite file's")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="what paths of data in the suite file are relative to")
+    parser.add_argument("--quick", action="store_true", help="run the quick suite: its [probe.quick] tables")
+    parser.add_argument(
+        "--inputs", default=DEFAULT_INPUTS, metavar="KIND,…", help=f"of {', '.join(INPUTS)} (default: {DEFAULT_INPUTS})"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="results and logs (default: SUITE/ENCODER[-quick])")
+    parser.add_argument(
+        "--corpus",
+        type=Path,
+        metavar="DIR",
+        help="corpus of the pretraining text, in which sentences of dev and test parts are looked for (default: what "
+        "the model's training record names, if it is there)",
+    )
+    parser.add_argument(
+        "--baseline", type=Path, metavar="DIR", help="results of word vectors alone (default: baseline beside --out)"
+    )
+    cores = len(os.sched_getaffinity(0))
+    parser.add_argument("--jobs", type=int, default=cores, metavar="N", help=f"probes at once (default: {cores})")
+    parser.add_argument(
+        "--sentences", type=Path, metavar="FILE", help="write the suite's sentences there, one a line, and run nothing"
+    )
+    options = parser.parse_args(arguments)
+    if not 1 <= options.jobs <= 1024:
+        raise InputError(f"--jobs {options.jobs} is not possible: give 1 to 1024 processes")
+    options.inputs = list(dict.fromkeys(options.inputs.split(",")))
+    for name in options.inputs:
+        if name not in INPUTS:
+            raise InputError(f"--inputs: {name!r} is not a kind of inputs; choose from {', '.join(INPUTS)}")
+    if not (options.model or options.features or options.sentences or options.inputs == ["vectors"]):
+        raise InputError("the suite has no encoder: give --model DIR, or --features FILE.h5")
+    return options

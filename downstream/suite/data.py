@@ -1,0 +1,101 @@
+"""Data of a suite: what its probes read, their sentences as text, and the feature files made of them."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from downstream.inputs.feature_states import FeatureStates
+from downstream.probe.splits import read_split
+from downstream.results.records import encoder_identity
+from downstream.suite.plan import SuiteProbe
+from elmoc.errors import InputError
+from elmoc.files.checksums import fingerprint
+from elmoc.files.writing import atomic_path
+
+
+@dataclass(frozen=True)
+class ProbeData:
+    """The sentences that a probe looks up.
+
+    sentences     split → text of each, once, words joined by a blank
+    words         how many a probe reads in an epoch of training
+    fingerprints  split → those of its files
+    """
+
+    sentences: dict[str, list[str]]
+    words: int
+    fingerprints: dict[str, list[str]]
+
+    @property
+    def text(self) -> bytes:
+        """All sentences, each once, one a line."""
+        lines = dict.fromkeys(line for split in self.sentences.values() for line in split)
+        return "".join(f"{line}\n" for line in lines).encode("utf-8")
+
+
+def read_data(probe: SuiteProbe) -> ProbeData:
+    """Read the files of a probe, and print a line about each split; raises `InputError` with file and line."""
+    fractions = {"train": probe.settings("both").train_fraction}
+    splits = [
+        read_split(probe.task, split, files, probe.reader, fraction=fractions.get(split, 1.0))
+        for split, files in probe.files.items()
+    ]
+    return ProbeData(
+        sentences={
+            split.name: list(dict.fromkeys(" ".join(sentence.words) for sentence in split.sentences))
+            for split in splits
+        },
+        words=sum(splits[0].lengths),
+        fingerprints={split.name: split.fingerprints for split in splits},
+    )
+
+
+def write_sentences(path: Path, data: Sequence[ProbeData]) -> int:
+    """Write the sentences of all probes, each once, one a line; returns how many there are."""
+    lines = dict.fromkeys(line for each in data for line in each.text.splitlines(keepends=True))
+    with atomic_path(path) as partial:
+        partial.write_bytes(b"".join(lines))
+    return len(lines)
+
+
+def dump_features(
+    model: Path, data: Mapping[str, ProbeData], folder: Path, *, vectors: str | None, threads: int
+) -> dict[str, Path]:
+    """A feature file for each probe, by its name; what is there already stays, and a dump that was killed goes on.
+
+    Raises `InputError` where `elmoc dump-features`, which says why, fails.
+    """
+    files = {}
+    for name, each in data.items():
+        text = folder / f"{name}.{fingerprint(each.text)[:8]}.txt"
+        if not text.exists():
+            with atomic_path(text) as partial:
+                partial.write_bytes(each.text)
+        files[name] = text.with_suffix(".h5")
+    texts = [file.with_suffix(".txt") for file in files.values()]
+    command = ["dump-features", str(model), *map(str, texts), "--output-dir", str(folder), "--dtype", "float16"]
+    command += ["--resume", *(["--vectors", vectors] if vectors else [])]
+    print(f"features of {model}:", flush=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "elmoc", *command], env=os.environ | {"OMP_NUM_THREADS": str(threads)}, check=False
+    )
+    if done.returncode:
+        raise InputError(f"the features of {model} were not made (see above): correct that, and run the suite again")
+    return files
+
+
+def describe_features(file: Path) -> tuple[dict[str, Any], str]:
+    """What a feature file says of its encoder, and an identity by which the encoder's results are known again.
+
+    A foreign file, which names no model, is known by its path, size and time.
+    """
+    described = FeatureStates(file, sentences=[]).describe()
+    identity = encoder_identity(described)
+    if "model" not in described:
+        stat = os.stat(file)
+        identity = f"{os.path.realpath(file)} {stat.st_size} {stat.st_mtime_ns}"
+    return described, identity

@@ -1,0 +1,81 @@
+"""Overlap of a suite with pretraining text: how many sentences of a corpus are those of a development or test part.
+
+What an encoder has read of them in training, without labels, would still flatter it. What is found is kept beside the
+baseline, as a corpus is long and stays the same from one encoder to the next.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from downstream.suite.data import ProbeData
+from elmoc.corpus import Corpus
+from elmoc.files.checksums import fingerprint, fingerprint_file
+from elmoc.files.records import read_record, write_record
+from elmoc.model_directory import read_model_directory
+from elmoc.progress import progress_bar
+from elmoc.settings import setting
+from elmoc.text.overlap import Overlap, overlapping_sentences
+
+FORMAT, VERSION = "elmoc-overlap", 1
+EVALUATED = ("dev", "test")
+"""The splits that must not be in the text."""
+
+
+@dataclass(frozen=True)
+class OverlapRecord:
+    """What is kept: sentences of the corpus that overlap with those of a split."""
+
+    corpus: str
+    sentences: int = setting(least=0)
+
+
+def overlap_notes(data: Mapping[str, ProbeData], corpus: Path, folder: Path) -> list[str]:
+    """Print a line for each development and test part, and return warnings for the table.
+
+    Args:
+        data: of the probes by name.
+        corpus: the directory of the corpus that the encoder was trained on.
+        folder: where what was found is kept.
+
+    Raises:
+        InputError: the corpus cannot be read.
+    """
+    notes: list[str] = []
+    opened = Corpus(corpus)
+    parts = [(name, split) for name, each in data.items() for split in EVALUATED if split in each.sentences]
+    for name, split in progress_bar(iterable=parts, desc="overlap", unit=" parts", leave=False, delay=2):
+        sentences = [line.split(" ") for line in data[name].sentences[split]]
+        key = fingerprint(fingerprint_file(corpus / "corpus.json").encode(), Overlap(sentences).fingerprint.encode())
+        file = folder / f"overlap.{name}.{split}.{key}.json"
+        if not file.exists():
+            found = OverlapRecord(str(corpus), overlapping_sentences(opened, sentences).count)
+            write_record(file, found, format=FORMAT, version=VERSION)
+        count = read_record(
+            file, OverlapRecord, format=FORMAT, version=VERSION, advice="remove it, and run the suite again"
+        ).sentences
+        print(f"{name}, {split}: {count:,} sentences of {corpus} overlap with its {len(sentences):,}", flush=True)
+        if count:
+            notes.append(
+                f"WARNING: {count:,} sentences of the pretraining text overlap with the {split} part of {name}: build "
+                "the corpus without them (build_corpus --leave-out)."
+            )
+    return notes
+
+
+def corpus_of(model: Path) -> Path | None:
+    """The corpus that a model's training record names, if it is there, and says so where it is not."""
+    for training in _records(read_model_directory(model).training):
+        if isinstance(named := training.get("corpus"), str):
+            if (Path(named) / "corpus.json").is_file():
+                return Path(named)
+            print(f"the corpus that {model} was trained on, {named}, is not there: --corpus says where it is now")
+            return None
+    print(f"{model} does not say which corpus it was trained on: --corpus names it")
+    return None
+
+
+def _records(training: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The training records of a model, of which one that was joined has two."""
+    return [training, *(each for each in training.values() if isinstance(each, dict))]

@@ -1,0 +1,80 @@
+"""Report of a suite: its results in one table, one figure of merit, and both as JSON."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from downstream.results.columns import runs_table
+from downstream.results.merit import Merit, figure_of_merit
+from downstream.results.row_names import NamedRow
+from downstream.results.table import compared_rows, explanations, row_as_json, tables_as_text
+from downstream.suite.jobs import Job
+from downstream.suite.plan import Suite, Tasks
+from elmoc.files.records import write_json
+from elmoc.files.writing import atomic_path
+
+RESULTS, REPORT = "results.jsonl", "suite.json"
+RESAMPLES = 10_000
+
+
+def write_report(
+    suite: Suite,
+    jobs: Sequence[Job],
+    out: Path,
+    tasks: Tasks,
+    *,
+    encoder: Mapping[str, Any] | None,
+    notes: Sequence[str],
+) -> None:
+    """Print the table of jobs that are done, and the figure of merit, and write them to `out`.
+
+    Args:
+        suite: whose probes were run.
+        jobs: those that are done.
+        out: gets `results.jsonl`, which `python -m downstream table` reads, and `suite.json`.
+        tasks: those there are.
+        encoder: what is known of it; None without one.
+        notes: what a reader has to know, too.
+    """
+    if not jobs:
+        return
+    results = out / RESULTS
+    with atomic_path(results) as partial:
+        partial.write_text("".join(json.dumps(job.read()) + "\n" for job in jobs), encoding="utf-8")
+    rows, left_out = compared_rows([results], tasks, resamples=RESAMPLES, encoders={})
+    merit = figure_of_merit(rows)
+    notes = [*notes, *left_out]
+    print("\n" + tables_as_text(rows, [runs_table(rows)], [*explanations(rows, resamples=RESAMPLES), *notes]))
+    print(merit_line(merit))
+    write_json(out / REPORT, _as_json(suite, rows, merit, encoder, notes))
+
+
+def merit_line(merit: Merit | None) -> str:
+    """The figure of merit as a suite ends with it."""
+    if merit is None:
+        return "figure of merit: there is none without results of both and of vectors on one set of data"
+    return f"figure of merit: {merit}"
+
+
+def _as_json(
+    suite: Suite,
+    rows: Sequence[NamedRow],
+    merit: Merit | None,
+    encoder: Mapping[str, Any] | None,
+    notes: Sequence[str],
+) -> dict[str, Any]:
+    figures = None
+    if merit is not None:
+        names = ("value", "error", "items_error", "seeds_error", "unknown")
+        figures = {name: getattr(merit, name) for name in names}
+        figures["shares"] = [asdict(share) | {"value": share.value} for share in merit.shares]
+    return {
+        "suite": str(suite.path),
+        "encoder": encoder,
+        "words_read": (encoder or {}).get("training_words"),
+        "merit": figures,
+        "notes": notes,
+        "rows": [row_as_json(row) for row in rows],
+    }

@@ -1,0 +1,1 @@
+"""Text as sentences of words: what is said twice."""

@@ -1,0 +1,117 @@
+"""The command `python -m pretrain.adapt MODEL TEXT… OUT`: a trained model goes on with new text.
+
+Five commands of the project are run one after the other: general text is written (a sample of what the model was
+trained on), a corpus of both is built, its vector tables are made as the model's were, the encoder is trained on, and
+what it did to held-out text of both kinds is printed. `OUT` is then a run directory: its `model/` is the adapted model.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from elmoc.errors import run_command
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m pretrain.adapt",
+        description="Go on with a trained model on new text, without forgetting the old. Safe to interrupt; goes on by "
+        "the same command.",
+    )
+    parser.add_argument("model", help="the model or run directory to go on from")
+    parser.add_argument(
+        "text", nargs="+", help="tokenised text: files, .gz files, folders, quoted globs; NAME=PATH names its kind"
+    )
+    parser.add_argument("output", type=Path, help="the run directory to make")
+    parser.add_argument("--held-out", nargs="+", default=[], metavar="FILE", help="new text to be evaluated on alone")
+    parser.add_argument(
+        "--general",
+        metavar="CORPUS",
+        help="corpus directory of general text (default: the one that the model was trained on, where that is there; "
+        "'none' for none)",
+    )
+    parser.add_argument(
+        "--general-share", type=float, default=0.3, metavar="X", help="of what is read, general text (%(default)s)"
+    )
+    parser.add_argument("--epochs", type=float, default=2.0, metavar="N", help="readings of the new text (%(default)s)")
+    parser.add_argument("--learning-rate", type=float, metavar="X", help="default: half of that of the training before")
+    parser.add_argument(
+        "--vectors", metavar="FILE", help="the model's word vectors, where they are not where they were"
+    )
+    parser.add_argument(
+        "--keep-targets",
+        action="store_true",
+        help="process target vectors with the numbers of the training before (default: fitted to the text, which found "
+        "more of its words)",
+    )
+    parser.add_argument("--max-time", metavar="TIME", help="fit the training into this time, e.g. 20m")
+    parser.add_argument("--licence", default="", metavar="TEXT", help="of the new text, for the model card")
+    parser.add_argument("--name", default="", metavar="TEXT", help="of the model, for the model card")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a setting of training"
+    )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
+    arguments = parser().parse_args(argv)
+    return run_command(lambda: adapt(arguments))
+
+
+def adapt(arguments: argparse.Namespace) -> None:
+    """Adapt a model as the parsed command line says.
+
+    Raises `InputError` where something it is given cannot be used, and where a step fails.
+    """
+    from elmoc.model_directory import read_model_directory
+    from pretrain.adapt.plan import Adaptation
+    from pretrain.adapt.report import report
+    from pretrain.recipe.begun import begun
+    from pretrain.recipe.steps import run_steps
+
+    model = read_model_directory(arguments.model)
+    adaptation = Adaptation(
+        model=model,
+        path=Path(arguments.model),
+        texts=tuple(arguments.text),
+        held_out=tuple(arguments.held_out),
+        general=general_corpus(arguments.general, model.training),
+        output=arguments.output,
+        epochs=arguments.epochs,
+        general_share=arguments.general_share,
+        learning_rate=arguments.learning_rate,
+        vectors=arguments.vectors,
+        keep_targets=arguments.keep_targets,
+        max_time=arguments.max_time,
+        card={"name": arguments.name, "licence": arguments.licence},
+        sets=tuple(arguments.set),
+    )
+    with begun(arguments.output, "python -m pretrain.adapt", adaptation.options):
+        if adaptation.general is None:
+            warning = "without general text (--general CORPUS) a model may forget what it knew, and nothing shows it"
+            print(f"warning: {warning}", file=sys.stderr)
+        run_steps(adaptation.steps())
+        report(arguments.output)
+
+
+def general_corpus(given: str | None, training: Mapping[str, Any]) -> str | None:
+    """The corpus directory that general text is taken from: the one that is `given`, else that of the model's training.
+
+    None where there is none: the latter has moved, or is another by now.
+    """
+    from elmoc.corpus import Corpus
+
+    recorded = training.get("corpus")
+    if given is not None or not isinstance(recorded, str) or not (Path(recorded) / "corpus.json").is_file():
+        return None if given == "none" else given
+    if Corpus(recorded).train_tokens != training.get("corpus_tokens"):
+        return None
+    print(f"general text is taken from {recorded}, on which the model was trained")
+    return recorded
+
+
+if __name__ == "__main__":
+    sys.exit(main())

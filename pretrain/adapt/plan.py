@@ -1,0 +1,165 @@
+"""Plan of an adaptation: its steps, and the files they leave in the run directory."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elmoc.corpus import Corpus
+from elmoc.errors import InputError
+from elmoc.model_directory import ModelDirectory
+from elmoc.settings import check_settings, setting
+from elmoc.word_vectors.character_cnn import FILE_NAME as CHARACTER_CNN
+from elmoc.word_vectors.sources import VectorSource
+from pretrain.__main__ import parse_duration
+from pretrain.adapt.general import write_sample
+from pretrain.adapt.settings import adapted, recipe_of
+from pretrain.recipe.steps import Step
+from pretrain.recipe.texts import estimated_bytes, name_of, named
+from pretrain.recipe.toml import write_toml
+
+GENERAL, NEW = "general", "new"
+"""The names of the kinds of text."""
+BYTES_OF_A_TOKEN = 5
+"""Of tokenised text, about."""
+HELD_OUT_TOKENS = 50_000
+"""Of general text, at most."""
+TOKENS_AT_LEAST = 2_000
+"""Of general text: a corpus is cut into shards."""
+_FIXED = ("texts", "held_out", "general", "general_share", "keep_targets")
+"""What decides which text is read; the run itself says which of its settings may not change."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adaptation:
+    """What an adaptation is given (see the command's help), and its steps.
+
+    model, path: the model to go on from, and where it is.
+    general: the corpus directory of general text, where there is one.
+    general_share: of what training reads, how much is general text.
+    keep_targets: whether target vectors are processed with the numbers of the training before, and not fitted anew.
+    card: what the model card says of it.
+
+    Raises `InputError` for a number out of bounds.
+    """
+
+    model: ModelDirectory
+    path: Path
+    texts: tuple[str, ...]
+    held_out: tuple[str, ...]
+    general: str | None
+    output: Path
+    vectors: str | None
+    max_time: str | None
+    card: dict[str, str]
+    sets: tuple[str, ...]
+    keep_targets: bool = False
+    epochs: float = setting(2.0, above=0, most=1e6)
+    general_share: float = setting(0.3, least=0, most=0.95)
+    learning_rate: float | None = None
+
+    def __post_init__(self) -> None:
+        check_settings(self, lambda name: f"--{name.replace('_', '-')}")
+        if self.learning_rate is not None and not 0 < self.learning_rate <= 1e6:
+            raise InputError(f"--learning-rate must be above 0 and at most 1e6, not {self.learning_rate}")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What stays the same as long as the adaptation goes on, as JSON has it."""
+        values = {name: getattr(self, name) for name in _FIXED}
+        weights = sorted(checksum.whole for checksum in self.model.checksums.values())
+        return json.loads(json.dumps(values | {"path": str(self.path), "weights": weights}))
+
+    def steps(self) -> list[Step]:
+        """The steps in their order."""
+        corpus = self.corpus
+        seconds = None if self.max_time is None else parse_duration(self.max_time)
+        steps = [
+            Step("a corpus of the text", self._build_corpus, corpus / "corpus.json"),
+            Step("input vectors, made as the model's", self._input_table, corpus / "vectors/input.json"),
+            Step("target vectors, of the model's kind", self._target_table, corpus / "vectors/target.json"),
+            Step("training", self._train, seconds=seconds),
+        ]
+        if self.general is not None:
+            steps.insert(0, Step("a sample of general text", self._write_general, self.output / "general_held_out.txt"))
+        return steps
+
+    @property
+    def corpus(self) -> Path:
+        """The corpus directory of new and general text."""
+        return self.output / "corpus"
+
+    def _write_general(self) -> None:
+        assert self.general is not None
+        corpus = Corpus(self.general)
+        if self.general_share:
+            new = estimated_bytes(self.texts) / BYTES_OF_A_TOKEN
+            tokens = max(TOKENS_AT_LEAST, round(self.epochs * self._general_by_new * new))
+            written = write_sample(corpus, corpus.train, self.output / "general.txt", tokens=tokens)
+            print(f"{self.output / 'general.txt'}: {written:,} tokens")
+        held_out = self.output / "general_held_out.txt"  # last: it says that the step is done
+        print(f"{held_out}: {write_sample(corpus, corpus.held_out, held_out, tokens=HELD_OUT_TOKENS):,} tokens")
+
+    @property
+    def _general_by_new(self) -> float:
+        return self.general_share / (1 - self.general_share)
+
+    def _build_corpus(self) -> Sequence[object]:
+        names = {name_of(text) or NEW for text in self.texts}
+        texts, held_out = named(self.texts, NEW), named(self.held_out, names.pop() if len(names) == 1 else NEW)
+        if self.general is not None:
+            texts += [f"{GENERAL}={self.output / 'general.txt'}"] if self.general_share else []
+            held_out += [f"{GENERAL}={self.output / 'general_held_out.txt'}"]
+        more = ["--held-out", *held_out, "--of-every-source"] if held_out else []
+        return ["data_scripts.build_corpus", *texts, self.corpus, *more]
+
+    def _input_table(self) -> Sequence[object]:
+        vectors = self._file_of(self.model.word_vectors)
+        return ["data_scripts.build_vectors", self.corpus, vectors, "--name", "input", "--like", self.path]
+
+    def _target_table(self) -> Sequence[object]:
+        record = self.model.output_layer
+        source = record.target_vectors(str(self.model.path))
+        if source is None:
+            raise InputError(f"{self.path} was not trained against word vectors, so that it cannot go on: train anew")
+        like = ["--like-targets", self.path] if self.keep_targets else ["--post-process", source.post_processing]
+        return ["data_scripts.build_vectors", self.corpus, self._file_of(source), "--name", "target", *like]
+
+    def _file_of(self, source: VectorSource) -> str:
+        """Where the word vectors are that a source names."""
+        inputs, folder = self.model.word_vectors, self.model.path
+        if source.fingerprint != inputs.fingerprint:
+            return source.origin
+        if self.vectors is not None:
+            return self.vectors
+        assert folder is not None
+        name = Path(inputs.origin).name
+        if name == CHARACTER_CNN and (folder / name).exists():
+            return str(folder)
+        return str(folder / name) if (folder / name).exists() else inputs.origin
+
+    def _train(self) -> Sequence[object]:
+        config = self.output / "adapt.toml"
+        settings = self._settings()
+        write_toml(config, settings | {"card": {name: text for name, text in self.card.items() if text}})
+        begun = (self.output / "config.json").exists()
+        more = ["--resume"] if begun else ["--init-from", self.path]
+        more += [] if self.max_time is None else ["--max-time", self.max_time]
+        return ["pretrain", config, self.output, *(word for each in self.sets for word in ("--set", each)), *more]
+
+    def _settings(self) -> dict[str, dict[str, Any]]:
+        """The settings of the run; general text is weighted so that it has its share of every epoch."""
+        corpus = Corpus(self.corpus)
+        general = sum(shard.tokens for shard in corpus.train if shard.source == GENERAL)
+        new = corpus.train_tokens - general
+        weight = self._general_by_new * new / general if general else 0.0
+        return adapted(
+            recipe_of(self.path, self.model),
+            self.model,
+            corpus=self.corpus,
+            tokens=round(new + weight * general),
+            weights={GENERAL: weight} if general else {},
+            epochs=self.epochs,
+            learning_rate=self.learning_rate,
+        )

@@ -1,0 +1,89 @@
+"""Settings of an adaptation: those that the model was trained with, at a lower rate and for a smaller text."""
+
+from pathlib import Path
+from typing import Any
+
+from elmoc.errors import InputError
+from elmoc.files.records import convert, read_json
+from elmoc.model_directory import ADVICE, ModelDirectory
+from pretrain.run.directory import NEW_RUN
+
+UPDATES_AT_LEAST = 40
+"""Of an epoch: a small text is cut into fewer streams than the model was trained with."""
+STREAMS_AT_LEAST = 4
+SLOWER = 0.5
+"""The rate by that of the training before, where none is given."""
+_KEPT = ("output_layer", "train", "optimiser")
+_OF_A_RUN = ("epochs", "updates", "mix_shards", "seed", "device", "threads", "parallel", "recompute", "cuda_graph")
+
+
+def recipe_of(path: Path, model: ModelDirectory) -> dict[str, dict[str, Any]]:
+    """The settings that a model was trained with, by section, as far as they are known.
+
+    A run directory has them in its `config.json`, a model directory in its training record.
+    """
+    config = path / "config.json"
+    if config.exists() and (path / "model").is_dir():
+        settings = convert(
+            read_json(config, advice=NEW_RUN), dict[str, dict[str, Any]], where=str(config), advice=NEW_RUN
+        )
+    else:
+        where = f"{model.path}/config.json, training.recipe"
+        flat = convert(model.training.get("recipe", {}), dict[str, Any], where=where, advice=ADVICE)
+        settings = {}
+        for key, value in flat.items():
+            section, _, name = key.partition(".")
+            settings.setdefault(section, {})[name] = value
+        for name in ("streams", "window"):
+            if name in model.training:
+                settings.setdefault("train", {}).setdefault(name, model.training[name])
+    return {
+        section: {name: value for name, value in settings.get(section, {}).items() if name not in _OF_A_RUN}
+        for section in _KEPT
+    } | {"schedule": settings.get("schedule", {})}
+
+
+def adapted(
+    recipe: dict[str, dict[str, Any]],
+    model: ModelDirectory,
+    *,
+    corpus: Path,
+    tokens: int,
+    weights: dict[str, float],
+    epochs: float,
+    learning_rate: float | None,
+) -> dict[str, dict[str, Any]]:
+    """The settings of going on with a model on a corpus of which an epoch reads `tokens`, by section.
+
+    Raises `InputError` where no learning rate is given, and none is known.
+    """
+    base = recipe["schedule"].get("base", model.training.get("learning_rate"))
+    if learning_rate is None and not (isinstance(base, int | float) and base > 0):
+        raise InputError(f"{model.path} does not say by which rate it was trained: give --learning-rate, e.g. 1e-3")
+    train = recipe["train"]
+    window, streams = (
+        value if isinstance(value := train.get(name), int) and value > 0 else default
+        for name, default in (("window", 20), ("streams", 64))
+    )
+    encoder = {name: each for name, each in model.encoder.config.to_dict().items() if name != "word_vector_size"}
+    kind = model.output_layer.config.get("kind", "continuous")
+    return {
+        "data": {"corpus": str(corpus), "sources": weights},
+        "encoder": encoder,
+        "output_layer": {"kind": kind, **recipe["output_layer"]},
+        "train": {
+            "precision": "auto",
+            **train,
+            "directions": list(model.encoder.directions),
+            "window": window,
+            "streams": max(STREAMS_AT_LEAST, min(streams, tokens // (window * UPDATES_AT_LEAST))),
+            "epochs": epochs,
+            "mix_shards": 20,
+        },
+        "optimiser": recipe["optimiser"],
+        "schedule": {
+            "base": SLOWER * float(base or 0) if learning_rate is None else learning_rate,
+            "linear_warmup_updates": 20,
+            "linear_cooldown": 0.6,
+        },
+    }

@@ -1,0 +1,106 @@
+"""The optimiser: how the weights of a direction follow its gradients, and their average over the updates."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.optim import AdamW
+
+from elmoc.settings import setting
+
+EVERY = 10
+"""Updates between two that the average takes in: weights move little meanwhile, and each costs half an Adam step."""
+
+
+@dataclass(frozen=True)
+class OptimiserConfig:
+    """AdamW with a bound on the gradient norm of each direction (they are separate models).
+
+    weight_decay: what the rate takes from the weights, apart from the gradient (Loshchilov and Hutter 2019): an update
+    at the rate r multiplies matrices by 1 − r · weight_decay. Biases and the weights of layer norms are left alone.
+    average: evaluate and export an average of the weights instead of the last ones; this is the mean age of what it is
+    made of, as a share of the updates so far (0: the last weights; see `WeightAverage`).
+    """
+
+    beta1: float = setting(0.9, least=0, below=1)
+    beta2: float = setting(0.999, least=0, below=1)
+    epsilon: float = setting(1e-6, above=0, most=1e3)
+    gradient_norm: float = setting(1.0, above=0)
+    weight_decay: float = setting(0.0, least=0, most=1e3)
+    average: float = setting(0.0, least=0, most=0.5)
+
+    @property
+    def values_of_a_weight(self) -> int:
+        """How many numbers a checkpoint has of each weight: its value, Adam's two moments, and its average."""
+        return 4 if self.average else 3
+
+
+def new_optimiser(parameters: Sequence[Tensor], config: OptimiserConfig, device: torch.device) -> AdamW:
+    """The optimiser of the weights of a direction. Those that decay are a group of their own, where there are any."""
+    groups: dict[float, list[Tensor]] = {}
+    for parameter in parameters:
+        groups.setdefault(config.weight_decay if parameter.ndim > 1 else 0.0, []).append(parameter)
+    on_gpu = device.type == "cuda"
+    return AdamW(
+        [{"params": members, "weight_decay": decay} for decay, members in groups.items()],
+        lr=torch.zeros((), device=device) if on_gpu else 0.0,  # set before every update
+        capturable=on_gpu,
+        betas=(config.beta1, config.beta2),
+        eps=config.epsilon,
+        fused=True,
+    )
+
+
+def adam_state(optimiser: AdamW) -> dict[int, dict[str, Tensor]]:
+    """Tensors of the shapes and types of an optimiser's state, under its numbers of the weights."""
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    return {
+        index: {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}
+        for index, parameter in enumerate(parameters)
+    }
+
+
+class WeightAverage:
+    """The average of a direction's weights over its updates, in which newer ones weigh more.
+
+    After update t the weights after update k count as the power k^(1/share − 2) (Karras et al. 2024, *Analyzing and
+    improving the training dynamics of diffusion models*, Section 3.1): their mean age is `share` · t whatever t is, so
+    that neither the length of the run nor its first, poor weights matter. A share of 1/2 is the plain mean.
+
+    Args:
+        parameters: the weights; the average begins as what they are now.
+        share: above 0 and at most 1/2.
+    """
+
+    def __init__(self, parameters: Sequence[Tensor], share: float) -> None:
+        self._parameters = parameters
+        self._power = 1 / share - 1
+        self.tensors = [parameter.detach().clone() for parameter in parameters]
+
+    @torch.no_grad()
+    def add(self, update: int) -> None:
+        """Take in the weights after update `update` (from 1): all of the first ten, and every tenth from there on."""
+        if update > EVERY and update % EVERY:
+            return
+        before = update - (EVERY if update > EVERY else 1)
+        share = 1 - (before / update) ** self._power
+        for average, parameter in zip(self.tensors, self._parameters, strict=True):
+            average.lerp_(parameter, share)
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """The weights are their average as long as this lasts, and are then what they were before."""
+        self._swap()
+        try:
+            yield
+        finally:
+            self._swap()
+
+    @torch.no_grad()
+    def _swap(self) -> None:
+        for average, parameter in zip(self.tensors, self._parameters, strict=True):
+            kept = parameter.clone()
+            parameter.copy_(average)
+            average.copy_(kept)

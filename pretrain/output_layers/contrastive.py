@@ -1,0 +1,203 @@
+"""Contrastive output: how likely the next word is among the types of a window, by cosines with its predicted vector.
+
+The score of a type u after a context c is f_u = cos(ŷ, w_u)/τ + a · log p_u, with a learned temperature τ and a learned
+weight a of the log frequency, which cosines alone could not express. The loss is the cross-entropy of the softmax over
+the candidates of a window: a sampled softmax, whose samples are the targets of the other streams, and types drawn
+besides (`CandidateSampler`).
+
+A frequent type is among the candidates more often than a rare one. In expectation over windows, the softmax of
+f_u − log Q_u has its optimum where f_u = log P(u | c) + constant, Q_u being the chance that u is a candidate because of
+other targets: given c and the set of candidates S, the target is w with a probability in proportion to
+P(w | c) · Pr[S, or S without w, comes from the others] ∝ P(w | c) / Q_w (Bengio & Senécal 2008; Jean et al. 2015). That
+holds for the true type as well as for others, as long as types become candidates independently of each other.
+Without the correction, the optimum is log P(u | c) − log Q_u + constant: the pointwise mutual information for types so
+rare that Q_u ∝ p_u (as of InfoNCE, van den Oord et al. 2018), and the plain log-probability for types that are in every
+window.
+Letters: B streams, T time, P projection, E width of target vectors, N targets, U candidates.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from elmoc.corpus import Corpus
+from elmoc.settings import setting
+from elmoc.word_vectors.table import VectorTable
+from pretrain.output_layers import CandidateSettings, Loss, OutputLayer, Targets, log_frequencies
+from pretrain.output_layers.continuous import ContinuousOutput, ContinuousSettings
+from pretrain.output_layers.retrieval import Retriever, retrieval
+
+LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 1.0
+NO_CANDIDATE = -1e9
+"""The score of what is none; finite, so that a window without any candidate has finite gradients."""
+NORM = 1e-8
+"""Norms are bounded from below, as in `F.cosine_similarity`."""
+FREQUENCIES = ("learned", "none")
+RANKED = ("accuracy_at_1", "accuracy_at_10", "reciprocal_rank")
+"""Metrics of ranks."""
+
+
+class ContrastiveOutput(ContinuousOutput):
+    """The linear layers of the continuous output, each with a temperature and a weight of log frequencies."""
+
+    temperature_logit: Tensor
+    frequency_weight: Tensor
+
+    def __init__(self, projection_size: int, vector_size: int, settings: "ContrastiveSettings") -> None:
+        super().__init__(projection_size, vector_size)
+        self.settings = settings
+        self.ahead_weight = settings.ahead_weight
+        if settings.ahead_weight:
+            self.ahead = ContrastiveOutput(projection_size, vector_size, replace(settings, ahead_weight=0.0))
+        span = math.log(MOST_TEMPERATURE / LEAST_TEMPERATURE)
+        share = math.log(settings.temperature / LEAST_TEMPERATURE) / span
+        logit = torch.tensor(math.log(share / (1 - share)))
+        if settings.learned_temperature:
+            self.temperature_logit = nn.Parameter(logit)
+        else:
+            self.register_buffer("temperature_logit", logit)
+        if settings.frequency == "learned":
+            self.frequency_weight = nn.Parameter(torch.ones(()))
+        else:
+            self.register_buffer("frequency_weight", torch.zeros(()))
+
+    @property
+    def temperature(self) -> Tensor:
+        """Scalar τ: its log is between two bounds by a sigmoid, so that it neither collapses nor stops learning."""
+        span = math.log(MOST_TEMPERATURE / LEAST_TEMPERATURE)
+        return LEAST_TEMPERATURE * torch.exp(span * torch.sigmoid(self.temperature_logit))
+
+    def loss(self, states: Tensor, targets: Targets) -> Loss:
+        """That of one word; a type whose vector is all zeros has no direction: it is no candidate, and is masked."""
+        candidates = targets.candidates
+        assert candidates is not None
+        predictions = F.normalize(self.predict(states).flatten(0, -2), dim=-1, eps=NORM)  # [N, E]
+        with torch.autocast(states.device.type, enabled=False):
+            cosines = predictions @ F.normalize(candidates.vectors, dim=-1, eps=NORM).T  # [N, U]
+        known = candidates.vectors.any(dim=-1) & candidates.log_chance.isfinite()  # [U]
+        bias = self.frequency_weight * candidates.log_frequency
+        if self.settings.correction:
+            bias = bias - candidates.log_chance
+        logits = cosines / self.temperature + bias.masked_fill(~known, NO_CANDIDATE)  # [N, U]
+        places = candidates.places.flatten()
+        counted = known[places]  # [N]
+        total = F.cross_entropy(logits, torch.where(counted, places, -100), ignore_index=-100, reduction="sum")
+        if self.settings.cosine_weight:
+            own = cosines.gather(1, places.unsqueeze(1))[:, 0]  # [N]
+            total = total + self.settings.cosine_weight * ((1 - own) * counted).sum()
+        return Loss(total, counted.sum(), (~counted).sum())
+
+
+class ContrastiveScorer:
+    """Ranks and perplexity by the layer's own scores f_u, beside ranks by cosine alone, and cosines."""
+
+    def __init__(self, corpus: Corpus, retriever: Retriever) -> None:
+        self.retriever = retriever
+        frequencies = log_frequencies(corpus.counts)[: len(retriever.known)].astype(np.float32)
+        self.log_frequency = torch.from_numpy(frequencies).to(retriever.candidates.device)  # [K]
+
+    def score(
+        self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray, parts: Mapping[str, slice]
+    ) -> dict[str, dict[str, float]]:
+        """Metrics of predictions [N, E] of the types `ids` [N]; those by cosine alone are named `cosine_…`.
+
+        The perplexity is that of the targets among the candidates, and the constant's is that of their frequencies.
+        """
+        assert isinstance(layer, ContrastiveOutput)
+        values = self.retriever.score(layer, predictions, ids, parts)
+        scaled = F.normalize(predictions, dim=1, eps=NORM) / layer.temperature
+        ranks, likelihoods = self.own(scaled, ids, layer.frequency_weight * self.log_frequency)
+        known = self.retriever.known.to(self.log_frequency.device)
+        constants = (self.log_frequency - self.log_frequency[known].logsumexp(dim=0)).cpu()  # [K]
+        inside = ranks > 0  # targets that are candidates
+        for name, part in parts.items():
+            ranked = inside[part]
+            constant = constants[torch.from_numpy(ids[part].astype(np.int64))[ranked]]
+            values[name] |= {f"cosine_{metric}": values[name][metric] for metric in RANKED} | retrieval(ranks[part])
+            values[name] |= {
+                "perplexity": perplexity(likelihoods[part][ranked]),
+                "constant_perplexity": perplexity(constant),
+            }
+        return values
+
+    def own(self, predictions: Tensor, ids: np.ndarray, bias: Tensor) -> tuple[Tensor, Tensor]:
+        """Ranks int64 [N] of the targets by product plus `bias` [K], and their log-likelihood among candidates [N].
+
+        Both are 0 for a target that is no candidate.
+        """
+        ranks = torch.zeros(len(ids), dtype=torch.int64)
+        likelihoods = torch.zeros(len(ids))
+        targets = torch.from_numpy(ids.astype(np.int64))
+        for block, products, true in self.retriever.scores(predictions, ids):
+            scores = products.add_(bias)
+            true = scores.gather(1, targets[block].to(scores.device).unsqueeze(1))
+            ranks[block] = (scores >= true).sum(dim=1).cpu()
+            likelihoods[block] = (true[:, 0] - scores.logsumexp(dim=1)).cpu()
+        return ranks, likelihoods
+
+
+def perplexity(likelihoods: Tensor) -> float:
+    """Of log-likelihoods [N]; that of no targets is not a number."""
+    return math.exp(-float(likelihoods.double().mean()))
+
+
+@dataclass(frozen=True)
+class ContrastiveSettings(ContinuousSettings):
+    """The contrastive output for the target table `data.target_vectors`.
+
+    extra_candidates: types drawn from the lexicon for each window and direction, beside the types of its targets.
+    extra_power: they are drawn in proportion to their counts to this power.
+    temperature: that a run begins with.
+    learned_temperature: whether it is learned, between 0.01 and 1.
+    correction: whether each type's chance of being a candidate is corrected for.
+    frequency: whether a learned share of a type's log frequency is added to its score (`learned`), or nothing (`none`).
+    cosine_weight: of the cosine distance to the target's vector, which is added to the loss.
+    ahead_weight: of the loss of a second layer, which predicts the word after the next one; 0: there is none.
+    """
+
+    kind: ClassVar[str] = "contrastive"
+    metric: ClassVar[str] = "reciprocal_rank"  # of what compares with other kinds, it has the least noise
+    shown: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("cosine", "cosine"),
+        ("accuracy@1", "accuracy_at_1"),
+        ("accuracy@10", "accuracy_at_10"),
+        ("reciprocal rank", "reciprocal_rank"),
+        ("perplexity", "perplexity"),
+    )
+
+    extra_candidates: int = setting(0, least=0, most=10**6)
+    extra_power: float = setting(0.75, least=0, most=1)
+    temperature: float = setting(0.05, above=LEAST_TEMPERATURE, below=MOST_TEMPERATURE)
+    learned_temperature: bool = True
+    correction: bool = True
+    frequency: str = setting("learned", choices=FREQUENCIES)
+    cosine_weight: float = setting(0.0, least=0, most=1e3)
+
+    @property
+    def candidates(self) -> CandidateSettings:
+        """The types of a window's targets, and what is drawn besides."""
+        return CandidateSettings(self.extra_candidates, self.extra_power)
+
+    def activation_bytes(self, *, words: int, candidates: int) -> int:
+        """Cosines, scores, their softmax and its gradient."""
+        return self.words_ahead * 4 * 4 * words * candidates
+
+    def build(self, *, projection_size: int, corpus: Corpus, targets: VectorTable) -> ContrastiveOutput:
+        return ContrastiveOutput(projection_size, targets.size, self)
+
+    def record(self, targets: VectorTable) -> dict[str, Any]:
+        """That of the continuous output, and what its scores estimate."""
+        temperature = "learned" if self.learned_temperature else self.temperature
+        scores = {"correction": self.correction, "frequency": self.frequency, "temperature": temperature}
+        return super().record(targets) | scores
+
+    def scorer(  # type: ignore[override]
+        self, *, corpus: Corpus, targets: VectorTable, candidates: int, device: torch.device
+    ) -> ContrastiveScorer:
+        return ContrastiveScorer(corpus, Retriever(corpus, targets, candidates, device))

@@ -1,0 +1,43 @@
+"""What was begun: a directory that several commands fill is gone on with only as it was begun."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from elmoc.errors import InputError, shortened
+from elmoc.files.locks import locked
+from elmoc.files.records import convert, read_json, write_json
+
+NAME = "begun.json"
+ADVICE = "remove that directory and begin again"
+
+
+@contextmanager
+def begun(folder: Path, command: str, options: Mapping[str, Any]) -> Iterator[None]:
+    """Keep `folder` to this command while the block runs, and record how it was begun.
+
+    Raises `InputError` where another process is at it, something else is in it, or it was begun with other `options`
+    (of JSON's types).
+    """
+    record, now = folder / NAME, {"command": command, **options}
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is not a directory: choose another name")
+    with locked(record):
+        if record.exists():
+            before = convert(read_json(record, advice=ADVICE), dict[str, Any], where=str(record), advice=ADVICE)
+            differing = [
+                f"{name} (was {shortened(repr(before.get(name)))}, is {shortened(repr(now.get(name)))})"
+                for name in dict.fromkeys([*before, *now])
+                if before.get(name) != now.get(name)
+            ]
+            if differing:
+                raise InputError(
+                    f"{folder} was begun otherwise, with another {', another '.join(differing)}: give the same to go "
+                    "on, or choose another directory"
+                )
+        elif any(not each.name.endswith(".lock") for each in folder.iterdir()):
+            raise InputError(f"{folder} is not empty, and was not begun by this command: choose another directory")
+        else:
+            write_json(record, now)
+        yield

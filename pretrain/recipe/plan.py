@@ -1,0 +1,97 @@
+"""Plan of a recipe: its steps, and the files they leave in the run directory."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elmoc.model_directory import read_model_directory, write_model_directory
+from pretrain.__main__ import parse_duration
+from pretrain.recipe.steps import Step
+from pretrain.run.directory import RunDirectory
+
+_FIXED = ("texts", "held_out", "vectors", "targets")
+"""What decides which text and vectors are read; the run itself says which of its settings may not change."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What a recipe is given (see the command's help), and its steps; `card` is what the model card says of it."""
+
+    texts: tuple[str, ...]
+    held_out: tuple[str, ...]
+    output: Path
+    config: str
+    max_time: str | None
+    vectors: str | None
+    targets: str
+    bundle: bool
+    card: dict[str, str]
+    sets: tuple[str, ...]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What stays the same as long as the recipe goes on, as JSON has it."""
+        return json.loads(json.dumps({name: getattr(self, name) for name in _FIXED}))
+
+    @property
+    def corpus(self) -> Path:
+        """The corpus directory."""
+        return self.output / "corpus"
+
+    @property
+    def word_vectors(self) -> str:
+        """The word vectors that the encoder reads."""
+        return self.vectors or str(self.output / "vectors.bin")
+
+    def steps(self) -> list[Step]:
+        """The steps in their order."""
+        corpus = self.corpus
+        seconds = None if self.max_time is None else parse_duration(self.max_time)
+        steps = [
+            Step("a corpus of the text", self._build_corpus, corpus / "corpus.json"),
+            Step("fastText vectors of the corpus", self._train_fasttext, Path(self.word_vectors)),
+            Step(
+                "input vectors of every word type", lambda: self._table("input", "none"), corpus / "vectors/input.json"
+            ),
+            Step(
+                "target vectors of every word type",
+                lambda: self._table("target", self.targets),
+                corpus / "vectors/target.json",
+            ),
+            Step("training", self._train, seconds=seconds),
+        ]
+        if self.vectors is not None:
+            del steps[1]
+        if self.bundle:
+            steps.append(Step("word vectors for the model directory", self._bundle))
+        return steps
+
+    def _build_corpus(self) -> Sequence[object]:
+        more = ["--held-out", *self.held_out] if self.held_out else []
+        return ["data_scripts.build_corpus", *self.texts, self.corpus, *more]
+
+    def _train_fasttext(self) -> Sequence[object]:
+        return ["data_scripts.train_fasttext", self.corpus, self.word_vectors]
+
+    def _table(self, name: str, processing: str) -> Sequence[object]:
+        more = ["--name", name, "--post-process", processing]
+        return ["data_scripts.build_vectors", self.corpus, self.word_vectors, *more]
+
+    def _train(self) -> Sequence[object]:
+        card = {name: json.dumps(text, ensure_ascii=False) for name, text in self.card.items() if text}
+        sets = [f"data.corpus={self.corpus}", *self.sets, *(f"card.{name}={text}" for name, text in card.items())]
+        more = ["--resume"] if RunDirectory(self.output).config.exists() else []
+        more += [] if self.max_time is None else ["--max-time", self.max_time]
+        return ["pretrain", self.config, self.output, *(word for each in sets for word in ("--set", each)), *more]
+
+    def _bundle(self) -> None:
+        """Write the model directory again with the file of its word vectors, unless it has them."""
+        path = RunDirectory(self.output).model
+        model = read_model_directory(path)
+        origin = Path(model.word_vectors.origin)
+        if model.character_cnn is not None or str(origin).startswith("random:") or (path / origin.name).is_file():
+            return
+        write_model_directory(path, model, vectors=Path(self.word_vectors))
+        print(f"{path / origin.name}: the word vectors are in the model directory")

@@ -1,0 +1,118 @@
+"""Steps: commands of the project run one after the other, each of which goes on with what it left half done.
+
+A step is a command in a process of its own, since rooms do not import each other. What is finished is skipped. An
+interrupt (Ctrl-C) or a termination signal is passed on once to the command that runs, which saves, and is waited for.
+"""
+
+import ctypes
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from elmoc.errors import InputError
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a recipe.
+
+    title: what it makes, in words.
+    run: says which module is to be run with which arguments, or does the step here and gives None.
+    finished: the file that is there once it is done; without one, the step is run every time.
+    seconds: how long it takes, where that is known before.
+    """
+
+    title: str
+    run: Callable[[], Sequence[object] | None]
+    finished: Path | None = None
+    seconds: float | None = None
+
+
+def run_steps(steps: Sequence[Step]) -> None:
+    """Run the steps that are not finished; raises `InputError` when one fails."""
+    started = time.monotonic()
+    for number, step in enumerate(steps, 1):
+        place = f"── step {number} of {len(steps)}: {step.title}"
+        if step.finished is not None and step.finished.exists():
+            print(f"{place}: done before", flush=True)
+            continue
+        known = [each.seconds for each in steps[number - 1 :] if each.seconds is not None]
+        to_come = f", {duration(sum(known))} of training to come" if known else ""
+        print(f"\n{place} ({duration(time.monotonic() - started)} so far{to_come})", flush=True)
+        arguments = step.run()
+        if arguments is not None:
+            run_module(arguments)
+    print(f"\nall {len(steps)} steps are done ({duration(time.monotonic() - started)})", flush=True)
+
+
+def run_module(arguments: Sequence[object]) -> None:
+    """Print and run `python -m ARGUMENTS` of this project, in the folder where we are.
+
+    Raises `InputError` where the command fails, and `KeyboardInterrupt` where it was asked to stop.
+    """
+    words = list(map(str, arguments))
+    print(f"$ {shlex.join(['python', '-m', *words])}", flush=True)
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    line, environment = [sys.executable, "-m", *words], os.environ | {"PYTHONPATH": path}
+    with _passed_on() as (asked, started):
+        process = subprocess.Popen(line, env=environment, process_group=0, preexec_fn=_end_with_parent)
+        started(process)
+        status = process.wait()
+    if asked or status == 130:
+        raise KeyboardInterrupt
+    if status:
+        raise InputError(
+            f"the command above ended with status {status}: what it printed says why; see to that, and run this again"
+        )
+
+
+@contextmanager
+def _passed_on() -> Iterator[tuple[list[int], Callable[[subprocess.Popen[bytes]], None]]]:
+    """Pass signals that ask to stop on to a process while the block runs; yields those that came, and `started`.
+
+    The process has a group of its own, so that a terminal's Ctrl-C reaches it once: a second one would be no request.
+    """
+    asked: list[int] = []
+    running: list[subprocess.Popen[bytes]] = []
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        asked.append(number)
+        for process in running:
+            process.send_signal(number)
+
+    def started(process: subprocess.Popen[bytes]) -> None:
+        running.append(process)
+        if asked:
+            process.send_signal(asked[0])
+
+    usual = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked, started
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
+
+
+def _end_with_parent() -> None:
+    """Have this process asked to stop when the one that started it is killed (on Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def duration(seconds: float) -> str:
+    """A length of time in words."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,86 @@
+"""Labels of words: read from both kinds of files, and refused where there are none."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from downstream.linear.labels import check_labels, constituent_labels, read_labelled
+from downstream.readers.conll2012 import Span
+from elmoc.errors import InputError
+from tests.downstream.readers.test_conll2012 import TWO_PARTS
+
+PARSED = TWO_PARTS.replace("*))  ", "*))))", 1)  # all brackets of the parse are closed
+
+
+def labels(path: Path, *kinds: str) -> list[list[list[str | None]]]:
+    check_labels(kinds)
+    return [one.labels for one in read_labelled(path, kinds)]
+
+
+def test_parts_of_speech_and_constituents_of_documents(tmp_path: Path) -> None:
+    path = tmp_path / "d.conll"
+    path.write_text(PARSED)
+    first, *others = labels(path, "pos", "constituent", "constituent:2")
+    assert first == [
+        ["DT", "NNS", "VBD", "RP", "VBG", "."],
+        ["NP", "NP", "VP", "VP", "S", "S"],
+        ["S", "S", "S", "S", "VP", "VP"],
+    ]
+    assert others == [[["UH"], [None], [None]]] * 2, "a word alone has no constituent that holds others, too"
+
+
+def brute_force(spans: list[Span], words: int, height: int) -> list[str | None]:
+    found: list[str | None] = []
+    for place in range(words):
+        above = [span for span in spans if span.first <= place <= span.last and span.last > span.first]
+        lowest = {(span.last - span.first, span.first): span for span in above}  # of equal ones the inner, the later
+        sizes = sorted(lowest)
+        found.append(lowest[sizes[height - 1]].label.split("-")[0] if len(sizes) >= height else None)
+    return found
+
+
+def test_constituents_of_random_trees_are_those_of_a_search() -> None:
+    generator = np.random.default_rng(1)
+
+    def grow(first: int, last: int, depth: int) -> list[Span]:
+        spans = [Span(f"N{generator.integers(9)}-SBJ", first, last)]
+        if depth and last > first:
+            cut = int(generator.integers(first, last + 1))
+            for begin, end in ((first, cut), (cut + 1, last)):
+                if begin <= end and generator.random() < 0.8:
+                    spans += grow(begin, end, depth - 1)
+        return spans
+
+    for _ in range(100):
+        words = int(generator.integers(1, 12))
+        spans = sorted(grow(0, words - 1, 6), key=lambda span: (span.first, -span.last))
+        for height in (1, 2, 4):
+            assert constituent_labels(spans, words=words, height=height) == brute_force(spans, words, height)
+
+
+def test_columns(ten: Path) -> None:
+    assert labels(ten, "column:1", "column:-1")[-1] == [["O"], ["O"]]
+    assert labels(ten, "column:1")[7] == [["B-PER", "I-PER", "I-PER"]]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "text", "message"),
+    [
+        (["tense"], "", "--label tense is not possible: give pos, constituent, constituent:K or column:N"),
+        (["constituent:0"], "", "--label constituent:0 is not possible"),
+        (["pos", "column:1"], "", "ask for them by two commands"),
+        (["column:2"], "Ada\tO\n", "line 1: there is no column 2 of labels; the line has 2 columns"),
+        (["column:0"], "Ada\tO\n", "line 1: there is no column 0 of labels"),
+        (["column:1"], "Ada\tO\nmet\t\n", "line 2: the word 'met' has no label: the cell is empty"),
+        (["pos"], "Ada\tO\n", "line 1: a word stands outside a document"),
+        (["constituent"], PARSED.replace("(TOP(S", "TOP(S"), "line 2: the parse (column 5) cell 'TOP(S(NP*' cannot be"),
+        (["constituent"], TWO_PARTS, "line 2: (S* of column 5 is never closed in its sentence"),
+    ],
+)
+def test_labels_that_cannot_be_read(tmp_path: Path, kinds: list[str], text: str, message: str) -> None:
+    path = tmp_path / "d.conll"
+    path.write_text(text)
+    with pytest.raises(InputError) as error:
+        labels(path, *kinds)
+    assert message in str(error.value)

@@ -1,0 +1,148 @@
+"""The figure of merit: by hand, and where the truth is known."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from downstream.__main__ import main
+from downstream.results.comparison import compare
+from downstream.results.curve import merits_by_words
+from downstream.results.merit import Merit, Share, figure_of_merit
+from downstream.results.reading import Result
+from downstream.results.table import compared_rows
+from downstream.tasks.ner.task import TASK as NER
+from downstream.tasks.snli.task import TASK as SNLI
+from elmoc.errors import InputError
+from tests.downstream.results.result_lines import ner_line, write_lines
+
+TASKS = {"ner": lambda: NER, "snli": lambda: SNLI}
+WORSE = {1: [2, 0, 0, 1] * 5, 2: [2, 0, 0, 0] * 5}  # entity F1 37.5 and 25
+BETTER = {1: [2, 1, 0, 2] * 5, 2: [2, 2, 0, 2] * 5}  # 62.5 and 75
+
+
+def accuracy(dataset: str, inputs: str, right: np.ndarray) -> Result:
+    """Results on pairs: `right`, bool [seeds, N]."""
+    seeds, items = right.shape
+    scores = [100 * float(row.mean()) for row in right]
+    counts = np.stack([right, np.ones_like(right)], axis=2).astype(np.float64)
+    line = ner_line(inputs, {seed + 1: [0] for seed in range(seeds)})
+    line |= {"task": "snli", "dataset": dataset, "metric": "accuracy", "items": items, "counts": counts}
+    return Result(**line | {"scores": scores, "figures": {"accuracy": scores}}, origins=[dataset] * seeds)
+
+
+def merit_of(answers: Sequence[tuple[np.ndarray, np.ndarray]], resamples: int = 1000) -> Merit:
+    rows = [
+        compare(
+            {
+                "vectors": accuracy(f"d{place}", "vectors", vectors),
+                "both": accuracy(f"d{place}", "both", both),
+            },
+            metrics=SNLI.metrics,
+            resamples=resamples,
+        )
+        for place, (vectors, both) in enumerate(answers)
+    ]
+    merit = figure_of_merit(rows)
+    assert merit is not None
+    return merit
+
+
+def test_a_case_by_hand() -> None:
+    merit = Merit(
+        [
+            Share("snli", "a", gain=2.2, paper=1.1, items_error=0.33, seeds_error=0.44),
+            Share("coref", "b", gain=2.0, paper=4.0, items_error=0.0, seeds_error=1.2),
+        ]
+    )
+    assert merit.value == pytest.approx((2 + 0.5) / 2)
+    assert merit.items_error == pytest.approx(0.3 / 2)
+    assert merit.seeds_error == pytest.approx((0.4**2 + 0.3**2) ** 0.5 / 2)
+    assert merit.error == pytest.approx((0.3**2 + 0.5**2) ** 0.5 / 2)
+
+
+def test_errors_by_items_and_by_seeds() -> None:
+    vectors = np.array([[True] * 50 + [False] * 50, [True] * 60 + [False] * 40])  # 50 and 60 %
+    both = np.array([[True] * 70 + [False] * 30, [True] * 72 + [False] * 28, [True] * 74 + [False] * 26])
+    merit = merit_of([(vectors, both)], resamples=20_000)
+    (share,) = merit.shares
+    assert merit.value == pytest.approx((72 - 55) / 1.1)
+    variance = (2 * 5**2 + 2 * 2**2) / 3  # of a run, pooled: 1 + 2 degrees of freedom
+    assert share.seeds_error == pytest.approx((variance * (1 / 2 + 1 / 3)) ** 0.5)
+    gains = both.mean(axis=0) - vectors.mean(axis=0)  # of each item, over seeds
+    assert share.items_error == pytest.approx(100 * gains.std() / 10, rel=0.03)
+
+
+def test_one_seed_leaves_the_error_by_seeds_open_and_another_side_may_fill_it() -> None:
+    one, two = np.array([[True, False] * 20]), np.array([[True] * 40, [True, True, True, False] * 10])
+    assert merit_of([(one, ~one)]).unknown == ["d0 test"]
+    assert "which one seed leaves open for d0 test" in str(merit_of([(one, ~one)]))
+    merit = merit_of([(two, one)])
+    assert merit.unknown == []
+    assert merit.shares[0].seeds_error == pytest.approx((2 * 12.5**2 * (1 + 1 / 2)) ** 0.5)
+
+
+def test_where_the_truth_is_known() -> None:
+    """Items of unequal difficulty, runs of unequal skill: the stated error is that of repeating it all."""
+    generator = np.random.default_rng(3)
+    items, seeds, truth, spread = 150, (3, 2), (0.05, 0.10), 0.04
+    values, errors = [], []
+    for _ in range(150):
+        answers = []
+        for gain in truth:
+            hard = generator.uniform(-0.3, 0.3, items)
+            sides = []
+            for skill, runs in ((0.5, seeds[0]), (0.5 + gain, seeds[1])):
+                chances = skill + generator.normal(0, spread, (runs, 1)) + hard
+                sides.append(generator.uniform(size=(runs, items)) < chances)
+            answers.append((sides[0], sides[1]))
+        merit = merit_of(answers, resamples=100)
+        values.append(merit.value)
+        errors.append(merit.error)
+    assert np.mean(values) == pytest.approx(100 * np.mean(truth) / 1.1, abs=3 * np.std(values) / 150**0.5)
+    ratio = (np.mean(np.square(errors)) / np.var(values)) ** 0.5
+    assert 0.85 < ratio < 1.35, "by items, the luck of each answer counts a second time, so that it is rather too large"
+
+
+def suite_lines(words: int, model: str, right: dict[int, list[int]]) -> list[dict[str, object]]:
+    features = {"file": "x.h5", "directory": f"runs/{model}", "model": model, "word_vectors": "v1", "layers": ["0"]}
+    features |= {"training_words": words}
+    tuned = {"settings": {"learning_rate": 0.1}, "compared_as": "tuned"}
+    return [ner_line("both", right, features=features, **tuned)]
+
+
+def test_settings_may_differ_where_a_suite_says_what_is_compared(tmp_path: Path) -> None:
+    baseline = ner_line("vectors", WORSE, compared_as="tuned")
+    path = write_lines(tmp_path / "lines.jsonl", baseline, *suite_lines(1000, "m1", BETTER))
+    rows, _ = compared_rows([path], TASKS, resamples=100, encoders={})
+    assert len(rows) == 1
+    assert rows[0].gains["both"].points == 37.5
+    path = write_lines(tmp_path / "other.jsonl", baseline | {"compared_as": None}, *suite_lines(1000, "m1", BETTER))
+    rows, _ = compared_rows([path], TASKS, resamples=100, encoders={})
+    assert all(not row.gains for row in rows)
+
+
+def test_the_curve_has_the_encoders_in_the_order_of_their_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    baseline = ner_line("vectors", WORSE, compared_as="tuned")
+    lines = [baseline, *suite_lines(60_000, "m2", BETTER), *suite_lines(5_000, "m1", {1: BETTER[1]})]
+    path = write_lines(tmp_path / "lines.jsonl", *lines)
+    rows, _ = compared_rows([path], TASKS, resamples=100, encoders={})
+    points = merits_by_words(rows)
+    assert [words for words, _ in points] == [5_000, 60_000]
+    assert [round(merit.value, 3) for _, merit in points] == [round((62.5 - 31.25) / 1.3, 3), round(37.5 / 1.3, 3)]
+    picture = tmp_path / "curve.png"
+    assert main(["table", str(path), "--resamples", "100", "--curve", str(picture), "--merit"]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    out = capsys.readouterr().out
+    assert "Figure of merit: mean of (both − vectors) / the paper's gain" in out
+    assert "60,000" in out
+
+
+def test_a_curve_needs_encoders_that_say_what_they_have_read(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "lines.jsonl", ner_line("vectors", WORSE), ner_line("both", BETTER))
+    rows, _ = compared_rows([path], TASKS, resamples=100, encoders={})
+    with pytest.raises(InputError, match="no encoder with a gain says how many words it has read"):
+        merits_by_words(rows)

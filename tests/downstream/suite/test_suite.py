@@ -1,0 +1,230 @@
+"""A whole suite of tiny probes, run in this process: results, table, resuming, and the shared baseline."""
+
+import io
+import json
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from subprocess import CompletedProcess
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import downstream.__main__
+import elmoc.__main__
+from downstream.suite import data, overlap, running
+from elmoc.features.reader import FeatureFile
+from elmoc.model_directory import write_model_directory
+from tests.downstream.conftest import columns, words_of
+from tests.tiny import learnable_sentences, tiny_model, write_corpus
+
+SUITE = """
+vectors = "random:1:6"
+seeds = 2
+[[probe]]
+task = "ner"
+name = "ten sentences"
+train = "ten.conll"
+dev = "ten.conll"
+options = { epochs = 1, hidden_size = 6, layers = 1, batch_size = 5 }
+vectors = { dropout = 0.5 }
+[probe.quick]
+seeds = 1
+train_fraction = 0.5
+[[probe]]
+task = "ner"
+name = "again"
+train = "ten.conll"
+dev = "ten.conll"
+seeds = 1
+options = { epochs = 1, hidden_size = 5, layers = 1, batch_size = 5 }
+"""
+
+
+class InProcess:
+    """Stands for `subprocess.Popen`: the command is run here, when the process is started."""
+
+    ran: list[str]
+    fails: Callable[[str], bool]
+
+    def __init__(self, command: list[str], *, stdout: Any, **_: Any) -> None:
+        name = Path(command[-1]).stem
+        self.returncode: int | None = None
+        with redirect_stdout(io.StringIO()) as out, redirect_stderr(out):
+            if InProcess.fails(name):
+                print("error: the disk is made of paper: buy another")
+                self.returncode = 1
+            else:
+                self.returncode = downstream.__main__.main(command[3:])
+        stdout.write(out.getvalue().encode())
+        InProcess.ran.append(name)
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+
+def dump_here(command: list[str], **_: object) -> CompletedProcess[bytes]:
+    """Stands for `subprocess.run`."""
+    return CompletedProcess(command, elmoc.__main__.main(command[3:]))
+
+
+@pytest.fixture
+def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Run `python -m downstream suite` in the folder; returns the names of the jobs that were run."""
+    monkeypatch.chdir(tmp_path)
+    here = SimpleNamespace(Popen=InProcess, run=dump_here, DEVNULL=None, STDOUT=None)
+    for module in (running, data):
+        monkeypatch.setattr(module, "subprocess", here)
+    Path("ten.conll").write_text(columns())
+    Path("suite.toml").write_text(SUITE)
+    for seed, name in enumerate(("first", "second")):
+        model = tiny_model()
+        model.training["words"] = 1000 * (seed + 1)
+        for parameter in model.encoder.parameters():
+            parameter.data += 0.01 * seed
+        write_model_directory(tmp_path / name, model)
+
+    def run(*options: str, status: int = 0) -> list[str]:
+        InProcess.ran = []
+        assert downstream.__main__.main(["suite", "suite.toml", *options]) == status
+        return sorted(InProcess.ran)
+
+    InProcess.fails = lambda name: False
+    return run
+
+
+Run = Callable[..., list[str]]
+VECTORS = ["ner-again.vectors.seed1", "ner-ten-sentences.vectors.seed1", "ner-ten-sentences.vectors.seed2"]
+BOTH = [name.replace("vectors", "both") for name in VECTORS]
+
+
+def report(path: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(Path(path, "suite.json").read_text())
+    return content
+
+
+def test_a_suite_ends_in_a_table_and_a_figure_and_the_next_encoder_has_the_baseline(
+    suite: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert suite("--model", "first") == sorted(BOTH + VECTORS)
+    out = capsys.readouterr().out
+    assert "ner   ten sentences dev  entity F1" in out
+    assert out.splitlines()[-1].startswith("figure of merit: ")
+    first = report("suite/first")
+    assert first["words_read"] == 1000
+    assert [row["encoder"] for row in first["rows"]] == ["first", "first"]
+    shares = {share["dataset"]: share for share in first["merit"]["shares"]}
+    assert shares["again dev"]["seeds_error"] is None
+    gains = [row["gains"]["both"]["points"] for row in first["rows"]]
+    assert first["merit"]["value"] == pytest.approx(sum(gains) / 2 / 1.3)
+    assert len(list(Path("suite/baseline").iterdir())) == 3
+    assert suite("--model", "second") == BOTH
+    assert suite("--model", "second", "--inputs", "vectors,features") == [
+        name.replace("vectors", "features") for name in VECTORS
+    ]
+    status = downstream.__main__.main(["table", "suite/first/results.jsonl", "suite/second/results.jsonl", "--merit"])
+    assert status == 0
+    assert "2,000" in capsys.readouterr().out.split("Figure of merit: mean")[1]
+
+
+def test_what_is_done_is_kept_and_what_failed_is_run_again(suite: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    InProcess.fails = lambda name: name == "ner-ten-sentences.both.seed2"
+    assert suite("--model", "first", status=1) == sorted(BOTH + VECTORS)
+    printed = capsys.readouterr()
+    log = Path("suite/first/logs/ner-ten-sentences.both.seed2.log")
+    assert f"ner-ten-sentences.both.seed2 failed (the disk is made of paper: buy another): see {log}" in printed.out
+    assert "Missing: ner-ten-sentences.both.seed2." in printed.out.replace("\n  ", " ")
+    assert printed.err.splitlines()[-1].startswith("error: 1 of the suite's runs failed, the first of them ner-ten-")
+    assert report("suite/first")["notes"] == ["Missing: ner-ten-sentences.both.seed2."]
+    InProcess.fails = lambda name: False
+    assert suite("--model", "first") == ["ner-ten-sentences.both.seed2"]
+    assert report("suite/first")["notes"] == []
+    assert suite("--model", "first") == []
+
+
+def test_other_settings_are_run_anew_and_those_of_one_side_alone_for_that_side(suite: Run) -> None:
+    suite("--inputs", "vectors")
+    assert suite("--inputs", "vectors") == []
+    path = Path("suite.toml")
+    path.write_text(SUITE.replace("both = {}", "").replace("dropout = 0.5", "dropout = 0.25"))
+    assert suite("--inputs", "vectors") == VECTORS[1:]
+    path.write_text(SUITE.replace("[[probe]]", "[[probe]]\nboth = { dropout = 0.1 }", 1))
+    assert suite("--inputs", "vectors") == []
+    assert suite("--inputs", "vectors", "--vectors", "random:2:6") == VECTORS
+
+
+def test_features_of_others_and_the_quick_suite(suite: Run, features: Path) -> None:
+    assert suite("--features", str(features), "--quick", "--out", "q/out") == [BOTH[1], VECTORS[1]]
+    assert report("q/out")["encoder"]["model"] == "m1"
+    assert Path("q/baseline").is_dir()
+    data = report("q/out")["rows"][0]["settings"]
+    assert data["train_fraction"] == 0.5
+
+
+def test_the_sentences_of_a_suite(suite: Run) -> None:
+    assert suite("--sentences", "all.txt") == []
+    assert Path("all.txt").read_text().splitlines()[0] == "Ada Lovelace met Charles Babbage in London ."
+    assert len(Path("all.txt").read_text().splitlines()) == 10
+
+
+def test_a_dump_is_not_made_again(suite: Run) -> None:
+    suite("--model", "first", "--inputs", "features")
+    (file,) = Path("suite/first/features").glob("ner-again*.h5")
+    assert FeatureFile(file).attributes["training_words"] == 1000
+    before = file.stat().st_mtime_ns
+    suite("--model", "first", "--inputs", "features")
+    assert file.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "the suite has no encoder: give --model DIR, or --features FILE.h5"),
+        (["--model", "first", "--inputs", "vectors,glove"], "--inputs: 'glove' is not a kind of inputs"),
+        (["--model", "first", "--jobs", "0"], "--jobs 0 is not possible"),
+        (["--model", "none"], "the features of none were not made (see above)"),
+        (["--features", "none.h5"], "none.h5 does not exist"),
+        (["--inputs", "vectors", "--vectors", "none.vec"], "none.vec does not exist"),
+        (["--inputs", "vectors", "--data", "nowhere"], "nowhere/ten.conll does not exist"),
+        (["--sentences", "ten.conll/x"], "ten.conll"),
+    ],
+)
+def test_what_cannot_be_is_said(
+    suite: Run, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite(*options, status=1)
+    assert message in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_development_parts_in_the_pretraining_text_are_a_warning(
+    suite: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = [*words_of()[:2], ["Somebody", "met", "Charles", "Babbage", "in", "London", "."]]
+    write_corpus(Path("seen"), [seen], [words_of()[2:3]])
+    write_corpus(Path("other"), [learnable_sentences(10, 1)], [learnable_sentences(2, 2)])
+    options = ("--inputs", "vectors", "--corpus")
+    suite(*options, "other")
+    assert "ner-again, dev: 0 sentences of other overlap with its 10" in capsys.readouterr().out
+    assert report("suite/vectors")["notes"] == []
+    suite(*options, "seen")
+    found = capsys.readouterr().out
+    assert "ner-again, dev: 2 sentences of seen overlap with its 10" in found, "the second is too short to tell"
+    assert report("suite/vectors")["notes"][0].startswith("WARNING: 2 sentences of the pretraining text overlap with")
+    monkeypatch.setattr(overlap, "overlapping_sentences", None)  # it is not looked for again
+    suite(*options, "seen")
+    assert "2 sentences of seen" in capsys.readouterr().out
+
+
+def test_a_suite_without_vectors(suite: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("suite.toml").write_text(SUITE.replace('vectors = "random:1:6"', ""))
+    suite("--model", "first", status=1)
+    assert "suite.toml names no word vectors: give --vectors FILE" in capsys.readouterr().err
+
+
+def test_a_result_that_is_damaged_is_named(suite: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    suite("--inputs", "vectors")
+    (file,) = Path("suite/baseline").glob("ner-again*")
+    file.write_bytes(file.read_bytes()[:100])
+    suite("--inputs", "vectors", status=1)
+    assert f"{file} is not valid JSON" in capsys.readouterr().err

@@ -1,0 +1,141 @@
+"""Adapting: a tiny model goes on with new text, with and without general text, and by the same command."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from elmoc import ElmoC
+from elmoc.corpus import Corpus
+from elmoc.model_directory import read_model_directory
+from elmoc.word_vectors.table import VectorTable
+from pretrain.adapt.__main__ import main
+from pretrain.adapt.general import write_sample
+from pretrain.run.directory import read_metrics
+from tests.pretrain.conftest import TinyRuns
+from tests.tiny import learnable_sentences
+
+Fails = Callable[[int], str]
+SETTINGS = ("evaluation.words=60", "evaluation.candidates=20", "evaluation.every_updates=6", "train.updates=6")
+SHORT = [f"--set={each}" for each in (*SETTINGS, "train.device=cpu")]
+
+
+@pytest.fixture
+def new_text(tmp_path: Path) -> Path:
+    words = [" ".join(f"new{word}" for word in sentence) for sentence in learnable_sentences(150, seed=8)]
+    (tmp_path / "new.txt").write_text("\n".join(words) + "\n")
+    return tmp_path / "new.txt"
+
+
+@pytest.fixture
+def model(runs: TinyRuns) -> Path:
+    return runs.run("first", train__updates=4, evaluation__every_updates=4, card__licence="CC0").path
+
+
+def adapt(model: Path, *words: object) -> int:
+    return main([str(model), *map(str, words), *SHORT])
+
+
+def test_a_model_goes_on_and_both_curves_are_shown(
+    model: Path, new_text: Path, tmp_path: Path, steps_here: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert adapt(model, new_text, out, "--licence", "CC BY 4.0", "--keep-targets") == 0
+    assert [line[0] for line in steps_here] == [
+        "data_scripts.build_corpus",
+        "data_scripts.build_vectors",
+        "data_scripts.build_vectors",
+        "pretrain",
+    ]
+    printed = capsys.readouterr().out
+    assert "general text is taken from" in printed
+    for kind in ("new", "general"):
+        assert f"\n{kind} text, cosine" in printed
+        assert f"{kind}/cosine" in read_metrics(out, "evaluation")[-1]
+    corpus, old = Corpus(out / "corpus"), read_model_directory(model)
+    for name, transform in (("input", old.transform), ("target", old.output_layer.transform)):
+        assert transform is not None
+        assert VectorTable(corpus, name).transform.same_as(transform)
+    assert "going on from" in printed
+    assert ", as it is" in printed
+    config = json.loads((out / "config.json").read_text())
+    general = sum(shard.tokens for shard in corpus.train if shard.source == "general")
+    read = config["data"]["sources"]["general"] * general
+    assert read / (read + corpus.train_tokens - general) == pytest.approx(0.3)
+    assert config["schedule"]["base"] == 0.005
+    assert config["train"]["epochs"] == 2
+    adapted = read_model_directory(out)
+    assert adapted.training["started_from"]["licence"] == "CC0"
+    assert adapted.training["licence"] == "CC BY 4.0"
+    assert ElmoC.from_pretrained(out).embed(["new1", "w2"]).shape == (3, 2, 16)
+    files = {path: path.read_bytes() for path in (out / "model").iterdir()}
+    steps_here.clear()
+    assert adapt(model, new_text, out, "--licence", "CC BY 4.0", "--keep-targets") == 0
+    assert [line[0] for line in steps_here] == ["pretrain"]
+    assert "--resume" in steps_here[0]
+    assert {path: path.read_bytes() for path in (out / "model").iterdir()} == files
+
+
+def test_it_goes_on_where_it_was_interrupted(
+    model: Path,
+    new_text: Path,
+    tmp_path: Path,
+    steps_here: list[list[str]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "out"
+    assert adapt(model, new_text, out, "--general", "none", "--set", "train.streams=0") == 1  # the last step fails
+    error = capsys.readouterr().err
+    assert "warning: without general text" in error
+    assert "error: pretrain ended with status 1" in error
+    assert (out / "corpus/vectors/target.json").exists()
+    assert not (out / "config.json").exists()
+    assert adapt(model, new_text, out) == 1
+    assert "another general (was None, is '" in capsys.readouterr().err
+    assert adapt(model, model, out, "--general", "none") == 1
+    assert "another texts (was" in capsys.readouterr().err
+    assert adapt(model, new_text, model) == 1
+    assert "is not empty, and was not begun by this command" in capsys.readouterr().err
+    steps_here.clear()
+    assert adapt(model, new_text, out, "--general", "none") == 0
+    assert [line[0] for line in steps_here] == ["pretrain"]
+    assert "cosine" in capsys.readouterr().out
+
+
+def test_without_a_share_general_text_is_only_evaluated(
+    model: Path, new_text: Path, tiny_corpus: Corpus, tmp_path: Path, steps_here: list[list[str]]
+) -> None:
+    out, held_out = tmp_path / "out", tmp_path / "held.txt"
+    held_out.write_text("new1 new2 new3\n" * 40)
+    options = ["--general", tiny_corpus.path, "--general-share", 0, "--held-out", held_out]
+    assert adapt(model, f"tweets={new_text}", out, *options) == 0
+    corpus = Corpus(out / "corpus")
+    assert corpus.sources == ["tweets"]
+    assert corpus.held_out_sources == ["tweets", "general"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--general-share", "1"], "--general-share must be at least 0 and at most 0.95, not 1.0"),
+        (["--epochs", "nan"], "--epochs must be"),
+        (["--learning-rate", "0"], "--learning-rate must be above 0"),
+        (["--max-time", "soon"], "--max-time takes a number"),
+        (["--general", "nowhere"], "nowhere is not a finished corpus directory"),
+    ],
+)
+def test_bad_options_are_one_sentence(
+    model: Path, new_text: Path, tmp_path: Path, error_line: Fails, options: list[str], message: str
+) -> None:
+    assert message in error_line(adapt(model, new_text, tmp_path / "out", *options))
+
+
+def test_a_sample_is_the_beginning_of_every_shard(tmp_path: Path, tiny_corpus: Corpus) -> None:
+    whole = write_sample(tiny_corpus, tiny_corpus.train, tmp_path / "all.txt", tokens=10**9)
+    assert whole == tiny_corpus.train_tokens
+    text = (tmp_path / "all.txt").read_text()
+    assert text.count("\n\n") + text.startswith("\n") == sum(shard.documents for shard in tiny_corpus.train)
+    part = write_sample(tiny_corpus, tiny_corpus.train, tmp_path / "part.txt", tokens=whole // 4)
+    assert whole // 4 <= part <= whole // 4 + 20 * len(tiny_corpus.train)
+    assert (tmp_path / "part.txt").read_text() in text or len(tiny_corpus.train) > 1

@@ -1,0 +1,180 @@
+"""Candidates of windows: the same in every process and after a resume, and handed over with the right vectors."""
+
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from elmoc.corpus import Corpus
+from elmoc.encoders import DIRECTIONS
+from elmoc.word_vectors.table import VectorTable
+from pretrain.data.loader import gather_window
+from pretrain.data.sources import TrainingData
+from pretrain.data.windows import Position, Window, windows_of
+from pretrain.output_layers import CandidateSettings, Targets
+from pretrain.output_layers.contrastive import ContrastiveOutput, ContrastiveSettings
+
+CPU = torch.device("cpu")
+STREAMS, WINDOW = 4, 5
+
+
+def data_of(corpus: Corpus, **settings: Any) -> TrainingData:
+    """Windows with candidates, some of them drawn, and targets two words ahead."""
+    values: dict[str, Any] = {
+        "directions": DIRECTIONS,
+        "seed": 1,
+        "candidates": CandidateSettings(extra=3),
+        "words_ahead": 2,
+        "targets": "gaps",
+    } | settings
+    targets = VectorTable(corpus, values.pop("targets"))
+    return TrainingData(
+        corpus=corpus,
+        inputs=VectorTable(corpus, "raw"),
+        targets=targets,
+        streams=STREAMS,
+        window=WINDOW,
+        mix_shards=1,
+        **values,
+    )
+
+
+def assert_same_windows(one: list[Window], other: list[Window]) -> None:
+    assert len(one) == len(other)
+    for left, right in zip(one, other, strict=True):
+        assert left.next == right.next
+        for direction in right.ids:
+            np.testing.assert_array_equal(left.ids[direction], right.ids[direction])
+            np.testing.assert_array_equal(left.candidates[direction], right.candidates[direction])
+
+
+def test_they_are_the_types_of_all_targets_and_some_more(tiny_corpus: Corpus) -> None:
+    more = 0
+    for window in islice(data_of(tiny_corpus).windows(), 40):
+        for direction, ids in window.ids.items():
+            assert ids.shape == (STREAMS, WINDOW + 2)
+            candidates = window.candidates[direction].tolist()
+            assert candidates == sorted(set(candidates))
+            drawn = set(candidates) - set(ids[:, 1:].ravel().tolist())
+            assert set(ids[:, 1:].ravel().tolist()) <= set(candidates)
+            assert len(drawn) <= 3
+            more += len(drawn)
+    assert more > 0
+
+
+def test_any_position_can_be_gone_back_to(tiny_corpus: Corpus) -> None:
+    data = data_of(tiny_corpus)
+    count = 2 * data.updates_per_epoch + 3
+    windows = list(islice(data.windows(), count))
+    assert windows[data.updates_per_epoch - 1].next in (Position(1, 0, 0), Position(0, 3, 0))
+    for start in (1, 7, data.updates_per_epoch, count - 2):
+        data.require_position(windows[start - 1].next)
+        assert_same_windows(list(islice(data.windows(windows[start - 1].next), count - start)), windows[start:])
+
+
+def test_every_process_and_every_direction_finds_the_same_ones(tiny_corpus: Corpus) -> None:
+    data = data_of(tiny_corpus)
+    whole = list(islice(data.windows(), 30))
+    for own in (slice(0, 1), slice(1, 4)):
+        for window, all_streams in zip(islice(data.windows(own=own), 30), whole, strict=True):
+            for direction in DIRECTIONS:
+                np.testing.assert_array_equal(window.candidates[direction], all_streams.candidates[direction])
+                np.testing.assert_array_equal(window.ids[direction], all_streams.ids[direction][own])
+    for direction in DIRECTIONS:
+        for window, both in zip(islice(data.windows(directions=(direction,)), 30), whole, strict=True):
+            np.testing.assert_array_equal(window.candidates[direction], both.candidates[direction])
+    others = list(islice(data_of(tiny_corpus, seed=2).windows(), 30))
+    assert any(
+        len(one.candidates[each]) != len(two.candidates[each])
+        for one, two in zip(whole, others, strict=True)
+        for each in DIRECTIONS
+    )
+
+
+def test_windows_two_words_ahead_go_on_where_the_last_one_ended(tiny_corpus: Corpus) -> None:
+    data = data_of(tiny_corpus, candidates=None)
+    windows = list(islice(data.windows(), data.updates_per_epoch))
+    assert windows[-1].next.epoch == 1 or windows[-1].next.shard == 3
+    counts = [windows_of(shard.tokens, STREAMS, WINDOW, 2) for shard in tiny_corpus.train]
+    assert len(windows) == sum(counts)
+    nearer = list(islice(data_of(tiny_corpus, candidates=None, words_ahead=1).windows(), 12))
+    for before, after, near in zip(windows[:12], windows[1:13], nearer, strict=False):
+        for direction in DIRECTIONS:
+            np.testing.assert_array_equal(before.ids[direction][:, WINDOW:], after.ids[direction][:, :2])
+            np.testing.assert_array_equal(before.ids[direction][:, : WINDOW + 1], near.ids[direction])
+    assert not windows[0].candidates
+
+
+@pytest.mark.parametrize("fixed_sizes", [False, True])
+@pytest.mark.parametrize("resident", [False, True])
+@pytest.mark.parametrize("targets", ["gaps", "other", "raw"])
+def test_batches_have_their_vectors(tiny_corpus: Corpus, targets: str, resident: bool, fixed_sizes: bool) -> None:
+    data = data_of(tiny_corpus, targets=targets, resident=resident, fixed_sizes=fixed_sizes)
+    rows = np.asarray(data.targets.rows, dtype=np.float32)
+    for window in islice(data.windows(own=slice(1, 3)), 5):
+        batch = gather_window(window, data.tables(CPU), CPU)
+        for direction, ids in window.ids.items():
+            np.testing.assert_array_equal(
+                batch.inputs(direction).numpy(), np.asarray(data.inputs.rows)[ids[:, :WINDOW]]
+            )
+            near = batch.targets(direction)
+            after = near.after
+            assert after is not None
+            assert after.after is None
+            for shift, own in ((1, near), (2, after)):
+                candidates = own.candidates
+                assert candidates is not None
+                assert own.vectors is None
+                wanted = ids[:, shift : shift + WINDOW]
+                np.testing.assert_array_equal(own.ids.numpy(), wanted)
+                count = len(window.candidates[direction])
+                np.testing.assert_array_equal(window.candidates[direction][candidates.places.numpy()], wanted)
+                np.testing.assert_array_equal(candidates.vectors[:count].numpy(), rows[window.candidates[direction]])
+                assert candidates.log_chance[:count].isfinite().all()
+                assert (candidates.log_chance[count:] == torch.inf).all()
+                expected = np.log(tiny_corpus.counts[window.candidates[direction]] / tiny_corpus.counts.sum())
+                np.testing.assert_allclose(candidates.log_frequency[:count].numpy(), expected, rtol=1e-5)
+                assert len(candidates.vectors) == (data.sampler.most if fixed_sizes else count)
+
+
+def losses(data: TrainingData, own: slice, states: torch.Tensor) -> list[torch.Tensor]:
+    """Loss, counted and masked targets, and gradients, of the first window's own streams [B, T, P]."""
+    settings = ContrastiveSettings(extra_candidates=3, cosine_weight=0.3, ahead_weight=0.5)
+    torch.manual_seed(0)
+    layer = ContrastiveOutput(states.shape[-1], data.targets.size, settings)
+    batch = gather_window(next(data.windows(own=own)), data.tables(CPU), CPU)
+    loss = layer(states[own], batch.targets("forward"))
+    loss.total.backward()
+    return [*loss, *(parameter.grad for parameter in layer.parameters())]
+
+
+def test_the_halves_of_the_streams_add_up_to_all_of_them(tiny_corpus: Corpus) -> None:
+    data = data_of(tiny_corpus)
+    states = torch.randn(STREAMS, WINDOW, 7, generator=torch.Generator().manual_seed(0))
+    parts = [losses(data, own, states) for own in (slice(0, 2), slice(2, 4))]
+    for whole, *halves in zip(losses(data, slice(None), states), *parts, strict=True):
+        torch.testing.assert_close(sum(halves), whole)
+
+
+def test_batches_of_a_fixed_size_have_the_same_loss(tiny_corpus: Corpus) -> None:
+    states = torch.randn(STREAMS, WINDOW, 7, generator=torch.Generator().manual_seed(0))
+    exact, padded = (losses(data_of(tiny_corpus, fixed_sizes=each), slice(None), states) for each in (False, True))
+    for one, other in zip(exact, padded, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_chances_are_of_what_an_epoch_reads(tiny_corpus: Corpus) -> None:
+    data = data_of(tiny_corpus, weights={"": 1.0})
+    assert data.counts.tolist() == tiny_corpus.counts.tolist()
+    halved = data_of(tiny_corpus, weights={"": 0.5})
+    np.testing.assert_allclose(halved.counts, tiny_corpus.counts / 2)
+
+
+def test_tensors_are_mapped_one_and_all() -> None:
+    value = torch.zeros(1)
+    targets = Targets(value, None, None, after=Targets(value, value))
+    mapped = targets.map(lambda tensor: tensor + 1)
+    assert mapped.vectors is None
+    assert [mapped.ids.item(), mapped.after.ids.item(), mapped.after.vectors.item()] == [1, 1, 1]

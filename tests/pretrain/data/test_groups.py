@@ -1,0 +1,184 @@
+"""Groups of text: all sources in proportion to their weights, nothing left out or read twice, from any place."""
+
+from fractions import Fraction
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from elmoc.corpus import Corpus
+from elmoc.errors import InputError
+from pretrain.data.groups import Group, SourceGroups, text_groups
+from pretrain.data.windows import Position, training_windows, windows_of, windows_per_epoch
+from tests.references import plain_windows
+from tests.tiny import write_corpus
+
+SOURCES = ["a", "b", "a", "c", "b", "b", "a"]
+COUNTS = (17, 12, 2, 9, 30, 21, 8)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    """Seven training shards of three sources; no two sentences are alike, and one is longer than a small group."""
+    shards = [[[f"s{shard}n{number}w{word}" for word in range(number % 4)] for number in range(count)]
+              for shard, count in enumerate(COUNTS)]  # fmt: skip
+    shards[4][13] = [f"long{word}" for word in range(60)]
+    return write_corpus(tmp_path / "corpus", shards, [[["a", "b"]] * 9] * 2, sources=[*SOURCES, "a", "b"], documents=3)
+
+
+def tokens_of(corpus: Corpus, group: Group) -> list[int]:
+    return [token for part in group.parts for token in corpus.read_shard(part.shard)[part.start : part.end].tolist()]
+
+
+def plain_group(corpus: Corpus, weights: dict[str, str], *, count: int, number: int, seed: int) -> list[int]:
+    """The text of a group of the endless sequence, by streams that are written out."""
+    text = []
+    for index, name in enumerate(["a", "b", "c"]):
+        weight = Fraction(weights.get(name, "1"))
+        shards = [shard for shard in corpus.train if shard.source == name]
+        size = sum(shard.tokens for shard in shards)
+        stream: list[int] = []
+        for time in range(2 + int(weight * (number + 1) / count)):
+            for shard in np.random.default_rng([seed, index, time, 1]).permutation(len(shards)):
+                stream += corpus.read_shard(shards[shard]).tolist()
+        begin, end = (int(weight * size * place / count) for place in (number, number + 1))
+        if weight:
+            begin, end = (stream.index(corpus.begin_id, place) for place in (begin, end))
+            text += stream[begin:end]
+    return text
+
+
+@pytest.mark.parametrize("weights", [{}, {"a": "0.3", "b": "2"}, {"b": "0", "c": "7.25"}, {"a": "0.01"}])
+@pytest.mark.parametrize("mix", [1, 3, 100])
+def test_groups_are_those_of_the_plain_program(corpus: Corpus, weights: dict[str, str], mix: int) -> None:
+    groups = text_groups(corpus, {name: float(weight) for name, weight in weights.items()}, mix=mix, seed=5)
+    sizes = []
+    for epoch in range(3):
+        for place in range(groups.count):
+            number = epoch * groups.count + place
+            group = groups.group(epoch, place)
+            expected = plain_group(corpus, weights, count=groups.count, number=number, seed=5)
+            assert tokens_of(corpus, group) == expected
+            assert group.tokens == len(expected)
+            assert group.seed == (5, epoch, place)
+            sizes.append(group.tokens)
+    assert sum(sizes) / len(sizes) == pytest.approx(groups.most_tokens, rel=0.1)
+
+
+def test_an_epoch_of_weight_one_reads_every_sentence_once_and_of_half_the_other_half_next(corpus: Corpus) -> None:
+    everything = sorted(token for shard in corpus.train for token in corpus.read_shard(shard).tolist())
+    groups = text_groups(corpus, {}, mix=2, seed=1)
+    for epoch in range(2):
+        read = [token for place in range(groups.count) for token in tokens_of(corpus, groups.group(epoch, place))]
+        assert sorted(read) == everything
+    halves = text_groups(corpus, {"a": 0.5, "b": 0.5, "c": 0.5}, mix=2, seed=1)
+    epochs = [
+        [token for place in range(halves.count) for token in tokens_of(corpus, halves.group(epoch, place))]
+        for epoch in range(2)
+    ]
+    assert sorted(epochs[0] + epochs[1]) == everything
+    assert min(map(len, epochs)) > 0.3 * len(everything)
+
+
+def test_every_group_holds_every_source_in_proportion(tmp_path: Path) -> None:
+    sentences = [[["x", "y"]] * count for count in (40, 40, 40, 40, 20, 20)]
+    corpus = write_corpus(tmp_path / "c", sentences, [[["x"]]] * 2, sources=["a", "a", "a", "a", "b", "b", "a", "b"])
+    groups = text_groups(corpus, {"b": 2.0}, mix=1, seed=3)
+    assert groups.count == 7  # 960 tokens, and a shard has 133 on average
+    for place in range(groups.count):
+        of = dict.fromkeys("ab", 0)
+        for part in groups.group(1, place).parts:
+            of[part.shard.source] += part.end - part.start
+        assert of["a"] == pytest.approx(640 / 7, abs=4)
+        assert of["b"] == pytest.approx(320 / 7, abs=4)
+
+
+@pytest.mark.parametrize("order", ["sentences", "documents"])
+def test_windows_are_those_of_the_plain_program(corpus: Corpus, order: str) -> None:
+    groups = text_groups(corpus, {"a": 2.0}, mix=3, seed=5)
+    expected = []
+    for epoch in range(2):
+        for place in range(groups.count):
+            group = groups.group(epoch, place)
+            units: list[list[int]] = []
+            for part in group.parts:
+                documents = corpus.read_documents(part.shard).tolist()
+                ids = corpus.read_shard(part.shard).tolist()
+                for position in range(part.start, part.end):
+                    starts = ids[position] == corpus.begin_id if order == "sentences" else position in documents
+                    if starts or position == part.start:
+                        units.append([])
+                    units[-1].append(ids[position])
+            shuffled = np.random.default_rng([5, epoch, place]).permutation(len(units))
+            expected += plain_windows(units, shuffled, streams=2, window=3, backward=False)
+    windows = list(islice(windows_of_corpus(corpus, Position(), order=order), len(expected)))
+    assert [window.ids["forward"].tolist() for window in windows] == expected
+    assert windows[-1].next == Position(1, groups.count, 0)
+
+
+def windows_of_corpus(corpus: Corpus, position: Position, order: str = "sentences"):
+    return training_windows(
+        corpus,
+        streams=2,
+        window=3,
+        directions=("forward",),
+        seed=5,
+        position=position,
+        mix=3,
+        weights={"a": 2.0},
+        order=order,
+    )
+
+
+def test_any_position_can_be_gone_back_to(corpus: Corpus) -> None:
+    per_epoch = windows_per_epoch(corpus, 2, 3, mix=3, seed=5, weights={"a": 2.0})
+    windows = list(islice(windows_of_corpus(corpus, Position()), 2 * per_epoch + 3))
+    assert windows[per_epoch - 1].next.epoch == 0
+    assert windows[per_epoch].next.epoch == 1
+    for number in range(0, len(windows) - 3, 5):
+        again = list(islice(windows_of_corpus(corpus, windows[number].next), 3))
+        for one, other in zip(again, windows[number + 1 :], strict=False):
+            assert one.next == other.next
+            np.testing.assert_array_equal(one.ids["forward"], other.ids["forward"])
+
+
+def test_documents_of_a_corpus_without_sources_stay_whole(tmp_path: Path) -> None:
+    sentences = [[[f"d{shard}{number // 4}w", f"n{number % 4}"] for number in range(20)] for shard in range(2)]
+    corpus = write_corpus(tmp_path / "c", sentences, [[["x"]]], documents=4)
+    windows = training_windows(
+        corpus, streams=1, window=1, directions=("forward",), seed=1, position=Position(), mix=2, order="documents"
+    )
+    read = [corpus.lexicon[window.ids["forward"][0, 0]] for window in islice(windows, windows_of(160, 1, 1))]
+    order = [word for word in read if word.startswith("d")]
+    assert [order[start : start + 4] == [order[start]] * 4 for start in range(0, 40, 4)] == [True] * 10
+    assert [word for word in read if word.startswith("n")] == [f"n{number}" for number in range(4)] * 10
+    assert order[::4] != sorted(order[::4])
+
+
+def test_a_group_reads_little_beside_its_own_text(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = SourceGroups(corpus, {}, mix=1, seed=5)
+    read = []
+    whole = Corpus.read_shard
+
+    def watched(self: Corpus, shard, start=0, end=None):
+        ids = whole(self, shard, start, end)
+        read.append(len(ids))
+        return ids
+
+    monkeypatch.setattr(Corpus, "read_shard", watched)
+    monkeypatch.setattr("pretrain.data.groups._SENTENCE_STEP", 8)
+    groups.group(10**6, 1)
+    assert sum(read) < 20 * 8
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"a": 1.0, "d": 2.0}, r"data\.sources: .*corpus has no source d \(it has a, b, c\)"),
+        ({"a": 0.0, "b": 0.0, "c": 0.0}, "gives every source of .*corpus the weight 0"),
+    ],
+)
+def test_weights_that_fit_no_source_are_refused(corpus: Corpus, weights: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        text_groups(corpus, weights, mix=1, seed=1)

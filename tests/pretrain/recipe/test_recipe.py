@@ -1,0 +1,87 @@
+"""The recipe: from a little text to a model directory with its card, by the same command after an interruption."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from elmoc import ElmoC
+from elmoc.files.text import read_lines
+from pretrain.recipe.__main__ import main
+from tests.elmoc.word_vectors.fasttext_bytes import fasttext_bytes
+from tests.tiny import learnable_sentences
+
+Fails = Callable[[int], str]
+SETTINGS = {
+    "encoder.projection_size": 8,
+    "encoder.cell_size": 12,
+    "train.streams": 4,
+    "train.updates": 4,
+    "train.window": 5,
+    "train.device": '"cpu"',
+    "evaluation.words": 60,
+    "evaluation.every_updates": 4,
+    "evaluation.candidates": 20,
+}
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> list[str]:
+    for seed, name in enumerate(("one", "two")):
+        sentences = [" ".join(words) for words in learnable_sentences(100, seed=seed)]
+        (tmp_path / f"{name}.txt").write_text("\n".join(sentences) + "\n")
+    (tmp_path / "vectors.bin").write_bytes(fasttext_bytes())
+    (tmp_path / "tiny.toml").write_text("")
+    return [f"{name}={tmp_path / name}.txt" for name in ("one", "two")]
+
+
+def recipe(*words: object) -> int:
+    return main([*map(str, words), *(f"--set={name}={value}" for name, value in SETTINGS.items())])
+
+
+def test_text_becomes_a_model_with_a_card(
+    texts: list[str], tmp_path: Path, steps_here: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, config = tmp_path / "out", ["--config", tmp_path / "tiny.toml"]
+    options = ["--vectors", tmp_path / "vectors.bin", "--bundle", "--name", "Ada's", "--licence", "CC BY 4.0", *config]
+    assert recipe(*texts, out, *options, "--set=encoder.layers=0") == 1
+    assert not steps_here, "the config is checked first"
+    (tmp_path / "vectors.bin").rename(tmp_path / "away.bin")
+    assert recipe(*texts, out, *options) == 1
+    (tmp_path / "away.bin").rename(tmp_path / "vectors.bin")
+    assert recipe(*texts, out, *options) == 0
+    assert [line[0] for line in steps_here] == [
+        "data_scripts.build_corpus",
+        "data_scripts.build_vectors",  # which failed
+        "data_scripts.build_vectors",
+        "data_scripts.build_vectors",
+        "pretrain",
+    ]
+    assert "step 1 of 5: a corpus of the text: done before" in capsys.readouterr().out
+    (tmp_path / "vectors.bin").unlink()
+    assert ElmoC.from_pretrained(out).embed(["w1", "w2"]).shape == (3, 2, 16), "the vectors are bundled"
+    card = list(read_lines(out / "model/README.md"))
+    assert "# Ada's" in card
+    assert "- Licence of the text it was trained on: CC BY 4.0" in card
+    assert "On held-out text of the kind `two`:" in card
+    assert any(line.startswith("| `one` | ") for line in card)
+    assert "cell_size = 12" in card
+
+
+def test_it_is_gone_on_with_as_it_was_begun(
+    texts: list[str],
+    tmp_path: Path,
+    steps_here: list[list[str]],
+    error_line: Fails,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out, config = tmp_path / "out", ["--config", tmp_path / "tiny.toml"]
+    (tmp_path / "empty.txt").write_text("")
+    assert recipe(tmp_path / "empty.txt", out, *config) == 1
+    assert "the input files hold no sentences" in capsys.readouterr().err
+    assert "was begun otherwise, with another texts (was" in error_line(recipe(*texts, out, *config))
+    begun = tmp_path / "out/begun.json"
+    begun.write_text("{")
+    assert "begun.json" in error_line(recipe(*texts, out, *config))
+    assert "--max-time takes a number" in error_line(recipe(*texts, tmp_path / "x", *config, "--max-time", "soon"))
+    assert "nowhere.toml does not exist" in error_line(recipe(*texts, tmp_path / "y", "--config", "nowhere.toml"))

@@ -1,0 +1,158 @@
+"""The optimiser: its updates and the average of weights are those of their formulas, and a run goes on exactly."""
+
+import shutil
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from elmoc.model_directory import read_model_directory
+from pretrain.optimiser import OptimiserConfig, WeightAverage, new_optimiser
+from pretrain.run.directory import RunDirectory, read_metrics
+from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
+from tests.pretrain.execution.test_memory import setup_of
+from tests.references import adamw_weights, average_of_weights
+
+BOTH = {"optimiser__average": 0.1, "optimiser__weight_decay": 0.5}
+Fails = Callable[[int], str]
+
+
+def weights() -> list[torch.Tensor]:
+    """A bias, a matrix and the weight of a layer norm."""
+    random = np.random.default_rng(1)
+    return [torch.tensor(random.normal(size=shape), dtype=torch.float32) for shape in ((3,), (3, 4), (4,))]
+
+
+def step(optimiser: torch.optim.Optimizer, parameters: list[torch.Tensor], gradients: list[np.ndarray]) -> None:
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        parameter.grad = torch.tensor(gradient, dtype=torch.float32)
+    for group in optimiser.param_groups:
+        group["lr"] = 0.1
+    optimiser.step()
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.3])
+def test_updates_are_those_of_the_formula_and_only_matrices_decay(decay: float) -> None:
+    config = OptimiserConfig(beta1=0.8, beta2=0.9, epsilon=1e-4, weight_decay=decay)
+    parameters, random = weights(), np.random.default_rng(2)
+    before = [parameter.double().numpy().copy() for parameter in parameters]
+    gradients = [[random.normal(size=parameter.shape) for parameter in parameters] for _ in range(5)]
+    optimiser = new_optimiser(parameters, config, torch.device("cpu"))
+    for each in gradients:
+        step(optimiser, parameters, each)
+    for index, parameter in enumerate(parameters):
+        expected = adamw_weights(
+            before[index],
+            [each[index] for each in gradients],
+            rate=0.1,
+            betas=(0.8, 0.9),
+            epsilon=1e-4,
+            decay=decay if parameter.ndim == 2 else 0.0,
+        )
+        np.testing.assert_allclose(parameter.numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.3])
+def test_an_update_that_is_not_finite_changes_nothing(decay: float) -> None:
+    parameters = weights()
+    optimiser = new_optimiser(parameters, OptimiserConfig(weight_decay=decay), torch.device("cpu"))
+    step(optimiser, parameters, [np.ones(parameter.shape) for parameter in parameters])
+    before = [parameter.clone() for parameter in parameters]
+    moments = [{name: each.clone() for name, each in optimiser.state[parameter].items()} for parameter in parameters]
+    optimiser.found_inf = torch.ones(())  # type: ignore[attr-defined]
+    step(optimiser, parameters, [np.full(parameter.shape, np.nan) for parameter in parameters])
+    assert_same(parameters, before)
+    assert_same([dict(optimiser.state[parameter]) for parameter in parameters], moments)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1])
+def test_the_average_is_that_of_the_formula(share: float) -> None:
+    random = np.random.default_rng(3)
+    history = [weights()[1].numpy() + random.normal(size=(3, 4)) for _ in range(60)]
+    parameter = weights()[1]
+    average = WeightAverage([parameter], share)
+    assert_same(average.tensors, [parameter])
+    for update, values in enumerate(history, 1):
+        parameter.copy_(torch.tensor(values))
+        average.add(update)
+        if update in (1, 2, 10, 20, 60):
+            expected = average_of_weights(history[:update], share)
+            np.testing.assert_allclose(average.tensors[0].numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_weights_are_what_they_were_after_their_average_was_in_their_place() -> None:
+    parameters = weights()
+    before = [parameter.clone() for parameter in parameters]
+    average = WeightAverage(parameters, 0.2)
+    for parameter in parameters:
+        parameter += 1.5
+    after = [parameter.clone() for parameter in parameters]
+
+    def stopped() -> None:
+        with average.in_place():
+            assert_same(parameters, before)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert_same(parameters, after)
+    assert_same(average.tensors, before)
+
+
+def test_a_run_with_both_goes_on_exactly_and_exports_the_average(runs: TinyRuns) -> None:
+    settings = BOTH | {"train__updates": 30, "log__checkpoint_updates": 12, "log__keep": 9}
+    whole = runs.run("whole", **settings)
+    end = last_checkpoint(whole)
+    cut = RunDirectory(runs.folder / "cut")
+    shutil.copytree(whole.path, cut.path)
+    for path in cut.checkpoint_paths()[-2:]:
+        path.unlink()
+    assert last_checkpoint(cut)["update"] == 12
+    runs.run("cut", "--resume", **settings)
+    assert_same(last_checkpoint(cut), end, but=("seconds", "metrics_bytes"))
+    assert read_metrics(cut.path, "evaluation") == read_metrics(whole.path, "evaluation")
+
+    exported = read_model_directory(whole.path)
+    assert exported.training["updates"] == 30
+    setup = setup_of(runs)
+    setup.encoder.load_weights(exported.encoder.weights())
+    assert exported.output_layer.weights is not None
+    setup.output_layers.load_state_dict(exported.output_layer.weights)
+    for direction in ("forward", "backward"):
+        modules = setup.encoder.direction(direction), setup.output_layers.direction(direction)
+        assert_same([each.data for module in modules for each in module.parameters()], end["averages"][direction])
+    name = "forward_lm.layers.0.projection_weight"
+    assert not torch.equal(exported.encoder.weights()[name], end["encoder"][name])
+
+
+def test_the_average_changes_what_is_evaluated_and_not_what_is_trained(runs: TinyRuns) -> None:
+    last, average = runs.run("last"), runs.run("average", optimiser__average=0.3)
+    for kind in ("encoder", "heads", "optimisers"):
+        assert_same(last_checkpoint(average)[kind], last_checkpoint(last)[kind], kind)
+    assert last_checkpoint(last)["averages"] == {}
+    lines = [read_metrics(run.path, "evaluation") for run in (last, average)]
+    assert lines[0][0] == lines[1][0], "before the first update they are the same"
+    assert lines[0][-1]["cosine"] != lines[1][-1]["cosine"]
+
+
+def test_decay_makes_weights_smaller(runs: TinyRuns) -> None:
+    name = "forward_lm.layers.1.input_weight"
+    norms = [
+        float(last_checkpoint(runs.run(f"run{decay}", optimiser__weight_decay=decay))["encoder"][name].norm())
+        for decay in (0.0, 10.0)
+    ]
+    assert norms[1] < 0.6 * norms[0]
+
+
+@pytest.mark.parametrize("setting", BOTH)
+def test_a_run_goes_on_with_its_own_settings(runs: TinyRuns, error_line: Fails, setting: str) -> None:
+    runs.run("run")
+    error = error_line(runs.status("run", "--resume", **{setting: BOTH[setting]}))
+    assert f"was started with other settings: {setting.replace('__', '.')} (was 0.0, is {BOTH[setting]})" in error
+
+
+def test_an_average_takes_memory(runs: TinyRuns) -> None:
+    plain, averaged = (setup_of(runs, optimiser__average=share) for share in (0.0, 0.1))
+    assert plain.memory[0].weights == 16 * plain.parameters
+    assert averaged.memory[0].weights == 20 * plain.parameters

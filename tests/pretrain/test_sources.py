@@ -1,0 +1,105 @@
+"""Sources of text in a run: read by their weights, and each with its held-out metrics."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from elmoc.corpus import Corpus
+from elmoc.model_directory import read_model_directory
+from pretrain.config import load_config
+from pretrain.data.windows import held_out_windows
+from pretrain.evaluation import evaluate, predict
+from pretrain.output_layers.retrieval import Retriever
+from pretrain.plot import main as plot
+from pretrain.run.directory import read_metrics
+from pretrain.setup import set_up
+from pretrain.train_state import new_state
+from tests.pretrain.conftest import TinyRuns
+
+WEIGHTS = "--set=data.sources={news = 0.5, talk = 2}"
+
+
+def test_a_run_reports_every_source(
+    runs: TinyRuns, named_corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = runs.run("run", WEIGHTS, data__corpus=str(named_corpus.path))
+    first, last = read_metrics(run.path, "evaluation")
+    for line in (first, last):
+        assert {f"{name}/{metric}" for name in ("news", "talk") for metric in ("cosine", "accuracy_at_10")} <= set(line)
+    printed = capsys.readouterr()
+    shown = " ".join(f"{name} {last[f'{name}/cosine']:.3f} {last[f'{name}/accuracy_at_10']:.3f}," for name in
+                     ("talk", "news")).rstrip(",")  # fmt: skip
+    assert f"by source (cosine, accuracy@10): {shown}" in printed.out + printed.err
+    held_out = read_model_directory(run.model).training["held_out"]
+    best = max((first, last), key=lambda line: line["cosine"])
+    assert held_out["talk/cosine"] == pytest.approx(best["talk/cosine"], abs=1e-5)
+    assert json.loads(run.config.read_text())["data"]["sources"] == {"news": 0.5, "talk": 2.0}
+    assert plot([str(run.path), str(tmp_path / "curve.png")]) == 0
+    height = int.from_bytes((tmp_path / "curve.png").read_bytes()[20:24], "big")
+    assert height > 800, "a second row"
+
+
+def test_metrics_of_a_source_are_those_of_its_words_alone(runs: TinyRuns, named_corpus: Corpus) -> None:
+    arguments = runs.arguments("run", data__corpus=str(named_corpus.path))[2:]
+    setup = set_up(load_config(runs.config, [argument.removeprefix("--set=") for argument in arguments]))
+    state = new_state(setup.encoder, setup.output_layers, setup.config.optimiser, seed=1, device=torch.device("cpu"))
+    retriever = Retriever(named_corpus, setup.data.targets, 20, torch.device("cpu"))
+    values = evaluate(state, setup.data, retriever, words=101, execution=setup.execution)
+    everything: dict[str, list[np.ndarray]] = {"forward": [], "backward": []}
+    hits = {direction: [] for direction in everything}
+    for source in ("talk", "news"):
+        windows = held_out_windows(
+            named_corpus, streams=4, window=5, directions=("forward", "backward"), words=51, source=source
+        )
+        predicted, true = predict(state, setup.data, windows, setup.execution)
+        scores = []
+        for direction in everything:
+            ranks = retriever.ranks(predicted[direction], true[direction]).numpy()
+            scores.append(((ranks > 0) & (ranks <= 10)).mean())
+            hits[direction].append((ranks > 0) & (ranks <= 10))
+            everything[direction].append(true[direction])
+        assert values[f"{source}/accuracy_at_10"] == pytest.approx(np.mean(scores))
+        ids = np.concatenate([corpus_text(named_corpus, source)])
+        assert set(true["forward"].tolist()) <= set(ids.tolist())
+    assert values["accuracy_at_10"] == pytest.approx(np.mean([np.concatenate(each).mean() for each in hits.values()]))
+    assert not np.array_equal(*(each[:40] for each in everything["forward"]))
+
+
+def corpus_text(corpus: Corpus, source: str) -> np.ndarray:
+    return np.concatenate([corpus.read_shard(shard) for shard in corpus.held_out if shard.source == source])
+
+
+def test_a_stopped_run_goes_on_with_the_same_text(runs: TinyRuns, named_corpus: Corpus) -> None:
+    settings = {"data__corpus": str(named_corpus.path), "evaluation__every_updates": 9}
+    whole = runs.run("whole", WEIGHTS, **settings, train__updates=9)
+    part = runs.run("part", WEIGHTS, **settings, train__updates=9, log__checkpoint_updates=4)
+    (part.checkpoints / "000000009.pt").unlink()
+    runs.run("part", WEIGHTS, "--resume", **settings, train__updates=9, log__checkpoint_updates=4)
+    one, other = ([line["loss"] for line in read_metrics(run.path, "train")] for run in (whole, part))
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    ("sources", "message"),
+    [
+        ("{news = -1}", "--set: data.sources.news must be at least 0 and at most 1,000, not -1"),
+        ("{news = inf}", "--set: data.sources.news must be at least 0 and at most 1,000, not inf"),
+        ("{news = nan}", "data.sources.news must be at least 0"),
+        ("3", "--set: data.sources must be of type object, not 3"),
+        ("{gossip = 1}", "has no source gossip (it has news, talk)"),
+        ("{news = 0, talk = 0}", "gives every source"),
+    ],
+)
+def test_impossible_weights_are_refused(
+    runs: TinyRuns, named_corpus: Corpus, error_line, sources: str, message: str
+) -> None:
+    status = runs.status("run", f"--set=data.sources={sources}", data__corpus=str(named_corpus.path))
+    assert message in error_line(status)
+
+
+def test_weights_need_named_sources(runs: TinyRuns, error_line) -> None:
+    error = error_line(runs.status("run", "--set=data.sources={news = 2}"))
+    assert "has no source news (it has none: build it with NAME=FILE)" in error
