@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from downstream.peers.command import Peer, Training, main
+from downstream.peers.command import Peer, Training, run_peer
 from downstream.peers.record import PeerRecord
 from elmoc.errors import InputError
 from elmoc.settings import setting
@@ -80,5 +80,11 @@ PEER = Peer(
     load=ManyLangs,
 )
 
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `python -m downstream.peers.many_langs` with `arguments`, by default those of the process."""
+    return run_peer(PEER, arguments)
+
+
 if __name__ == "__main__":
-    sys.exit(main(PEER))
+    sys.exit(main())

@@ -26,8 +26,8 @@ LEFT_OUT = (
     "downstream.peers.masked_lm",
     "downstream.peers.character_lm",
 )
-"""The first two measure for minutes, and write one JSON file, as `downstream table` does. The next two run commands that
-are here one after the other; their own tests interrupt them, and begin with a step that failed. The last two need
+"""The first two measure for minutes, and write one JSON file, as `downstream table` does. The next two run commands
+that are here one after the other; their own tests interrupt them, and begin with a step that failed. The last two need
 packages that are not in this environment; the one peer that does not writes as they do."""
 
 every_command = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
