@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from downstream.peers.command import Peer, Training, main
+from downstream.peers.command import Peer, Training, run_peer
 from downstream.peers.record import PeerRecord
 from elmoc.settings import setting
 
@@ -103,5 +103,11 @@ PEER = Peer(
     load=CharacterLm,
 )
 
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `python -m downstream.peers.character_lm` with `arguments`, by default those of the process."""
+    return run_peer(PEER, arguments)
+
+
 if __name__ == "__main__":
-    sys.exit(main(PEER))
+    sys.exit(main())

@@ -76,7 +76,7 @@ class Peer:
     load: "Callable[[Path, PeerRecord], Encoder]"
 
 
-def main(peer: Peer, arguments: Sequence[str] | None = None) -> int:
+def run_peer(peer: Peer, arguments: Sequence[str] | None = None) -> int:
     """Run the command of a peer; returns the exit status."""
     wait_without_spinning()
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

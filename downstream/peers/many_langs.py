@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from downstream.peers.command import Peer, Training, main
+from downstream.peers.command import Peer, Training, run_peer
 from downstream.peers.record import PeerRecord
+from elmoc.errors import InputError
 from elmoc.settings import setting
 
 
@@ -40,6 +41,12 @@ def train(training: Training) -> None:
     from downstream.peers.many_langs_training import train_model
     from elmoc.interop.many_langs import read_many_langs
 
+    settings = training.settings
+    if settings.samples <= settings.batch_size * (settings.piece_words + 5):  # the last piece is longer by up to five
+        raise InputError(
+            f"--samples {settings.samples} is too few, as the sampled softmax needs more words than a batch can have "
+            f"(--batch-size × (--piece-words + 5) = {settings.batch_size * (settings.piece_words + 5)}): give more"
+        )
     train_model(training)
     read_many_langs(training.directory.model).write(imported(training.directory.model))
 
@@ -56,7 +63,7 @@ class ManyLangs:
         from elmoc.model import ElmoC
 
         self._model = ElmoC.from_pretrained(imported(folder), precision="float32")
-        self.layers, self.width = self._model.layers + 1, self._model.width
+        self.layers, self.width = self._model.layers, self._model.width
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[np.ndarray]:
         """float32 [layers, n, width] for each sentence of n words."""
@@ -73,5 +80,11 @@ PEER = Peer(
     load=ManyLangs,
 )
 
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `python -m downstream.peers.many_langs` with `arguments`, by default those of the process."""
+    return run_peer(PEER, arguments)
+
+
 if __name__ == "__main__":
-    sys.exit(main(PEER))
+    sys.exit(main())

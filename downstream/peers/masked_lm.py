@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from downstream.peers.command import CHECKPOINT_SECONDS, Peer, Training, main
+from downstream.peers.command import CHECKPOINT_SECONDS, Peer, Training, run_peer
 from downstream.peers.record import ADVICE, PeerRecord
 from downstream.peers.subwords import BEGIN, END, MOST_SUBWORDS, PAD, SPECIAL, UNKNOWN, Subwords, pieces
 from elmoc.errors import InputError
@@ -171,5 +171,11 @@ PEER = Peer(
     load=MaskedLm,
 )
 
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `python -m downstream.peers.masked_lm` with `arguments`, by default those of the process."""
+    return run_peer(PEER, arguments)
+
+
 if __name__ == "__main__":
-    sys.exit(main(PEER))
+    sys.exit(main())

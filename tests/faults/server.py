@@ -17,7 +17,7 @@ import traceback
 from typing import Any
 
 ROOMS = ("elmoc", "pretrain", "downstream", "data_scripts")
-LEFT_OUT = ("speed", "gpu", "cuda_graph", "flair", "spacy")
+LEFT_OUT = ("speed", "gpu", "cuda_graph", "flair", "spacy", "masked_training")
 LIBRARIES = (
     "fasttext",
     "matplotlib.backends.backend_agg",

@@ -11,7 +11,7 @@ import pytest
 
 from downstream.peers import character_lm, many_langs, masked_lm
 from downstream.peers.character_lm import places
-from downstream.peers.command import Peer, Training, main, parser
+from downstream.peers.command import Peer, Training, parser, run_peer
 from downstream.peers.record import PeerDirectory, PeerRecord
 from elmoc import FeatureFile
 from elmoc.settings import setting
@@ -66,7 +66,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(peer: Peer, line: str) -> int:
-    return main(peer, line.split())
+    return run_peer(peer, line.split())
 
 
 def test_a_peer_is_trained_and_dumped(folder: Path) -> None:

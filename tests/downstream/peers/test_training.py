@@ -10,7 +10,7 @@ import pytest
 
 from downstream.peers import character_lm, many_langs, masked_lm
 from downstream.peers.clock import Clock
-from downstream.peers.command import Peer, main
+from downstream.peers.command import Peer, run_peer
 from downstream.peers.record import PeerDirectory
 from elmoc import FeatureFile
 from tests.tiny import learnable_sentences
@@ -20,7 +20,8 @@ SENTENCES = [["w1", "Zürich", "."], ["w2"] * 70, ["w3"]]
 TINY = {
     "masked_lm": "--vocabulary 120 --layers 2 --size 8 --heads 2 --intermediate-size 16 --positions 40",
     "character_lm": "--hidden-size 8 --embedding-size 5 --sequence-length 10 --streams 4 --part-words 300 --parts 2",
-    "many_langs": "--projection-size 6 --cell-size 8 --word-size 5 --character-size 4 --samples 16 --words 500",
+    "many_langs": "--projection-size 6 --cell-size 8 --word-size 5 --character-size 4 --samples 500 "
+    "--batch-size 4 --words 500",
 }
 
 
@@ -31,8 +32,8 @@ def trained(peer: Peer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     (folder / "text.txt").write_text(text)
     (folder / "sentences.txt").write_text("".join(" ".join(words) + "\n" for words in SENTENCES), encoding="utf-8")
     line = f"train text.txt out --max-time 2s --threads 2 {TINY[peer.name]}"
-    assert main(peer, line.split()) == 0
-    assert main(peer, ["dump", "out", "sentences.txt", "features.h5"]) == 0
+    assert run_peer(peer, line.split()) == 0
+    assert run_peer(peer, ["dump", "out", "sentences.txt", "features.h5"]) == 0
     directory = PeerDirectory(folder / "out")
     record = directory.trained(peer.name)
     assert record.seconds >= 2
@@ -118,10 +119,10 @@ def test_a_training_that_is_interrupted_goes_on_from_its_checkpoint(
     with monkeypatch.context() as context:
         context.setattr(Clock, "is_due", lambda self, every: due(self, 0.5))
         context.setattr(PeerDirectory, "write", interrupted)
-        assert main(peer, line.split()) == 130
+        assert run_peer(peer, line.split()) == 130
     left = PeerDirectory(tmp_path / "out").read()
     assert left.checkpoint
     assert 0.5 <= left.seconds < 4
-    assert main(peer, f"{line} --resume".split()) == 0
+    assert run_peer(peer, f"{line} --resume".split()) == 0
     done = PeerDirectory(tmp_path / "out").trained(peer.name)
     assert done.words > left.words
