@@ -110,9 +110,10 @@ class ContrastiveScorer:
         The perplexity is that of the targets among the candidates, and the constant's is that of their frequencies.
         """
         assert isinstance(layer, ContrastiveOutput)
-        values = self.retriever.score(layer, predictions, ids, parts)
-        scaled = F.normalize(predictions, dim=1, eps=NORM) / layer.temperature
-        ranks, likelihoods = self.own(scaled, ids, layer.frequency_weight * self.log_frequency)
+        by_cosine, ranks, likelihoods = self.ranks_and_likelihoods(
+            layer, F.normalize(predictions, dim=1, eps=NORM), ids
+        )
+        values = self.retriever.metrics(by_cosine, predictions, ids, parts)
         known = self.retriever.known.to(self.log_frequency.device)
         constants = (self.log_frequency - self.log_frequency[known].logsumexp(dim=0)).cpu()  # [K]
         inside = ranks > 0  # targets that are candidates
@@ -126,20 +127,24 @@ class ContrastiveScorer:
             }
         return values
 
-    def own(self, predictions: Tensor, ids: np.ndarray, bias: Tensor) -> tuple[Tensor, Tensor]:
-        """Ranks int64 [N] of the targets by product plus `bias` [K], and their log-likelihood among candidates [N].
+    def ranks_and_likelihoods(
+        self, layer: ContrastiveOutput, predictions: Tensor, ids: np.ndarray
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The targets' ranks by cosine and by score, both int64 [N], and their log-likelihoods among candidates [N].
 
-        Both are 0 for a target that is no candidate.
+        They are 0 for a target that is no candidate. Predictions [N, E] have the length 1.
         """
-        ranks = torch.zeros(len(ids), dtype=torch.int64)
+        by_cosine, ranks = torch.zeros(2, len(ids), dtype=torch.int64)
         likelihoods = torch.zeros(len(ids))
         targets = torch.from_numpy(ids.astype(np.int64))
-        for block, products, true in self.retriever.scores(predictions, ids):
-            scores = products.add_(bias)
+        bias = layer.frequency_weight * self.log_frequency  # [K]
+        for block, cosines, true in self.retriever.scores(predictions, ids):
+            by_cosine[block] = (cosines >= true).sum(dim=1).cpu()
+            scores = cosines.div_(layer.temperature).add_(bias)
             true = scores.gather(1, targets[block].to(scores.device).unsqueeze(1))
             ranks[block] = (scores >= true).sum(dim=1).cpu()
             likelihoods[block] = (true[:, 0] - scores.logsumexp(dim=1)).cpu()
-        return ranks, likelihoods
+        return by_cosine, ranks, likelihoods
 
 
 def perplexity(likelihoods: Tensor) -> float:

@@ -56,8 +56,13 @@ class Retriever:
     def score(
         self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray, parts: Mapping[str, slice]
     ) -> dict[str, dict[str, float]]:
-        """For parts of predictions [N, E] of the types `ids` [N]: mean cosine and retrieval, beside a constant's."""
-        ranks = self.ranks(predictions, ids)
+        """See `Scorer`: mean cosine and retrieval by cosine, beside those of a constant."""
+        return self.metrics(self.ranks(predictions, ids), predictions, ids, parts)
+
+    def metrics(
+        self, ranks: Tensor, predictions: Tensor, ids: np.ndarray, parts: Mapping[str, slice]
+    ) -> dict[str, dict[str, float]]:
+        """The metrics of parts of predictions [N, E] of the types `ids` [N], which have these `ranks` [N] by cosine."""
         return {
             name: {
                 "cosine": float(self.cosines(predictions[part], ids[part]).mean()),
