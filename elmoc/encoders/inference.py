@@ -121,19 +121,19 @@ class InferenceEncoder:
         directions, size = self.encoder.directions, self.encoder.config.sizes.projection_size
         # each direction has its own cores, and its threads wait for nobody else's
         workers = min(len(directions), torch.get_num_threads())
+        threads = torch.get_num_threads() // workers
         with torch.inference_mode(), ThreadPoolExecutor(workers) as pool:
             runs = []
             for number, direction in enumerate(directions):
                 own = words._replace(places=words.places + number * size)
                 inputs = self._input_states(direction, vectors, own, states)
-                runs.append(pool.submit(self._run_prepared, direction, inputs, own, states, workers))
+                runs.append(pool.submit(self._run_prepared, direction, inputs, own, states, threads))
             for run in runs:
                 run.result()
 
     @torch.inference_mode()
-    def _run_prepared(self, direction: str, inputs: Tensor, words: SentenceWords, states: Tensor, workers: int) -> None:
-        backward, threads = direction == "backward", torch.get_num_threads() // workers
-        self._prepared[direction](inputs, words, states, backward=backward, threads=threads)
+    def _run_prepared(self, direction: str, inputs: Tensor, words: SentenceWords, states: Tensor, threads: int) -> None:
+        self._prepared[direction](inputs, words, states, backward=direction == "backward", threads=threads)
 
     def _input_states(self, direction: str, vectors: Tensor, words: SentenceWords, states: Tensor) -> Tensor:
         """What the encoder of a direction reads [M, P], put into layer 0 of its states."""
