@@ -7,6 +7,7 @@ from typing import Any
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
+from elmoc.files.records import write_toml
 from elmoc.model_directory import ModelDirectory
 from elmoc.settings import check_settings, setting
 from elmoc.word_vectors.character_cnn import FILE_NAME as CHARACTER_CNN
@@ -16,7 +17,6 @@ from pretrain.adapt.general import write_sample
 from pretrain.adapt.settings import adapted, recipe_of
 from pretrain.recipe.steps import Step
 from pretrain.recipe.texts import estimated_bytes, name_of, named
-from pretrain.recipe.toml import write_toml
 
 GENERAL, NEW = "general", "new"
 """The names of the kinds of text."""
