@@ -50,12 +50,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def make_model(arguments: argparse.Namespace) -> None:
     """Make a model as the parsed command line says; raises `InputError` where a step fails."""
+    from elmoc.word_vectors.transform import TransformKind
     from pretrain.config import load_config
     from pretrain.recipe.begun import begun
     from pretrain.recipe.plan import Recipe
     from pretrain.recipe.steps import run_steps
 
-    load_config(arguments.config, arguments.set)  # what is wrong with it is said now, and not after hours
+    # what is wrong is said now, and not after hours
+    load_config(arguments.config, arguments.set)
+    TransformKind.parse(arguments.targets)
     recipe = Recipe(
         texts=tuple(arguments.text),
         held_out=tuple(arguments.held_out),

@@ -84,4 +84,6 @@ def test_it_is_gone_on_with_as_it_was_begun(
     begun.write_text("{")
     assert "begun.json" in error_line(recipe(*texts, out, *config))
     assert "--max-time takes a number" in error_line(recipe(*texts, tmp_path / "x", *config, "--max-time", "soon"))
+    assert "unknown transform 'white'" in error_line(recipe(*texts, tmp_path / "z", *config, "--targets", "white"))
+    assert not (tmp_path / "z").exists()
     assert "nowhere.toml does not exist" in error_line(recipe(*texts, tmp_path / "y", "--config", "nowhere.toml"))
