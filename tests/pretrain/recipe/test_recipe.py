@@ -48,6 +48,9 @@ def test_text_becomes_a_model_with_a_card(
     assert not steps_here, "the config is checked first"
     (tmp_path / "vectors.bin").rename(tmp_path / "away.bin")
     assert recipe(*texts, out, *options) == 1
+    assert not steps_here, "and that the vectors are there"
+    (tmp_path / "vectors.bin").write_bytes(b"damaged")
+    assert recipe(*texts, out, *options) == 1
     (tmp_path / "away.bin").rename(tmp_path / "vectors.bin")
     assert recipe(*texts, out, *options) == 0
     assert [line[0] for line in steps_here] == [
