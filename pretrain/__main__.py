@@ -30,10 +30,10 @@ def pretrain(arguments: argparse.Namespace) -> None:
     Raises `KeyboardInterrupt` when the run was asked to stop (and has saved), so that what follows it does not start.
     """
     from pretrain.checkpoint import Checkpoint
-    from pretrain.config import load_config
+    from pretrain.config import fixed_settings, load_config
     from pretrain.describe import describe
     from pretrain.distributed.rendezvous import connect
-    from pretrain.run.directory import RunDirectory, fixed_settings
+    from pretrain.run.directory import RunDirectory, Start
     from pretrain.setup import set_up
     from pretrain.train import train
 
@@ -65,13 +65,8 @@ def pretrain(arguments: argparse.Namespace) -> None:
         with processes.raise_together():
             if processes.is_rank0 and not resume:
                 stack.enter_context(run.locked())
-                run.start(
-                    config,
-                    parameters=setup.parameters,
-                    init_from=init_from,
-                    launch=processes.launch,
-                    started_from=setup.started_from,
-                )
+                start = Start(init_from, processes.launch, setup.started_from)
+                run.start(config, start, parameters=setup.parameters)
             if processes.is_rank0 and resume:
                 setup.started_from = run.started_from
             print(f"{arguments.run}: {setup.summary}")

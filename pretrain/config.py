@@ -122,6 +122,16 @@ class RunConfig:
 
 OUTPUT_LAYERS = {settings.kind: settings for settings in (ContinuousSettings, ContrastiveSettings)}
 """The output layers there are, by the name that configs and model directories have for them."""
+FREE_TO_CHANGE = {
+    *(f"train.{name}" for name in ("device", "threads", "parallel", "precision")),
+    *(f"train.{name}" for name in ("recurrence", "recompute", "cuda_graph")),
+    *(f"data.{name}" for name in ("corpus", "input_vectors", "target_vectors", "tables_on_device")),
+    *(f"log.{name}" for name in ("every_updates", "checkpoint_minutes", "checkpoint_updates", "keep")),
+    *(f"card.{name}" for name in ("name", "licence")),
+}
+"""Settings that a resumed run may be given anew: where it runs, what it leaves and says, and where its data is now
+(which is known by its content). Another device, precision, recurrence or number of threads or processes rounds
+differently; all else stays the same."""
 ADVICE = "correct it"
 KINDS: dict[str, Mapping[str, Any]] = {"encoder": ENCODERS, "output_layer": OUTPUT_LAYERS}
 """Sections whose `kind` chooses their dataclass."""
@@ -205,3 +215,13 @@ def config_to_dict(config: RunConfig) -> dict[str, Any]:
     for section in KINDS:
         values[section] = {"kind": getattr(config, section).kind, **values[section]}
     return values
+
+
+def fixed_settings(config: RunConfig) -> dict[str, Any]:
+    """The settings that stay the same as long as a run goes on, as `section.key`."""
+    return {
+        f"{section}.{name}": value
+        for section, values in config_to_dict(config).items()
+        for name, value in values.items()
+        if f"{section}.{name}" not in FREE_TO_CHANGE
+    }

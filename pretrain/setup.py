@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from elmoc.encoders import DIRECTIONS
-from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, check_weights, direction_name
+from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.errors import InputError
-from elmoc.model_directory import ModelDirectory, OutputLayerRecord, read_model_directory
+from elmoc.model_directory import ModelDirectory, OutputLayerRecord
 from elmoc.word_vectors.character_cnn import CharacterCnnVectors, StoredCharacterCnn
 from elmoc.word_vectors.sources import check_vectors
 from pretrain.config import MOST_UPDATES, RunConfig
@@ -18,6 +18,7 @@ from pretrain.data.sources import TrainingData, open_sources
 from pretrain.distributed.processes import Processes
 from pretrain.execution.device import Execution, choose_execution
 from pretrain.execution.memory import BYTES_OF_A_SHUFFLED_TOKEN, MemoryNeed
+from pretrain.init_from import initialise_from
 from pretrain.output_layers import OutputLayer, OutputLayers
 
 
@@ -206,7 +207,11 @@ def set_up(
     for direction in train.directions:
         setup.encoder.direction(direction).encoder.recompute = train.recompute
     if init_from is not None:
-        initialise_from(setup, init_from)
+        record = OutputLayerRecord(config.output_layer.record(data.targets), None)
+        before = initialise_from(
+            init_from, setup.encoder, setup.output_layers, record, inputs=data.inputs, targets=data.targets
+        )
+        setup.character_cnn, setup.started_from = before.character_cnn, before.training
     if processes.is_rank0:
         setup.character_cnn = read_character_cnn(setup)
     return setup
@@ -277,51 +282,4 @@ def output_layer_of(config: RunConfig, data: TrainingData) -> OutputLayer:
     """An output layer with random weights."""
     return config.output_layer.build(
         projection_size=config.encoder.projection_size, corpus=data.corpus, targets=data.targets
-    )
-
-
-def initialise_from(setup: TrainingSetup, path: str) -> None:
-    """Take the weights of a model directory over, and its output layers where these are for targets of the same kind.
-
-    The same kind is the same word vectors and kind of transform. Where its numbers (mean and matrix) were fitted to
-    this corpus, the output layers start near what they have to become; a table made by `build_vectors --like-targets`
-    has the model's numbers, and they go on as they are.
-
-    Raises `InputError` when the encoder, the directions or the input vectors differ.
-    """
-    encoder, inputs = setup.encoder, setup.data.inputs
-    model = read_model_directory(path)
-    ours, theirs = encoder.config.to_dict(), model.encoder.config.to_dict()
-    differing = [
-        f"{name} (here {ours.get(name)}, there {theirs.get(name)})"
-        for name in ours | theirs
-        if ours.get(name) != theirs.get(name)
-    ]
-    if differing:
-        raise InputError(f"--init-from {path}: the encoder has other sizes: {', '.join(differing)}")
-    if not set(encoder.directions) <= set(model.encoder.directions):
-        raise InputError(f"--init-from {path}: the model has the directions {', '.join(model.encoder.directions)} only")
-    if not inputs.source.same_as(model.word_vectors) or not inputs.transform.same_as(model.transform):
-        raise InputError(
-            f"--init-from {path}: the table {inputs.name} was not made as the model's word vectors were (it reads "
-            f"{model.word_vectors.origin}, fingerprint {model.word_vectors.fingerprint}, post-processing "
-            f"{model.word_vectors.post_processing}): make one by `python -m data_scripts.build_vectors … --like {path}`"
-        )
-    setup.character_cnn, setup.started_from = model.character_cnn, model.training
-    for direction in encoder.directions:
-        encoder.direction(direction).load_state_dict(model.encoder.direction(direction).state_dict())
-    own, kept = OutputLayerRecord(setup.config.output_layer.record(setup.data.targets), None), model.output_layer
-    if kept.weights is None or not kept.is_like(own):
-        print(f"going on from {path}; it has no output layers for these targets, so they start anew")
-        return
-    prefixes = tuple(f"{direction_name(direction)}." for direction in encoder.directions)
-    weights = {name: each for name, each in kept.weights.items() if name.startswith(prefixes)}
-    try:
-        check_weights(weights, setup.output_layers.state_dict())
-    except InputError as error:
-        raise InputError(f"--init-from {path}: heads.safetensors does not fit its config.json ({error})") from None
-    setup.output_layers.load_state_dict(weights)
-    exact = kept.transform is not None and kept.transform.same_as(setup.data.targets.transform)
-    print(
-        f"going on from {path}, {'as it is' if exact else 'whose targets may have been processed with other numbers'}"
     )

@@ -1,4 +1,4 @@
-"""Records: JSON and TOML read into typed dataclasses, and JSON written.
+"""Records: JSON and TOML read into typed dataclasses, and written.
 
 What a file may hold is said by the dataclass that it is read into: types by its annotations, bounds by
 `elmoc.settings.setting`. A value that does not fit is an `InputError` with the file, the path of the field and what to
@@ -113,6 +113,25 @@ def read_toml(path: Path | str) -> dict[str, Any]:
 def parse_toml(text: str) -> dict[str, Any]:
     """The tables of a piece of TOML; raises `ValueError`, or `RecursionError` for one that is nested too deeply."""
     return tomllib.loads(text)
+
+
+def write_toml(path: Path | str, sections: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write settings by section as `read_toml` reads them, atomically."""
+    with atomic_path(path) as partial:
+        partial.write_text("\n".join(map(toml_section, sections, sections.values())), encoding="utf-8")
+
+
+def toml_section(section: str, values: Mapping[str, Any]) -> str:
+    """A section of TOML."""
+    return "".join([f"[{section}]\n", *(f"{name} = {toml_value(each)}\n" for name, each in values.items())])
+
+
+def toml_value(value: Any) -> str:
+    """A value as TOML has it; dictionaries, whose keys need no quotes, become inline tables."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name} = {toml_value(each)}" for name, each in value.items()) + "}"
+    # else as JSON has it, but for one control character in strings
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def convert(value: Any, kind: type[T], *, where: str, advice: str, prefix: str = "") -> T:

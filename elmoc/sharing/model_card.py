@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elmoc.files.records import toml_section
 from elmoc.sharing.card_parts import FRONT, joined_parts, updated_card
 from elmoc.sharing.citations import ELMO, ELMO_C, THIS_PROJECT
 
@@ -152,7 +153,7 @@ def _training(training: Mapping[str, Any]) -> Iterator[str]:
         if metrics:
             yield f"On held-out text:\n\n{_table('metric', 'model | best constant prediction', metrics)}"
         kinds = dict.fromkeys(name.partition("/")[0] for name in held_out if "/" in name)
-        for kind in kinds:
+        for kind in kinds if len(kinds) > 1 else ():  # of one kind, these are the figures above
             if of_kind := _held_out(held_out, f"{kind}/"):
                 shown = _table("metric", "model | best constant prediction", of_kind)
                 yield f"On held-out text of the kind {_code(kind)}:\n\n{shown}"
@@ -169,13 +170,12 @@ def _held_out(held_out: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
 
 def _recipe(recipe: Mapping[str, Any]) -> str:
     """The settings of a run, `section.key` by value, as a config file has them."""
-    sections: dict[str, list[str]] = {}
+    sections: dict[str, dict[str, Any]] = {}
     for key, value in recipe.items():
         section, _, name = str(key).partition(".")
-        shown = json.dumps(value, ensure_ascii=False).replace("```", "'''")
-        sections.setdefault(section, []).append(f"{name} = {shown}")
-    blocks = [f"[{section}]\n" + "\n".join(lines) for section, lines in sections.items()]
-    return "```toml\n" + "\n\n".join(blocks) + "\n```"
+        sections.setdefault(section, {})[name] = value
+    text = "\n".join(map(toml_section, sections, sections.values())).replace("```", "'''")
+    return f"```toml\n{text}```"
 
 
 def _licence(training: Mapping[str, Any]) -> str:

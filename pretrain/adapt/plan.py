@@ -2,21 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
+from elmoc.files.records import write_toml
 from elmoc.model_directory import ModelDirectory
 from elmoc.settings import check_settings, setting
 from elmoc.word_vectors.character_cnn import FILE_NAME as CHARACTER_CNN
 from elmoc.word_vectors.sources import VectorSource
 from pretrain.__main__ import parse_duration
 from pretrain.adapt.general import write_sample
-from pretrain.adapt.settings import adapted, recipe_of
+from pretrain.adapt.settings import adapted, learning_rate, recipe_of
 from pretrain.recipe.steps import Step
 from pretrain.recipe.texts import estimated_bytes, name_of, named
-from pretrain.recipe.toml import write_toml
 
 GENERAL, NEW = "general", "new"
 """The names of the kinds of text."""
@@ -40,7 +41,7 @@ class Adaptation:
     keep_targets: whether target vectors are processed with the numbers of the training before, and not fitted anew.
     card: what the model card says of it.
 
-    Raises `InputError` for a number out of bounds.
+    Raises `InputError` for a number out of bounds, and a model that cannot go on in this way.
     """
 
     model: ModelDirectory
@@ -62,6 +63,24 @@ class Adaptation:
         check_settings(self, lambda name: f"--{name.replace('_', '-')}")
         if self.learning_rate is not None and not 0 < self.learning_rate <= 1e6:
             raise InputError(f"--learning-rate must be above 0 and at most 1e6, not {self.learning_rate}")
+        if self.targets is None:
+            raise InputError(f"{self.path} was not trained against word vectors, so that it cannot go on: train anew")
+        if self.keep_targets and self.model.output_layer.transform is None:
+            raise InputError(
+                f"{self.path} does not say how its target vectors were processed (models of older versions do not): "
+                "leave out --keep-targets"
+            )
+        learning_rate(self.recipe, self.model, given=self.learning_rate)
+
+    @cached_property
+    def targets(self) -> VectorSource | None:
+        """The vectors that the model was trained against, if it was."""
+        return self.model.output_layer.target_vectors(str(self.model.path))
+
+    @cached_property
+    def recipe(self) -> dict[str, dict[str, Any]]:
+        """The settings that the model was trained with."""
+        return recipe_of(self.path, self.model)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -118,12 +137,9 @@ class Adaptation:
         return ["data_scripts.build_vectors", self.corpus, vectors, "--name", "input", "--like", self.path]
 
     def _target_table(self) -> Sequence[object]:
-        record = self.model.output_layer
-        source = record.target_vectors(str(self.model.path))
-        if source is None:
-            raise InputError(f"{self.path} was not trained against word vectors, so that it cannot go on: train anew")
-        like = ["--like-targets", self.path] if self.keep_targets else ["--post-process", source.post_processing]
-        return ["data_scripts.build_vectors", self.corpus, self._file_of(source), "--name", "target", *like]
+        assert self.targets is not None
+        like = ["--like-targets", self.path] if self.keep_targets else ["--post-process", self.targets.post_processing]
+        return ["data_scripts.build_vectors", self.corpus, self._file_of(self.targets), "--name", "target", *like]
 
     def _file_of(self, source: VectorSource) -> str:
         """Where the word vectors are that a source names."""
@@ -154,11 +170,11 @@ class Adaptation:
         new = corpus.train_tokens - general
         weight = self._general_by_new * new / general if general else 0.0
         return adapted(
-            recipe_of(self.path, self.model),
+            self.recipe,
             self.model,
             corpus=self.corpus,
             tokens=round(new + weight * general),
             weights={GENERAL: weight} if general else {},
             epochs=self.epochs,
-            learning_rate=self.learning_rate,
+            rate=learning_rate(self.recipe, self.model, given=self.learning_rate),
         )

@@ -36,4 +36,6 @@ def rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _shown(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, int | float) else "–"
+    if not isinstance(value, int | float):
+        return "–"
+    return f"{value:.3f}" if abs(value) < 1000 else f"{value:.3g}"

@@ -43,6 +43,16 @@ def recipe_of(path: Path, model: ModelDirectory) -> dict[str, dict[str, Any]]:
     } | {"schedule": settings.get("schedule", {})}
 
 
+def learning_rate(recipe: dict[str, dict[str, Any]], model: ModelDirectory, *, given: float | None) -> float:
+    """The base rate: the `given` one, else by that of the training before; an `InputError` where neither is known."""
+    if given is not None:
+        return given
+    base = recipe["schedule"].get("base", model.training.get("learning_rate"))
+    if not (isinstance(base, int | float) and base > 0):
+        raise InputError(f"{model.path} does not say by which rate it was trained: give --learning-rate, e.g. 1e-3")
+    return SLOWER * base
+
+
 def adapted(
     recipe: dict[str, dict[str, Any]],
     model: ModelDirectory,
@@ -51,15 +61,9 @@ def adapted(
     tokens: int,
     weights: dict[str, float],
     epochs: float,
-    learning_rate: float | None,
+    rate: float,
 ) -> dict[str, dict[str, Any]]:
-    """The settings of going on with a model on a corpus of which an epoch reads `tokens`, by section.
-
-    Raises `InputError` where no learning rate is given, and none is known.
-    """
-    base = recipe["schedule"].get("base", model.training.get("learning_rate"))
-    if learning_rate is None and not (isinstance(base, int | float) and base > 0):
-        raise InputError(f"{model.path} does not say by which rate it was trained: give --learning-rate, e.g. 1e-3")
+    """The settings of going on with a model on a corpus of which an epoch reads `tokens`, by section."""
     train = recipe["train"]
     window, streams = (
         value if isinstance(value := train.get(name), int) and value > 0 else default
@@ -82,7 +86,7 @@ def adapted(
         },
         "optimiser": recipe["optimiser"],
         "schedule": {
-            "base": SLOWER * float(base or 0) if learning_rate is None else learning_rate,
+            "base": rate,
             "linear_warmup_updates": 20,
             "linear_cooldown": 0.6,
         },

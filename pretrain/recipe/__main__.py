@@ -6,11 +6,12 @@ vectors.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from elmoc.errors import run_command
+from elmoc.errors import InputError, run_command
 
 CONFIG = "pretrain/configs/small.toml"
 
@@ -50,19 +51,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def make_model(arguments: argparse.Namespace) -> None:
     """Make a model as the parsed command line says; raises `InputError` where a step fails."""
+    from elmoc.word_vectors.transform import TransformKind
     from pretrain.config import load_config
     from pretrain.recipe.begun import begun
     from pretrain.recipe.plan import Recipe
     from pretrain.recipe.steps import run_steps
 
-    load_config(arguments.config, arguments.set)  # what is wrong with it is said now, and not after hours
+    # what is wrong is said now, and not after hours
+    load_config(arguments.config, arguments.set)
+    TransformKind.parse(arguments.targets)
+    vectors = arguments.vectors
+    if vectors is not None and not vectors.startswith("random:") and not os.path.exists(vectors):
+        raise InputError(f"--vectors {vectors} does not exist: check the name")
     recipe = Recipe(
         texts=tuple(arguments.text),
         held_out=tuple(arguments.held_out),
         output=arguments.output,
         config=arguments.config,
         max_time=arguments.max_time,
-        vectors=arguments.vectors,
+        vectors=vectors,
         targets=arguments.targets,
         bundle=arguments.bundle,
         card={"name": arguments.name, "licence": arguments.licence},

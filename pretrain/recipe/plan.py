@@ -1,11 +1,11 @@
 """Plan of a recipe: its steps, and the files they leave in the run directory."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from elmoc.files.records import toml_value
 from elmoc.model_directory import read_model_directory, write_model_directory
 from pretrain.__main__ import parse_duration
 from pretrain.recipe.steps import Step
@@ -80,8 +80,8 @@ class Recipe:
         return ["data_scripts.build_vectors", self.corpus, self.word_vectors, *more]
 
     def _train(self) -> Sequence[object]:
-        card = {name: json.dumps(text, ensure_ascii=False) for name, text in self.card.items() if text}
-        sets = [f"data.corpus={self.corpus}", *self.sets, *(f"card.{name}={text}" for name, text in card.items())]
+        card = [f"card.{name}={toml_value(text)}" for name, text in self.card.items() if text]
+        sets = [f"data.corpus={self.corpus}", *self.sets, *card]
         more = ["--resume"] if RunDirectory(self.output).config.exists() else []
         more += [] if self.max_time is None else ["--max-time", self.max_time]
         return ["pretrain", self.config, self.output, *(word for each in sets for word in ("--set", each)), *more]

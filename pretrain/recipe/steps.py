@@ -40,7 +40,7 @@ class Step:
 
 
 def run_steps(steps: Sequence[Step]) -> None:
-    """Run the steps that are not finished; raises `InputError` when one fails."""
+    """Run the steps that are not finished; raises `InputError` when one fails, `KeyboardInterrupt` when asked to."""
     started = time.monotonic()
     for number, step in enumerate(steps, 1):
         place = f"── step {number} of {len(steps)}: {step.title}"
@@ -50,9 +50,13 @@ def run_steps(steps: Sequence[Step]) -> None:
         known = [each.seconds for each in steps[number - 1 :] if each.seconds is not None]
         to_come = f", {duration(sum(known))} of training to come" if known else ""
         print(f"\n{place} ({duration(time.monotonic() - started)} so far{to_come})", flush=True)
-        arguments = step.run()
-        if arguments is not None:
-            run_module(arguments)
+        try:
+            arguments = step.run()
+            if arguments is not None:
+                run_module(arguments)
+        except KeyboardInterrupt:
+            print(f"stopped in step {number} of {len(steps)}: run the command that you gave again, and it goes on")
+            raise
     print(f"\nall {len(steps)} steps are done ({duration(time.monotonic() - started)})", flush=True)
 
 

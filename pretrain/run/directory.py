@@ -28,19 +28,9 @@ from elmoc.files.text import MAX_LINE_BYTES, open_binary, require_file
 from elmoc.files.writing import atomic_path, full_disk_is_clear, require_space
 from elmoc.settings import setting
 from pretrain.checkpoint import FORMAT, VERSION, Checkpoint
-from pretrain.config import RunConfig, config_from_dict, config_to_dict
+from pretrain.config import RunConfig, config_from_dict, config_to_dict, fixed_settings
 
 NEW_RUN = "start another run"
-FREE_TO_CHANGE = {
-    *(f"train.{name}" for name in ("device", "threads", "parallel", "precision")),
-    *(f"train.{name}" for name in ("recurrence", "recompute", "cuda_graph")),
-    *(f"data.{name}" for name in ("corpus", "input_vectors", "target_vectors", "tables_on_device")),
-    *(f"log.{name}" for name in ("every_updates", "checkpoint_minutes", "checkpoint_updates", "keep")),
-    *(f"card.{name}" for name in ("name", "licence")),
-}
-"""Settings that a resumed run may be given anew: where it runs, what it leaves and says, and where its data is now
-(which is known by its content). Another device, precision, recurrence or number of threads or processes rounds
-differently; all else stays the same."""
 
 
 @dataclass(frozen=True)
@@ -72,26 +62,17 @@ class RunDirectory:
         if os.path.lexists(self.path) and not self.path.is_dir():
             raise InputError(f"{self.path} is not a directory, as a run is: choose another name")
 
-    def start(
-        self,
-        config: RunConfig,
-        *,
-        parameters: int,
-        init_from: str | None,
-        launch: str | None = None,
-        started_from: dict[str, Any] | None = None,
-    ) -> None:
-        """Make the directory of a run with `parameters` trainable parameters; `launch` names what it was started by.
+    def start(self, config: RunConfig, start: Start, *, parameters: int) -> None:
+        """Make the directory of a run with `parameters` trainable parameters.
 
-        `started_from` is the training record of the model `init_from`. One that is there already, or a disk that is too
-        small for what the run will keep, is an `InputError`.
+        One that is there already, or a disk that is too small for what the run will keep, is an `InputError`.
         """
         self.require_new()
         # one checkpoint more than is kept is there while it is written
         checkpoints, models = config.log.keep + 2, 2
         require_space(self.path, (config.optimiser.values_of_a_weight * checkpoints + models) * 4 * parameters)
         self.checkpoints.mkdir(parents=True, exist_ok=True)
-        write_json(self.path / "start.json", asdict(Start(init_from, launch, started_from)))
+        write_json(self.path / "start.json", asdict(start))
         write_json(self.config, config_to_dict(config))
 
     @property
@@ -186,16 +167,6 @@ class RunDirectory:
         for path in self.checkpoint_paths():
             if path not in kept:
                 path.unlink()
-
-
-def fixed_settings(config: RunConfig) -> dict[str, Any]:
-    """The settings that stay the same as long as a run goes on, as `section.key`."""
-    return {
-        f"{section}.{name}": value
-        for section, values in config_to_dict(config).items()
-        for name, value in values.items()
-        if f"{section}.{name}" not in FREE_TO_CHANGE
-    }
 
 
 def read_checkpoint(path: Path, *, advice: str = "remove it") -> dict[str, Any]:

@@ -14,10 +14,11 @@ from tqdm import tqdm
 from elmoc.model_directory import write_model_directory
 from elmoc.progress import progress_bar
 from pretrain.checkpoint import Checkpoint
+from pretrain.config import fixed_settings
 from pretrain.distributed.processes import Processes
 from pretrain.evaluation import evaluate, evaluation_line
 from pretrain.run.clock import Clock
-from pretrain.run.directory import MetricsLog, RunDirectory, fixed_settings
+from pretrain.run.directory import MetricsLog, RunDirectory
 from pretrain.setup import TrainingSetup
 from pretrain.step import DirectionStep, summary
 from pretrain.train_state import TrainState

@@ -30,7 +30,7 @@ from elmoc.word_vectors import fasttext_index
 from elmoc.word_vectors.sources import RandomVectors, open_word_vectors
 from pretrain.config import load_config
 from pretrain.recipe.begun import begun
-from pretrain.run.directory import RunDirectory
+from pretrain.run.directory import RunDirectory, Start
 from pretrain.setup import set_up
 from pretrain.train import train
 from tests.downstream.suite.in_process import run_jobs_here
@@ -230,7 +230,7 @@ def write_run(folder: Path) -> None:
     (folder / "run.toml").write_text(RUN)
     config = load_config("run.toml")
     setup, run = set_up(config), RunDirectory("run")
-    run.start(config, parameters=setup.parameters, init_from=None, launch="x")
+    run.start(config, Start(None, "x"), parameters=setup.parameters)
     train(setup, run, resumed=None, max_seconds=None)
     (folder / "recipe").mkdir()
     with begun(folder / "recipe", "x", {"texts": ["a.txt"], "share": 0.3}):

@@ -17,6 +17,7 @@ from elmoc.files.records import (
     read_versioned,
     write_json,
     write_record,
+    write_toml,
 )
 from elmoc.settings import setting
 
@@ -126,6 +127,16 @@ def test_versions_are_checked_first(tmp_path: Path, header: Any, message: str) -
 def test_a_tensor_is_no_object() -> None:
     with pytest.raises(InputError, match=r"a.pt: a value of type Tensor stands where an object is expected: make it"):
         convert({"a": torch.zeros(3)}, dict[str, dict[str, int]], where="a.pt", advice="make it again")
+
+
+def test_toml_is_read_as_it_was_written(tmp_path: Path) -> None:
+    sections = {
+        "train": {"directions": ["forward"], "epochs": 1e-06, "carry_state": True, "streams": 3},
+        "data": {"sources": {"late": 2.0, "no-3": 0}, "corpus": 'a "b" \\ \n\x7f é'},
+        "optimiser": {},
+    }
+    write_toml(tmp_path / "a.toml", sections)
+    assert read_toml(tmp_path / "a.toml") == sections
 
 
 def test_toml(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from elmoc.files.records import parse_toml
 from elmoc.model_directory import ModelDirectory, write_model_directory
 from elmoc.sharing.model_card import model_card
 from tests.tiny import tiny_model
@@ -91,6 +92,17 @@ def test_an_imported_model_is_cited_as_elmo() -> None:
 @pytest.mark.parametrize("training", [{}, {"held_out": 3, "forward": 1}, {"words": None, "sources": []}])
 def test_any_record_makes_a_card(training: dict[str, object]) -> None:
     assert "## Training record" in card_of(trained(**training))
+
+
+def test_the_recipe_is_a_config_file() -> None:
+    recipe = {"data.sources": {"late": 2.0, "no-3": 0}, "train.streams": 8, "train.directions": ["forward"]}
+    card = card_of(trained(recipe=recipe, held_out={"cosine": 0.3, "late/cosine": 0.3}))
+    shown = card.split("```toml\n")[1].split("```")[0]
+    assert parse_toml(shown) == {
+        "data": {"sources": {"late": 2.0, "no-3": 0}},
+        "train": {"streams": 8, "directions": ["forward"]},
+    }
+    assert "of the kind" not in card, "what is of one kind alone is said once"
 
 
 def test_it_says_what_each_kind_of_text_gave_and_what_it_went_on_from() -> None:

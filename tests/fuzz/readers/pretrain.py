@@ -6,7 +6,7 @@ from typing import Any
 
 from elmoc.model_directory import read_model_directory, write_model_directory
 from pretrain.__main__ import parser, pretrain
-from pretrain.adapt.settings import adapted, recipe_of
+from pretrain.adapt.settings import adapted, learning_rate, recipe_of
 from pretrain.config import load_config
 from pretrain.plot import plot
 from pretrain.recipe.begun import begun
@@ -63,7 +63,8 @@ def read_recipe(folder: Path) -> Any:
     """The settings that a model is adapted with, each of a type that a run can be told."""
     model = read_model_directory(folder / "run")
     recipe = recipe_of(folder / "run", model)
-    where = {"corpus": folder / "corpus", "tokens": 1000, "weights": {}, "epochs": 1.0, "learning_rate": None}
+    rate = learning_rate(recipe, model, given=None)
+    where = {"corpus": folder / "corpus", "tokens": 1000, "weights": {}, "epochs": 1.0, "rate": rate}
     return adapted(recipe, model, **where)["train"]["streams"] > 0
 
 

@@ -2,16 +2,18 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from elmoc import ElmoC
 from elmoc.corpus import Corpus
-from elmoc.model_directory import read_model_directory
+from elmoc.model_directory import read_model_directory, write_model_directory
 from elmoc.word_vectors.table import VectorTable
 from pretrain.adapt.__main__ import main
 from pretrain.adapt.general import write_sample
+from pretrain.adapt.report import rows
 from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns
 from tests.tiny import learnable_sentences
@@ -129,6 +131,51 @@ def test_bad_options_are_one_sentence(
     model: Path, new_text: Path, tmp_path: Path, error_line: Fails, options: list[str], message: str
 ) -> None:
     assert message in error_line(adapt(model, new_text, tmp_path / "out", *options))
+
+
+@pytest.mark.parametrize(
+    ("lost", "options", "message"),
+    [
+        ("transform", ["--keep-targets"], "does not say how its target vectors were processed"),
+        ("targets", [], "was not trained against word vectors"),
+        ("rate", [], "does not say by which rate it was trained: give --learning-rate"),
+    ],
+)
+def test_a_model_that_cannot_go_on_is_refused_before_anything_is_made(
+    model: Path, new_text: Path, tmp_path: Path, error_line: Fails, lost: str, options: list[str], message: str
+) -> None:
+    whole = read_model_directory(model)
+    record = whole.output_layer
+    if lost == "transform":  # as of older versions
+        record = replace(record, transform=None)
+    if lost == "targets":
+        record = replace(record, config={"kind": "softmax"})
+    training = {} if lost == "rate" else whole.training
+    write_model_directory(tmp_path / "old", replace(whole, output_layer=record, training=training))
+    assert message in error_line(adapt(tmp_path / "old", new_text, tmp_path / "out", *options))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_contrastive_model_goes_on_with_its_own_settings(
+    runs: TinyRuns, new_text: Path, tmp_path: Path, steps_here: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {"kind": "contrastive", "extra_candidates": 3, "ahead_weight": 0.5, "cosine_weight": 1.0}
+    of_layer = {f"output_layer__{name}": value for name, value in settings.items()}
+    model = runs.run("first", train__updates=4, evaluation__every_updates=4, optimiser__average=0.1, **of_layer).path
+    out = tmp_path / "out"
+    assert adapt(model / "model", new_text, out, "--keep-targets") == 0
+    printed = capsys.readouterr().out
+    assert f"going on from {model / 'model'}, as it is" in printed
+    assert "general text, perplexity" in printed
+    config = json.loads((out / "config.json").read_text())
+    assert settings.items() <= config["output_layer"].items()
+    assert config["optimiser"]["average"] == 0.1
+    assert read_metrics(out, "evaluation")[0]["reciprocal_rank"] > 0
+
+
+def test_figures_of_any_size_stand_apart() -> None:
+    large = {"new/perplexity": 176184.855, "new/constant_perplexity": 1.5}
+    assert list(rows(large, large)) == [f"{'new text, perplexity':32}{'1.76e+05':>10}{'1.76e+05':>10}{'1.500':>16}"]
 
 
 def test_a_sample_is_the_beginning_of_every_shard(tmp_path: Path, tiny_corpus: Corpus) -> None:

@@ -48,6 +48,9 @@ def test_text_becomes_a_model_with_a_card(
     assert not steps_here, "the config is checked first"
     (tmp_path / "vectors.bin").rename(tmp_path / "away.bin")
     assert recipe(*texts, out, *options) == 1
+    assert not steps_here, "and that the vectors are there"
+    (tmp_path / "vectors.bin").write_bytes(b"damaged")
+    assert recipe(*texts, out, *options) == 1
     (tmp_path / "away.bin").rename(tmp_path / "vectors.bin")
     assert recipe(*texts, out, *options) == 0
     assert [line[0] for line in steps_here] == [
@@ -84,4 +87,6 @@ def test_it_is_gone_on_with_as_it_was_begun(
     begun.write_text("{")
     assert "begun.json" in error_line(recipe(*texts, out, *config))
     assert "--max-time takes a number" in error_line(recipe(*texts, tmp_path / "x", *config, "--max-time", "soon"))
+    assert "unknown transform 'white'" in error_line(recipe(*texts, tmp_path / "z", *config, "--targets", "white"))
+    assert not (tmp_path / "z").exists()
     assert "nowhere.toml does not exist" in error_line(recipe(*texts, tmp_path / "y", "--config", "nowhere.toml"))

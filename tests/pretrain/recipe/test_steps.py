@@ -55,6 +55,15 @@ def test_a_command_that_fails_ends_it(tmp_path: Path, monkeypatch: pytest.Monkey
         run_module(["fails"])
 
 
+def test_an_interrupted_step_says_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_steps([Step("one", interrupted)])
+    assert "stopped in step 1 of 1: run the command that you gave again" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_reaches_the_command_once_and_is_waited_for(tmp_path: Path, number: int) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
