@@ -80,7 +80,7 @@ def test_a_peer_is_trained_and_dumped(folder: Path) -> None:
         assert index is not None
         assert features[index][:, :, 0].tolist() == [[1, 2, 3], [0, 1, 2]]
         assert features[1].shape == (2, 0, 4)
-        assert features.attributes["words_read"] == 7
+        assert features.attributes["training_words"] == 7
         assert features.attributes["training_seconds"] == 5
         assert json.loads(str(features.attributes["peer_settings"])) == {"size": 4}
 

@@ -112,7 +112,7 @@ def test_a_suite_ends_in_a_table_and_a_figure_and_the_next_encoder_has_the_basel
     assert "ner   ten sentences dev  entity F1" in out
     assert out.splitlines()[-1].startswith("figure of merit: ")
     first = report("suite/first")
-    assert first["words_read"] == 1000
+    assert first["training_words"] == 1000
     assert [row["encoder"] for row in first["rows"]] == ["first", "first"]
     shares = {share["dataset"]: share for share in first["merit"]["shares"]}
     assert shares["again dev"]["seeds_error"] is None
