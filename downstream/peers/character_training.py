@@ -20,6 +20,7 @@ from downstream.peers.text import TextBlocks
 from elmoc.files.records import read_record, write_record
 from elmoc.files.text import read_lines
 from elmoc.files.writing import atomic_directory, atomic_path
+from elmoc.process import end_with_parent
 from elmoc.settings import setting
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ def train_directions(training: Training, names: Sequence[str]) -> None:
     ]
     clock.close()  # the directions have bars of their own
     if at_once:
-        with ProcessPoolExecutor(len(names), mp_context=multiprocessing.get_context("spawn")) as pool:
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(len(names), mp_context=spawn, initializer=end_with_parent) as pool:
             done = list(pool.map(train_direction, directions))
     else:
         done = [train_direction(direction) for direction in directions]

@@ -5,7 +5,6 @@ import json
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from subprocess import CompletedProcess
 from types import SimpleNamespace
 from typing import Any
 
@@ -64,18 +63,17 @@ class InProcess:
         return self.returncode
 
 
-def dump_here(command: list[str], **_: object) -> CompletedProcess[bytes]:
-    """Stands for `subprocess.run`."""
-    return CompletedProcess(command, elmoc.__main__.main(command[3:]))
+def dump_here(command: list[str], **_: object) -> int:
+    """Stands for `run_child`."""
+    return elmoc.__main__.main(command[3:])
 
 
 @pytest.fixture
 def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """Run `python -m downstream suite` in the folder; returns the names of the jobs that were run."""
     monkeypatch.chdir(tmp_path)
-    here = SimpleNamespace(Popen=InProcess, run=dump_here, DEVNULL=None, STDOUT=None)
-    for module in (running, data):
-        monkeypatch.setattr(module, "subprocess", here)
+    monkeypatch.setattr(running, "subprocess", SimpleNamespace(Popen=InProcess, DEVNULL=None, STDOUT=None))
+    monkeypatch.setattr(data, "run_child", dump_here)
     Path("ten.conll").write_text(columns())
     Path("suite.toml").write_text(SUITE)
     for seed, name in enumerate(("first", "second")):
