@@ -37,7 +37,7 @@ def train_model(training: Training) -> None:
     led = _Led(training, words_a_token=words_a_token(text))
     module = training_module(led)
     options = {
-        "seed": training.record.seed + training.record.words,  # another order after an interruption
+        "seed": (training.record.seed + training.record.words) % 2**32,  # another order after an interruption
         "train_path": text,
         "config_path": config,
         "model": folder.model,
