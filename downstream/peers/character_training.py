@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 from torch.nn import CrossEntropyLoss
 
-from downstream.peers.clock import Clock, lead
+from downstream.peers.clock import Clock, follow_clock
 from downstream.peers.command import CHECKPOINT_SECONDS, Training, computes_bf16
 from downstream.peers.record import ADVICE
 from downstream.peers.text import TextBlocks
@@ -140,7 +140,7 @@ def train_direction(direction: Direction) -> DirectionProgress:
     def optimizer_of(parameters: Any, lr: float) -> Any:
         optimizer = torch.optim.AdamW(parameters, lr=lr, weight_decay=0.0)
         words = settings.streams * settings.sequence_length / direction.characters_a_word
-        lead(optimizer, clock, peak=lr, words=lambda: words, loss=lambda: loss.last)
+        follow_clock(optimizer, clock, peak=lr, words=lambda: words, loss=lambda: loss.last)
         optimizer.register_step_post_hook(lambda *_: keep(optimizer))
         return optimizer
 

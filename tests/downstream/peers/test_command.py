@@ -117,6 +117,7 @@ def test_an_interrupted_training_is_gone_on_with(folder: Path, capsys: pytest.Ca
         ("dump other sentences.txt f.h5", "a masked_lm, not a lengths"),
         ("dump damaged sentences.txt f.h5", "size.txt is damaged"),
         ("dump right sentences.txt f.h5 --threads 0", "--threads must be"),
+        ("dump right sentences.txt f.h5 --threads 5000", "--threads must be"),
         ("dump right none.txt f.h5", "none.txt does not exist"),
     ],
 )
