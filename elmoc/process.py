@@ -1,12 +1,22 @@
-"""Process-wide settings: how threads wait for each other, those of a forked process, and freed memory."""
+"""Processes: how threads wait for each other, freed memory, and child processes that end when they are asked to."""
 
 import ctypes
 import os
 import platform
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
+from types import FrameType
 
 M_TRIM_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX = -1, -4, -8
 """Parameters of mallopt(3), as glibc's malloc.h numbers them."""
+PR_SET_PDEATHSIG = 1
+"""Of prctl(2) of Linux: the signal that a process gets when its parent ends."""
+INTERRUPTED = 130
+"""The exit status of a command that was asked to stop."""
 _STARTED_IN = os.getpid()
 
 
@@ -46,3 +56,51 @@ def keep_freed_memory() -> None:
         mallopt(M_MMAP_MAX, 0)
         mallopt(M_TRIM_THRESHOLD, -1)
         mallopt(M_ARENA_MAX, 1)
+
+
+def end_with_parent() -> None:
+    """Have this process asked to stop when the one that started it is killed (on Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def run_child(command: Sequence[str], *, environment: Mapping[str, str]) -> int:
+    """Run a command in a process of its own, and return its exit status.
+
+    An interrupt or a termination signal is passed on to it once, and it is waited for while it saves; then, or where it
+    was interrupted itself, `KeyboardInterrupt` is raised.
+    """
+    with _passed_on() as (asked, started):
+        process = subprocess.Popen(command, env=environment, process_group=0, preexec_fn=end_with_parent)
+        started(process)
+        status = process.wait()
+    if asked or status == INTERRUPTED:
+        raise KeyboardInterrupt
+    return status
+
+
+@contextmanager
+def _passed_on() -> Iterator[tuple[list[int], Callable[[subprocess.Popen[bytes]], None]]]:
+    """Pass signals that ask to stop on to a process while the block runs; yields those that came, and `started`.
+
+    The process has a group of its own, so that a terminal's Ctrl-C reaches it once: a second one would be no request.
+    """
+    asked: list[int] = []
+    running: list[subprocess.Popen[bytes]] = []
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        asked.append(number)
+        for process in running:
+            process.send_signal(number)
+
+    def started(process: subprocess.Popen[bytes]) -> None:
+        running.append(process)
+        if asked:
+            process.send_signal(asked[0])
+
+    usual = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked, started
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)

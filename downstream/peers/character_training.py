@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 from torch.nn import CrossEntropyLoss
 
-from downstream.peers.clock import Clock, lead
+from downstream.peers.clock import Clock, follow_clock
 from downstream.peers.command import CHECKPOINT_SECONDS, Training, computes_bf16
 from downstream.peers.record import ADVICE
 from downstream.peers.text import TextBlocks
 from elmoc.files.records import read_record, write_record
 from elmoc.files.text import read_lines
 from elmoc.files.writing import atomic_directory, atomic_path
+from elmoc.process import end_with_parent
 from elmoc.settings import setting
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ def train_directions(training: Training, names: Sequence[str]) -> None:
     ]
     clock.close()  # the directions have bars of their own
     if at_once:
-        with ProcessPoolExecutor(len(names), mp_context=multiprocessing.get_context("spawn")) as pool:
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(len(names), mp_context=spawn, initializer=end_with_parent) as pool:
             done = list(pool.map(train_direction, directions))
     else:
         done = [train_direction(direction) for direction in directions]
@@ -138,7 +140,7 @@ def train_direction(direction: Direction) -> DirectionProgress:
     def optimizer_of(parameters: Any, lr: float) -> Any:
         optimizer = torch.optim.AdamW(parameters, lr=lr, weight_decay=0.0)
         words = settings.streams * settings.sequence_length / direction.characters_a_word
-        lead(optimizer, clock, peak=lr, words=lambda: words, loss=lambda: loss.last)
+        follow_clock(optimizer, clock, peak=lr, words=lambda: words, loss=lambda: loss.last)
         optimizer.register_step_post_hook(lambda *_: keep(optimizer))
         return optimizer
 

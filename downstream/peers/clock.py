@@ -120,7 +120,9 @@ class Clock:
                 file.write(json.dumps(line | {"learning_rate": round(self.factor, 4)}) + "\n")
 
 
-def lead(optimizer: Any, clock: Clock, *, peak: float, words: Callable[[], float], loss: Callable[[], float]) -> None:
+def follow_clock(
+    optimizer: Any, clock: Clock, *, peak: float, words: Callable[[], float], loss: Callable[[], float]
+) -> None:
     """Have a PyTorch optimizer take its learning rate from the clock, report each step, and end when time is over.
 
     Args:

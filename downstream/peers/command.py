@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from downstream.probe.settings import option_name
 from elmoc.errors import InputError, run_command
 from elmoc.process import wait_without_spinning
 from elmoc.settings import check_settings, parse_duration, setting
@@ -25,7 +26,7 @@ CHECKPOINT_SECONDS = 300.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class How:
+class RunOptions:
     """How a peer is trained, beside its settings."""
 
     seed: int = setting(1, help="of weights and order", least=0, below=2**32)
@@ -100,7 +101,7 @@ def parser(peer: Peer) -> argparse.ArgumentParser:
     training.add_argument("out", type=Path, metavar="OUT", help="the directory to make")
     training.add_argument("--max-time", required=True, metavar="TIME", help="of training, e.g. 100m, 2h, 90s")
     training.add_argument("--resume", action="store_true", help="go on with a training that was stopped")
-    for each in (How(), peer.settings):
+    for each in (RunOptions(), peer.settings):
         _add_options(training, each)
     dumping = commands.add_parser("dump", help="write its features", description="Write features of sentences.")
     dumping.add_argument("out", type=Path, metavar="OUT", help="the directory of a trained peer")
@@ -110,27 +111,27 @@ def parser(peer: Peer) -> argparse.ArgumentParser:
     dumping.add_argument("features", type=Path, metavar="FEATURES.h5", help="the feature file to write")
     dumping.add_argument("--dtype", choices=DTYPES, default="float32", help="of the numbers (default: float32)")
     dumping.add_argument("--resume", action="store_true", help="go on with a dump that was killed")
-    dumping.add_argument("--threads", type=int, default=How().threads, help="threads that compute (default: 2)")
+    dumping.add_argument("--threads", type=int, default=RunOptions().threads, help="threads that compute (default: 2)")
     return whole
 
 
 def train(peer: Peer, options: argparse.Namespace) -> None:
     """Train a peer as the parsed command line says."""
-    how, settings = _chosen(options, How()), _chosen(options, peer.settings)
+    run, settings = _chosen(options, RunOptions()), _chosen(options, peer.settings)
     limit = parse_duration(options.max_time)
     require_packages(peer.packages)
     from downstream.peers.clock import Clock
     from downstream.peers.record import PeerDirectory, PeerRecord
     from downstream.peers.text import TextBlocks
 
-    text = TextBlocks(options.texts, seed=how.seed)
+    text = TextBlocks(options.texts, seed=run.seed)
     directory = PeerDirectory(options.out)
     asked = PeerRecord(
         peer=peer.name,
         settings=asdict(settings),
         texts=[str(path) for path in options.texts],
-        seed=how.seed,
-        threads=how.threads,
+        seed=run.seed,
+        threads=run.threads,
         max_seconds=limit,
     )
     with directory.opened(asked, resume=options.resume) as record:
@@ -138,7 +139,7 @@ def train(peer: Peer, options: argparse.Namespace) -> None:
             print(f"{options.out} is trained already")
             return
         directory.work.mkdir(exist_ok=True)
-        _seed(how)
+        _seed(run)
         clock = Clock(limit, before=record.seconds, words=record.words, log=directory.log)
         training = Training(directory=directory, record=record, settings=settings, text=text, clock=clock)
         try:
@@ -154,8 +155,8 @@ def train(peer: Peer, options: argparse.Namespace) -> None:
 
 def dump_features(peer: Peer, options: argparse.Namespace) -> None:
     """Write a feature file as the parsed command line says."""
-    if options.threads < 1:
-        raise InputError("--threads must be at least 1")
+    run = RunOptions(threads=options.threads)
+    check_settings(run, option_name)
     from downstream.peers.record import PeerDirectory
 
     directory = PeerDirectory(options.out)
@@ -163,7 +164,7 @@ def dump_features(peer: Peer, options: argparse.Namespace) -> None:
     require_packages(peer.dump_packages)
     from downstream.peers.dumping import dump
 
-    _seed(How(threads=options.threads))
+    _seed(run)
     encoder = peer.load(directory.model, record)
     dump(encoder, record, options.sentences, options.features, dtype=options.dtype, resume=options.resume)
 
@@ -189,14 +190,14 @@ def computes_bf16() -> bool:
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
-def _seed(how: How) -> None:
+def _seed(run: RunOptions) -> None:
     import random
 
     import torch
 
-    random.seed(how.seed)
-    torch.manual_seed(how.seed)
-    torch.set_num_threads(how.threads)
+    random.seed(run.seed)
+    torch.manual_seed(run.seed)
+    torch.set_num_threads(run.threads)
 
 
 def _add_options(parser: argparse.ArgumentParser, defaults: Any) -> None:
@@ -204,12 +205,10 @@ def _add_options(parser: argparse.ArgumentParser, defaults: Any) -> None:
     for each in fields(defaults):
         default = getattr(defaults, each.name)
         text = f"{each.metadata['help']} (default: {default})".replace("%", "%%")
-        parser.add_argument(
-            f"--{each.name.replace('_', '-')}", type=type(default), metavar="N", default=default, help=text
-        )
+        parser.add_argument(option_name(each.name), type=type(default), metavar="N", default=default, help=text)
 
 
 def _chosen(options: argparse.Namespace, defaults: Any) -> Any:
     chosen = replace(defaults, **{each.name: getattr(options, each.name) for each in fields(defaults)})
-    check_settings(chosen, lambda name: f"--{name.replace('_', '-')}")
+    check_settings(chosen, option_name)
     return chosen

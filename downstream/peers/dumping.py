@@ -74,7 +74,7 @@ def describe(record: PeerRecord) -> dict[str, Any]:
         "peer": record.peer,
         "peer_settings": json.dumps(record.settings),
         "model_fingerprint": fingerprint(*(each.whole.encode() for each in record.model.values())),
-        "words_read": record.words,
+        "training_words": record.words,
         "training_seconds": record.seconds,
         "training_threads": record.threads,
     }

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import torch
 
-from downstream.peers.clock import TimeIsOver, lead
+from downstream.peers.clock import TimeIsOver, follow_clock
 from downstream.peers.command import CHECKPOINT_SECONDS, Training
 from elmoc.files.text import read_lines
 from elmoc.files.writing import atomic_path
@@ -34,10 +34,10 @@ def train_model(training: Training) -> None:
     if not text.exists():
         training.text.write_sample(text, settings.words)
     config.write_text(json.dumps(model_config(settings), indent=1) + "\n", encoding="utf-8")
-    led = _Led(training, words_a_token=words_a_token(text))
-    module = training_module(led)
+    clocked = _ClockedTraining(training, words_a_token=words_a_token(text))
+    module = training_module(clocked)
     options = {
-        "seed": training.record.seed + training.record.words,  # another order after an interruption
+        "seed": (training.record.seed + training.record.words) % 2**32,  # another order after an interruption
         "train_path": text,
         "config_path": config,
         "model": folder.model,
@@ -54,7 +54,7 @@ def train_model(training: Training) -> None:
         try:
             module.train()
         except TimeIsOver:
-            led.model.save_model(str(folder.model), False)
+            clocked.model.save_model(str(folder.model), False)
 
 
 def model_config(settings: "ManyLangsSettings") -> dict[str, Any]:
@@ -90,7 +90,7 @@ def words_a_token(text: Path) -> float:
     return words / (words + 2 * sentences)
 
 
-class _Led:
+class _ClockedTraining:
     """What the trainer is given in place of its model and optimiser: the same, led by the clock, and kept."""
 
     def __init__(self, training: Training, *, words_a_token: float) -> None:
@@ -127,7 +127,7 @@ class _Led:
         if self._left is not None:
             optimizer.load_state_dict(self._left["optimizer"])
             self._left = None
-        lead(optimizer, training.clock, peak=lr, words=lambda: self.words, loss=lambda: self.loss)
+        follow_clock(optimizer, training.clock, peak=lr, words=lambda: self.words, loss=lambda: self.loss)
         optimizer.register_step_post_hook(lambda *_: self._keep(optimizer))
         return optimizer
 
@@ -138,7 +138,7 @@ class _Led:
             self._training.keep(checkpoint=CHECKPOINT)
 
 
-def training_module(led: _Led) -> types.ModuleType:
+def training_module(clocked: _ClockedTraining) -> types.ModuleType:
     """`elmoformanylangs.biLM` as today's PyTorch runs it: a number is taken out of a tensor by `item()`."""
     spec = importlib.util.find_spec("elmoformanylangs.biLM")
     assert spec is not None
@@ -146,6 +146,6 @@ def training_module(led: _Led) -> types.ModuleType:
     module = importlib.util.module_from_spec(spec)
     source = "".join(f"{line}\n" for line in read_lines(spec.origin)).replace(".data[0]", ".item()")
     exec(compile(source, spec.origin, "exec"), module.__dict__)
-    led.watch(module.__dict__["Model"])
-    module.__dict__["optim"] = types.SimpleNamespace(Adam=led.adam)
+    clocked.watch(module.__dict__["Model"])
+    module.__dict__["optim"] = types.SimpleNamespace(Adam=clocked.adam)
     return module

@@ -45,7 +45,14 @@ def train(training: Training) -> None:
     """Train with the Trainer of transformers until the time is over."""
     from transformers import DataCollatorForLanguageModeling, PrinterCallback
 
-    from downstream.peers.masked_training import Batch, KeepGoing, MaskedTrainer, batches, new_model, trainer_arguments
+    from downstream.peers.masked_training import (
+        Batch,
+        Batches,
+        ClockCallback,
+        MaskedTrainer,
+        new_model,
+        trainer_arguments,
+    )
 
     settings, record, folder = training.settings, training.record, training.directory
     if settings.size % settings.heads:
@@ -63,11 +70,11 @@ def train(training: Training) -> None:
         model=new_model(settings, len(tokenizer)),
         args=trainer_arguments(settings, folder.work, record.seed),
         data_collator=collated,
-        train_dataset=batches(training.text, subwords_of(tokenizer), settings, first=record.position),
-        callbacks=[keep_going := KeepGoing(training, every=CHECKPOINT_SECONDS)],
+        train_dataset=Batches(training.text, subwords_of(tokenizer), settings, first=record.position),
+        callbacks=[by_clock := ClockCallback(training, every=CHECKPOINT_SECONDS)],
     )
     trainer.remove_callback(PrinterCallback)
-    trainer.clock, keep_going.trainer = training.clock, trainer
+    trainer.clock, by_clock.trainer = training.clock, trainer
     left = folder.work / record.checkpoint
     trainer.train(resume_from_checkpoint=str(left) if record.checkpoint else None)
     trainer.model.save_pretrained(folder.model)

@@ -32,9 +32,9 @@ class Batch(NamedTuple):
 
 
 class Batches(IterableDataset[Batch]):
-    """Batches of the text, without end; see `batches`."""
+    """Batches of about equally many subwords, of sentences of like length, from block `first` on, without end."""
 
-    def __init__(self, text: TextBlocks, subwords: Subwords, settings: "MaskedLmSettings", first: int) -> None:
+    def __init__(self, text: TextBlocks, subwords: Subwords, settings: "MaskedLmSettings", *, first: int) -> None:
         self._text, self._subwords, self._settings, self._first = text, subwords, settings, first
 
     def __iter__(self) -> Iterator[Batch]:
@@ -57,11 +57,6 @@ class Batches(IterableDataset[Batch]):
         random.Random(position).shuffle(made)
         for batch in made:
             yield Batch([_example(ids) for _, ids in batch], sum(words for words, _ in batch), position)
-
-
-def batches(text: TextBlocks, subwords: Subwords, settings: "MaskedLmSettings", *, first: int) -> Batches:
-    """Batches of about equally many subwords, of sentences of like length, from a block of the text on, without end."""
-    return Batches(text, subwords, settings, first)
 
 
 def _example(ids: list[int]) -> dict[str, list[int]]:
@@ -134,7 +129,7 @@ class MaskedTrainer(Trainer):
         return (loss, None) if return_outputs else loss
 
 
-class KeepGoing(TrainerCallback):
+class ClockCallback(TrainerCallback):
     """Reports steps to the clock, ends the training when its time is over, and keeps what can be gone on from."""
 
     def __init__(self, training: Training, *, every: float) -> None:

@@ -75,7 +75,7 @@ class PeerDirectory:
         if not record.model:
             raise InputError(f"{self.path} is not trained to its end: go on with the same command and --resume")
         for name, checksum in record.model.items():
-            checksum.check_whole(self.model / name, advice=ADVICE)
+            checksum.check_whole(self.model / name, advice=f"it, or {self.path / RECORD}, has changed: {ADVICE}")
         return record
 
     def write(self, record: PeerRecord) -> None:

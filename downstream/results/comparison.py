@@ -56,11 +56,15 @@ class Gain:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: kind of inputs → result, score, and gain over word vectors alone."""
+    """One line of the table: kind of inputs → result, score, and gain over word vectors alone.
+
+    resampled_gains  the gain in each resample, float64 [R]; rows with as many items have the same draws of them
+    """
 
     results: Mapping[str, Result]
     scores: Mapping[str, Score]
     gains: Mapping[str, Gain]
+    resampled_gains: Mapping[str, np.ndarray]
 
     @property
     def first(self) -> Result:
@@ -121,13 +125,14 @@ def compare(results: Mapping[str, Result], *, metrics: Metrics, resamples: int) 
     scores = {
         kind: Score(*mean_and_deviation(result.scores), interval(of_kind[kind])) for kind, result in results.items()
     }
-    gains = {}
+    gains, resampled_gains = {}, {}
     for kind in kinds:
         if kind != "vectors" and "vectors" in results:
             differences = np.round(of_kind[kind] - of_kind["vectors"], 9)  # equal systems differ by rounding errors
             points = scores[kind].mean - scores["vectors"].mean
             gains[kind] = Gain(points, interval(differences), p_value(differences), float(differences.std(ddof=1)))
-    return Row(results, scores, gains)
+            resampled_gains[kind] = differences
+    return Row(results, scores, gains, resampled_gains)
 
 
 def _pairs(group: Sequence[Result]) -> list[tuple[str | None, str | None]]:

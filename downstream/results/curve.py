@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from downstream.results.merit import Merit, Share, figure_of_merit, words_read
+from downstream.results.merit import Merit, Share, merits_of_encoders
 from downstream.results.row_names import NamedRow
 from elmoc.errors import InputError
 from elmoc.files.writing import atomic_path
@@ -51,12 +51,7 @@ def draw_curve(rows: Sequence[NamedRow], path: Path) -> None:
 
 def merits_by_words(rows: Sequence[NamedRow]) -> list[tuple[int, Merit]]:
     """Words read and figure of merit of each encoder, of the sets of data that all have; fewest words first."""
-    known: list[tuple[int, Merit]] = []
-    for name in dict.fromkeys(row.encoder for row in rows if row.with_encoder):
-        own = [row for row in rows if row.with_encoder and row.encoder == name]
-        words, merit = words_read(own), figure_of_merit(own)
-        if words is not None and merit is not None:
-            known.append((words, merit))
+    known = [(words, merit) for _, words, merit in merits_of_encoders(rows) if words is not None]
     if not known:
         raise InputError(
             "there is no curve to draw: no encoder with a gain says how many words it has read (features that are "
@@ -66,17 +61,17 @@ def merits_by_words(rows: Sequence[NamedRow]) -> list[tuple[int, Merit]]:
     if not common:
         raise InputError("there is no curve to draw: the encoders have no set of data in common")
     return [
-        (words, Merit([share for share in merit.shares if share.dataset in common]))
+        (words, Merit([share for share in merit.shares if share.name in common]))
         for words, merit in sorted(known, key=lambda each: each[0])
     ]
 
 
 def _names(merit: Merit) -> list[str]:
-    return [share.dataset for share in merit.shares]
+    return [share.name for share in merit.shares]
 
 
 def _named(merit: Merit, name: str) -> Share:
-    return next(share for share in merit.shares if share.dataset == name)
+    return next(share for share in merit.shares if share.name == name)
 
 
 def _set_words_axis(axes: Any, words: Sequence[int]) -> None:

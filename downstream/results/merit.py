@@ -6,6 +6,9 @@ for the task: 1 is what ELMo-C gains in Li et al. (2019), 0 is nothing.
 The gains of different sets of data are independent, so their variances add. That of a gain has two parts: by items,
 from the paired bootstrap of the table; and by seeds, s² (1/n + 1/m) for n seeds of both and m of word vectors alone,
 with the variance s² of a run pooled over the two.
+
+Two encoders' figures are not independent: both are scored on the same items, whose luck is shared, and a baseline that
+they share cancels, so that the variance of their difference is s² (1/n + 1/n') by seeds, for n and n' seeds of both.
 """
 
 import math
@@ -13,7 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+import numpy as np
+
 from downstream.results.comparison import PAPER, Row
+from downstream.results.reading import require_same_items
 from downstream.results.row_names import NONE, NamedRow
 from downstream.results.text_table import Column, TextTable
 
@@ -28,6 +34,11 @@ class Share:
     paper: float
     items_error: float
     seeds_error: float | None
+
+    @property
+    def name(self) -> str:
+        """Of the task and the set of data."""
+        return f"{self.task} {self.dataset}"
 
     @property
     def error(self) -> float:
@@ -81,16 +92,52 @@ class Merit:
         return f"{text}; mean of {len(self.shares)} gains, each divided by the paper's)"
 
 
-def figure_of_merit(rows: Sequence[Row]) -> Merit | None:
+def figure_of_merit(rows: Sequence[NamedRow]) -> Merit | None:
     """The figure of merit of the rows of one encoder; None where no row has a gain that the paper reports, too."""
     shares = []
     for row in rows:
         if "both" in row.gains and row.first.task in PAPER:
-            gain, name = row.gains["both"], f"{row.first.dataset} {row.first.split}"
+            gain = row.gains["both"]
             groups = [row.results[kind].scores for kind in ("both", "vectors")]
             error = _error_by_seeds(groups)
-            shares.append(Share(row.first.task, name, gain.points, PAPER[row.first.task], gain.error, error))
+            shares.append(Share(row.first.task, row.dataset, gain.points, PAPER[row.first.task], gain.error, error))
     return Merit(shares) if shares else None
+
+
+def merit_difference(rows: Sequence[NamedRow], others: Sequence[NamedRow]) -> Merit | None:
+    """The figure of merit of one encoder's rows less that of another's, on what both have; None where that is nothing.
+
+    Rows are of the same data and settings; of several in `others`, that with the same word vectors counts. Raises
+    `InputError` where they do not count the same items.
+    """
+    shares = []
+    for row in rows:
+        alike = [other for other in others if other.first.comparable == row.first.comparable and "both" in other.gains]
+        if "both" not in row.gains or row.first.task not in PAPER or not alike:
+            continue
+        vectors = row.results["vectors"].word_vectors
+        other = next((each for each in alike if each.results["vectors"].word_vectors == vectors), alike[0])
+        require_same_items(other.first, row.first)
+        differences = row.resampled_gains["both"] - other.resampled_gains["both"]
+        shares.append(
+            Share(
+                task=row.first.task,
+                dataset=row.dataset,
+                gain=row.gains["both"].points - other.gains["both"].points,
+                paper=PAPER[row.first.task],
+                items_error=float(differences.std(ddof=1)),
+                seeds_error=_error_of_difference_by_seeds(row, other),
+            )
+        )
+    return Merit(shares) if shares else None
+
+
+def _error_of_difference_by_seeds(row: Row, other: Row) -> float | None:
+    both, baselines = ([each.results[kind] for each in (row, other)] for kind in ("both", "vectors"))
+    scores = [each.scores for each in both]
+    if np.array_equal(baselines[0].counts, baselines[1].counts):
+        return _error_by_seeds(scores, cancelled=[baselines[0].scores])
+    return _error_by_seeds([*scores, *(each.scores for each in baselines)])
 
 
 def merit_table(merits: Sequence[tuple[str, int | None, Merit]]) -> TextTable:
@@ -101,24 +148,46 @@ def merit_table(merits: Sequence[tuple[str, int | None, Merit]]) -> TextTable:
         Column("words read", [NONE if words is None else f"{words:,}" for _, words, _ in merits], right=True),
         Column("data sets", [str(len(merit.shares)) for merit in each], right=True),
         Column("figure of merit", [f"{merit.value:.2f}" for merit in each], right=True),
-        Column("standard error", [f"{merit.error:.2f}" for merit in each], right=True),
-        Column("by items", [f"{merit.items_error:.2f}" for merit in each], right=True),
-        Column("by seeds", [f"{merit.seeds_error:.2f}" for merit in each], right=True),
+        *_error_columns(each),
     ]
     return TextTable("Figure of merit: mean of (both − vectors) / the paper's gain", columns)
 
 
+def differences_table(rows: Sequence[NamedRow]) -> TextTable | None:
+    """The figure of merit of each encoder less that of the first, on the data that both have; None without any."""
+    (first, reference), *others = list(rows_of_encoders(rows).items()) or [("", [])]
+    found = [(name, merit) for name, own in others if (merit := merit_difference(own, reference))]
+    if not found:
+        return None
+    each = [merit for _, merit in found]
+    columns = [
+        Column("encoder", [name for name, _ in found]),
+        Column("data sets", [str(len(merit.shares)) for merit in each], right=True),
+        Column("difference", [f"{merit.value:+.2f}" for merit in each], right=True),
+        *_error_columns(each),
+    ]
+    return TextTable(f"Figure of merit less that of {first}, on the data sets of both", columns)
+
+
 def merits_of_encoders(rows: Sequence[NamedRow]) -> list[tuple[str, int | None, Merit]]:
     """Name, words read and figure of merit of each encoder that has one, in the order of the rows."""
-    found = []
-    for name in dict.fromkeys(row.encoder for row in rows if row.with_encoder):
-        own = [row for row in rows if row.with_encoder and row.encoder == name]
-        if merit := figure_of_merit(own):
-            found.append((name, words_read(own), merit))
+    return [
+        (name, training_words(own), merit)
+        for name, own in rows_of_encoders(rows).items()
+        if (merit := figure_of_merit(own))
+    ]
+
+
+def rows_of_encoders(rows: Sequence[NamedRow]) -> dict[str, list[NamedRow]]:
+    """Encoder → its rows, both in their order."""
+    found: dict[str, list[NamedRow]] = {}
+    for row in rows:
+        if row.with_encoder:
+            found.setdefault(row.encoder, []).append(row)
     return found
 
 
-def words_read(rows: Sequence[Row]) -> int | None:
+def training_words(rows: Sequence[Row]) -> int | None:
     """The words that an encoder has read in training, as its layer states say; None where they do not."""
     for row in rows:
         words = (row.with_encoder.features or {}).get("training_words") if row.with_encoder else None
@@ -127,12 +196,27 @@ def words_read(rows: Sequence[Row]) -> int | None:
     return None
 
 
-def _error_by_seeds(groups: Sequence[Sequence[float]]) -> float | None:
-    """The standard error of a difference of two means over seeds, of which all have the same variance."""
-    degrees = sum(len(group) - 1 for group in groups)
+def _error_columns(merits: Sequence[Merit]) -> list[Column]:
+    by_seeds = [
+        f"{merit.seeds_error:.2f}" + (f" ({len(merit.unknown)} unknown)" if merit.unknown else "") for merit in merits
+    ]
+    return [
+        Column("standard error", [f"{merit.error:.2f}" for merit in merits], right=True),
+        Column("by items", [f"{merit.items_error:.2f}" for merit in merits], right=True),
+        Column("by seeds", by_seeds, right=True),
+    ]
+
+
+def _error_by_seeds(groups: Sequence[Sequence[float]], *, cancelled: Sequence[Sequence[float]] = ()) -> float | None:
+    """The standard error of a sum or difference of means over seeds, all runs having the same variance.
+
+    cancelled  groups that tell of the variance, but whose means do not count
+    """
+    told = [*groups, *cancelled]
+    degrees = sum(len(group) - 1 for group in told)
     if not degrees:
         return None
-    squares = sum((score - fmean(group)) ** 2 for group in groups for score in group)
+    squares = sum((score - fmean(group)) ** 2 for group in told for score in group)
     return math.sqrt(squares / degrees * sum(1 / len(group) for group in groups))
 
 

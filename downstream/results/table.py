@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from downstream.results.columns import metrics_table, result_tables, runs_table
 from downstream.results.comparison import PAPER, Metrics, arrange, compare
-from downstream.results.merit import merit_table, merits_of_encoders
+from downstream.results.merit import differences_table, merit_table, merits_of_encoders
 from downstream.results.reading import Result, read_results
 from downstream.results.records import layer_names
 from downstream.results.row_names import NONE, NamedRow, name_rows
@@ -81,6 +81,7 @@ def _write_table(options: argparse.Namespace, tasks: Tasks) -> None:
     more = [runs_table(rows), *([metrics_table(rows)] if options.figures else [])]
     if options.merit and (merits := merits_of_encoders(rows)):
         more.append(merit_table(merits))
+        more += filter(None, [differences_table(rows)])
     notes = explanations(rows, resamples=options.resamples) + notes
     text = tables_as_text(rows, more, notes)
     print(text, end="")
@@ -128,7 +129,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--figures", action="store_true", help="show all figures of the tasks, too, not the metric alone"
     )
     parser.add_argument(
-        "--merit", action="store_true", help="show each encoder's figure of merit: its gains in units of the paper's"
+        "--merit",
+        action="store_true",
+        help="show each encoder's figure of merit (gains in units of the paper's), and its difference to the first's",
     )
     parser.add_argument(
         "--resamples", type=int, default=10_000, metavar="N", help="resamples of the bootstrap (default: 10000)"

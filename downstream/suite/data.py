@@ -1,7 +1,6 @@
 """Data of a suite: what its probes read, their sentences as text, and the feature files made of them."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from downstream.suite.plan import SuiteProbe
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
 from elmoc.files.writing import atomic_path
+from elmoc.process import run_child
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,8 @@ def dump_features(
     command = ["dump-features", str(model), *map(str, texts), "--output-dir", str(folder), "--dtype", "float16"]
     command += ["--resume", *(["--vectors", vectors] if vectors else [])]
     print(f"features of {model}:", flush=True)
-    done = subprocess.run(
-        [sys.executable, "-m", "elmoc", *command], env=os.environ | {"OMP_NUM_THREADS": str(threads)}, check=False
-    )
-    if done.returncode:
+    environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
+    if run_child([sys.executable, "-m", "elmoc", *command], environment=environment):
         raise InputError(f"the features of {model} were not made (see above): correct that, and run the suite again")
     return files
 

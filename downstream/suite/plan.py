@@ -3,12 +3,15 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from downstream.inputs.kinds import INPUT_KINDS
+from downstream.inputs.state_settings import AS_THEY_ARE
 from downstream.probe.settings import ReaderOptions, TrainingSettings
 from downstream.probe.task import Task
+from downstream.results.records import STATE_SETTINGS
 from downstream.suite.entries import ADVICE, INPUTS, Changes, Files, Options, SuiteEntries
 from elmoc.errors import InputError, shortened
 from elmoc.files.checksums import fingerprint
@@ -34,8 +37,15 @@ class SuiteProbe:
 
     @property
     def identity(self) -> str:
-        """Equal for probes whose results are to be compared: of one task, with the same options of every input."""
-        return fingerprint(json.dumps([self.task.name, self.preset, self.options], sort_keys=True).encode())
+        """Equal for probes whose results are to be compared: of one task, with the same options of every input.
+
+        Settings of layer states are the encoder's.
+        """
+        options = {
+            inputs: {name: value for name, value in given.items() if name not in STATE_SETTINGS}
+            for inputs, given in self.options.items()
+        }
+        return fingerprint(json.dumps([self.task.name, self.preset, options], sort_keys=True).encode())
 
     @property
     def file_name(self) -> str:
@@ -43,9 +53,10 @@ class SuiteProbe:
         return re.sub(r"[^\w.-]+", "-", f"{self.task.name}-{self.name}", flags=re.ASCII)
 
     def settings(self, inputs: str) -> TrainingSettings:
-        """The hyper-parameters of its training on these inputs."""
+        """The hyper-parameters of its training on these inputs; those of layer states are the defaults without any."""
         defaults = self.task.small if self.preset == "small" else self.task.published
-        return _changed(defaults, self.options[inputs], where="", prefix="")
+        changed: TrainingSettings = _changed(defaults, self.options[inputs], where="", prefix="")
+        return changed if INPUT_KINDS[inputs].states else replace(changed, **vars(AS_THEY_ARE))
 
     @property
     def reader(self) -> ReaderOptions:

@@ -73,7 +73,7 @@ def _as_json(
     return {
         "suite": str(suite.path),
         "encoder": encoder,
-        "words_read": (encoder or {}).get("training_words"),
+        "training_words": (encoder or {}).get("training_words"),
         "merit": figures,
         "notes": notes,
         "rows": [row_as_json(row) for row in rows],

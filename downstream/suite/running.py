@@ -1,6 +1,5 @@
 """Running of jobs: several processes side by side with one thread each, longest first, and what becomes of them."""
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elmoc.errors import InputError, describe_error, reason, shortened
+from elmoc.process import end_with_parent
 from elmoc.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.1
 STOP_SECONDS = 10
 """How long a process may take to end that was asked to."""
-SET_PARENT_DEATH_SIGNAL = 1
-"""PR_SET_PDEATHSIG of Linux."""
 BAR = "{desc}: {percentage:3.0f}% |{bar}| {elapsed}, about {remaining} left{postfix}"
 
 
@@ -65,7 +63,7 @@ class JobRunner:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=os.environ | {"OMP_NUM_THREADS": "1"},
-                preexec_fn=_end_with_parent,
+                preexec_fn=end_with_parent,
             )
 
     def ended(self) -> Iterator[tuple["Job", Failure | None]]:
@@ -144,12 +142,6 @@ def run_jobs(
         finally:
             runner.stop()
     return failures
-
-
-def _end_with_parent() -> None:
-    """Have this process, which is about to become a job, end when the suite is killed."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
 
 @contextmanager

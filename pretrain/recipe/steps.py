@@ -4,23 +4,18 @@ A step is a command in a process of its own, since rooms do not import each othe
 interrupt (Ctrl-C) or a termination signal is passed on once to the command that runs, which saves, and is waited for.
 """
 
-import ctypes
 import os
 import shlex
-import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from elmoc.errors import InputError
+from elmoc.process import run_child
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -68,50 +63,11 @@ def run_module(arguments: Sequence[object]) -> None:
     words = list(map(str, arguments))
     print(f"$ {shlex.join(['python', '-m', *words])}", flush=True)
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    line, environment = [sys.executable, "-m", *words], os.environ | {"PYTHONPATH": path}
-    with _passed_on() as (asked, started):
-        process = subprocess.Popen(line, env=environment, process_group=0, preexec_fn=_end_with_parent)
-        started(process)
-        status = process.wait()
-    if asked or status == 130:
-        raise KeyboardInterrupt
+    status = run_child([sys.executable, "-m", *words], environment=os.environ | {"PYTHONPATH": path})
     if status:
         raise InputError(
             f"the command above ended with status {status}: what it printed says why; see to that, and run this again"
         )
-
-
-@contextmanager
-def _passed_on() -> Iterator[tuple[list[int], Callable[[subprocess.Popen[bytes]], None]]]:
-    """Pass signals that ask to stop on to a process while the block runs; yields those that came, and `started`.
-
-    The process has a group of its own, so that a terminal's Ctrl-C reaches it once: a second one would be no request.
-    """
-    asked: list[int] = []
-    running: list[subprocess.Popen[bytes]] = []
-
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        asked.append(number)
-        for process in running:
-            process.send_signal(number)
-
-    def started(process: subprocess.Popen[bytes]) -> None:
-        running.append(process)
-        if asked:
-            process.send_signal(asked[0])
-
-    usual = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield asked, started
-    finally:
-        for number, handler in usual.items():
-            signal.signal(number, handler)
-
-
-def _end_with_parent() -> None:
-    """Have this process asked to stop when the one that started it is killed (on Linux)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def duration(seconds: float) -> str:

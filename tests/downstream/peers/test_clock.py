@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from downstream.peers import clock as clocks
-from downstream.peers.clock import Clock, TimeIsOver, lead, learning_rate_factor
+from downstream.peers.clock import Clock, TimeIsOver, follow_clock, learning_rate_factor
 
 
 def test_the_learning_rate_rises_and_falls_in_lines() -> None:
@@ -25,7 +25,7 @@ def test_an_optimizer_is_led_to_the_end_of_the_time(tmp_path: Path, monkeypatch:
     weight = torch.nn.Parameter(torch.ones(1))
     weight.grad = torch.ones(1)
     optimizer = torch.optim.SGD([weight], lr=9.0)
-    lead(optimizer, clock, peak=0.5, words=lambda: 10, loss=lambda: 2.5)
+    follow_clock(optimizer, clock, peak=0.5, words=lambda: 10, loss=lambda: 2.5)
     rates = []
     for _ in range(5):
         optimizer.step()

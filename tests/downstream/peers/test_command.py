@@ -80,7 +80,7 @@ def test_a_peer_is_trained_and_dumped(folder: Path) -> None:
         assert index is not None
         assert features[index][:, :, 0].tolist() == [[1, 2, 3], [0, 1, 2]]
         assert features[1].shape == (2, 0, 4)
-        assert features.attributes["words_read"] == 7
+        assert features.attributes["training_words"] == 7
         assert features.attributes["training_seconds"] == 5
         assert json.loads(str(features.attributes["peer_settings"])) == {"size": 4}
 
@@ -117,6 +117,7 @@ def test_an_interrupted_training_is_gone_on_with(folder: Path, capsys: pytest.Ca
         ("dump other sentences.txt f.h5", "a masked_lm, not a lengths"),
         ("dump damaged sentences.txt f.h5", "size.txt is damaged"),
         ("dump right sentences.txt f.h5 --threads 0", "--threads must be"),
+        ("dump right sentences.txt f.h5 --threads 5000", "--threads must be"),
         ("dump right none.txt f.h5", "none.txt does not exist"),
     ],
 )

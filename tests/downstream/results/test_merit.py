@@ -9,8 +9,10 @@ import pytest
 from downstream.__main__ import main
 from downstream.results.comparison import compare
 from downstream.results.curve import merits_by_words
-from downstream.results.merit import Merit, Share, figure_of_merit
+from downstream.results.merit import Merit, Share, figure_of_merit, merit_difference, rows_of_encoders
 from downstream.results.reading import Result
+from downstream.results.records import LATER_SETTINGS
+from downstream.results.row_names import NamedRow, name_rows
 from downstream.results.table import compared_rows
 from downstream.tasks.ner.task import TASK as NER
 from downstream.tasks.snli.task import TASK as SNLI
@@ -29,6 +31,7 @@ def accuracy(dataset: str, inputs: str, right: np.ndarray) -> Result:
     counts = np.stack([right, np.ones_like(right)], axis=2).astype(np.float64)
     line = ner_line(inputs, {seed + 1: [0] for seed in range(seeds)})
     line |= {"task": "snli", "dataset": dataset, "metric": "accuracy", "items": items, "counts": counts}
+    line["settings"] = LATER_SETTINGS | line["settings"]
     return Result(**line | {"scores": scores, "figures": {"accuracy": scores}}, origins=[dataset] * seeds)
 
 
@@ -44,7 +47,7 @@ def merit_of(answers: Sequence[tuple[np.ndarray, np.ndarray]], resamples: int = 
         )
         for place, (vectors, both) in enumerate(answers)
     ]
-    merit = figure_of_merit(rows)
+    merit = figure_of_merit(name_rows(rows, given={}))
     assert merit is not None
     return merit
 
@@ -105,6 +108,62 @@ def test_where_the_truth_is_known() -> None:
     assert 0.85 < ratio < 1.35, "by items, the luck of each answer counts a second time, so that it is rather too large"
 
 
+def rows_of(tmp_path: Path, *lines: dict[str, object], resamples: int = 4000) -> dict[str, list[NamedRow]]:
+    """Encoder → the rows that the table makes of lines of results."""
+    rows, _ = compared_rows([write_lines(tmp_path / "lines.jsonl", *lines)], TASKS, resamples=resamples, encoders={})
+    return rows_of_encoders(rows)
+
+
+def test_a_difference_of_encoders_is_paired_and_without_the_baseline_they_share(tmp_path: Path) -> None:
+    baseline = ner_line("vectors", WORSE, compared_as="tuned")
+    better = {1: [2, 1, 0, 2] * 5, 2: [2, 2, 0, 2] * 5, 3: [2, 2, 0, 1] * 5}  # entity F1 62.5, 75, 62.5
+    rows = rows_of(tmp_path, baseline, *suite_lines(1, "m1", {1: WORSE[1]}), *suite_lines(2, "m2", better))
+    difference = merit_difference(rows["m2"], rows["m1"])
+    assert difference is not None
+    assert difference.value == pytest.approx((200 / 3 - 37.5) / 1.3)
+    variance = (2 * 6.25**2 + 2 * (200 / 3 - 62.5) ** 2 + (75 - 200 / 3) ** 2) / 3  # of a run: 1 + 0 + 2 degrees
+    assert difference.seeds_error == pytest.approx((variance * (1 + 1 / 3)) ** 0.5 / 1.3)
+    gains = np.tile([0, 5 / 3 - 0, 0, 5 / 3 - 1], 5)  # of each item in right entities, of two, over seeds
+    assert difference.items_error == pytest.approx(100 * gains.std() / 2 / 20**0.5 / 1.3, rel=0.05)
+    alone = [merit for own in rows.values() if (merit := figure_of_merit(own))]
+    assert difference.error < np.hypot(*(merit.error for merit in alone))
+    same = merit_difference(rows["m1"], rows["m1"])
+    assert same is not None
+    assert (same.value, same.items_error) == (0, 0)
+
+
+def test_a_difference_of_encoders_with_baselines_of_their_own_has_their_errors_too(tmp_path: Path) -> None:
+    vectors = {"origin": "other.bin", "fingerprint": "other"}
+    own = ner_line("vectors", {1: WORSE[1], 2: WORSE[1]}, compared_as="tuned", vectors=vectors)
+    lines = [*suite_lines(1, "m1", {1: WORSE[1]}), *suite_lines(2, "m2", {1: BETTER[1]})]
+    lines[1]["vectors"] = vectors
+    rows = rows_of(tmp_path, ner_line("vectors", WORSE, compared_as="tuned"), own, *lines, resamples=200)
+    difference = merit_difference(rows["m2"], rows["m1"])
+    assert difference is not None
+    assert difference.value == pytest.approx((25 - (37.5 - 31.25)) / 1.3)
+    variance = 2 * 6.25**2 / 2  # of a run: 1 + 1 degrees
+    assert difference.seeds_error == pytest.approx((variance * (1 + 1 + 1 / 2 + 1 / 2)) ** 0.5 / 1.3)
+
+
+def test_differences_are_to_the_first_encoder_and_say_what_is_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [ner_line("vectors", {1: WORSE[1]}, compared_as="tuned")]
+    for model, right in (("m1", WORSE[2]), ("m2", BETTER[1]), ("m3", BETTER[2])):
+        lines += suite_lines(1, model, {1: right})
+    path = write_lines(tmp_path / "lines.jsonl", *lines)
+    assert main(["table", str(path), "--resamples", "100", "--merit"]) == 0
+    table = capsys.readouterr().out.split("Figure of merit less that of m1, on the data sets of both")[1].splitlines()
+    assert [line.split()[:3] for line in table[-20:] if line.startswith("m")][:2] == [
+        ["m2", "1", f"+{37.5 / 1.3:.2f}"],
+        ["m3", "1", f"+{50 / 1.3:.2f}"],
+    ]
+    assert "0.00 (1 unknown)" in "".join(table)
+    write_lines(path, lines[0], *suite_lines(1, "m1", {1: WORSE[2]}))
+    assert main(["table", str(path), "--resamples", "100", "--merit"]) == 0
+    assert "less that of" not in capsys.readouterr().out
+
+
 def suite_lines(words: int, model: str, right: dict[int, list[int]]) -> list[dict[str, object]]:
     features = {"file": "x.h5", "directory": f"runs/{model}", "model": model, "word_vectors": "v1", "layers": ["0"]}
     features |= {"training_words": words}
@@ -145,4 +204,15 @@ def test_a_curve_needs_encoders_that_say_what_they_have_read(tmp_path: Path) -> 
     path = write_lines(tmp_path / "lines.jsonl", ner_line("vectors", WORSE), ner_line("both", BETTER))
     rows, _ = compared_rows([path], TASKS, resamples=100, encoders={})
     with pytest.raises(InputError, match="no encoder with a gain says how many words it has read"):
+        merits_by_words(rows)
+
+
+def test_data_of_two_tasks_may_have_one_name(tmp_path: Path) -> None:
+    pairs = {"task": "snli", "metric": "accuracy", "figures": {}, "counts": [[[1, 1]] * 20], "scores": [100.0]}
+    (other,) = suite_lines(2, "m2", {1: WORSE[1]})
+    lines = [ner_line("vectors", WORSE, compared_as="tuned"), *suite_lines(1, "m1", BETTER), other | pairs]
+    lines.append(ner_line("vectors", {1: WORSE[1]}, compared_as="tuned") | pairs)
+    path = write_lines(tmp_path / "lines.jsonl", *lines)
+    rows, _ = compared_rows([path], TASKS, resamples=100, encoders={})
+    with pytest.raises(InputError, match="no set of data in common"):
         merits_by_words(rows)

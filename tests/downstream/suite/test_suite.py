@@ -5,7 +5,6 @@ import json
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from subprocess import CompletedProcess
 from types import SimpleNamespace
 from typing import Any
 
@@ -64,18 +63,18 @@ class InProcess:
         return self.returncode
 
 
-def dump_here(command: list[str], **_: object) -> CompletedProcess[bytes]:
-    """Stands for `subprocess.run`."""
-    return CompletedProcess(command, elmoc.__main__.main(command[3:]))
+def dump_here(command: list[str], **_: object) -> int:
+    """Stands for `run_child`."""
+    return elmoc.__main__.main(command[3:])
 
 
 @pytest.fixture
 def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """Run `python -m downstream suite` in the folder; returns the names of the jobs that were run."""
     monkeypatch.chdir(tmp_path)
-    here = SimpleNamespace(Popen=InProcess, run=dump_here, DEVNULL=None, STDOUT=None)
-    for module in (running, data):
-        monkeypatch.setattr(module, "subprocess", here)
+    monkeypatch.setattr(running, "subprocess", SimpleNamespace(Popen=InProcess, DEVNULL=None, STDOUT=None))
+    monkeypatch.setattr(running, "POLL_SECONDS", 0)
+    monkeypatch.setattr(data, "run_child", dump_here)
     Path("ten.conll").write_text(columns())
     Path("suite.toml").write_text(SUITE)
     for seed, name in enumerate(("first", "second")):
@@ -112,7 +111,7 @@ def test_a_suite_ends_in_a_table_and_a_figure_and_the_next_encoder_has_the_basel
     assert "ner   ten sentences dev  entity F1" in out
     assert out.splitlines()[-1].startswith("figure of merit: ")
     first = report("suite/first")
-    assert first["words_read"] == 1000
+    assert first["training_words"] == 1000
     assert [row["encoder"] for row in first["rows"]] == ["first", "first"]
     shares = {share["dataset"]: share for share in first["merit"]["shares"]}
     assert shares["again dev"]["seeds_error"] is None
@@ -152,6 +151,20 @@ def test_other_settings_are_run_anew_and_those_of_one_side_alone_for_that_side(s
     path.write_text(SUITE.replace("[[probe]]", "[[probe]]\nboth = { dropout = 0.1 }", 1))
     assert suite("--inputs", "vectors") == []
     assert suite("--inputs", "vectors", "--vectors", "random:2:6") == VECTORS
+
+
+def test_encoders_whose_layers_are_read_in_other_ways_share_the_baseline(
+    suite: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert suite("--model", "first", "--out", "suite/all") == sorted(BOTH + VECTORS)
+    path = Path("suite.toml")
+    path.write_text(SUITE.replace("options = { epochs", 'options = { state_layers = "top", epochs'))
+    assert suite("--model", "first", "--out", "suite/top") == BOTH
+    capsys.readouterr()
+    tables = [f"suite/{name}/results.jsonl" for name in ("all", "top")]
+    assert downstream.__main__.main(["table", *tables, "--merit", "--resamples", "100"]) == 0
+    table = capsys.readouterr().out.split("Figure of merit less that of first,")[1].split("\n\n")[1]
+    assert table.splitlines()[-1].split()[:4] == ["first", "state_layers", "top", "2"]
 
 
 def test_features_of_others_and_the_quick_suite(suite: Run, features: Path) -> None:

@@ -131,7 +131,7 @@ def run_suite(words: list[str]) -> None:
     """Features are not dumped, nor are probes trained: what is not there is missing."""
     with (
         patch("downstream.suite.cli.run_jobs", return_value=[]),
-        patch("downstream.suite.data.subprocess.run", return_value=SimpleNamespace(returncode=1)),
+        patch("downstream.suite.data.run_child", return_value=1),
     ):
         run(downstream, *words)
 
