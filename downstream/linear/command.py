@@ -37,8 +37,6 @@ def run_layers(arguments: Sequence[str]) -> None:
     if options.mix:
         print(mix_table(options.mix).text())
         return
-    if options.results:
-        open_results(options.results)
     checked_device(options.device)
     splits = {
         name: read_words(name, paths, options.label, most_words=options.most_words)
@@ -52,6 +50,8 @@ def run_layers(arguments: Sequence[str]) -> None:
     kinds = {INPUT_KINDS[name] for name in ("vectors", "features", "model") if getattr(options, name)}
     sources = open_sources(kinds, sentences=[*train.sentences, *dev.sentences], options=options)
     _require_memory(sources, len(train.words) + len(dev.words), free_memory(torch.device("cpu")))
+    if options.results:
+        open_results(options.results)  # where it cannot be, that is found before training
     found = find_labels(sources, train=train, dev=dev, kinds=options.label, l2=options.l2)
     print(f"\n{accuracy_table(found).text()}\n\n{explanation(found, train=train, dev=dev)}")
     if options.results:
