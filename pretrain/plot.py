@@ -10,7 +10,7 @@ from math import inf
 from typing import Any
 
 from elmoc.errors import InputError, run_command
-from elmoc.files.writing import atomic_path
+from elmoc.files.figures import new_figure, save_figure
 from pretrain.evaluation import sources_of
 from pretrain.run.directory import read_metrics
 
@@ -36,11 +36,7 @@ def plot(run: str, output: str) -> None:
 
     Where held-out text has several sources, a second row shows them one by one.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError("plots need matplotlib: pip install 'elmoc[plots]'") from None
+    figure = new_figure(10, 4.5)
     lines = read_metrics(run, "evaluation")
     if not lines:
         raise InputError(f"{run}/metrics.jsonl has no evaluation yet: let it run a little longer")
@@ -49,8 +45,7 @@ def plot(run: str, output: str) -> None:
     require_metrics(run, lines, own + [f"{source}/{metric}" for source in sources for _, metric in BY_SOURCE])
     words = [line["words"] / 1e6 for line in lines]
     rows = 2 if len(sources) > 1 else 1
-    figure = Figure(figsize=(10, 4.5 * rows), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure.set_figheight(4.5 * rows)
     panels = figure.subplots(rows, len(PANELS), squeeze=False)
     for axes, (title, curves) in zip(panels[0], PANELS, strict=True):
         for row, (name, label) in enumerate(curves):
@@ -64,8 +59,7 @@ def plot(run: str, output: str) -> None:
                 values = [line[f"{source}/{metric}"] for line in lines]
                 axes.plot(words, values, color=f"C{row}", marker="o", markersize=3, label=source)
             finish(axes, title)
-    with atomic_path(output) as partial:
-        figure.savefig(partial, format="png", dpi=120)
+    save_figure(figure, output, dpi=120)
     print(f"{output}: {len(lines)} evaluations, {words[-1]:.2f} million words")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from downstream.results.merit import Merit, Share, merits_of_encoders
 from downstream.results.row_names import NamedRow
 from elmoc.errors import InputError
-from elmoc.files.writing import atomic_path
+from elmoc.files.figures import new_figure, save_figure
 
 MARKERS = "os^vD*PX"
 """Of sets of data in turn, which so differ in more than colour."""
@@ -21,14 +21,8 @@ def draw_curve(rows: Sequence[NamedRow], path: Path) -> None:
     The figure of merit is that of the sets of data which all of these encoders have. Raises `InputError` where no
     encoder says what it has read, where they have no set of data in common, or without matplotlib.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError("plots need matplotlib: pip install 'elmoc[plots]'") from None
+    figure = new_figure(11, 5)
     points = merits_by_words(rows)
-    figure = Figure(figsize=(11, 5), layout="constrained")
-    FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     words = [count for count, _ in points]
     merits = [merit for _, merit in points]
@@ -45,8 +39,7 @@ def draw_curve(rows: Sequence[NamedRow], path: Path) -> None:
     for axes in (left, right):
         _set_words_axis(axes, words)
     figure.legend(loc="outside right upper", fontsize="small", frameon=False)
-    with atomic_path(path) as partial:
-        figure.savefig(partial, format="png", dpi=150)
+    save_figure(figure, path)
 
 
 def merits_by_words(rows: Sequence[NamedRow]) -> list[tuple[int, Merit]]:

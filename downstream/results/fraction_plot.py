@@ -13,7 +13,7 @@ from downstream.results.plot import STYLES
 from downstream.results.records import percent
 from downstream.results.row_names import NamedRow, several_encoders
 from elmoc.errors import InputError
-from elmoc.files.writing import atomic_path
+from elmoc.files.figures import new_figure, save_figure
 
 MOST_CURVES = 20
 """More cannot be told apart."""
@@ -24,11 +24,7 @@ def draw_fractions(rows: Sequence[NamedRow], path: Path) -> None:
 
     Raises `InputError` where there are not results of two parts, or without matplotlib.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError("plots need matplotlib: pip install 'elmoc[plots]'") from None
+    figure = new_figure(8, 5)
     curves = fraction_curves(rows)
     if not curves:
         raise InputError(
@@ -36,8 +32,6 @@ def draw_fractions(rows: Sequence[NamedRow], path: Path) -> None:
         )
     if len(curves) > MOST_CURVES:
         raise InputError(f"{len(curves)} curves are more than a picture can show: draw at most {MOST_CURVES}")
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.subplots()
     axes.axhline(0, color="black", linewidth=1)
     several = several_encoders(rows)
@@ -51,8 +45,7 @@ def draw_fractions(rows: Sequence[NamedRow], path: Path) -> None:
     axes.set_xlabel("part of the training data")
     axes.set_ylabel("gain over word vectors alone, in points, with its 95 % interval")
     figure.legend(loc="outside upper center", ncols=2, fontsize="small", frameon=False)
-    with atomic_path(path) as partial:
-        figure.savefig(partial, format="png", dpi=150)
+    save_figure(figure, path)
 
 
 def fraction_curves(rows: Sequence[NamedRow]) -> list[list[NamedRow]]:

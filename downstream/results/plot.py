@@ -7,7 +7,7 @@ from typing import Any
 from downstream.results.comparison import PAPER
 from downstream.results.row_names import NamedRow, several_encoders
 from elmoc.errors import InputError
-from elmoc.files.writing import atomic_path
+from elmoc.files.figures import new_figure, save_figure
 
 STYLES = {"both": ("o", "-", "C0", "features and word vectors"), "features": ("s", "--", "C1", "features alone")}
 """Kind of inputs → marker, line, colour and name: the kinds differ in more than colour."""
@@ -22,18 +22,13 @@ def draw_gains(rows: Sequence[NamedRow], path: Path) -> None:
 
     A marker is filled where the interval leaves out 0. Raises `InputError` without any gain, or without matplotlib.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError("plots need matplotlib: pip install 'elmoc[plots]'") from None
+    figure = new_figure(9, 1.6)
     drawn = [row for row in rows if row.gains]
     if not drawn:
         raise InputError("there is no gain to draw: no task has results both with and without --inputs vectors")
     if len(drawn) > MOST_ROWS:
         raise InputError(f"{len(drawn):,} rows are more than a picture has room for: draw at most {MOST_ROWS}")
-    figure = Figure(figsize=(9, 1.6 + 0.62 * len(drawn)), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure.set_figheight(1.6 + 0.62 * len(drawn))
     axes = figure.subplots()
     axes.axvline(0, color="black", linewidth=1)
     for place, row in enumerate(drawn):
@@ -49,8 +44,7 @@ def draw_gains(rows: Sequence[NamedRow], path: Path) -> None:
     axes.plot([], [], "o", color="C0", markerfacecolor="white", linestyle="none", label="hollow: interval holds 0")
     axes.plot([], [], "x", color="black", linestyle="none", label="Li et al. (2019), on the paper's data")
     figure.legend(loc="outside upper center", ncols=4, fontsize="small", frameon=False)
-    with atomic_path(path) as partial:
-        figure.savefig(partial, format="png", dpi=150)
+    save_figure(figure, path)
 
 
 def _draw_row(axes: Any, row: NamedRow, place: int) -> None:

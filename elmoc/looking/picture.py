@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from elmoc.errors import InputError
-from elmoc.files.writing import atomic_path
+from elmoc.files.figures import new_figure, save_figure
 from elmoc.looking.clusters import cluster, principal_components, telling_words
 from elmoc.looking.uses import Use, use_vectors
 from elmoc.model import ElmoC
@@ -45,7 +45,8 @@ def draw_uses(
     Raises:
         InputError: a library is missing, there are too few uses, or their vectors do not differ.
     """
-    figure_class, canvas_class = _figure_classes()
+    _require_scipy()
+    figure = new_figure(*SIZE)
     if len(uses) < 3:
         raise InputError(
             f"a picture needs at least 3 different uses of a word, and there are {len(uses)}: give more text"
@@ -58,12 +59,10 @@ def draw_uses(
         )
     labels = cluster(points, clusters)
     words = telling_words(uses, labels, 6)
-    figure = figure_class(figsize=SIZE, layout="constrained")
-    canvas_class(figure)
-    with warnings.catch_warnings(), atomic_path(output) as partial:
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # such characters are drawn as boxes
         _draw(figure, uses, points[:, :2], labels, words, title)
-        figure.savefig(partial, format="png", dpi=150)
+        save_figure(figure, output)
     return words
 
 
@@ -92,16 +91,14 @@ def _draw(
     _write_labels(axes, uses, points, labels)
 
 
-def _figure_classes() -> tuple[Any, Any]:
-    """Those of matplotlib; an `InputError` where a library that plots need is missing."""
+def _require_scipy() -> None:
+    """Raise an `InputError` where the library that finds clusters is missing."""
     try:
-        import scipy.cluster.vq  # noqa: F401 (clusters need it)
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        import scipy.cluster.vq  # noqa: F401
     except ImportError as error:
-        library = (error.name or "matplotlib").partition(".")[0]
-        raise InputError(f"plots need {library}: pip install 'elmoc[plots]'") from None
-    return Figure, FigureCanvasAgg
+        raise InputError(
+            f"plots need {(error.name or 'scipy').partition('.')[0]}: pip install 'elmoc[plots]'"
+        ) from None
 
 
 def _write_labels(axes: Any, uses: Sequence[Use], points: np.ndarray, labels: np.ndarray) -> None:

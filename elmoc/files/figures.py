@@ -1,0 +1,26 @@
+"""Figures: pictures drawn by matplotlib without a display, and written whole or not at all."""
+
+from pathlib import Path
+from typing import Any
+
+from elmoc.errors import InputError
+from elmoc.files.writing import atomic_path
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure of matplotlib, of a width and height in inches; an `InputError` without matplotlib."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        library = (error.name or "matplotlib").partition(".")[0]
+        raise InputError(f"plots need {library}: pip install 'elmoc[plots]'") from None
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save_figure(figure: Any, path: Path | str, *, dpi: int = 150) -> None:
+    """Write a figure as a PNG of `dpi` pixels an inch."""
+    with atomic_path(path) as partial:
+        figure.savefig(partial, format="png", dpi=dpi)
