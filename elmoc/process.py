@@ -64,6 +64,16 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
+@contextmanager
+def interrupted_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM, a launcher's stop, be what Ctrl-C is while the block runs."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def run_child(command: Sequence[str], *, environment: Mapping[str, str]) -> int:
     """Run a command in a process of its own, and return its exit status.
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from downstream.peers.command import Peer, Training, run_peer
 from downstream.peers.record import PeerRecord
+from downstream.probe.settings import CommandSettings
 from elmoc.settings import setting
 
 DIRECTIONS = ("forward", "backward")
@@ -25,7 +26,7 @@ BATCH_CHARACTERS = 16384
 
 
 @dataclass(frozen=True, kw_only=True)
-class CharacterLmSettings:
+class CharacterLmSettings(CommandSettings):
     """Sizes and training of both directions."""
 
     hidden_size: int = setting(1024, help="width of a direction", least=1, most=10**5)

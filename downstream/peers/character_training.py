@@ -14,9 +14,10 @@ from torch import Tensor
 from torch.nn import CrossEntropyLoss
 
 from downstream.peers.clock import Clock, follow_clock
-from downstream.peers.command import CHECKPOINT_SECONDS, Training, computes_bf16
+from downstream.peers.command import CHECKPOINT_SECONDS, Training
 from downstream.peers.record import ADVICE
 from downstream.peers.text import TextBlocks
+from elmoc.devices import has_bf16
 from elmoc.files.records import read_record, write_record
 from elmoc.files.text import read_lines
 from elmoc.files.writing import atomic_directory, atomic_path
@@ -154,7 +155,7 @@ def train_direction(direction: Direction) -> DirectionProgress:
             clip=settings.gradient_norm,
             max_epochs=10**6,
             num_workers=0,
-            use_amp=computes_bf16(),
+            use_amp=has_bf16(torch.device("cpu")),
         )
     clock.close()
     if not clock.is_over:

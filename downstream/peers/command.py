@@ -4,12 +4,12 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from downstream.probe.settings import option_name
+from downstream.probe.settings import CommandSettings, add_options, chosen, option_name
 from elmoc.errors import InputError, run_command
 from elmoc.process import wait_without_spinning
 from elmoc.settings import check_settings, parse_duration, setting
@@ -26,7 +26,7 @@ CHECKPOINT_SECONDS = 300.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
+class RunOptions(CommandSettings):
     """How a peer is trained, beside its settings."""
 
     seed: int = setting(1, help="of weights and order", least=0, below=2**32)
@@ -102,7 +102,7 @@ def parser(peer: Peer) -> argparse.ArgumentParser:
     training.add_argument("--max-time", required=True, metavar="TIME", help="of training, e.g. 100m, 2h, 90s")
     training.add_argument("--resume", action="store_true", help="go on with a training that was stopped")
     for each in (RunOptions(), peer.settings):
-        _add_options(training, each)
+        add_options(training, each)
     dumping = commands.add_parser("dump", help="write its features", description="Write features of sentences.")
     dumping.add_argument("out", type=Path, metavar="OUT", help="the directory of a trained peer")
     dumping.add_argument(
@@ -117,7 +117,7 @@ def parser(peer: Peer) -> argparse.ArgumentParser:
 
 def train(peer: Peer, options: argparse.Namespace) -> None:
     """Train a peer as the parsed command line says."""
-    run, settings = _chosen(options, RunOptions()), _chosen(options, peer.settings)
+    run, settings = chosen(options, RunOptions()), chosen(options, peer.settings)
     limit = parse_duration(options.max_time)
     require_packages(peer.packages)
     from downstream.peers.clock import Clock
@@ -183,13 +183,6 @@ def require_packages(names: Sequence[str]) -> None:
             ) from None
 
 
-def computes_bf16() -> bool:
-    """Whether PyTorch multiplies in bfloat16 on this processor."""
-    import torch
-
-    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-
-
 def _seed(run: RunOptions) -> None:
     import random
 
@@ -198,17 +191,3 @@ def _seed(run: RunOptions) -> None:
     random.seed(run.seed)
     torch.manual_seed(run.seed)
     torch.set_num_threads(run.threads)
-
-
-def _add_options(parser: argparse.ArgumentParser, defaults: Any) -> None:
-    """Add an option for each field of a dataclass."""
-    for each in fields(defaults):
-        default = getattr(defaults, each.name)
-        text = f"{each.metadata['help']} (default: {default})".replace("%", "%%")
-        parser.add_argument(option_name(each.name), type=type(default), metavar="N", default=default, help=text)
-
-
-def _chosen(options: argparse.Namespace, defaults: Any) -> Any:
-    chosen = replace(defaults, **{each.name: getattr(options, each.name) for each in fields(defaults)})
-    check_settings(chosen, option_name)
-    return chosen

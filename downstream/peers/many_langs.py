@@ -13,12 +13,13 @@ import numpy as np
 
 from downstream.peers.command import Peer, Training, run_peer
 from downstream.peers.record import PeerRecord
+from downstream.probe.settings import CommandSettings
 from elmoc.errors import InputError
 from elmoc.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)
-class ManyLangsSettings:
+class ManyLangsSettings(CommandSettings):
     """Sizes and training of the bidirectional language model."""
 
     projection_size: int = setting(256, help="width of a direction", least=1, most=10**5)

@@ -16,6 +16,7 @@ import numpy as np
 from downstream.peers.command import CHECKPOINT_SECONDS, Peer, Training, run_peer
 from downstream.peers.record import ADVICE, PeerRecord
 from downstream.peers.subwords import BEGIN, END, MOST_SUBWORDS, PAD, SPECIAL, UNKNOWN, Subwords, pieces
+from downstream.probe.settings import CommandSettings
 from elmoc.errors import InputError
 from elmoc.settings import setting
 
@@ -26,7 +27,7 @@ BATCH_SUBWORDS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaskedLmSettings:
+class MaskedLmSettings(CommandSettings):
     """Sizes and training of the masked language model."""
 
     vocabulary: int = setting(16384, help="subwords", least=100, most=10**6)

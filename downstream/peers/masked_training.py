@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
 from torch.nn.functional import cross_entropy
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader, IterableDataset
 from transformers import BertConfig, BertForMaskedLM, Trainer, TrainerCallback, TrainingArguments
 
 from downstream.peers.clock import Clock
-from downstream.peers.command import Training, computes_bf16
+from downstream.peers.command import Training
 from downstream.peers.subwords import BEGIN, END, Subwords, cut
 from downstream.peers.text import TextBlocks
+from elmoc.devices import has_bf16
 
 if TYPE_CHECKING:
     from downstream.peers.masked_lm import MaskedLmSettings
@@ -85,7 +87,7 @@ def trainer_arguments(settings: "MaskedLmSettings", folder: Path, seed: int) -> 
     return TrainingArguments(
         output_dir=str(folder),
         use_cpu=True,
-        bf16=computes_bf16(),
+        bf16=has_bf16(torch.device("cpu")),
         seed=seed,
         max_steps=ENDLESS,
         learning_rate=settings.learning_rate,

@@ -5,23 +5,19 @@ import io
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from downstream.inputs.kinds import INPUT_KINDS, InputKind
 from downstream.inputs.source_options import add_source_options, check_source_options
 from downstream.inputs.state_settings import MOST_LAYERS, layer_rows
 from downstream.probe.experiment import run_experiment
-from downstream.probe.settings import CommandSettings, option_name
+from downstream.probe.settings import CommandSettings, add_options, chosen, given_values, option_name
 from downstream.probe.task import Task
 from elmoc.errors import InputError
-from elmoc.settings import check_settings
 
 SEEDS, MOST_SEEDS = "3", 10_000
 """Default seeds; most seeds of a command, as more are a mistake."""
-
-Settings = TypeVar("Settings", bound=CommandSettings)
 
 
 def run_probes(task: Task[Any, Any], arguments: Sequence[str]) -> None:
@@ -43,9 +39,9 @@ def parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
         _refuse_training_options(options, task)
     elif not options.train or not options.dev:
         parser.error("give --train FILES and --dev FILES (or --evaluate-only PROBE and --test FILES)")
-    options.settings = _chosen(options, task.small if options.small else task.published)
+    options.settings = chosen(options, task.small if options.small else task.published)
     layer_rows(options.settings.state_layers, MOST_LAYERS)  # how many there are is known later
-    options.reader = _chosen(options, task.reader)
+    options.reader = chosen(options, task.reader)
     options.seed_list = [] if options.evaluate_only else _seeds(SEEDS if options.seeds is None else options.seeds)
     options.kinds = [] if options.evaluate_only else _kinds(options)
     check_source_options(options)
@@ -81,7 +77,7 @@ def _parser(task: Task[Any, Any]) -> argparse.ArgumentParser:
         metavar="PROBE",
         help="train nothing: score saved probes (DIR/KIND.seedN) on --test",
     )
-    _add_options(parser, task.reader)
+    add_options(parser, task.reader)
     group = parser.add_argument_group("hyper-parameters", "by default those published for ELMo")
     changed = [
         f"{name.replace('_', ' ')} {value}"
@@ -89,7 +85,7 @@ def _parser(task: Task[Any, Any]) -> argparse.ArgumentParser:
         if value != getattr(task.published, name)
     ]
     group.add_argument("--small", action="store_true", help=f"a preset for a CPU: {', '.join(changed)}")
-    _add_options(group, task.published)
+    add_options(group, task.published)
     return parser
 
 
@@ -165,9 +161,9 @@ def print_sentences(task: Task[Any, Any], arguments: Sequence[str]) -> None:
         "once.",
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    _add_options(parser, task.reader)
+    add_options(parser, task.reader)
     parsed = parser.parse_args(arguments)
-    options = _chosen(parsed, task.reader)
+    options = chosen(parsed, task.reader)
     if isinstance(sys.stdout, io.TextIOWrapper):  # data for other programs, whatever the terminal shows
         sys.stdout.reconfigure(encoding="utf-8", errors="strict")
     printed: set[tuple[str, ...]] = set()
@@ -179,30 +175,8 @@ def print_sentences(task: Task[Any, Any], arguments: Sequence[str]) -> None:
                     print(" ".join(sentence.words))
 
 
-def _add_options(group: argparse._ActionsContainer, defaults: CommandSettings) -> None:
-    """Add an option for each field; its value is None where the command line does not give it."""
-    for each in fields(defaults):
-        default, choices = getattr(defaults, each.name), each.metadata["choices"]
-        text = f"{each.metadata['help']} (default: {default})".replace("%", "%%")
-        if isinstance(default, bool):
-            group.add_argument(option_name(each.name), action=argparse.BooleanOptionalAction, default=None, help=text)
-        else:
-            metavar = "|".join(choices) if choices else "N"
-            group.add_argument(option_name(each.name), type=type(default), metavar=metavar, help=text)
-
-
-def _chosen(options: argparse.Namespace, defaults: Settings) -> Settings:
-    """`defaults` with what the command line gives instead; raises `InputError` for impossible values."""
-    chosen = replace(defaults, **_given(options, defaults))
-    check_settings(chosen, option_name)
-    return chosen
-
-
 def _given_options(options: argparse.Namespace, settings: CommandSettings) -> list[str]:
     """The options of these settings that the command line gives, as they are written there."""
-    return [option_name(f"no-{name}" if value is False else name) for name, value in _given(options, settings).items()]
-
-
-def _given(options: argparse.Namespace, settings: CommandSettings) -> dict[str, Any]:
-    values = {each.name: getattr(options, each.name) for each in fields(settings)}
-    return {name: value for name, value in values.items() if value is not None}
+    return [
+        option_name(f"no-{name}" if value is False else name) for name, value in given_values(options, settings).items()
+    ]

@@ -1,13 +1,14 @@
-"""Settings of probes: dataclasses whose fields are options of a probe's command.
+"""Settings: dataclasses whose fields are options of a command, and what a command line gives of them.
 
 A task has two of them: the hyper-parameters of its training and the options of its reader.
 """
 
-from dataclasses import dataclass
-from typing import Any
+import argparse
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 from downstream.inputs.state_settings import StateSettings
-from elmoc.settings import setting
+from elmoc.settings import check_settings, setting
 
 LARGE = 1e30
 """Larger numbers overflow in float32."""
@@ -18,6 +19,9 @@ MOST_UNITS = 100_000
 @dataclass(frozen=True, kw_only=True)
 class CommandSettings:
     """Settings of which each field is an option: `batch_size` is `--batch-size`."""
+
+
+Settings = TypeVar("Settings", bound=CommandSettings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,3 +77,28 @@ def dropout_setting(help: str) -> Any:
 def option_name(name: str) -> str:
     """The option of a field, as it is written in a command."""
     return f"--{name.replace('_', '-')}"
+
+
+def add_options(group: argparse._ActionsContainer, defaults: CommandSettings) -> None:
+    """Add an option for each field; its value is None where the command line does not give it."""
+    for each in fields(defaults):
+        default, choices = getattr(defaults, each.name), each.metadata["choices"]
+        text = f"{each.metadata['help']} (default: {default})".replace("%", "%%")
+        if isinstance(default, bool):
+            group.add_argument(option_name(each.name), action=argparse.BooleanOptionalAction, default=None, help=text)
+        else:
+            metavar = "|".join(choices) if choices else "N"
+            group.add_argument(option_name(each.name), type=type(default), metavar=metavar, help=text)
+
+
+def chosen(options: argparse.Namespace, defaults: Settings) -> Settings:
+    """`defaults` with what the command line gives instead; raises `InputError` for impossible values."""
+    settings = replace(defaults, **given_values(options, defaults))
+    check_settings(settings, option_name)
+    return settings
+
+
+def given_values(options: argparse.Namespace, settings: CommandSettings) -> dict[str, Any]:
+    """The values of the fields that the command line gives."""
+    values = {each.name: getattr(options, each.name) for each in fields(settings)}
+    return {name: value for name, value in values.items() if value is not None}

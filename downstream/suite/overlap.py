@@ -47,10 +47,11 @@ def overlap_notes(data: Mapping[str, ProbeData], corpus: Path, folder: Path) -> 
     parts = [(name, split) for name, each in data.items() for split in EVALUATED if split in each.sentences]
     for name, split in progress_bar(iterable=parts, desc="overlap", unit=" parts", leave=False, delay=2):
         sentences = [line.split(" ") for line in data[name].sentences[split]]
-        key = fingerprint(fingerprint_file(corpus / "corpus.json").encode(), Overlap(sentences).fingerprint.encode())
+        overlap = Overlap(sentences)
+        key = fingerprint(fingerprint_file(corpus / "corpus.json").encode(), overlap.fingerprint.encode())
         file = folder / f"overlap.{name}.{split}.{key}.json"
         if not file.exists():
-            found = OverlapRecord(str(corpus), overlapping_sentences(opened, sentences).count)
+            found = OverlapRecord(str(corpus), overlapping_sentences(opened, overlap).count)
             write_record(file, found, format=FORMAT, version=VERSION)
         count = read_record(
             file, OverlapRecord, format=FORMAT, version=VERSION, advice="remove it, and run the suite again"

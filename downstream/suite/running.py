@@ -1,18 +1,17 @@
 """Running of jobs: several processes side by side with one thread each, longest first, and what becomes of them."""
 
 import os
-import signal
 import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elmoc.errors import InputError, describe_error, reason, shortened
-from elmoc.process import end_with_parent
+from elmoc.process import end_with_parent, interrupted_by_sigterm
 from elmoc.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ def run_jobs(
     if not total:
         return failures
     with (
-        _interrupted_by_sigterm(),
+        interrupted_by_sigterm(),
         progress_bar(total=sum(job.cost for job in waiting), desc=f"{total} runs", bar_format=BAR) as progress,
     ):
         try:
@@ -142,13 +141,3 @@ def run_jobs(
         finally:
             runner.stop()
     return failures
-
-
-@contextmanager
-def _interrupted_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM be what Ctrl-C is, so that no job outlives the suite."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

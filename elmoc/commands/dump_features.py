@@ -2,13 +2,13 @@
 
 import argparse
 import os
-import signal
 import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elmoc.errors import InputError, shortened
+from elmoc.process import interrupted_by_sigterm
 
 if TYPE_CHECKING:
     from elmoc.features.dumping.dump import DumpOptions
@@ -107,8 +107,7 @@ def run(arguments: argparse.Namespace) -> None:
     if not ranks.alone and any(source == "-" for source, _ in pairs):
         raise InputError("several processes cannot share standard input: write it to a file first")
     with ExitStack() as stack:
-        # a launcher's stop is a Ctrl-C
-        stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, signal.default_int_handler))
+        stack.enter_context(interrupted_by_sigterm())
         for _, output in pairs:
             stack.callback(ranks.tidy, output)
             stack.enter_context(locked(ranks.part(output)))

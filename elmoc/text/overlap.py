@@ -159,9 +159,8 @@ class OverlappingSentences:
         return sum(self.by_source.values())
 
 
-def overlapping_sentences(corpus: Corpus, sentences: Iterable[Sequence[str]]) -> OverlappingSentences:
-    """The sentences of a corpus, held-out ones included, that overlap with one of `sentences` (each of words)."""
-    overlap = Overlap(sentences)
+def overlapping_sentences(corpus: Corpus, overlap: Overlap) -> OverlappingSentences:
+    """The sentences of a corpus, held-out ones included, that `overlap` finds."""
     hashes = overlap.hashes(corpus.lexicon)
     if corpus.record.unknown_id is not None:
         hashes[corpus.record.unknown_id] = _OTHER

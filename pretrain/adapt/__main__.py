@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from elmoc.errors import run_command
+from pretrain.recipe.options import add_options, given
 
 
 def parser() -> argparse.ArgumentParser:
@@ -21,11 +22,7 @@ def parser() -> argparse.ArgumentParser:
         "the same command.",
     )
     parser.add_argument("model", help="the model or run directory to go on from")
-    parser.add_argument(
-        "text", nargs="+", help="tokenised text: files, .gz files, folders, quoted globs; NAME=PATH names its kind"
-    )
-    parser.add_argument("output", type=Path, help="the run directory to make")
-    parser.add_argument("--held-out", nargs="+", default=[], metavar="FILE", help="new text to be evaluated on alone")
+    add_options(parser, text="new text")
     parser.add_argument(
         "--general",
         metavar="CORPUS",
@@ -45,12 +42,6 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="process target vectors with the numbers of the training before (default: fitted to the text, which found "
         "more of its words)",
-    )
-    parser.add_argument("--max-time", metavar="TIME", help="fit the training into this time, e.g. 20m")
-    parser.add_argument("--licence", default="", metavar="TEXT", help="of the new text, for the model card")
-    parser.add_argument("--name", default="", metavar="TEXT", help="of the model, for the model card")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a setting of training"
     )
     return parser
 
@@ -76,18 +67,13 @@ def adapt(arguments: argparse.Namespace) -> None:
     adaptation = Adaptation(
         model=model,
         path=Path(arguments.model),
-        texts=tuple(arguments.text),
-        held_out=tuple(arguments.held_out),
         general=general_corpus(arguments.general, model.training),
-        output=arguments.output,
         epochs=arguments.epochs,
         general_share=arguments.general_share,
         learning_rate=arguments.learning_rate,
         vectors=arguments.vectors,
         keep_targets=arguments.keep_targets,
-        max_time=arguments.max_time,
-        card={"name": arguments.name, "licence": arguments.licence},
-        sets=tuple(arguments.set),
+        **given(arguments),
     )
     with begun(arguments.output, "python -m pretrain.adapt", adaptation.options):
         if adaptation.general is None:

@@ -10,13 +10,12 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.files.records import write_toml
 from elmoc.model_directory import ModelDirectory
-from elmoc.settings import check_settings, setting
+from elmoc.settings import check_settings, parse_duration, setting
 from elmoc.word_vectors.character_cnn import FILE_NAME as CHARACTER_CNN
 from elmoc.word_vectors.sources import VectorSource
-from pretrain.__main__ import parse_duration
 from pretrain.adapt.general import write_sample
 from pretrain.adapt.settings import adapted, learning_rate, recipe_of
-from pretrain.recipe.steps import Step
+from pretrain.recipe.steps import Step, training_command
 from pretrain.recipe.texts import estimated_bytes, name_of, named
 
 GENERAL, NEW = "general", "new"
@@ -158,10 +157,7 @@ class Adaptation:
         config = self.output / "adapt.toml"
         settings = self._settings()
         write_toml(config, settings | {"card": {name: text for name, text in self.card.items() if text}})
-        begun = (self.output / "config.json").exists()
-        more = ["--resume"] if begun else ["--init-from", self.path]
-        more += [] if self.max_time is None else ["--max-time", self.max_time]
-        return ["pretrain", config, self.output, *(word for each in self.sets for word in ("--set", each)), *more]
+        return training_command(config, self.output, self.sets, self.max_time, anew=["--init-from", self.path])
 
     def _settings(self) -> dict[str, dict[str, Any]]:
         """The settings of the run; general text is weighted so that it has its share of every epoch."""

@@ -9,9 +9,9 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from elmoc.errors import InputError, run_command
+from pretrain.recipe.options import add_options, given
 
 CONFIG = "pretrain/configs/small.toml"
 
@@ -21,13 +21,8 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m pretrain.recipe",
         description="Make a model directory from tokenised text. Safe to interrupt; goes on by the same command.",
     )
-    parser.add_argument(
-        "text", nargs="+", help="tokenised text: files, .gz files, folders, quoted globs; NAME=PATH names its kind"
-    )
-    parser.add_argument("output", type=Path, help="the run directory to make")
-    parser.add_argument("--held-out", nargs="+", default=[], metavar="FILE", help="text to be evaluated on alone")
+    add_options(parser, text="text")
     parser.add_argument("--config", default=CONFIG, metavar="TOML", help="of the training (%(default)s)")
-    parser.add_argument("--max-time", metavar="TIME", help="fit the training into this time, e.g. 3h")
     parser.add_argument(
         "--vectors", metavar="FILE", help="word vectors to use (default: fastText, trained on the text)"
     )
@@ -35,11 +30,6 @@ def parser() -> argparse.ArgumentParser:
         "--targets", default="whiten", metavar="WHAT", help="how target vectors are post-processed (%(default)s)"
     )
     parser.add_argument("--bundle", action="store_true", help="put the word vectors into the model directory")
-    parser.add_argument("--licence", default="", metavar="TEXT", help="of the text, for the model card")
-    parser.add_argument("--name", default="", metavar="TEXT", help="of the model, for the model card")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a setting of training"
-    )
     return parser
 
 
@@ -64,16 +54,11 @@ def make_model(arguments: argparse.Namespace) -> None:
     if vectors is not None and not vectors.startswith("random:") and not os.path.exists(vectors):
         raise InputError(f"--vectors {vectors} does not exist: check the name")
     recipe = Recipe(
-        texts=tuple(arguments.text),
-        held_out=tuple(arguments.held_out),
-        output=arguments.output,
         config=arguments.config,
-        max_time=arguments.max_time,
         vectors=vectors,
         targets=arguments.targets,
         bundle=arguments.bundle,
-        card={"name": arguments.name, "licence": arguments.licence},
-        sets=tuple(arguments.set),
+        **given(arguments),
     )
     with begun(arguments.output, "python -m pretrain.recipe", recipe.options):
         run_steps(recipe.steps())

@@ -7,8 +7,8 @@ from typing import Any
 
 from elmoc.files.records import toml_value
 from elmoc.model_directory import read_model_directory, write_model_directory
-from pretrain.__main__ import parse_duration
-from pretrain.recipe.steps import Step
+from elmoc.settings import parse_duration
+from pretrain.recipe.steps import Step, training_command
 from pretrain.run.directory import RunDirectory
 
 _FIXED = ("texts", "held_out", "vectors", "targets")
@@ -82,9 +82,7 @@ class Recipe:
     def _train(self) -> Sequence[object]:
         card = [f"card.{name}={toml_value(text)}" for name, text in self.card.items() if text]
         sets = [f"data.corpus={self.corpus}", *self.sets, *card]
-        more = ["--resume"] if RunDirectory(self.output).config.exists() else []
-        more += [] if self.max_time is None else ["--max-time", self.max_time]
-        return ["pretrain", self.config, self.output, *(word for each in sets for word in ("--set", each)), *more]
+        return training_command(self.config, self.output, sets, self.max_time)
 
     def _bundle(self) -> None:
         """Write the model directory again with the file of its word vectors, unless it has them."""

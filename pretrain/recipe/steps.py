@@ -14,6 +14,7 @@ from pathlib import Path
 
 from elmoc.errors import InputError
 from elmoc.process import run_child
+from pretrain.run.directory import RunDirectory
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -68,6 +69,15 @@ def run_module(arguments: Sequence[object]) -> None:
         raise InputError(
             f"the command above ended with status {status}: what it printed says why; see to that, and run this again"
         )
+
+
+def training_command(
+    config: str | Path, output: Path, sets: Sequence[str], max_time: str | None, *, anew: Sequence[object] = ()
+) -> Sequence[object]:
+    """The training of a run directory; it is gone on with if it was begun, and begun with the options `anew` if not."""
+    words = [word for each in sets for word in ("--set", each)]
+    begun = ["--resume"] if RunDirectory(output).config.exists() else list(anew)
+    return ["pretrain", config, output, *words, *begun, *([] if max_time is None else ["--max-time", max_time])]
 
 
 def duration(seconds: float) -> str:

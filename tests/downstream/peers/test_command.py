@@ -1,6 +1,5 @@
 """Commands of peers: what they refuse is one sentence, trainings are gone on with, and features are read by probes."""
 
-import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,8 +10,9 @@ import pytest
 
 from downstream.peers import character_lm, many_langs, masked_lm
 from downstream.peers.character_lm import places
-from downstream.peers.command import Peer, Training, parser, run_peer
+from downstream.peers.command import Peer, RunOptions, Training, parser, run_peer
 from downstream.peers.record import PeerDirectory, PeerRecord
+from downstream.probe.settings import CommandSettings, chosen, option_name
 from elmoc import FeatureFile
 from elmoc.settings import setting
 
@@ -20,7 +20,7 @@ PEERS = (masked_lm.PEER, character_lm.PEER, many_langs.PEER)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LengthSettings:
+class LengthSettings(CommandSettings):
     """Of a peer that is trained in no time."""
 
     size: int = setting(3, help="width", least=1)
@@ -152,11 +152,11 @@ def test_a_missing_package_names_the_extra(
 
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
 def test_every_setting_is_an_option(peer: Peer) -> None:
-    options = parser(peer).parse_args(["train", "a.txt", "b.txt", "out", "--max-time", "100m"])
-    assert isinstance(options, argparse.Namespace)
+    given = [word for name, value in vars(peer.settings).items() for word in (option_name(name), str(value))]
+    options = parser(peer).parse_args(["train", "a.txt", "b.txt", "out", "--max-time", "100m", *given])
     assert vars(options).items() >= vars(peer.settings).items()
     assert [str(path) for path in options.texts] == ["a.txt", "b.txt"]
-    assert options.threads == 2
+    assert chosen(options, RunOptions()) == RunOptions()
 
 
 @pytest.mark.parametrize("words", [["a"], ["The", "cat", "sat"], ["Zürich", ".", "…"]])

@@ -90,7 +90,7 @@ def test_a_corpus_is_searched(tmp_path: Path) -> None:
     known = [*drawn(generator, 20, 14), *(shard[number] for shard in shards for number in range(0, 60, 9))]
     known.append(["un", "known", "words", "of", "no", "corpus"])
     corpus = write_corpus(tmp_path / "c", shards[:3], shards[3:], sources=["x", "y", "x", "z"])
-    found = overlapping_sentences(corpus, known)
+    found = overlapping_sentences(corpus, Overlap(known))
     overlapping = [[sentence for sentence in shard if plain_overlap(sentence, known)] for shard in shards]
     assert found.by_source == {
         "x": len(overlapping[0]) + len(overlapping[2]), "y": len(overlapping[1]), "z": len(overlapping[3])
@@ -98,4 +98,4 @@ def test_a_corpus_is_searched(tmp_path: Path) -> None:
     assert found.count == sum(map(len, overlapping)) > 5
     everything = [" ".join(sentence) for shard in overlapping for sentence in shard]
     assert found.examples == everything[:5]
-    assert overlapping_sentences(corpus, []).count == 0
+    assert overlapping_sentences(corpus, Overlap([])).count == 0

@@ -1,0 +1,32 @@
+"""Options that the commands of recipes and adaptations share."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add_options(parser: argparse.ArgumentParser, *, text: str) -> None:
+    """Add the text, the run directory and what is said of the training; `text` is what help calls the text."""
+    parser.add_argument(
+        "text", nargs="+", help="tokenised text: files, .gz files, folders, quoted globs; NAME=PATH names its kind"
+    )
+    parser.add_argument("output", type=Path, help="the run directory to make")
+    parser.add_argument("--held-out", nargs="+", default=[], metavar="FILE", help=f"{text} to be evaluated on alone")
+    parser.add_argument("--max-time", metavar="TIME", help="fit the training into this time, e.g. 20m, 3h")
+    parser.add_argument("--licence", default="", metavar="TEXT", help=f"of the {text}, for the model card")
+    parser.add_argument("--name", default="", metavar="TEXT", help="of the model, for the model card")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a setting of training"
+    )
+
+
+def given(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What the command line gives for the options of `add_options`, by the names that plans have for them."""
+    return {
+        "texts": tuple(arguments.text),
+        "output": arguments.output,
+        "held_out": tuple(arguments.held_out),
+        "max_time": arguments.max_time,
+        "card": {"name": arguments.name, "licence": arguments.licence},
+        "sets": tuple(arguments.set),
+    }
