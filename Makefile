@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 INTEGRATIONS := .venv-integrations
 PEERS := .venv-peers
 PEER_NAMES ?= masked_lm character_lm many_langs
@@ -22,10 +23,10 @@ model: $(VENV)/installed
 		$(if $(LICENCE),--licence "$(LICENCE)") $(if $(NAME),--name "$(NAME)")
 
 test: $(VENV)/installed
-	$(RUN) -m pytest -m "not slow" -rs
+	$(RUN) -m pytest -m "not slow" -rs $(PARALLEL)
 
 test-all: $(VENV)/installed
-	$(RUN) -m pytest
+	$(RUN) -m pytest $(PARALLEL)
 
 test-integrations: $(INTEGRATIONS)/installed
 	OMP_NUM_THREADS=1 $(INTEGRATIONS)/bin/python -m pytest -rs $(addprefix tests/elmoc/interop/,test_token_vectors.py test_spacy.py test_flair.py)

@@ -34,7 +34,7 @@ class CharacterLmSettings(CommandSettings):
     dropout: float = setting(0.0, help="dropout", least=0, below=1)
     sequence_length: int = setting(125, help="characters of a step of a stream", least=1, most=10**6)
     streams: int = setting(50, help="texts that are read side by side", least=1, most=10**5)
-    learning_rate: float = setting(2e-3, help="peak of the learning rate of AdamW", above=0, most=1e3)
+    learning_rate: float = setting(2e-3, help="peak of the learning rate of Adam", above=0, most=1e3)
     gradient_norm: float = setting(1.0, help="gradients are scaled down to this norm", above=0, most=1e6)
     most_characters: int = setting(256, help="characters that are told from each other", least=1, most=10**6)
     part_words: int = setting(500_000, help="words between two looks at held-out text", least=1, most=10**9)

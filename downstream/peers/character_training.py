@@ -139,7 +139,7 @@ def train_direction(direction: Direction) -> DirectionProgress:
             write_record(direction.noted, _progress(clock), format=FORMAT, version=VERSION)
 
     def optimizer_of(parameters: Any, lr: float) -> Any:
-        optimizer = torch.optim.AdamW(parameters, lr=lr, weight_decay=0.0)
+        optimizer = torch.optim.Adam(parameters, lr=lr)  # with AdamW, flair's scheduler needs an older PyTorch
         words = settings.streams * settings.sequence_length / direction.characters_a_word
         follow_clock(optimizer, clock, peak=lr, words=lambda: words, loss=lambda: loss.last)
         optimizer.register_step_post_hook(lambda *_: keep(optimizer))
