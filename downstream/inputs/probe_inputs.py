@@ -141,7 +141,7 @@ class ProbeInputs(torch.nn.Module):
         lengths = [len(sentence.words) for sentence in sentences]
         parts = []
         if self._states is not None:
-            weights = self.mix.gamma * torch.cat(list(self.mix.scalar_parameters)).softmax(dim=0)  # [L + 1]
+            weights = self.mix.gamma * self._shares()  # [L + 1]
             mixed = PaddedMix.apply(weights.cpu(), self._layer_states(self._states, sentences))
             if not self.training:  # in training it is the loss that tells
                 _require_finite(mixed, sentences)
@@ -163,6 +163,14 @@ class ProbeInputs(torch.nn.Module):
         if self._settings.normalise_states:
             states = [layer_norm(layers, (source.width,)) for layers in states]
         return states
+
+    def _shares(self) -> Tensor:
+        """float32 [layers that are mixed]: the weights of the mix, which sum to 1."""
+        return torch.cat(list(self.mix.scalar_parameters)).softmax(dim=0)
+
+    def mix_weights(self) -> list[float] | None:
+        """The weight of each layer that is mixed, which sum to 1, and the scale γ; None without layer states."""
+        return None if self._states is None else [*self._shares().tolist(), self.mix.gamma.item()]
 
     def mix_penalty(self) -> Tensor | float:
         """The sum of squares of the scalar mix's weights before the softmax; 0 without layer states."""

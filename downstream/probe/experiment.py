@@ -206,6 +206,7 @@ class Experiment:
             "seeds": [seed],
             "scores": [metrics[self.task.metric]],
             "figures": {name: [value] for name, value in metrics.items()},
+            "mixes": [probe.inputs.mix_weights()],
             "items": len(counts),
             "counts": [[[int(one) if one == int(one) else round(one, 6) for one in row] for row in counts.tolist()]],
         }

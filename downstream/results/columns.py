@@ -32,7 +32,7 @@ def result_tables(rows: Sequence[NamedRow], *, width: float = math.inf) -> list[
 
 
 def runs_table(rows: Sequence[NamedRow]) -> TextTable:
-    """The number of items, the preset, and the time that training took."""
+    """The number of items, the preset, the time that training took, and what it made of the layers."""
     numbers: dict[str, Callable[[Result], str]] = {
         "seeds": lambda result: str(len(result.seeds)),
         "minutes a run": lambda result: format_number(fmean(result.seconds) / 60),
@@ -47,7 +47,20 @@ def runs_table(rows: Sequence[NamedRow]) -> TextTable:
         Column("encoder", [row.encoder for row in rows]),
         Column("word vectors", [row.word_vectors for row in rows]),
     ]
+    mixes = [mean_mix(row) for row in rows]
+    if any(mixes):
+        columns.append(Column("mix of layers", [mix or NONE for mix in mixes]))
     return TextTable(f"Runs (three numbers: {' / '.join(COLUMNS_OF_INPUTS)})", columns)
+
+
+def mean_mix(row: NamedRow) -> str:
+    """Weights of layers and the scale of a probe's scalar mix, means over seeds; "" where they are not known."""
+    result = row.with_encoder
+    mixes = [] if result is None else [mix for mix in result.mixes if mix is not None]
+    if not mixes or len({len(mix) for mix in mixes}) > 1:
+        return ""
+    *weights, scale = (fmean(values) for values in zip(*mixes, strict=True))
+    return f"{' '.join(f'{weight:.2f}' for weight in weights)} × {scale:.2f}"
 
 
 def metrics_table(rows: Sequence[NamedRow]) -> TextTable:

@@ -125,6 +125,7 @@ def _pool(results: Sequence[Result], notes: list[str]) -> Result:
         name: [getattr(result, name)[row] for result, row in chosen]
         for name in ("seeds", "scores", "counts", "seconds", "examples_per_second", "origins")
     }
+    columns["mixes"] = [result.mixes[row] if result.mixes else None for result, row in chosen]
     columns["counts"] = np.stack(columns["counts"])
     columns["figures"] = {
         name: [result.figures[name][row] for result, row in chosen]

@@ -7,7 +7,7 @@ import os
 import reprlib
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -69,6 +69,9 @@ class ResultLine:
     seconds: list[Number]
     """Of training."""
     examples_per_second: list[Number]
+    mixes: list[list[Number] | None] = field(default_factory=list)
+    """[seeds, layers that are mixed + 1]: the weights of the scalar mix, which sum to 1, and its scale γ; None without
+    layer states. Lines of earlier versions lack them."""
     compared_as: Name | None = None
     """Equal for results that are compared though settings differ, each kind of inputs having its own best."""
 
@@ -99,7 +102,12 @@ def parse_line(value: Any, kind: type[Line], *, where: str, advice: str, prefix:
             value["settings"] = LATER_SETTINGS | value["settings"]
     line = convert(value, kind, where=where, advice=advice, prefix=prefix)
     kind_of_inputs, runs = INPUT_KINDS[line.inputs], len(line.seeds)
-    per_seed = {"scores": line.scores, "seconds": line.seconds, "examples_per_second": line.examples_per_second}
+    per_seed: dict[str, Sequence[Any]] = {
+        "scores": line.scores,
+        "seconds": line.seconds,
+        "examples_per_second": line.examples_per_second,
+        **({"mixes": line.mixes} if line.mixes else {}),
+    }
     unequal = [shortened(name) for name, values in (per_seed | line.figures).items() if len(values) != runs]
     problems = (
         ((line.vectors is None) == kind_of_inputs.words, f"vectors does not go with the inputs {line.inputs}"),

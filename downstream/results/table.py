@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, cast
 
-from downstream.results.columns import metrics_table, result_tables, runs_table
+from downstream.results.columns import mean_mix, metrics_table, result_tables, runs_table
 from downstream.results.comparison import PAPER, Metrics, arrange, compare
 from downstream.results.merit import differences_table, merit_table, merits_of_encoders
 from downstream.results.reading import Result, read_results
@@ -189,6 +189,11 @@ def explanations(rows: Sequence[NamedRow], *, resamples: int) -> list[str]:
         "both: word vectors and features side by side. paper: the gain of ELMo-C over fastText alone in Li et al. "
         "(2019), on SNLI, SST-5, CoNLL-2003 (ner) and OntoNotes (srl, coref).",
     ]
+    if any(mean_mix(row) for row in rows):
+        paragraphs.append(
+            "mix of layers: the weight of each in the probe's scalar mix × its scale, means over seeds; of both, or of "
+            "features alone."
+        )
     encoders: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         if row.with_encoder:
@@ -230,6 +235,7 @@ def row_as_json(row: NamedRow) -> dict[str, Any]:
                 "figures": {name: fmean(values) for name, values in result.figures.items()},
                 "seconds": result.seconds,
                 "examples_per_second": result.examples_per_second,
+                "mixes": result.mixes,
             }
             for kind, result in row.results.items()
         },

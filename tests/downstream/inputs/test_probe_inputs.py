@@ -42,6 +42,8 @@ def test_mix_is_that_of_the_paper_and_padding_is_zero(features: Path) -> None:
             np.testing.assert_allclose(x[row, :length].detach().numpy(), expected, atol=1e-6)
             assert not x[row, length:].any()
     assert float(torch.as_tensor(inputs.mix_penalty()).detach()) == pytest.approx(0.25 + 1 + 4)
+    shares = np.exp(weights) / np.exp(weights).sum()
+    assert inputs.mix_weights() == pytest.approx([*shares, gamma])
 
 
 @pytest.mark.parametrize("layers", [1, 3])

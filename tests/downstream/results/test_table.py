@@ -75,6 +75,22 @@ def test_the_whole_text(
     ]
 
 
+def test_mixes_of_layers_are_means_over_seeds_where_they_are_known(
+    table: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone = ner_line("vectors", WORSE) | {"mixes": [None, None]}
+    mixed = ner_line("both", BETTER) | {"mixes": [[0.25, 0.75, 1.0], [0.35, 0.65, 1.5]]}
+    table(alone, mixed)
+    out = capsys.readouterr().out
+    assert "mix of layers\n" in out
+    assert "0.30 0.70 × 1.25\n" in out
+    before = ner_line("both", {3: BETTER[1]})  # by an earlier version
+    table(alone, mixed, before)
+    assert "0.30 0.70 × 1.25\n" in capsys.readouterr().out
+    table(alone, before)
+    assert "mix of layers" not in capsys.readouterr().out
+
+
 def test_gains_are_those_of_the_means_and_the_baseline_is_shared(table: Run) -> None:
     lines = ner_line("vectors", WORSE), ner_line("both", BETTER), ner_line("features", {1: WORSE[1]})
     (row,) = table(*lines)
