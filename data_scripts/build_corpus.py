@@ -59,8 +59,7 @@ class CorpusOptions(Options):
     of_every_source: bool = False
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m data_scripts.build_corpus",
         description="Make a corpus directory from tokenised text: one sentence a line, words split on white space, "
@@ -112,7 +111,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         help=f"tokens in a shard, roughly; default {LARGEST_SHARD:,}, or for a small text what gives {SHARDS_AT_LEAST} "
         "shards of it or of its smallest source, so that the last shard (held out by default) is a twentieth of that",
     )
-    options = vars(parser.parse_args(argv))
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
+    options = vars(parser().parse_args(argv))
     files, held_out, leave_out = (options.pop(name) for name in ("input", "held_out", "leave_out"))
 
     def run() -> None:
@@ -194,10 +198,10 @@ def build_corpus(
             }
             | left_out_record(leave_out, without),
         )
-    print(f"{corpus}: {len(lexicon.words):,} word types; training {describe(train)}; held out {describe(evaluation)}")
+    print(f"{corpus}: {len(lexicon.words):,} word types; {describe_splits(train, evaluation)}")
     for name in by_source if len(by_source) > 1 else ():
-        own, other = ([shard for shard in shards if shard.source == name] for shards in (train, evaluation))
-        print(f"  {name}: training {describe(own)}; held out {describe(other)}")
+        own = ([shard for shard in shards if shard.source == name] for shards in (train, evaluation))
+        print(f"  {name}: {describe_splits(*own)}")
     if leave_out:
         named = [f"{count:,}" + (f" of {name}" if name else "") for name, count in without.items()]
         print(f"sentences left out, since they overlap with those of {names_of(leave_out)}: {', '.join(named)}")
@@ -274,6 +278,11 @@ def _nothing_in(pieces: Sequence[Piece], by_split: Mapping[bool, int], left_out:
     return InputError(
         f"{names}: the {which} files hold no sentences, all their lines are blank{or_left_out}: add some text"
     )
+
+
+def describe_splits(train: Sequence[Shard], held_out: Sequence[Shard]) -> str:
+    """What both splits hold, in one line."""
+    return f"training {describe(train)}; held out {describe(held_out)}"
 
 
 def describe(shards: Sequence[Shard]) -> str:
