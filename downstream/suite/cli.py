@@ -15,6 +15,7 @@ from downstream.suite.overlap import corpus_of, overlap_notes
 from downstream.suite.plan import Suite, Tasks, read_suite
 from downstream.suite.report import REPORT, write_report
 from downstream.suite.running import Failure, JobRunner, run_jobs
+from elmoc.devices import checked_device
 from elmoc.errors import InputError
 from elmoc.files.locks import locked
 from elmoc.word_vectors.sources import open_word_vectors
@@ -63,6 +64,7 @@ def _run(suite: Suite, options: argparse.Namespace, tasks: Tasks, *, out: Path, 
             "vectors": open_word_vectors(vectors, only=[]).fingerprint if vectors else "",
             "states": states.identity,
         },
+        device=options.device,
     )
     jobs: list[Job] = []
     for probe in suite.probes:
@@ -112,7 +114,12 @@ def _states(options: argparse.Namespace, data: Mapping[str, ProbeData], out: Pat
         files = dict.fromkeys(data, options.features)
     else:
         files = dump_features(
-            options.model, data, out / "features", vectors=options.model_vectors, threads=options.jobs
+            options.model,
+            data,
+            out / "features",
+            vectors=options.model_vectors,
+            threads=options.jobs,
+            device=options.device,
         )
     encoder, identity = describe_features(next(iter(files.values())))
     return _States(files, encoder, identity)
@@ -156,6 +163,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     cores = len(os.sched_getaffinity(0))
     parser.add_argument("--jobs", type=int, default=cores, metavar="N", help=f"probes at once (default: {cores})")
     parser.add_argument(
+        "--device", default="cpu", help="where probes are trained and features made: cpu (default), cuda or cuda:N"
+    )
+    parser.add_argument(
         "--sentences", type=Path, metavar="FILE", help="write the suite's sentences there, one a line, and run nothing"
     )
     options = parser.parse_args(arguments)
@@ -165,6 +175,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     for name in options.inputs:
         if name not in INPUTS:
             raise InputError(f"--inputs: {name!r} is not a kind of inputs; choose from {', '.join(INPUTS)}")
+    checked_device(options.device)
     if not (options.model or options.features or options.sentences or options.inputs == ["vectors"]):
         raise InputError("the suite has no encoder: give --model DIR, or --features FILE.h5")
     return options

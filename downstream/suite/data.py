@@ -63,7 +63,7 @@ def write_sentences(path: Path, data: Sequence[ProbeData]) -> int:
 
 
 def dump_features(
-    model: Path, data: Mapping[str, ProbeData], folder: Path, *, vectors: str | None, threads: int
+    model: Path, data: Mapping[str, ProbeData], folder: Path, *, vectors: str | None, threads: int, device: str
 ) -> dict[str, Path]:
     """A feature file for each probe, by its name; what is there already stays, and a dump that was killed goes on.
 
@@ -78,7 +78,7 @@ def dump_features(
         files[name] = text.with_suffix(".h5")
     texts = [file.with_suffix(".txt") for file in files.values()]
     command = ["dump-features", str(model), *map(str, texts), "--output-dir", str(folder), "--dtype", "float16"]
-    command += ["--resume", *(["--vectors", vectors] if vectors else [])]
+    command += ["--device", device, "--resume", *(["--vectors", vectors] if vectors else [])]
     print(f"features of {model}:", flush=True)
     environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
     if run_child([sys.executable, "-m", "elmoc", *command], environment=environment):

@@ -41,6 +41,8 @@ class Sources:
     """What tells vectors, and states, from others."""
     model: Path | None
     """The directory that the features are of, where it is known."""
+    device: str
+    """On which probes are trained; results differ in rounding alone, and are known without it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +154,7 @@ def _arguments(probe: SuiteProbe, sources: Sources, inputs: str, seed: int) -> l
     for split, files in probe.files.items():
         arguments += [f"--{split}", *map(str, files)]
     arguments += ["--name", probe.name, "--inputs", inputs, "--seeds", f"{seed}-{seed}"]
+    arguments += ["--device", sources.device]
     arguments += ["--vectors", sources.vectors] if kind.words else []
     arguments += ["--features", str(sources.features[probe.file_name])] if kind.states else []
     arguments += ["--small"] if probe.preset == "small" else []

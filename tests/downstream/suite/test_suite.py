@@ -181,6 +181,12 @@ def test_the_sentences_of_a_suite(suite: Run) -> None:
     assert len(Path("all.txt").read_text().splitlines()) == 10
 
 
+def test_probes_are_trained_on_the_device_that_is_given(suite: Run) -> None:
+    suite("--inputs", "vectors", "--device", "cpu:0")
+    lines = Path("suite/vectors/results.jsonl").read_text().splitlines()
+    assert {json.loads(line)["device"] for line in lines} == {"cpu:0"}
+
+
 def test_a_dump_is_not_made_again(suite: Run) -> None:
     suite("--model", "first", "--inputs", "features")
     (file,) = Path("suite/first/features").glob("ner-again*.h5")
@@ -196,6 +202,7 @@ def test_a_dump_is_not_made_again(suite: Run) -> None:
         ([], "the suite has no encoder: give --model DIR, or --features FILE.h5"),
         (["--model", "first", "--inputs", "vectors,glove"], "--inputs: 'glove' is not a kind of inputs"),
         (["--model", "first", "--jobs", "0"], "--jobs 0 is not possible"),
+        (["--model", "first", "--device", "cuda:99"], "cuda:99 is not there"),
         (["--model", "none"], "the features of none were not made (see above)"),
         (["--features", "none.h5"], "none.h5 does not exist"),
         (["--inputs", "vectors", "--vectors", "none.vec"], "none.vec does not exist"),
