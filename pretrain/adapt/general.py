@@ -1,7 +1,9 @@
 """General text: a bounded sample of a corpus directory, written back as text to be mixed with new text."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -9,16 +11,24 @@ from elmoc.corpus import Corpus, Shard
 from elmoc.files.writing import atomic_path
 
 
-def write_sample(corpus: Corpus, shards: Sequence[Shard], path: Path, *, tokens: int) -> int:
-    """Write about `tokens` tokens of shards as text: of each shard its beginning, in proportion to its size.
+def write_sample(
+    corpus: Corpus,
+    shards: Sequence[Shard],
+    path: Path,
+    *,
+    tokens: int,
+    weights: Mapping[str, float] = MappingProxyType({}),
+) -> int:
+    """Write at most about `tokens` tokens of shards as text: of each its beginning, by its size and source's weight.
 
     One sentence a line, and a blank line before every document. Returns the tokens, sentence boundaries included.
     """
-    share = min(1.0, tokens / max(1, sum(shard.tokens for shard in shards)))
+    weighted = [weights.get(shard.source, 1.0) * shard.tokens for shard in shards]
+    share = tokens / max(1.0, sum(weighted))
     written = 0
     with atomic_path(path) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
-        for shard in shards:
-            for sentence, is_first in sentences(corpus, shard, tokens=max(1, round(share * shard.tokens))):
+        for shard, size in zip(shards, weighted, strict=True):
+            for sentence, is_first in sentences(corpus, shard, tokens=math.ceil(share * size)):
                 file.write(("\n" if is_first else "") + " ".join(sentence) + "\n")
                 written += len(sentence) + 2
     return written

@@ -113,7 +113,9 @@ class Adaptation:
         if self.general_share:
             new = estimated_bytes(self.texts) / BYTES_OF_A_TOKEN
             tokens = max(TOKENS_AT_LEAST, round(self.epochs * self._general_by_new * new))
-            written = write_sample(corpus, corpus.train, self.output / "general.txt", tokens=tokens)
+            written = write_sample(
+                corpus, corpus.train, self.output / "general.txt", tokens=tokens, weights=self.recipe["data"]["sources"]
+            )
             print(f"{self.output / 'general.txt'}: {written:,} tokens")
         held_out = self.output / "general_held_out.txt"  # last: it says that the step is done
         print(f"{held_out}: {write_sample(corpus, corpus.held_out, held_out, tokens=HELD_OUT_TOKENS):,} tokens")

@@ -40,7 +40,13 @@ def recipe_of(path: Path, model: ModelDirectory) -> dict[str, dict[str, Any]]:
     return {
         section: {name: value for name, value in settings.get(section, {}).items() if name not in _OF_A_RUN}
         for section in _KEPT
-    } | {"schedule": settings.get("schedule", {})}
+    } | {"schedule": settings.get("schedule", {}), "data": {"sources": source_weights(settings, str(path))}}
+
+
+def source_weights(settings: dict[str, dict[str, Any]], where: str) -> dict[str, float]:
+    """The weights of the sources of text that the model was trained on; those that it does not name have 1."""
+    given = settings.get("data", {}).get("sources", {})
+    return convert(given, dict[str, float], where=f"{where}, data.sources", advice=ADVICE)
 
 
 def learning_rate(recipe: dict[str, dict[str, Any]], model: ModelDirectory, *, given: float | None) -> float:

@@ -1,6 +1,7 @@
 """Adapting: a tiny model goes on with new text, with and without general text, and by the same command."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from pretrain.adapt.general import write_sample
 from pretrain.adapt.report import rows
 from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns
-from tests.tiny import learnable_sentences
+from tests.tiny import learnable_sentences, write_corpus
 
 Fails = Callable[[int], str]
 SETTINGS = ("evaluation.words=60", "evaluation.candidates=20", "evaluation.every_updates=6", "train.updates=6")
@@ -186,3 +187,12 @@ def test_a_sample_is_the_beginning_of_every_shard(tmp_path: Path, tiny_corpus: C
     part = write_sample(tiny_corpus, tiny_corpus.train, tmp_path / "part.txt", tokens=whole // 4)
     assert whole // 4 <= part <= whole // 4 + 20 * len(tiny_corpus.train)
     assert (tmp_path / "part.txt").read_text() in text or len(tiny_corpus.train) > 1
+
+
+def test_a_sample_has_kinds_of_text_as_they_were_weighted(tmp_path: Path) -> None:
+    texts = [[[name] * 8] * 200 for name in ("talk", "news", "rest")]
+    corpus = write_corpus(tmp_path / "c", texts, texts[:1], sources=["talk", "news", "rest", "talk"])
+    weights = {"talk": 2.0, "rest": 0.0, "unknown": 5.0}
+    write_sample(corpus, corpus.train, tmp_path / "part.txt", tokens=900, weights=weights)
+    words = Counter((tmp_path / "part.txt").read_text().split())
+    assert words == {"talk": 8 * 60, "news": 8 * 30}
