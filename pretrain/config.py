@@ -4,6 +4,7 @@ Each part of the code owns the dataclass of its settings; `RunConfig` nests them
 file, and that by `--set section.key=value`. Unknown keys and impossible values are errors.
 """
 
+import sys
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -140,9 +141,12 @@ KINDS: dict[str, Mapping[str, Any]] = {"encoder": ENCODERS, "output_layer": OUTP
 def load_config(path: Path | str, overrides: Sequence[str] = (), *, option: str = "--set") -> RunConfig:
     """Read a TOML config, apply `section.key=value` overrides, and check everything.
 
-    An `InputError` says whether the file is wrong or the `option` that gave the overrides.
+    An override that names another kind of output layer or encoder leaves out, with a line on stderr, what the file says
+    of the section that only its own kind has. An `InputError` says whether the file is wrong or the `option` that gave
+    the overrides.
     """
     values = read_toml(path)
+    in_file = {section: dict(values[section]) for section in KINDS if isinstance(values.get(section), dict)}
     given: dict[str, dict[str, Any]] = {}
     for override in overrides:
         section, name, value = read_override(override, option)
@@ -155,6 +159,13 @@ def load_config(path: Path | str, overrides: Sequence[str] = (), *, option: str 
             section_type(section, values[section], str(path), advice=ADVICE)
             settings = {"kind": values[section]["kind"], **settings}
         config_from_dict({section: settings}, option, advice=ADVICE)
+        for name in _settings_of_kind_alone(section, in_file.get(section, {}), settings):
+            if name not in settings:
+                del values[section][name]
+                kind = settings["kind"]
+                print(
+                    f"{path}: {section}.{name} is left out, {section}.kind={kind} has no such setting", file=sys.stderr
+                )
     config = config_from_dict(values, str(path), advice=ADVICE)
     try:
         config.schedule.check()
@@ -162,6 +173,16 @@ def load_config(path: Path | str, overrides: Sequence[str] = (), *, option: str 
         where = f"{path} with {option}" if "schedule" in given else path
         raise InputError(f"{where}: {error}: {ADVICE}") from None
     return config
+
+
+def _settings_of_kind_alone(section: str, in_file: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
+    """The settings of a file's section that its kind has, and the kind that is given in its place has not."""
+    kinds = KINDS.get(section, {})
+    before = kinds.get(str(in_file.get("kind", next(iter(kinds), None))))
+    if before is None or "kind" not in given:
+        return []
+    own, other = ({each.name for each in fields(kind)} for kind in (kinds[given["kind"]], before))
+    return [name for name in in_file if name in other - own]
 
 
 def read_override(override: str, option: str) -> tuple[str, str, Any]:

@@ -197,6 +197,23 @@ def test_what_was_wrong_may_be_overridden(config: Path, content: str, overrides:
     assert str(getattr(getattr(load_config(config, overrides), section), name)) in (value, f"{value}.0")
 
 
+def test_another_kind_leaves_out_what_the_file_says_of_its_own_kind_alone(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text("[output_layer]\nkind = 'contrastive'\ncosine_weight = 5.0\nahead_weight = 0.5")
+    layer = load_config(config, ["output_layer.kind=continuous"]).output_layer
+    assert (layer.kind, layer.ahead_weight) == ("continuous", 0.5)
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        f"{config}: output_layer.cosine_weight is left out, output_layer.kind=continuous has no such setting"
+    ]
+    with pytest.raises(InputError, match=r"--set: unknown key output_layer\.cosine_weight"):
+        load_config(config, ["output_layer.kind=continuous", "output_layer.cosine_weight=5"])
+    config.write_text("[output_layer]\nkind = 'contrastive'\ncosine_wait = 5.0")
+    with pytest.raises(InputError, match=r"unknown key output_layer\.cosine_wait"):
+        load_config(config, ["output_layer.kind=continuous"])
+
+
 @pytest.mark.parametrize("override", ["train.streams", "streams=3", "=3", ""])
 def test_an_override_without_section_key_and_value(config: Path, override: str) -> None:
     with pytest.raises(InputError, match=r"--set takes section\.key=value"):

@@ -230,7 +230,9 @@ def test_streamed_and_resident_tables_are_timed_in_turn(setup: TrainingSetup, mo
 def test_a_synthetic_corpus_is_read_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"TYPES": 300, "VECTOR_SIZE": 8, "TOKENS": 1000}.items():
         monkeypatch.setattr(synthetic_corpus, name, value)
-    config = load_config("pretrain/configs/small.toml", ["encoder.projection_size=6", "encoder.cell_size=10"])
+    config = load_config(
+        "pretrain/configs/small.toml", ["encoder.projection_size=6", "encoder.cell_size=10", "train.streams=64"]
+    )
     with synthetic_corpus.corpus_for(config.data, tokens=2000) as path:
         setup = set_up(replace(config, data=replace(config.data, corpus=path)))
         assert setup.data.corpus.train_tokens == 2000
