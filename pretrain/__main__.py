@@ -42,7 +42,7 @@ def pretrain(arguments: argparse.Namespace) -> None:
         with processes.raise_together():
             check_options(arguments, processes.world_size)
             max_seconds = None if arguments.max_time is None else parse_duration(arguments.max_time)
-            config = load_config(arguments.config, arguments.set)
+            config = load_config(arguments.config, arguments.set, quiet=not processes.is_rank0)
             resume, resumed, init_from = arguments.resume, None, arguments.init_from
             if processes.is_rank0 and not arguments.describe:
                 resume = resume or (processes.restarted and run.was_started_by(processes.launch))

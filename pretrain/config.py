@@ -138,12 +138,14 @@ KINDS: dict[str, Mapping[str, Any]] = {"encoder": ENCODERS, "output_layer": OUTP
 """Sections whose `kind` chooses their dataclass."""
 
 
-def load_config(path: Path | str, overrides: Sequence[str] = (), *, option: str = "--set") -> RunConfig:
+def load_config(
+    path: Path | str, overrides: Sequence[str] = (), *, option: str = "--set", quiet: bool = False
+) -> RunConfig:
     """Read a TOML config, apply `section.key=value` overrides, and check everything.
 
-    An override that names another kind of output layer or encoder leaves out, with a line on stderr, what the file says
-    of the section that only its own kind has. An `InputError` says whether the file is wrong or the `option` that gave
-    the overrides.
+    An override that names another kind of output layer or encoder leaves out what the file says of the section that
+    only its own kind has, and unless `quiet` prints a line for it on stderr. An `InputError` says whether the file is
+    wrong or the `option` that gave the overrides.
     """
     values = read_toml(path)
     in_file = {section: dict(values[section]) for section in KINDS if isinstance(values.get(section), dict)}
@@ -159,13 +161,11 @@ def load_config(path: Path | str, overrides: Sequence[str] = (), *, option: str 
             section_type(section, values[section], str(path), advice=ADVICE)
             settings = {"kind": values[section]["kind"], **settings}
         config_from_dict({section: settings}, option, advice=ADVICE)
-        for name in _settings_of_kind_alone(section, in_file.get(section, {}), settings):
-            if name not in settings:
-                del values[section][name]
-                kind = settings["kind"]
-                print(
-                    f"{path}: {section}.{name} is left out, {section}.kind={kind} has no such setting", file=sys.stderr
-                )
+        for name in _settings_of_other_kind(section, in_file.get(section, {}), settings):
+            del values[section][name]
+            if not quiet:
+                kind = f"{section}.kind={settings['kind']}"
+                print(f"{path}: {section}.{name} is left out: {kind} has no such setting", file=sys.stderr)
     config = config_from_dict(values, str(path), advice=ADVICE)
     try:
         config.schedule.check()
@@ -175,7 +175,7 @@ def load_config(path: Path | str, overrides: Sequence[str] = (), *, option: str 
     return config
 
 
-def _settings_of_kind_alone(section: str, in_file: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
+def _settings_of_other_kind(section: str, in_file: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
     """The settings of a file's section that its kind has, and the kind that is given in its place has not."""
     kinds = KINDS.get(section, {})
     before = kinds.get(str(in_file.get("kind", next(iter(kinds), None))))

@@ -114,6 +114,8 @@ def _pool(results: Sequence[Result], notes: list[str]) -> Result:
             if seed in runs:
                 old, at = runs[seed]
                 if np.array_equal(old.counts[at], result.counts[row]):  # suites of several encoders share a baseline
+                    if _mix(old, at) is None and _mix(result, row):  # the old line is of an earlier version
+                        runs[seed] = (result, row)
                     continue
                 notes.append(
                     f"{result.task} {result.dataset}, {result.inputs}, seed {seed}: {result.origins[row]} replaces "
@@ -125,7 +127,7 @@ def _pool(results: Sequence[Result], notes: list[str]) -> Result:
         name: [getattr(result, name)[row] for result, row in chosen]
         for name in ("seeds", "scores", "counts", "seconds", "examples_per_second", "origins")
     }
-    columns["mixes"] = [result.mixes[row] if result.mixes else None for result, row in chosen]
+    columns["mixes"] = [_mix(result, row) for result, row in chosen]
     columns["counts"] = np.stack(columns["counts"])
     columns["figures"] = {
         name: [result.figures[name][row] for result, row in chosen]
@@ -133,6 +135,11 @@ def _pool(results: Sequence[Result], notes: list[str]) -> Result:
         if all(name in result.figures for result, _ in chosen)  # another version may have had others
     }
     return replace(results[-1], **columns)
+
+
+def _mix(result: Result, row: int) -> list[float] | None:
+    """The weights and the scale of the mix of one seed, where they are known."""
+    return result.mixes[row] if result.mixes else None
 
 
 def _values(path: Path, notes: list[str]) -> Iterator[tuple[str, Any]]:

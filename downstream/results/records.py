@@ -117,6 +117,11 @@ def parse_line(value: Any, kind: type[Line], *, where: str, advice: str, prefix:
         (line.fingerprints.keys() != line.data.keys(), "fingerprints does not have the splits of data"),
         (not _is_fraction(line.settings["train_fraction"]), "settings.train_fraction must be above 0 and at most 1"),
         (len(set(line.seeds)) != runs, f"seeds has a number twice in {reprlib.repr(line.seeds)}"),
+        (
+            any((mix is None) == kind_of_inputs.states for mix in line.mixes),
+            "mixes has one without layer states, or lacks one",
+        ),
+        (any(mix is not None and len(mix) < 2 for mix in line.mixes), "mixes has not a layer and a scale"),
         (bool(unequal), f"{', '.join(unequal[:1])} has not one number for each of {runs} seeds"),
         (not _is_regular(line), f"counts has not as many numbers for each of {line.items:,} items and {runs} seeds"),
     )

@@ -42,7 +42,7 @@ class Sources:
     model: Path | None
     """The directory that the features are of, where it is known."""
     device: str
-    """On which probes are trained; results differ in rounding alone, and are known without it."""
+    """On which probes are trained. It is no part of a result's name, since results differ in rounding alone."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from elmoc.errors import run_command
-from pretrain.recipe.options import add_options, given
+from pretrain.recipe.options import add_options, shared_values
 
 
 def parser() -> argparse.ArgumentParser:
@@ -73,7 +73,7 @@ def adapt(arguments: argparse.Namespace) -> None:
         learning_rate=arguments.learning_rate,
         vectors=arguments.vectors,
         keep_targets=arguments.keep_targets,
-        **given(arguments),
+        **shared_values(arguments),
     )
     with begun(arguments.output, "python -m pretrain.adapt", adaptation.options):
         if adaptation.general is None:

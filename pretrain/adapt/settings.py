@@ -1,16 +1,20 @@
 """Settings of an adaptation: those that the model was trained with, at a lower rate and for a smaller text."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from elmoc.errors import InputError
 from elmoc.files.records import convert, read_json
 from elmoc.model_directory import ADVICE, ModelDirectory
+from pretrain.data.sources import MOST_TIMES
 from pretrain.run.directory import NEW_RUN
 
 UPDATES_AT_LEAST = 40
 """Of an epoch: a small text is cut into fewer streams than the model was trained with."""
 STREAMS_AT_LEAST = 4
+Weight = Annotated[float, Meta(ge=0, le=MOST_TIMES)]
 SLOWER = 0.5
 """The rate by that of the training before, where none is given."""
 _KEPT = ("output_layer", "train", "optimiser")
@@ -24,9 +28,8 @@ def recipe_of(path: Path, model: ModelDirectory) -> dict[str, dict[str, Any]]:
     """
     config = path / "config.json"
     if config.exists() and (path / "model").is_dir():
-        settings = convert(
-            read_json(config, advice=NEW_RUN), dict[str, dict[str, Any]], where=str(config), advice=NEW_RUN
-        )
+        where = str(config)
+        settings = convert(read_json(config, advice=NEW_RUN), dict[str, dict[str, Any]], where=where, advice=NEW_RUN)
     else:
         where = f"{model.path}/config.json, training.recipe"
         flat = convert(model.training.get("recipe", {}), dict[str, Any], where=where, advice=ADVICE)
@@ -40,13 +43,13 @@ def recipe_of(path: Path, model: ModelDirectory) -> dict[str, dict[str, Any]]:
     return {
         section: {name: value for name, value in settings.get(section, {}).items() if name not in _OF_A_RUN}
         for section in _KEPT
-    } | {"schedule": settings.get("schedule", {}), "data": {"sources": source_weights(settings, str(path))}}
+    } | {"schedule": settings.get("schedule", {}), "data": {"sources": source_weights(settings, where)}}
 
 
 def source_weights(settings: dict[str, dict[str, Any]], where: str) -> dict[str, float]:
     """The weights of the sources of text that the model was trained on; those that it does not name have 1."""
     given = settings.get("data", {}).get("sources", {})
-    return convert(given, dict[str, float], where=f"{where}, data.sources", advice=ADVICE)
+    return convert(given, dict[str, Weight], where=f"{where}, data.sources", advice=ADVICE)
 
 
 def learning_rate(recipe: dict[str, dict[str, Any]], model: ModelDirectory, *, given: float | None) -> float:

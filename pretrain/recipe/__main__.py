@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from elmoc.errors import InputError, run_command
-from pretrain.recipe.options import add_options, given
+from pretrain.recipe.options import add_options, shared_values
 
 CONFIG = "pretrain/configs/small.toml"
 
@@ -48,7 +48,7 @@ def make_model(arguments: argparse.Namespace) -> None:
     from pretrain.recipe.steps import run_steps
 
     # what is wrong is said now, and not after hours
-    load_config(arguments.config, arguments.set)
+    load_config(arguments.config, arguments.set, quiet=True)
     TransformKind.parse(arguments.targets)
     vectors = arguments.vectors
     if vectors is not None and not vectors.startswith("random:") and not os.path.exists(vectors):
@@ -58,7 +58,7 @@ def make_model(arguments: argparse.Namespace) -> None:
         vectors=vectors,
         targets=arguments.targets,
         bundle=arguments.bundle,
-        **given(arguments),
+        **shared_values(arguments),
     )
     with begun(arguments.output, "python -m pretrain.recipe", recipe.options):
         run_steps(recipe.steps())

@@ -20,7 +20,7 @@ def add_options(parser: argparse.ArgumentParser, *, text: str) -> None:
     )
 
 
-def given(arguments: argparse.Namespace) -> dict[str, Any]:
+def shared_values(arguments: argparse.Namespace) -> dict[str, Any]:
     """What the command line gives for the options of `add_options`, by the names that plans have for them."""
     return {
         "texts": tuple(arguments.text),

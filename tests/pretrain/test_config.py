@@ -203,9 +203,10 @@ def test_another_kind_leaves_out_what_the_file_says_of_its_own_kind_alone(
     config.write_text("[output_layer]\nkind = 'contrastive'\ncosine_weight = 5.0\nahead_weight = 0.5")
     layer = load_config(config, ["output_layer.kind=continuous"]).output_layer
     assert (layer.kind, layer.ahead_weight) == ("continuous", 0.5)
+    load_config(config, ["output_layer.kind=continuous"], quiet=True)
     said = capsys.readouterr().err.splitlines()
     assert said == [
-        f"{config}: output_layer.cosine_weight is left out, output_layer.kind=continuous has no such setting"
+        f"{config}: output_layer.cosine_weight is left out: output_layer.kind=continuous has no such setting"
     ]
     with pytest.raises(InputError, match=r"--set: unknown key output_layer\.cosine_weight"):
         load_config(config, ["output_layer.kind=continuous", "output_layer.cosine_weight=5"])

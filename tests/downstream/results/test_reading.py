@@ -189,6 +189,8 @@ def test_damaged_lines_are_errors_with_their_place(tmp_path: Path, line: str, me
         ({"seconds": [1.0, 2.0, 3.0]}, "seconds"),
         ({"examples_per_second": None}, "examples_per_second"),
         ({"mixes": [[0.5, 0.5, 1.0]]}, "mixes"),
+        ({"mixes": [[0.5, 0.5, 1.0], None]}, "mixes"),
+        ({"mixes": [[0.5, 0.5, 1.0], [1.0]]}, "mixes"),
         ({"items": 4}, "counts"),
         ({"items": 0}, "items"),
         ({"counts": 3}, "counts"),

@@ -181,7 +181,13 @@ def test_the_sentences_of_a_suite(suite: Run) -> None:
     assert len(Path("all.txt").read_text().splitlines()) == 10
 
 
-def test_probes_are_trained_on_the_device_that_is_given(suite: Run) -> None:
+def test_features_are_made_and_probes_trained_on_the_device_that_is_given(
+    suite: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dumps: list[list[str]] = []
+    monkeypatch.setattr(data, "run_child", lambda command, **_: dumps.append(command) or 1)
+    suite("--model", "first", "--device", "cpu:0", status=1)
+    assert [dump[dump.index("--device") + 1] for dump in dumps] == ["cpu:0"]
     suite("--inputs", "vectors", "--device", "cpu:0")
     lines = Path("suite/vectors/results.jsonl").read_text().splitlines()
     assert {json.loads(line)["device"] for line in lines} == {"cpu:0"}
