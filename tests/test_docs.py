@@ -14,8 +14,9 @@ import pytest
 
 from downstream.__main__ import TASKS
 from downstream.probe.task import Task
+from elmoc.encoders.bidirectional import ENCODERS
 from elmoc.features.layouts import LAYOUTS
-from pretrain.config import KINDS, RunConfig
+from pretrain.config import KINDS, OUTPUT_LAYERS, RunConfig
 from tests.docs.__main__ import is_run, shortened
 from tests.docs.inputs import write_python_inputs
 from tests.docs.pages import (
@@ -216,5 +217,5 @@ def test_python_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.Mon
     """The blocks of a page, one after the other, in a folder with two tiny models and a feature file."""
     write_python_inputs(tmp_path)
     monkeypatch.chdir(tmp_path)
-    with mock.patch.dict(LAYOUTS):  # one page adds a layout
+    with mock.patch.dict(LAYOUTS), mock.patch.dict(ENCODERS), mock.patch.dict(OUTPUT_LAYERS):  # pages add to them
         exec(compile(python_code(page), page, "exec"), {"__name__": "__main__"})
