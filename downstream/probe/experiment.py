@@ -277,8 +277,11 @@ class Experiment:
 
 
 def _joined(seeds: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """One line of results of the lines of several seeds: lists, which have an element a seed, are concatenated."""
-    joined = dict(seeds[0])
+    """One line of results of the lines of several seeds: lists, which have an element a seed, are concatenated.
+
+    What a probe does not say that an earlier version saved is left out.
+    """
+    joined = {name: value for name, value in seeds[0].items() if all(name in record for record in seeds)}
     for name, value in joined.items():
         if isinstance(value, list):
             joined[name] = [one for record in seeds for one in record[name]]

@@ -1,20 +1,17 @@
 """Settings of an adaptation: those that the model was trained with, at a lower rate and for a smaller text."""
 
 from pathlib import Path
-from typing import Annotated, Any
-
-from msgspec import Meta
+from typing import Any
 
 from elmoc.errors import InputError
 from elmoc.files.records import convert, read_json
 from elmoc.model_directory import ADVICE, ModelDirectory
-from pretrain.data.sources import MOST_TIMES
+from pretrain.data.sources import DataConfig
 from pretrain.run.directory import NEW_RUN
 
 UPDATES_AT_LEAST = 40
 """Of an epoch: a small text is cut into fewer streams than the model was trained with."""
 STREAMS_AT_LEAST = 4
-Weight = Annotated[float, Meta(ge=0, le=MOST_TIMES)]
 SLOWER = 0.5
 """The rate by that of the training before, where none is given."""
 _KEPT = ("output_layer", "train", "optimiser")
@@ -49,7 +46,7 @@ def recipe_of(path: Path, model: ModelDirectory) -> dict[str, dict[str, Any]]:
 def source_weights(settings: dict[str, dict[str, Any]], where: str) -> dict[str, float]:
     """The weights of the sources of text that the model was trained on; those that it does not name have 1."""
     given = settings.get("data", {}).get("sources", {})
-    return convert(given, dict[str, Weight], where=f"{where}, data.sources", advice=ADVICE)
+    return convert({"sources": given}, DataConfig, where=where, advice=ADVICE, prefix="data.").sources
 
 
 def learning_rate(recipe: dict[str, dict[str, Any]], model: ModelDirectory, *, given: float | None) -> float:

@@ -106,6 +106,21 @@ def test_a_stopped_run_goes_on_after_the_seeds_that_are_there(
     assert resumed == whole
 
 
+def test_a_run_goes_on_beside_a_probe_that_an_earlier_version_saved(
+    tmp_path: Path, trained: Callable[..., list[dict[str, Any]]]
+) -> None:
+    (whole,) = trained("--seeds", "2", "--inputs", "both")
+    first, second = (tmp_path / "saved" / f"both.seed{seed}" / "probe.json" for seed in (1, 2))
+    first.unlink()
+    saved = json.loads(second.read_text())
+    del saved["record"]["mixes"]
+    second.write_text(json.dumps(saved))
+    (resumed,) = trained("--seeds", "2", "--inputs", "both")
+    assert resumed["scores"] == whole["scores"]
+    assert len(whole["mixes"]) == 2
+    assert "mixes" not in resumed
+
+
 def test_how_layer_states_are_given_is_kept_with_a_probe_and_concerns_no_word_vectors(
     tmp_path: Path,
     ten: Path,
