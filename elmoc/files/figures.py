@@ -13,11 +13,16 @@ def new_figure(width: float, height: float) -> Any:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        library = (error.name or "matplotlib").partition(".")[0]
-        raise InputError(f"plots need {library}: pip install 'elmoc[plots]'") from None
+        raise missing_library(error, "matplotlib") from None
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+def missing_library(error: ImportError, library: str) -> InputError:
+    """The error for a library that plots need, which is called `library` where `error` does not name it."""
+    name = (error.name or library).partition(".")[0]
+    return InputError(f"plots need {name}: pip install 'elmoc[plots]'")
 
 
 def save_figure(figure: Any, path: Path | str, *, dpi: int = 150) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from elmoc.errors import InputError
-from elmoc.files.figures import new_figure, save_figure
+from elmoc.files.figures import missing_library, new_figure, save_figure
 from elmoc.looking.clusters import cluster, principal_components, telling_words
 from elmoc.looking.uses import Use, use_vectors
 from elmoc.model import ElmoC
@@ -96,9 +96,7 @@ def _require_scipy() -> None:
     try:
         import scipy.cluster.vq  # noqa: F401
     except ImportError as error:
-        raise InputError(
-            f"plots need {(error.name or 'scipy').partition('.')[0]}: pip install 'elmoc[plots]'"
-        ) from None
+        raise missing_library(error, "scipy") from None
 
 
 def _write_labels(axes: Any, uses: Sequence[Use], points: np.ndarray, labels: np.ndarray) -> None:
