@@ -33,6 +33,9 @@ class SnliSettings(TrainingSettings):
     )
     hidden_size: int = size_setting("units of each layer; of the LSTMs, each direction")
     dropout: float = dropout_setting("dropout on the inputs of the LSTMs and around the last hidden layer")
+    shortcut: bool = setting(
+        False, help="a shortcut around the first LSTM: attention and enhancement see its inputs beside its outputs"
+    )
 
 
 class SnliProbe(Probe[SentencePair, dict[str, float]]):
@@ -65,22 +68,26 @@ class SnliProbe(Probe[SentencePair, dict[str, float]]):
 class Esim(torch.nn.Module):
     """Puts pairs of sentences into one of `labels` classes; the words' inputs have the size `input_size` (D).
 
-    Dropout on the inputs of both LSTMs has one mask a sentence.
+    Dropout on the inputs of both LSTMs has one mask a sentence. With the setting `shortcut` a word is represented by
+    the first LSTM's outputs and inputs side by side (as in the shortcut-stacked encoders of Nie and Bansal 2017), so
+    that E, the size of a word's representation, is 2H plus the size of the projection; without it, E is 2H.
     """
 
     def __init__(self, *, input_size: int, labels: int, settings: SnliSettings) -> None:
         super().__init__()
         projection_size, hidden_size, dropout = settings.projection_size, settings.hidden_size, settings.dropout
+        projected_size = projection_size or input_size
+        self.shortcut = settings.shortcut
         self.input_dropout = InputVariationalDropout(dropout)
         self.projection = torch.nn.Linear(input_size, projection_size) if projection_size else torch.nn.Identity()
-        self.encoder = BiLstm(input_size=projection_size or input_size, hidden_size=hidden_size)
-        width = self.encoder.output_size
+        self.encoder = BiLstm(input_size=projected_size, hidden_size=hidden_size)
+        width = self.encoder.output_size + (projected_size if self.shortcut else 0)  # E
         self.attention = DotProductMatrixAttention()
         self.enhancement = FeedForward(4 * width, 1, hidden_size, torch.nn.ReLU())
         self.inference = BiLstm(input_size=hidden_size, hidden_size=hidden_size)
         self.output = torch.nn.Sequential(
             torch.nn.Dropout(dropout),
-            FeedForward(4 * width, 1, hidden_size, torch.nn.ReLU(), dropout),
+            FeedForward(4 * self.inference.output_size, 1, hidden_size, torch.nn.ReLU(), dropout),
             torch.nn.Linear(hidden_size, labels),
         )
         self.apply(initialise)
@@ -89,14 +96,14 @@ class Esim(torch.nn.Module):
         self, premises: Tensor, premise_lengths: Tensor, hypotheses: Tensor, hypothesis_lengths: Tensor
     ) -> Tensor:
         """[B, P, D] and [B, Q, D] with their lengths [B] (on the CPU, each at least 1) → float32 [B, labels]."""
-        a = self.encode(premises, premise_lengths)  # [B, P, 2H]
-        b = self.encode(hypotheses, hypothesis_lengths)  # [B, Q, 2H]
+        a = self.encode(premises, premise_lengths)  # [B, P, E]
+        b = self.encode(hypotheses, hypothesis_lengths)  # [B, Q, E]
         a_mask, b_mask = (valid_mask(lengths, a.device) for lengths in (premise_lengths, hypothesis_lengths))
         similarity = self.attention(a, b)  # [B, P, Q]; equation 11
         to_b = masked_softmax(similarity, b_mask, memory_efficient=True)  # else padding takes a share
         to_a = masked_softmax(similarity.transpose(1, 2), a_mask, memory_efficient=True)
-        b_for_a = weighted_sum(b, to_b)  # [B, P, 2H]; equation 12
-        a_for_b = weighted_sum(a, to_a)  # [B, Q, 2H]; equation 13
+        b_for_a = weighted_sum(b, to_b)  # [B, P, E]; equation 12
+        a_for_b = weighted_sum(a, to_a)  # [B, Q, E]; equation 13
         pooled = [
             *self.compose(a, b_for_a, premise_lengths, a_mask),
             *self.compose(b, a_for_b, hypothesis_lengths, b_mask),
@@ -104,11 +111,13 @@ class Esim(torch.nn.Module):
         return self.output(torch.cat(pooled, dim=1))
 
     def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """Input encoding (section 3.1): [B, T, D] → [B, T, 2H]."""
-        return self.encoder(self.projection(self.input_dropout(x)), lengths)
+        """Input encoding (section 3.1): [B, T, D] → [B, T, E]."""
+        projected = self.projection(self.input_dropout(x))
+        encoded = self.encoder(projected, lengths)  # [B, T, 2H]
+        return torch.cat([encoded, projected], dim=2) if self.shortcut else encoded
 
     def compose(self, own: Tensor, other: Tensor, lengths: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Enhancement and inference composition (equations 14 to 19): [B, T, 2H] twice → mean and maximum [B, 2H]."""
+        """Enhancement and inference composition (equations 14 to 19): [B, T, E] twice → mean and maximum [B, 2H]."""
         enhanced = self.enhancement(torch.cat([own, other, own - other, own * other], dim=2))  # [B, T, H]
         states = self.inference(self.input_dropout(enhanced), lengths)  # [B, T, 2H]
         return masked_mean(states, mask.unsqueeze(2), dim=1), masked_max(states, mask.unsqueeze(2), dim=1)

@@ -134,5 +134,6 @@ TASK = SnliTask(
         projection_size=128,
         hidden_size=100,
         dropout=0.2,
+        shortcut=True,  # with thousands of pairs, words teach what to align sooner than an LSTM's states do
     ),
 )

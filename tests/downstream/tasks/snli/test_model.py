@@ -60,10 +60,12 @@ def plain_bilstm(lstm: torch.nn.LSTM, x: Tensor) -> list[Tensor]:
 
 def plain_esim(model: Esim, premise: Tensor, hypothesis: Tensor) -> Tensor:
     """Chen et al. (2017), equations 8 to 19, one pair and one word at a time; without dropout."""
-    first, second = (
-        plain_bilstm(model.encoder.lstm, torch.stack([model.projection(row) for row in x]))
-        for x in (premise, hypothesis)
-    )
+    encoded = []
+    for x in (premise, hypothesis):
+        projected = [model.projection(row) for row in x]
+        states = plain_bilstm(model.encoder.lstm, torch.stack(projected))
+        encoded.append([torch.cat([h, row]) if model.shortcut else h for h, row in zip(states, projected, strict=True)])
+    first, second = encoded
     pooled = []
     for own, other in ((first, second), (second, first)):
         composed = []
@@ -76,9 +78,9 @@ def plain_esim(model: Esim, premise: Tensor, hypothesis: Tensor) -> Tensor:
     return model.output(torch.cat(pooled))
 
 
-@pytest.mark.parametrize("projection", [0, 4])
-def test_outputs_and_gradients_are_those_of_the_equations(projection: int) -> None:
-    model = model_of(projection_size=projection)
+@pytest.mark.parametrize(("projection", "shortcut"), [(0, False), (4, False), (0, True), (4, True)])
+def test_outputs_and_gradients_are_those_of_the_equations(projection: int, shortcut: bool) -> None:
+    model = model_of(projection_size=projection, shortcut=shortcut)
     pairs = pairs_of([4, 1, 2, 6], [2, 3, 1, 6])
     for pair in pairs:
         for x in pair:
@@ -100,8 +102,9 @@ def test_outputs_and_gradients_are_those_of_the_equations(projection: int) -> No
     assert all(gradient.any() for gradient in gradients[0]), "every weight and every input matters"
 
 
-def test_a_pair_is_judged_alike_alone_and_in_any_batch() -> None:
-    model, pairs = model_of(), pairs_of([4, 9, 1], [7, 2, 3])
+@pytest.mark.parametrize("shortcut", [False, True])
+def test_a_pair_is_judged_alike_alone_and_in_any_batch(shortcut: bool) -> None:
+    model, pairs = model_of(projection_size=4, shortcut=shortcut), pairs_of([4, 9, 1], [7, 2, 3])
     alone = torch.cat([logits_of(model, [pair]) for pair in pairs])
     torch.testing.assert_close(logits_of(model, pairs), alone)
 
