@@ -1,57 +1,53 @@
-"""Continuous output: the cosine distance to the fixed vector of the next word (Li et al. 2019, Eq. 2)."""
+"""Continuous output: the distance to the fixed vector of the next word (Li et al. 2019, Eq. 2)."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import Tensor
 
 from elmoc.corpus import Corpus
 from elmoc.settings import setting
 from elmoc.word_vectors.table import VectorTable
-from pretrain.output_layers import Loss, OutputLayer, OutputLayerSettings, Targets
+from pretrain.output_layers import CandidateSettings, Loss, Targets
+from pretrain.output_layers.distances import cosine_loss, l2_loss, max_margin_loss
+from pretrain.output_layers.linear import LinearOutput, LinearSettings
 from pretrain.output_layers.retrieval import Retriever
+from pretrain.output_layers.von_mises_fisher import von_mises_fisher_loss
+
+LOSSES = ("cosine", "l2", "von_mises_fisher", "max_margin")
 
 
-class ContinuousOutput(nn.Linear, OutputLayer):
-    """ŷ_t = W_y out_t + b_y, compared with the target vector (Li et al. 2019, footnote 2 and Eq. 2).
+class ContinuousOutput(LinearOutput):
+    """The linear layer with the distance that its settings name."""
 
-    `ahead`, if any, is a second layer, which predicts the word after the next one; its loss is added `ahead_weight`
-    times. It makes the encoder keep more of the context, and is of no use afterwards.
-    """
-
-    def __init__(self, projection_size: int, vector_size: int, *, ahead_weight: float = 0.0) -> None:
-        super().__init__(projection_size, vector_size)
-        self.ahead_weight = ahead_weight
-        self.ahead = ContinuousOutput(projection_size, vector_size) if ahead_weight else None
-
-    def forward(self, states: Tensor, targets: Targets) -> Loss:  # type: ignore[override]
-        """See `OutputLayer`: the loss of the next word, with that of the word after it where there is a layer for it.
-
-        The weighted sum is divided by the number of next words that count.
-        """
-        loss = self.loss(states, targets)
-        if self.ahead is None:
-            return loss
-        assert targets.after is not None
-        return loss.plus(self.ahead(states, targets.after), self.ahead_weight)
+    settings: "ContinuousSettings"
 
     def loss(self, states: Tensor, targets: Targets) -> Loss:
         """That of one word; a target whose vector is all zeros has no direction and is masked."""
+        predictions, settings = self.predict(states), self.settings
+        if settings.loss == "max_margin":
+            assert targets.candidates is not None
+            return max_margin_loss(predictions, targets.candidates, margin=settings.margin)
         assert targets.vectors is not None
-        return cosine_loss(self.predict(states), targets.vectors)
-
-    def predict(self, states: Tensor) -> Tensor:
-        """Top layer states [..., P] → predicted vectors, float32 [..., E]."""
-        return super().forward(states).float()
+        if settings.loss == "von_mises_fisher":
+            return von_mises_fisher_loss(
+                predictions,
+                targets.vectors,
+                length_weight=settings.length_weight,
+                product_weight=settings.product_weight,
+            )
+        return {"cosine": cosine_loss, "l2": l2_loss}[settings.loss](predictions, targets.vectors)
 
 
 @dataclass(frozen=True)
-class ContinuousSettings(OutputLayerSettings):
+class ContinuousSettings(LinearSettings):
     """The continuous output for the target table `data.target_vectors`.
 
-    ahead_weight: of the loss of a second layer, which predicts the word after the next one; 0: there is none.
+    loss: `cosine`, 1 − cos(ŷ, w); `l2`, ‖ŷ − w‖; `von_mises_fisher`, the negative log-likelihood of w's direction;
+    `max_margin`, by how much the true word's cosine fails to be `margin` above that of another word of the window.
+    length_weight, product_weight: λ₁ and λ₂ of `von_mises_fisher`; 0 and 1 leave its two regularisers out.
+    margin: γ of `max_margin`.
     """
 
     kind: ClassVar[str] = "continuous"
@@ -64,38 +60,27 @@ class ContinuousSettings(OutputLayerSettings):
         ("reciprocal rank", "reciprocal_rank"),
     )
 
-    ahead_weight: float = setting(0.0, least=0, most=1e3)
+    loss: str = setting("cosine", choices=LOSSES)
+    length_weight: float = setting(0.02, least=0, most=1e3)
+    product_weight: float = setting(0.1, above=0, most=1)
+    margin: float = setting(0.5, above=0, most=2)
 
     @property
-    def words_ahead(self) -> int:
-        """Two where there is a second layer."""
-        return 2 if self.ahead_weight else 1
+    def candidates(self) -> CandidateSettings | None:
+        """The types of a window's targets, among which `max_margin` finds another word."""
+        return CandidateSettings() if self.loss == "max_margin" else None
+
+    def activation_bytes(self, *, words: int, candidates: int) -> int:
+        """Of `max_margin` the cosines with the prediction, those with the target, and their difference."""
+        return self.words_ahead * 3 * 4 * words * candidates if self.loss == "max_margin" else 0
 
     def build(self, *, projection_size: int, corpus: Corpus, targets: VectorTable) -> ContinuousOutput:
-        return ContinuousOutput(projection_size, targets.size, ahead_weight=self.ahead_weight)
+        return ContinuousOutput(projection_size, targets.size, self)
 
     def record(self, targets: VectorTable) -> dict[str, Any]:
-        """The target vectors by origin and fingerprint, how they were processed, and whether there are two layers."""
-        more = {"words_ahead": self.words_ahead} if self.ahead_weight else {}
-        return {"kind": self.kind, **asdict(targets.source), **more}
-
-    def scoring_bytes(self, *, targets: VectorTable, words: int, candidates: int) -> int:
-        """See `Retriever.bytes`."""
-        return Retriever.bytes(targets=targets, words=words, candidates=candidates)
+        """That of all linear layers, and the loss where it is not the cosine."""
+        return super().record(targets) | ({} if self.loss == "cosine" else {"loss": self.loss})
 
     def scorer(self, *, corpus: Corpus, targets: VectorTable, candidates: int, device: torch.device) -> Retriever:
         """Cosines, and ranks by cosine."""
         return Retriever(corpus, targets, candidates, device)
-
-
-def cosine_loss(predictions: Tensor, targets: Tensor) -> Loss:
-    """Σ 1 − cos(prediction, target) over the targets that have a direction; both are [..., E].
-
-    `F.cosine_similarity` bounds each norm from below (by 1e-8), so that a prediction of zeros has a cosine of 0 and a
-    finite gradient.
-    """
-    has_direction = targets.any(dim=-1)  # [...]
-    cosine = F.cosine_similarity(predictions.float(), targets, dim=-1)  # [...]
-    counted = has_direction.sum()
-    total = ((1 - cosine) * has_direction).sum()
-    return Loss(total, counted, has_direction.numel() - counted)

@@ -18,7 +18,7 @@ Letters: B streams, T time, P projection, E width of target vectors, N targets, 
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,31 +30,25 @@ from elmoc.corpus import Corpus
 from elmoc.settings import setting
 from elmoc.word_vectors.table import VectorTable
 from pretrain.output_layers import CandidateSettings, Loss, OutputLayer, Targets, log_frequencies
-from pretrain.output_layers.continuous import ContinuousOutput, ContinuousSettings
+from pretrain.output_layers.distances import NO_CANDIDATE, unit
+from pretrain.output_layers.linear import LinearOutput, LinearSettings
 from pretrain.output_layers.retrieval import Retriever, retrieval
 
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 1.0
-NO_CANDIDATE = -1e9
-"""The score of what is none; finite, so that a window without any candidate has finite gradients."""
-NORM = 1e-8
-"""Norms are bounded from below, as in `F.cosine_similarity`."""
 FREQUENCIES = ("learned", "none")
 RANKED = ("accuracy_at_1", "accuracy_at_10", "reciprocal_rank")
 """Metrics of ranks."""
 
 
-class ContrastiveOutput(ContinuousOutput):
-    """The linear layers of the continuous output, each with a temperature and a weight of log frequencies."""
+class ContrastiveOutput(LinearOutput):
+    """The linear layer, with a temperature and a weight of log frequencies."""
 
+    settings: "ContrastiveSettings"
     temperature_logit: Tensor
     frequency_weight: Tensor
 
     def __init__(self, projection_size: int, vector_size: int, settings: "ContrastiveSettings") -> None:
-        super().__init__(projection_size, vector_size)
-        self.settings = settings
-        self.ahead_weight = settings.ahead_weight
-        if settings.ahead_weight:
-            self.ahead = ContrastiveOutput(projection_size, vector_size, replace(settings, ahead_weight=0.0))
+        super().__init__(projection_size, vector_size, settings)
         span = math.log(MOST_TEMPERATURE / LEAST_TEMPERATURE)
         share = math.log(settings.temperature / LEAST_TEMPERATURE) / span
         logit = torch.tensor(math.log(share / (1 - share)))
@@ -77,9 +71,9 @@ class ContrastiveOutput(ContinuousOutput):
         """That of one word; a type whose vector is all zeros has no direction: it is no candidate, and is masked."""
         candidates = targets.candidates
         assert candidates is not None
-        predictions = F.normalize(self.predict(states).flatten(0, -2), dim=-1, eps=NORM)  # [N, E]
+        predictions = unit(self.predict(states).flatten(0, -2))  # [N, E]
         with torch.autocast(states.device.type, enabled=False):
-            cosines = predictions @ F.normalize(candidates.vectors, dim=-1, eps=NORM).T  # [N, U]
+            cosines = predictions @ unit(candidates.vectors).T  # [N, U]
         known = candidates.vectors.any(dim=-1) & candidates.log_chance.isfinite()  # [U]
         bias = self.frequency_weight * candidates.log_frequency
         if self.settings.correction:
@@ -110,9 +104,7 @@ class ContrastiveScorer:
         The perplexity is that of the targets among the candidates, and the constant's is that of their frequencies.
         """
         assert isinstance(layer, ContrastiveOutput)
-        by_cosine, ranks, likelihoods = self.ranks_and_likelihoods(
-            layer, F.normalize(predictions, dim=1, eps=NORM), ids
-        )
+        by_cosine, ranks, likelihoods = self.ranks_and_likelihoods(layer, unit(predictions), ids)
         values = self.retriever.metrics(by_cosine, predictions, ids, parts)
         known = self.retriever.known.to(self.log_frequency.device)
         constants = (self.log_frequency - self.log_frequency[known].logsumexp(dim=0)).cpu()  # [K]
@@ -153,7 +145,7 @@ def perplexity(likelihoods: Tensor) -> float:
 
 
 @dataclass(frozen=True)
-class ContrastiveSettings(ContinuousSettings):
+class ContrastiveSettings(LinearSettings):
     """The contrastive output for the target table `data.target_vectors`.
 
     extra_candidates: types drawn from the lexicon for each window and direction, beside the types of its targets.
@@ -163,10 +155,10 @@ class ContrastiveSettings(ContinuousSettings):
     correction: whether each type's chance of being a candidate is corrected for.
     frequency: whether a learned share of a type's log frequency is added to its score (`learned`), or nothing (`none`).
     cosine_weight: of the cosine distance to the target's vector, which is added to the loss.
-    ahead_weight: of the loss of a second layer, which predicts the word after the next one; 0: there is none.
     """
 
     kind: ClassVar[str] = "contrastive"
+    reads_target_vectors: ClassVar[bool] = True
     metric: ClassVar[str] = "reciprocal_rank"  # of what compares with other kinds, it has the least noise
     shown: ClassVar[tuple[tuple[str, str], ...]] = (
         ("cosine", "cosine"),
@@ -202,7 +194,7 @@ class ContrastiveSettings(ContinuousSettings):
         scores = {"correction": self.correction, "frequency": self.frequency, "temperature": temperature}
         return super().record(targets) | scores
 
-    def scorer(  # type: ignore[override]
+    def scorer(
         self, *, corpus: Corpus, targets: VectorTable, candidates: int, device: torch.device
     ) -> ContrastiveScorer:
         return ContrastiveScorer(corpus, Retriever(corpus, targets, candidates, device))

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from pretrain.output_layers import Loss, Targets
-from pretrain.output_layers.continuous import ContinuousOutput, cosine_loss
+from pretrain.output_layers.continuous import ContinuousOutput, ContinuousSettings
+from pretrain.output_layers.distances import cosine_loss
 from tests import references
 
 
@@ -70,9 +71,9 @@ def test_predictions_in_bf16_are_compared_in_float32() -> None:
 
 def test_a_second_layer_adds_the_loss_of_the_word_after_the_next_one() -> None:
     torch.manual_seed(2)
-    layer = ContinuousOutput(5, 4, ahead_weight=0.3)
+    layer = ContinuousOutput(5, 4, ContinuousSettings(ahead_weight=0.3))
     torch.manual_seed(2)
-    alone = ContinuousOutput(5, 4)
+    alone = ContinuousOutput(5, 4, ContinuousSettings())
     assert torch.equal(layer.weight, alone.weight), "the first layer begins as it does without a second one"
     assert layer.ahead is not None
     assert not torch.equal(layer.ahead.weight, layer.weight)

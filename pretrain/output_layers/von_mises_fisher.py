@@ -1,0 +1,90 @@
+"""The von Mises–Fisher loss: how likely a word's direction is, if directions scatter around the predicted one.
+
+    p(w | ŷ) = C_m(κ) exp(ŷ · w),  κ = ‖ŷ‖, ‖w‖ = 1,  C_m(κ) = κ^v / ((2π)^{m/2} I_v(κ)),  v = m/2 − 1
+
+for vectors of m numbers (Kumar and Tsvetkov 2019). Orders v of hundreds make I_v(κ) overflow or vanish, so
+log C is computed as a whole, in float64 and without leaving the device.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pretrain.output_layers import Loss
+from pretrain.output_layers.distances import sum_of_known, unit
+
+LEAST_ORDER = 32
+"""From this order on the expansion is exact to about 1e-9; lower orders are reached by recurrence."""
+
+
+def von_mises_fisher_loss(
+    predictions: Tensor, targets: Tensor, *, length_weight: float = 0.0, product_weight: float = 1.0
+) -> Loss:
+    """Σ log(C_m(0)/C_m(‖ŷ‖)) − λ₂ ŷ · w/‖w‖ + λ₁ ‖ŷ‖ for predictions ŷ and targets w [..., E]; λ₂ = 1 and λ₁ = 0: vMF.
+
+    `length_weight` is λ₁ and `product_weight` λ₂ of Kumar and Tsvetkov (2019). C_m(0) is a constant, the
+    density of a direction drawn at random, so that a prediction of zeros has a loss of 0.
+    """
+    predictions = predictions.float()
+    squared = predictions.square().sum(dim=-1)  # [...]
+    lengths = torch.linalg.vector_norm(predictions, dim=-1)
+    products = (predictions * unit(targets)).sum(dim=-1)
+    partition = log_partition(squared.double(), predictions.shape[-1]).float()
+    return sum_of_known(partition - product_weight * products + length_weight * lengths, targets)
+
+
+def log_partition(squared: Tensor, size: int) -> Tensor:
+    """log(C_m(0)/C_m(κ)) from κ², float64 of any shape, and m: log of the mean of exp(ŷ · w) over all directions w.
+
+    Its derivative by κ² is I_{v+1}(κ) / (2 κ I_v(κ)), which has no singularity.
+    """
+    result: Tensor = _LogPartition.apply(squared, size)
+    return result
+
+
+class _LogPartition(torch.autograd.Function):
+    @staticmethod
+    def forward(context: Any, squared: Tensor, size: int) -> Tensor:
+        value, ratio = log_partition_and_ratio(squared, size / 2 - 1)
+        context.save_for_backward(ratio)
+        return value
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (ratio,) = context.saved_tensors
+        return gradient * ratio / 2, None
+
+
+def log_partition_and_ratio(squared: Tensor, order: float) -> tuple[Tensor, Tensor]:
+    """log(I_v(κ) κ^−v) less its limit at κ = 0, and I_{v+1}(κ)/(κ I_v(κ)), from κ²; the order v is at least −1/2.
+
+    Both from the uniform expansion of a large order, then down to v by I_{v−1}(κ) − I_{v+1}(κ) = 2v I_v(κ)/κ.
+    """
+    lifted = order + max(0, math.ceil(LEAST_ORDER - order))
+    value = _by_expansion(squared, lifted)
+    ratio = torch.exp(_by_expansion(squared, lifted + 1) - value) / (2 * (lifted + 1))
+    while lifted > order:
+        lifted -= 1
+        ratio = 1 / (2 * (lifted + 1) + squared * ratio)
+        value = value - torch.log(2 * (lifted + 1) * ratio)
+    return value, ratio
+
+
+def _by_expansion(squared: Tensor, order: float) -> Tensor:
+    """log(I_v(κ) κ^−v) less its limit at κ = 0, for a large order (Abramowitz and Stegun 1964, 9.7.7 and 9.3.9)."""
+    root = torch.sqrt(order**2 + squared)
+    more = squared / (root + order)  # root − v, exact for a small κ
+    series = torch.log(_series(order / root, order) / _series(torch.ones_like(root), order))
+    return more - order * torch.log1p(more / (2 * order)) - torch.log1p(more / order) / 2 + series
+
+
+def _series(t: Tensor, order: float) -> Tensor:
+    """1 + u₁(t)/v + … + u₄(t)/v⁴."""
+    s = t * t
+    u1 = t * (3 - 5 * s) / 24
+    u2 = s * (81 + s * (-462 + s * 385)) / 1152
+    u3 = s * t * (30375 + s * (-369603 + s * (765765 - s * 425425))) / 414720
+    u4 = s * s * (4465125 + s * (-94121676 + s * (349922430 + s * (-446185740 + s * 185910725)))) / 39813120
+    return 1 + (u1 + (u2 + (u3 + u4 / order) / order) / order) / order
