@@ -4,6 +4,7 @@ python -m downstream TASK --train F… --dev F [--test F] [--features F.h5] [--v
 python -m downstream sentences TASK FILES…    print the sentences of which `elmoc dump-features` makes features
 python -m downstream suite SUITE.toml --model RUN    run many probes, and give the encoder's worth in one number
 python -m downstream layers --train F… --dev F --label pos --model RUN    what a linear classifier finds in each layer
+python -m downstream similarity VECTORS|MODEL FILES…    do cosines of words rank pairs of them as people do?
 python -m downstream table RESULTS…    gather the results of many runs into one table
 """
 
@@ -40,11 +41,12 @@ def _dispatch(arguments: list[str]) -> None:
         + f"\n{'sentences':10} print the sentences of a task's files, the input of `elmoc dump-features`"
         + f"\n{'suite':10} run a suite of probes for one encoder, and give its worth in one number"
         + f"\n{'layers':10} what a linear classifier finds in each layer, and how the mixes of probes weigh them"
+        + f"\n{'similarity':10} correlate cosines of words with human judgements of their similarity"
         + f"\n{'table':10} gather the results of many runs into one table, with gains and how sure they are"
         + "\n\nEach command has a --help of its own.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("command", choices=[*TASKS, "sentences", "suite", "layers", "table"])
+    parser.add_argument("command", choices=[*TASKS, "sentences", "suite", "layers", "similarity", "table"])
     command = parser.parse_args(arguments[:1]).command
     if command == "sentences":
         parser = argparse.ArgumentParser(
@@ -60,6 +62,8 @@ def _dispatch(arguments: list[str]) -> None:
     elif command == "layers":
         keep_freed_memory()
         _import("linear.command").run_layers(arguments[1:])
+    elif command == "similarity":
+        _import("similarity").run_similarity(arguments[1:])
     else:
         keep_freed_memory()
         _import("probe.cli").run_probes(_task(command), arguments[1:])

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from elmoc.errors import InputError
 
+SEPARATOR = " + "
+"""Between the origins, and between the fingerprints, of several word vectors side by side."""
+
 
 @dataclass(frozen=True)
 class InputKind:

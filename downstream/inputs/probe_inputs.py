@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import dropout, embedding, layer_norm
 
 from downstream.inputs.feature_states import FeatureStates
-from downstream.inputs.kinds import InputKind
+from downstream.inputs.kinds import SEPARATOR, InputKind
 from downstream.inputs.model_states import ModelStates
 from downstream.inputs.sentence import Sentence
 from downstream.inputs.state_settings import AS_THEY_ARE, StateSettings, layer_rows
@@ -61,8 +61,8 @@ class InputSources:
 def open_sources(kinds: Collection[InputKind], *, sentences: Sequence[Sentence], options: Namespace) -> InputSources:
     """Look up what the kinds of inputs read for all sentences of a run, and print what it is.
 
-    options  of the command: `vectors`; `features` or `model`, and how that is read: `model_vectors`, `memory_limit` (GB
-             of its states that are kept) and `device`
+    options  of the command: `vectors`, one or several; `features` or `model`, and how that is read: `model_vectors`,
+             `memory_limit` (GB of its states that are kept) and `device`
     """
     vectors, features, model = options.vectors, options.features, options.model
     words: WordTable | None = None
@@ -82,10 +82,12 @@ def open_sources(kinds: Collection[InputKind], *, sentences: Sequence[Sentence],
         print(f"states {model or features}: {states.layers} layers of {states.width}", flush=True)
     if any(kind.words for kind in kinds):
         assert vectors is not None, "the command line names the word vectors"
-        words = WordTable(vectors, sentences=sentences)
+        words = WordTable(*vectors, sentences=sentences)
         count, size = words.vectors.shape
         print(
-            f"words  {vectors}: {size} dimensions; {words.missing:,} of {count:,} distinct words have none", flush=True
+            f"words  {SEPARATOR.join(vectors)}: {size} dimensions; "
+            f"{words.missing:,} of {count:,} distinct words have none",
+            flush=True,
         )
     return InputSources(words=words, states=states)
 
@@ -103,6 +105,7 @@ class ProbeInputs(torch.nn.Module):
 
     table: Tensor
     known: Tensor
+    sizes: Tensor
     mean: Tensor
     deviation: Tensor
 
@@ -120,16 +123,18 @@ class ProbeInputs(torch.nn.Module):
         if sources.words is not None:
             width = sources.words.vectors.shape[1]
             self.register_buffer("table", sources.words.padded, persistent=False)  # [W + 1, E]
-            self.register_buffer("known", sources.words.padded.any(dim=1, keepdim=True).float(), persistent=False)
+            self.register_buffer("known", sources.words.known, persistent=False)  # [W + 1, S]
+            self.register_buffer("sizes", torch.tensor(sources.words.sizes), persistent=False)
             self.register_buffer("mean", torch.zeros(width))
-            self.register_buffer("deviation", torch.ones(()))
+            self.register_buffer("deviation", torch.ones(() if len(sources.words.sizes) == 1 else width))
             self.size += width
 
     def standardise_words(self, sentences: Sequence[Sentence]) -> None:
         """Centre word vectors, and scale them to variance 1 over the distinct words of `sentences`.
 
         Vectors learned from little text share one large direction and have small numbers, from which a task model
-        learns slowly. A word without a vector stays zero. Mean and deviation are kept with the probe's weights.
+        learns slowly. A word without a vector stays zero. Mean and deviation are kept with the probe's weights. Each
+        source of vectors is scaled by itself.
         """
         if self._words is not None:
             mean, deviation = self._words.distribution(sentences)
@@ -151,7 +156,9 @@ class ProbeInputs(torch.nn.Module):
             parts.append(mixed)
         if self._words is not None:
             rows = self._words.rows(sentences, max(lengths)).to(self.table.device)
-            vectors, known = embedding(rows, self.table), embedding(rows, self.known)  # [B, T, E], [B, T, 1]
+            vectors, known = embedding(rows, self.table), embedding(rows, self.known)  # [B, T, E], [B, T, S]
+            if len(self.sizes) > 1:
+                known = known.repeat_interleave(self.sizes, dim=2)  # [B, T, E]
             parts.append((vectors - known * self.mean) / self.deviation)
         return torch.cat(parts, dim=2) if len(parts) > 1 else parts[0], torch.tensor(lengths)
 

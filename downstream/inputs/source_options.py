@@ -13,8 +13,10 @@ def add_source_options(group: argparse._ArgumentGroup) -> None:
     """Add `--vectors`, `--features` or `--model`, and how a model is read: what `open_sources` is told."""
     group.add_argument(
         "--vectors",
+        nargs="+",
         metavar="V",
-        help="word vectors: FILE.bin, FILE.vec, FILE.txt, a model with a character CNN, or random:SEED:SIZE",
+        help="word vectors: FILE.bin, FILE.vec, FILE.txt, a model with a character CNN, or random:SEED:SIZE; several "
+        "stand side by side",
     )
     states = group.add_mutually_exclusive_group()
     states.add_argument("--features", type=Path, metavar="FILE.h5", help="feature file (`elmoc dump-features`)")

@@ -144,9 +144,10 @@ def _kinds(options: argparse.Namespace) -> list[InputKind]:
         INPUT_KINDS[name].require_sources(f"--inputs {name}", options)
     kinds = [INPUT_KINDS[name] for name in dict.fromkeys(names)]
     for name, value in given.items():
+        shown = " ".join(value) if name == "vectors" and value else value
         if value and not any(kind.words if name == "vectors" else kind.states for kind in kinds):
             raise InputError(
-                f"--{name} {value} is not read by --inputs {options.inputs}: leave it out, or ask for "
+                f"--{name} {shown} is not read by --inputs {options.inputs}: leave it out, or ask for "
                 f"{name} or both, too"
             )
     return kinds

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from downstream.inputs.kinds import SEPARATOR
 from downstream.results.comparison import Row
 from downstream.results.reading import Result
 from downstream.results.records import STATE_SETTINGS, layer_names, percent
@@ -88,7 +89,8 @@ def _short_fingerprint(features: dict[str, Any]) -> str:
 
 
 def _vectors_name(result: Result) -> str:
-    return Path(str((result.vectors or {}).get("origin", result.word_vectors))).name
+    origin = str((result.vectors or {}).get("origin", result.word_vectors))
+    return SEPARATOR.join(Path(each).name for each in origin.split(SEPARATOR))
 
 
 def _differences(row: Row, rows: Sequence[Row]) -> list[str]:

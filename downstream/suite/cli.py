@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from downstream.inputs.kinds import INPUT_KINDS
+from downstream.inputs.kinds import INPUT_KINDS, SEPARATOR
 from downstream.suite.data import ProbeData, describe_features, dump_features, read_data, write_sentences
 from downstream.suite.entries import INPUTS
 from downstream.suite.jobs import Job, Sources, make_jobs
@@ -32,7 +32,7 @@ def run_suite(arguments: Sequence[str], tasks: Tasks) -> None:
         print(f"{options.sentences}: {count:,} sentences")
         return
     vectors = options.vectors or suite.vectors
-    if vectors is None and options.inputs != ["features"]:
+    if not vectors and options.inputs != ["features"]:
         raise InputError(f"{suite.path} names no word vectors: give --vectors FILE")
     out = options.out or _default_out(options)
     with locked(out / REPORT):
@@ -53,15 +53,17 @@ class _States:
     identity: str
 
 
-def _run(suite: Suite, options: argparse.Namespace, tasks: Tasks, *, out: Path, vectors: str | None) -> list[Failure]:
+def _run(
+    suite: Suite, options: argparse.Namespace, tasks: Tasks, *, out: Path, vectors: Sequence[str]
+) -> list[Failure]:
     data = {probe.file_name: read_data(probe) for probe in suite.probes}
     states = _states(options, data, out)
     sources = Sources(
         model=options.model and Path(os.path.abspath(options.model)),
-        vectors=vectors or "",
+        vectors=vectors,
         features=states.files,
         identities={
-            "vectors": open_word_vectors(vectors, only=[]).fingerprint if vectors else "",
+            "vectors": SEPARATOR.join(open_word_vectors(each, only=[]).fingerprint for each in vectors),
             "states": states.identity,
         },
         device=options.device,
@@ -143,7 +145,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     states.add_argument("--model", type=Path, metavar="DIR", help="model or run directory: the encoder")
     states.add_argument("--features", type=Path, metavar="FILE.h5", help="features of the sentences of --sentences")
     parser.add_argument("--model-vectors", metavar="V", help="the model's word vectors, if they have moved")
-    parser.add_argument("--vectors", metavar="V", help="word vectors of the probes, in place of the suite file's")
+    parser.add_argument(
+        "--vectors", nargs="+", metavar="V", help="word vectors of the probes, in place of the suite file's"
+    )
     parser.add_argument("--data", type=Path, metavar="DIR", help="what paths of data in the suite file are relative to")
     parser.add_argument("--quick", action="store_true", help="run the quick suite: its [probe.quick] tables")
     parser.add_argument(

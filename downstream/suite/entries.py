@@ -1,6 +1,6 @@
 """Suite files: which probes a suite has, on which data, with which seeds and options, as TOML.
 
-    vectors = "vectors.bin"            # word vectors of all probes; --vectors goes before it
+    vectors = "vectors.bin"            # word vectors of all probes, or a list of them; --vectors goes before it
     seeds = 3                          # of every probe: 1 … N
     baseline_seeds = 5                 # of word vectors alone (default: as `seeds`)
 
@@ -79,6 +79,6 @@ class SuiteEntries:
     """What is in a suite file."""
 
     probe: Annotated[list[ProbeEntry], Meta(min_length=1, max_length=MOST_PROBES)]
-    vectors: Text | None = None
+    vectors: Text | Annotated[list[Text], Meta(min_length=1)] | None = None
     seeds: Seeds = 3
     baseline_seeds: Seeds | None = None

@@ -34,7 +34,7 @@ ADVICE = "remove it, and run the suite again"
 class Sources:
     """What the probes of a suite read."""
 
-    vectors: str
+    vectors: Sequence[str]
     features: Mapping[str, Path]
     """Name of a probe's files → its feature file."""
     identities: Mapping[str, str]
@@ -155,7 +155,7 @@ def _arguments(probe: SuiteProbe, sources: Sources, inputs: str, seed: int) -> l
         arguments += [f"--{split}", *map(str, files)]
     arguments += ["--name", probe.name, "--inputs", inputs, "--seeds", f"{seed}-{seed}"]
     arguments += ["--device", sources.device]
-    arguments += ["--vectors", sources.vectors] if kind.words else []
+    arguments += ["--vectors", *sources.vectors] if kind.words else []
     arguments += ["--features", str(sources.features[probe.file_name])] if kind.states else []
     arguments += ["--small"] if probe.preset == "small" else []
     for name, value in probe.options[inputs].items():

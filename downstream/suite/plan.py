@@ -66,10 +66,10 @@ class SuiteProbe:
 
 @dataclass(frozen=True)
 class Suite:
-    """The probes of a suite; `vectors` is None where its file names none."""
+    """The probes of a suite, and the word vectors that its file names, if any."""
 
     path: Path
-    vectors: str | None
+    vectors: Sequence[str]
     probes: Sequence[SuiteProbe]
 
 
@@ -100,9 +100,8 @@ def read_suite(path: Path, tasks: Tasks, *, data: Path | None = None, quick: boo
                 f"{path}: two probes of the task {probe.task.name} are named {shortened(probe.name)!r}, or nearly so: "
                 f"{ADVICE}"
             )
-    vectors = entries.vectors
-    if vectors and not vectors.startswith("random:"):
-        vectors = str(path.parent / vectors)
+    named = [entries.vectors] if isinstance(entries.vectors, str) else entries.vectors or []
+    vectors = [each if each.startswith("random:") else str(path.parent / each) for each in named]
     return Suite(path, vectors, probes)
 
 

@@ -53,7 +53,7 @@ def read(tmp_path: Path) -> Read:
 def test_defaults_options_and_those_of_a_kind_of_inputs(read: Read, tmp_path: Path) -> None:
     suite = read(FULL)
     ner, snli = suite.probes
-    assert suite.vectors == str(tmp_path / "vectors.bin")
+    assert suite.vectors == [str(tmp_path / "vectors.bin")]
     assert ner.files == {"train": [tmp_path / "a.conll", tmp_path / "b.conll"], "dev": [tmp_path / "dev.conll"]}
     assert list(snli.files) == ["train", "dev", "test"]
     assert snli.files["train"] == [Path("/data/train.jsonl")]

@@ -1,0 +1,142 @@
+"""The command `python -m downstream similarity`: do word vectors, or layers, rank pairs of words as people do?
+
+python -m downstream similarity VECTORS|MODEL FILES…
+
+Of an encoder layer 0, its input projection, is a word vector: it does not depend on the words around.
+"""
+
+import argparse
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from downstream.results.text_table import Column, TextTable
+from elmoc.errors import InputError, shortened
+from elmoc.files.text import read_lines
+from elmoc.model import ElmoC
+from elmoc.word_vectors.sources import open_word_vectors
+
+LEAST_PAIRS = 3
+"""Of fewer there is no rank correlation to speak of."""
+
+
+@dataclass(frozen=True)
+class WordPairs:
+    """Pairs of words of a file, and how similar people found them: scores [N], higher is more similar."""
+
+    name: str
+    pairs: Sequence[tuple[str, str]]
+    scores: np.ndarray
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Spearman's ρ over those of the pairs whose words both have a vector; not a number where these are too few."""
+
+    rho: float
+    found: int
+    pairs: int
+
+
+def run_similarity(arguments: Sequence[str]) -> None:
+    """`python -m downstream similarity …`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m downstream similarity",
+        description="Correlate the cosines of words with human judgements of their similarity (Spearman's ρ), over the "
+        "pairs whose words both have a vector. Of a model, these are its word vectors, and layer 0, which reads each "
+        "word by itself.",
+    )
+    parser.add_argument(
+        "source",
+        metavar="VECTORS|MODEL",
+        help="FILE.bin, FILE.vec, FILE.txt, FILE.safetensors or random:SEED:SIZE; or a model or run directory",
+    )
+    parser.add_argument(
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="two words and a score a line, divided by tabs or spaces (plain or .gz)",
+    )
+    parser.add_argument("--model-vectors", metavar="V", help="the model's word vectors, if they have moved")
+    options = parser.parse_args(arguments)
+    files = [read_pairs(path) for path in options.files]
+    words = list(dict.fromkeys(word for file in files for pair in file.pairs for word in pair))
+    columns = {
+        name: [correlation(file, dict(zip(words, vectors, strict=True))) for file in files]
+        for name, vectors in vectors_of(options.source, words, model_vectors=options.model_vectors).items()
+    }
+    print(similarity_table(options.source, files, columns).text())
+
+
+def read_pairs(path: Path) -> WordPairs:
+    """Pairs of words and their scores; an `InputError` for the first line that is something else."""
+    pairs, scores = [], []
+    for number, line in enumerate(read_lines(path), 1):
+        fields = line.split("\t") if "\t" in line else line.split()
+        if not line.strip():
+            continue
+        try:
+            first, second, score = (each.strip() for each in fields)
+            scores.append(float(score))
+        except ValueError:
+            raise InputError(
+                f"{path}, line {number}: {shortened(line)!r} is not two words and a number, divided by tabs or spaces: "
+                "correct it"
+            ) from None
+        if not math.isfinite(scores[-1]):
+            raise InputError(f"{path}, line {number}: the score {score} is not finite: correct it")
+        pairs.append((first, second))
+    if len(pairs) < LEAST_PAIRS:
+        raise InputError(f"{path} holds {len(pairs)} pairs of words, of which {LEAST_PAIRS} are needed: give another")
+    return WordPairs(path.name.removesuffix(".gz").removesuffix(".txt"), pairs, np.array(scores))
+
+
+def vectors_of(source: str, words: Sequence[str], *, model_vectors: str | None = None) -> dict[str, np.ndarray]:
+    """Vectors [n, E] of words by their name: word vectors, and of a model layer 0, too.
+
+    A word that the word vectors do not know has zeros in both.
+    """
+    if not os.path.isdir(source):
+        if model_vectors is not None:
+            raise InputError(f"--model-vectors goes with a model directory, and {source} is none: leave it out")
+        return {"vectors": open_word_vectors(source, only=words).lookup(words)}
+    model = ElmoC.from_pretrained(source, vectors=model_vectors)
+    vectors = model.word_vectors.lookup(words)
+    states = model.embed_batch([[word] for word in words])
+    layer_0 = np.stack([each[0, 0].numpy() for each in states])
+    return {"vectors": vectors, "layer 0": layer_0 * vectors.any(axis=1, keepdims=True)}
+
+
+def correlation(file: WordPairs, vectors: Mapping[str, np.ndarray]) -> Correlation:
+    """That of the cosines with the scores; ranks of equal values are their mean."""
+    cosines, scores = [], []
+    for (first, second), score in zip(file.pairs, file.scores, strict=True):
+        a, b = vectors[first], vectors[second]
+        if a.any() and b.any():
+            cosines.append(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)))
+            scores.append(score)
+    enough = len(scores) >= LEAST_PAIRS and len(set(scores)) > 1 and len(set(cosines)) > 1
+    rho = float(spearmanr(cosines, scores).statistic) if enough else math.nan
+    return Correlation(rho, len(scores), len(file.pairs))
+
+
+def similarity_table(
+    source: str, files: Sequence[WordPairs], columns: Mapping[str, Sequence[Correlation]]
+) -> TextTable:
+    """A row a file: its pairs, how many of them have vectors, and ρ · 100 by each of the vectors."""
+    found = next(iter(columns.values()))
+    cells = [
+        Column("pairs of words", [file.name for file in files]),
+        Column("pairs", [f"{each.pairs:,}" for each in found], right=True),
+        Column("found", [f"{each.found:,}" for each in found], right=True),
+    ]
+    for name, values in columns.items():
+        rho = ["–" if math.isnan(each.rho) else f"{100 * each.rho:.1f}" for each in values]
+        cells.append(Column(name, rho, right=True))
+    return TextTable(f"Spearman's ρ × 100 of cosines and human judgements: {source}", cells)

@@ -1,0 +1,100 @@
+"""Word similarity: Spearman's ρ of cosines and human judgements, over the pairs that have vectors."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from downstream.__main__ import main
+from elmoc.model import ElmoC
+
+VECTORS = "a 1 0\nb 1 1\nc 0 1\nd -1 1\nnone 0 0\n"
+# cosines with a: b .71, c 0, d -.71; of c and d .71
+PAIRS = "a\tb\t9\na\tc\t5\na\td\t0.5\nc\td\t7\na\tnone\t10\n"
+
+
+def ranks(values: list[float]) -> np.ndarray:
+    """From 1, those of equal values their mean."""
+    return np.array(
+        [np.mean([1 + sorted(values).index(x), len(values) - sorted(values)[::-1].index(x)]) for x in values]
+    )
+
+
+def plain_rho(cosines: list[float], scores: list[float]) -> float:
+    return float(np.corrcoef(ranks(cosines), ranks(scores))[0, 1])
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    vectors, pairs = tmp_path / "v.vec", tmp_path / "EN-TEST.txt"
+    vectors.write_text(VECTORS)
+    pairs.write_text(PAIRS)
+    return vectors, pairs
+
+
+def cells(printed: str, name: str) -> list[str]:
+    (line,) = [line for line in printed.splitlines() if line.startswith(name)]
+    return line.split()
+
+
+def test_of_word_vectors(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    vectors, pairs = files
+    spaces = pairs.with_name("spaces.txt")
+    spaces.write_text("a b 1\n\na  c 2\na d 3.5\n")
+    assert main(["similarity", str(vectors), str(pairs), str(spaces)]) == 0
+    printed = capsys.readouterr().out
+    half = 0.5**0.5
+    rho = plain_rho([half, 0, -half, half], [9, 5, 0.5, 7])
+    assert cells(printed, "EN-TEST") == ["EN-TEST", "5", "4", f"{100 * rho:.1f}"]
+    assert cells(printed, "spaces") == ["spaces", "3", "3", "-100.0"]
+
+
+def test_pairs_without_vectors_have_no_correlation(
+    files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    vectors, pairs = files
+    pairs.write_text("a x 1\nb y 2\nc none 3\n")
+    assert main(["similarity", str(vectors), str(pairs)]) == 0
+    assert cells(capsys.readouterr().out, "EN-TEST") == ["EN-TEST", "3", "0", "–"]
+
+
+def test_of_a_model(model_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["one", "two", "three", "four", "five"]
+    pairs = [(first, second, len(first) + 3 * len(second)) for first in words for second in words if first < second]
+    (tmp_path / "words.txt").write_text("".join(f"{a} {b} {score}\n" for a, b, score in pairs))
+    assert main(["similarity", str(model_path), str(tmp_path / "words.txt")]) == 0
+    model = ElmoC.from_pretrained(model_path)
+    expected = []
+    for vectors in (
+        {word: torch.from_numpy(model.word_vectors.lookup([word])[0]) for word in words},
+        {word: model.embed([word])[0, 0] for word in words},
+    ):
+        cosines = [torch.cosine_similarity(vectors[a], vectors[b], dim=0).item() for a, b, _ in pairs]
+        expected.append(f"{100 * plain_rho(cosines, [score for *_, score in pairs]):.1f}")
+    printed = capsys.readouterr().out
+    assert cells(printed, "words") == ["words", "10", "10", *expected]
+    assert printed.splitlines()[2].split()[-3:] == ["vectors", "layer", "0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a b 1\na b\n", "line 2: 'a b' is not two words and a number"),
+        ("a\tb\tmuch\n", "line 1: 'a\\tb\\tmuch' is not two words and a number"),
+        ("a b 1\nb c nan\n", "line 2: the score nan is not finite"),
+        ("a b 1 2\n", "line 1: 'a b 1 2' is not two words and a number"),
+        ("a b 1\nb c 2\n", "holds 2 pairs of words, of which 3 are needed"),
+    ],
+)
+def test_bad_files(files: tuple[Path, Path], text: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    vectors, pairs = files
+    pairs.write_text(text)
+    assert main(["similarity", str(vectors), str(pairs)]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_vectors_of_a_model_without_a_model(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    vectors, pairs = files
+    assert main(["similarity", str(vectors), str(pairs), "--model-vectors", "other.bin"]) == 1
+    assert "--model-vectors goes with a model directory" in capsys.readouterr().err
