@@ -43,7 +43,7 @@ class StepInputs(NamedTuple):
     """[B, T, E]: the vectors of the words that it reads"""
     targets: Targets
     masks: list[Tensor | None]
-    """[B, P], one a layer"""
+    """[B, P], those of the encoder's layers"""
     state: EncoderState | None
     """Before the window; None is the state before any word."""
 

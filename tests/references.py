@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
 
 class PlainCorpus(NamedTuple):
@@ -142,6 +144,21 @@ def encode_one(
 
 
 # pretraining
+
+
+def lstm_states(lstm: torch.nn.LSTM, x: Tensor, suffix: str = "") -> list[Tensor]:
+    """The hidden states [H] of one direction of PyTorch's LSTM over x [T, D], gate by gate."""
+    input_weight, recurrent_weight, input_bias, recurrent_bias = (
+        getattr(lstm, f"{name}_l0{suffix}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    )
+    h = c = x.new_zeros(lstm.hidden_size)
+    states = []
+    for row in x:
+        i, f, g, o = (input_weight @ row + input_bias + recurrent_weight @ h + recurrent_bias).chunk(4)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        h = o.sigmoid() * c.tanh()
+        states.append(h)
+    return states
 
 
 def plain_windows(

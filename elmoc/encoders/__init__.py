@@ -94,6 +94,19 @@ class Encoder(nn.Module, ABC):
     def draw_dropout_masks(self, batch: int, generator: torch.Generator | None = None) -> list[Tensor | None]:
         """The dropout masks of a window, from the lowest layer up, each with `batch` rows; None where nothing drops."""
 
+    def window_masks(
+        self, count: int, batch: int, size: int, dropout: float, generator: torch.Generator | None
+    ) -> list[Tensor | None]:
+        """Masks [B, size], zero where a coordinate is dropped for a whole window, 1 / (1 − dropout) elsewhere.
+
+        None in the place of each where nothing drops.
+        """
+        if not dropout:
+            return [None] * count
+        weight = next(self.parameters())
+        keep = torch.full((batch, size), 1 - dropout, device=weight.device)
+        return [torch.bernoulli(keep, generator=generator).to(weight.dtype) / (1 - dropout) for _ in range(count)]
+
     def prepare(self, dtype: torch.dtype) -> PreparedEncoder | None:
         """What runs it fastest in inference, with factors of matrix products in `dtype`; None is `forward` itself.
 

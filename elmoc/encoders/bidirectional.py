@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 from elmoc.encoders import DIRECTIONS, Encoder, EncoderOutput, EncoderSizes, EncoderState
 from elmoc.encoders.lstm import LstmSizes
+from elmoc.encoders.plain_lstm import PlainLstmSizes
+from elmoc.encoders.transformer import TransformerSizes
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import convert
@@ -19,7 +21,7 @@ from elmoc.input_layers import InputLayer
 from elmoc.input_layers.identity import Identity
 from elmoc.input_layers.vector_projection import VectorProjection
 
-ENCODERS: dict[str, type[EncoderSizes]] = {sizes.kind: sizes for sizes in (LstmSizes,)}
+ENCODERS: dict[str, type[EncoderSizes]] = {sizes.kind: sizes for sizes in (LstmSizes, PlainLstmSizes, TransformerSizes)}
 """The encoders there are, by the name that configs and model directories have for them."""
 
 

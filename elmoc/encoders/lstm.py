@@ -182,15 +182,8 @@ class LstmStack(Encoder):
         return LstmInference(runs, residual=self.residual, kernels=kernels)
 
     def draw_dropout_masks(self, batch: int, generator: torch.Generator | None = None) -> list[Tensor | None]:
-        """One mask a layer for a window.
-
-        Each is [B, P], zero where a coordinate of h is dropped for the whole window and 1 / (1 - dropout) elsewhere.
-        """
-        if not self.dropout:
-            return [None] * len(self.layers)
-        weight = next(self.parameters())
-        keep = torch.full((batch, self.projection_size), 1 - self.dropout, device=weight.device)
-        return [torch.bernoulli(keep, generator=generator).to(weight.dtype) / (1 - self.dropout) for _ in self.layers]
+        """One mask [B, P] of h a layer for a window; see `window_masks`."""
+        return self.window_masks(len(self.layers), batch, self.projection_size, self.dropout, generator)
 
     def forward(
         self,

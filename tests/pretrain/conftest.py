@@ -45,10 +45,10 @@ class TinyRuns:
         self.corpus = corpus
 
     def arguments(self, name: str, *options: str, **settings: Any) -> list[str]:
-        """The command line of a run; `train__seed=2` stands for `--set train.seed=2`."""
+        """The command line of a run; `train__seed=2` stands for `--set train.seed=2`, None leaves a setting out."""
         values = TINY | {"data.corpus": str(self.corpus)}
         values |= {key.replace("__", "."): value for key, value in settings.items()}
-        sets = [f"--set={key}={json.dumps(value)}" for key, value in values.items()]
+        sets = [f"--set={key}={json.dumps(value)}" for key, value in values.items() if value is not None]
         return [str(self.config), str(self.folder / name), *sets, *options]
 
     def status(self, name: str, *options: str, **settings: Any) -> int:

@@ -9,6 +9,7 @@ from torch import Tensor
 from downstream.tasks.snli.model import Esim, SnliSettings
 from downstream.tasks.snli.task import TASK
 from tests.downstream.dropouts import differ, leave_one_dropout
+from tests.references import lstm_states
 
 DROPOUT = 0.4
 
@@ -38,23 +39,8 @@ def logits_of(model: Esim, pairs: list[tuple[Tensor, Tensor]]) -> Tensor:
     return model(*padded([pair[0] for pair in pairs]), *padded([pair[1] for pair in pairs]))
 
 
-def plain_lstm(lstm: torch.nn.LSTM, x: Tensor, suffix: str) -> list[Tensor]:
-    """One direction, gate by gate."""
-    input_weight, recurrent_weight, input_bias, recurrent_bias = (
-        getattr(lstm, f"{name}_l0{suffix}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    )
-    h = c = x.new_zeros(lstm.hidden_size)
-    states = []
-    for row in x:
-        i, f, g, o = (input_weight @ row + input_bias + recurrent_weight @ h + recurrent_bias).chunk(4)
-        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-        h = o.sigmoid() * c.tanh()
-        states.append(h)
-    return states
-
-
 def plain_bilstm(lstm: torch.nn.LSTM, x: Tensor) -> list[Tensor]:
-    forward, backward = plain_lstm(lstm, x, ""), plain_lstm(lstm, x.flip(0), "_reverse")[::-1]
+    forward, backward = lstm_states(lstm, x), lstm_states(lstm, x.flip(0), "_reverse")[::-1]
     return [torch.cat(both) for both in zip(forward, backward, strict=True)]
 
 

@@ -1,0 +1,100 @@
+"""The plain LSTM encoder: PyTorch's own layers, without projection (Grave et al. 2017; Li et al. 2019, Section 5.3).
+
+Letters: B streams or sentences of a batch, T time, P width of a layer.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.utils.checkpoint import checkpoint
+
+from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
+from elmoc.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainLstmSizes(EncoderSizes):
+    """The settings of a plain LSTM; the defaults are the paper's LSTM, and with two layers its LSTMx2.
+
+    projection_size: P, the width of the input projection and of each layer's hidden state.
+    """
+
+    kind: ClassVar[str] = "plain_lstm"
+
+    projection_size: int = setting(2048, least=1, most=2**20)
+    layers: int = setting(1, least=1, most=1000)
+
+    def builder(self, *, fast: bool) -> Callable[[], "PlainLstm"]:
+        """What builds a direction's stack; there is one implementation."""
+        return lambda: PlainLstm(self)
+
+    @property
+    def description(self) -> str:
+        return f"{self.layers} plain LSTM layer{'s' if self.layers > 1 else ''} of {self.projection_size}"
+
+    def implementation(self, *, fast: bool, device: torch.device, dtype: torch.dtype) -> str:
+        return "PyTorch's LSTM"
+
+    def activation_bytes(self, *, fast: bool, recompute: bool, dtype: torch.dtype) -> int:
+        layer = 4 * 8 * self.projection_size  # four gates, cell, its tanh, hidden state, dropped output
+        return layer + self.layers * 4 * self.projection_size if recompute else self.layers * layer
+
+
+class PlainLstm(Encoder):
+    """A stack of LSTM layers; what each puts out, but for the carried state, is dropped out with one mask a window."""
+
+    def __init__(self, sizes: PlainLstmSizes) -> None:
+        super().__init__()
+        self.size = size = sizes.projection_size
+        self.dropout = sizes.dropout
+        self.layers = nn.ModuleList(nn.LSTM(size, size, batch_first=True) for _ in range(sizes.layers))
+
+    def draw_dropout_masks(self, batch: int, generator: torch.Generator | None = None) -> list[Tensor | None]:
+        """One mask [B, P] a layer for a window; see `window_masks`."""
+        return self.window_masks(len(self.layers), batch, self.size, self.dropout, generator)
+
+    def forward(
+        self,
+        inputs: Tensor,
+        state: EncoderState | None = None,
+        *,
+        lengths: Tensor | None = None,
+        dropout_masks: Sequence[Tensor | None] | None = None,
+    ) -> EncoderOutput:
+        """See `Encoder`; the state of a layer is hidden [B, P] and cell [B, P]."""
+        if dropout_masks is None and self.training:
+            dropout_masks = self.draw_dropout_masks(len(inputs))
+        recompute = self.recompute and torch.is_grad_enabled()
+        layer_states, after = [inputs], []
+        for index, layer in enumerate(self.layers):
+            assert isinstance(layer, nn.LSTM)
+            run = (
+                partial(checkpoint, run_layer, use_reentrant=False, preserve_rng_state=False)
+                if recompute
+                else run_layer
+            )
+            outputs, *carried = run(layer, inputs, None if state is None else state.layers[index], lengths)
+            mask = None if dropout_masks is None else dropout_masks[index]
+            inputs = outputs if mask is None else outputs * mask.unsqueeze(1)
+            layer_states.append(inputs)
+            after.append(tuple(carried))
+        return EncoderOutput(layer_states, EncoderState(tuple(after)))
+
+
+def run_layer(
+    layer: nn.LSTM, inputs: Tensor, state: tuple[Tensor, ...] | None, lengths: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Outputs [B, T, P], and hidden and cell state [B, P] after the last word of each row."""
+    before = None if state is None else tuple(each.unsqueeze(0) for each in state)
+    if lengths is None:
+        outputs, (hidden, cell) = layer(inputs, before)
+    else:
+        packed = pack_padded_sequence(inputs, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        read, (hidden, cell) = layer(packed, before)
+        outputs, _ = pad_packed_sequence(read, batch_first=True, total_length=inputs.shape[1])
+    return outputs, hidden[0], cell[0]

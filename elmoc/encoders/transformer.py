@@ -1,0 +1,161 @@
+"""The Transformer encoder: self-attention over the words before (Vaswani et al. 2017; Peters et al. 2018b).
+
+One stack reads forward and another backward, as with the LSTM. Letters: B streams or sentences of a batch, T time, P
+width of a layer, H heads, F width of the feed-forward layer.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
+from elmoc.errors import InputError
+from elmoc.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerSizes(EncoderSizes):
+    """The settings of a Transformer; the defaults are those of Peters et al. (2018b).
+
+    GPT's are `layers = 12`, `projection_size = 768`, `heads = 12`, `feedforward_size = 3072`.
+
+    projection_size: P, the width of the input projection and of each layer.
+    """
+
+    kind: ClassVar[str] = "transformer"
+
+    layers: int = setting(6, least=1, most=1000)
+    heads: int = setting(8, least=1, most=2**10)
+    feedforward_size: int = setting(2048, least=1, most=2**20)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.projection_size % (2 * self.heads):
+            raise InputError(
+                f"encoder.projection_size must be a multiple of 2 · encoder.heads ({2 * self.heads}), not "
+                f"{self.projection_size}"
+            )
+
+    def builder(self, *, fast: bool) -> Callable[[], "Transformer"]:
+        """What builds a direction's stack; there is one implementation."""
+        return lambda: Transformer(self)
+
+    @property
+    def description(self) -> str:
+        return (
+            f"{self.layers} Transformer layer{'s' if self.layers > 1 else ''} of {self.projection_size}, "
+            f"{self.heads} heads, feed-forward {self.feedforward_size}"
+        )
+
+    def implementation(self, *, fast: bool, device: torch.device, dtype: torch.dtype) -> str:
+        return "PyTorch's scaled dot-product attention"
+
+    def activation_bytes(self, *, fast: bool, recompute: bool, dtype: torch.dtype) -> int:
+        width, hidden = self.projection_size, self.feedforward_size
+        # two norms' inputs and two sums in float32; what products read and attention makes in their type
+        layer = 4 * 4 * width + dtype.itemsize * (7 * width + 3 * hidden)
+        return layer + self.layers * 4 * width if recompute else self.layers * layer
+
+
+class Transformer(Encoder):
+    """A stack of pre-norm Transformer layers (Xiong et al. 2020), with a layer norm at its end.
+
+    Word t of a window attends to words 0 … t of it. Nothing is carried from window to window: the window is the whole
+    context. Positions are sinusoids, added to what the lowest layer reads; layer 0 of the layer states has none.
+    """
+
+    def __init__(self, sizes: TransformerSizes) -> None:
+        super().__init__()
+        self.size = sizes.projection_size
+        self.dropout = sizes.dropout
+        self.layers = nn.ModuleList(
+            TransformerLayer(sizes.projection_size, sizes.heads, sizes.feedforward_size) for _ in range(sizes.layers)
+        )
+        self.norm = nn.LayerNorm(sizes.projection_size)
+
+    def draw_dropout_masks(self, batch: int, generator: torch.Generator | None = None) -> list[Tensor | None]:
+        """Two masks [B, P] a layer for a window, of its attention and of its feed-forward layer."""
+        return self.window_masks(2 * len(self.layers), batch, self.size, self.dropout, generator)
+
+    def forward(
+        self,
+        inputs: Tensor,
+        state: EncoderState | None = None,
+        *,
+        lengths: Tensor | None = None,
+        dropout_masks: Sequence[Tensor | None] | None = None,
+    ) -> EncoderOutput:
+        """See `Encoder`; the state is empty. Padding stands at the end, where no word attends to it."""
+        if dropout_masks is None and self.training:
+            dropout_masks = self.draw_dropout_masks(len(inputs))
+        masks = [None] * (2 * len(self.layers)) if dropout_masks is None else dropout_masks
+        recompute = self.recompute and torch.is_grad_enabled()
+        layer_states = [inputs]
+        x = inputs + sinusoids(inputs.shape[1], inputs.shape[2]).to(inputs)
+        for index, layer in enumerate(self.layers):
+            run = partial(checkpoint, layer, use_reentrant=False, preserve_rng_state=False) if recompute else layer
+            x = run(x, masks[2 * index], masks[2 * index + 1])
+            layer_states.append(x)
+        layer_states[-1] = self.norm(x)
+        return EncoderOutput(layer_states, EncoderState(tuple(() for _ in self.layers)))
+
+
+class TransformerLayer(nn.Module):
+    """x + attention(norm(x)), then x + feed-forward(norm(x)).
+
+    Args:
+        size: P.
+        heads: H, which divides P.
+        feedforward_size: F.
+    """
+
+    def __init__(self, size: int, heads: int, feedforward_size: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.attention_norm = nn.LayerNorm(size)
+        self.queries_keys_values = nn.Linear(size, 3 * size)
+        self.attention_output = nn.Linear(size, size)
+        self.feedforward_norm = nn.LayerNorm(size)
+        self.feedforward = nn.Linear(size, feedforward_size)
+        self.feedforward_output = nn.Linear(feedforward_size, size)
+        for name, weight in self.named_parameters():
+            if weight.ndim > 1:
+                nn.init.xavier_uniform_(weight)
+            elif name.endswith("bias"):
+                nn.init.zeros_(weight)
+
+    def forward(
+        self, x: Tensor, attention_mask: Tensor | None = None, feedforward_mask: Tensor | None = None
+    ) -> Tensor:
+        """[B, T, P] → [B, T, P]; the masks [B, P] are of dropout."""
+        x = x + dropped(self.attend(self.attention_norm(x)), attention_mask)
+        hidden = F.gelu(self.feedforward(self.feedforward_norm(x)))  # [B, T, F]
+        return x + dropped(self.feedforward_output(hidden), feedforward_mask)
+
+    def attend(self, x: Tensor) -> Tensor:
+        """Each word's sum over itself and the words before it: [B, T, P] → [B, T, P]."""
+        batch, time, size = x.shape
+        heads = self.queries_keys_values(x).view(batch, time, 3, self.heads, size // self.heads)
+        queries, keys, values = heads.permute(2, 0, 3, 1, 4)  # [B, H, T, P / H] each
+        attended = F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+        output: Tensor = self.attention_output(attended.transpose(1, 2).reshape(batch, time, size))
+        return output
+
+
+def dropped(x: Tensor, mask: Tensor | None) -> Tensor:
+    """[B, T, P] times a mask [B, P], where there is one."""
+    return x if mask is None else x * mask.unsqueeze(1)
+
+
+def sinusoids(time: int, size: int) -> Tensor:
+    """float32 [T, P]: sin(t / 10000^(2i/P)) in column 2i and the cosine in 2i + 1 (Vaswani et al. 2017)."""
+    rates = torch.exp(torch.arange(0, size, 2) * (-math.log(10_000) / size))
+    angles = torch.arange(time).unsqueeze(1) * rates  # [T, P / 2]
+    return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)

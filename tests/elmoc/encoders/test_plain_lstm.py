@@ -1,0 +1,75 @@
+"""The plain LSTM encoder: the equations gate by gate, windows and padding."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from elmoc.encoders.plain_lstm import PlainLstm, PlainLstmSizes
+from tests.references import lstm_states
+
+
+def stack_of(layers: int = 2, dropout: float = 0.0) -> PlainLstm:
+    torch.manual_seed(1)
+    return PlainLstm(PlainLstmSizes(projection_size=5, layers=layers, dropout=dropout)).double()
+
+
+def plain_states(stack: PlainLstm, x: Tensor, masks: list[Tensor] | None = None) -> list[Tensor]:
+    """The L + 1 layer states of one sentence [T, P]."""
+    states = [x]
+    for index, layer in enumerate(stack.layers):
+        outputs = torch.stack(lstm_states(layer, states[-1]))
+        states.append(outputs if masks is None else outputs * masks[index])
+    return states
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_states_and_gradients_are_those_of_the_equations(recompute: bool) -> None:
+    stack = stack_of(dropout=0.4)
+    stack.recompute = recompute
+    x = torch.randn(2, 4, 5, dtype=torch.float64, requires_grad=True)
+    masks = stack.draw_dropout_masks(2, torch.Generator().manual_seed(3))
+    found = stack(x, dropout_masks=masks).layer_states
+    plain = [plain_states(stack, row, [mask[index] for mask in masks]) for index, row in enumerate(x)]
+    expected = [torch.stack(each) for each in zip(*plain, strict=True)]
+    leaves = [x, *stack.parameters()]
+    gradients = []
+    for states in (found, expected):
+        assert len(states) == 3
+        gradients.append(torch.autograd.grad(sum((each**3).sum() for each in states), leaves))
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-11)
+    for ours, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-8, atol=1e-10)
+
+
+def test_windows_with_carried_state_are_the_whole() -> None:
+    stack = stack_of().eval()
+    x = torch.randn(3, 7, 5, dtype=torch.float64)
+    whole = stack(x)
+    first = stack(x[:, :3])
+    second = stack(x[:, 3:], first.state)
+    for index, states in enumerate(whole.layer_states):
+        torch.testing.assert_close(torch.cat([first.layer_states[index], second.layer_states[index]], dim=1), states)
+    assert torch.equal(second.state.layers[1][0], second.layer_states[2][:, -1])
+
+
+def test_of_a_padded_batch_the_state_is_that_after_the_last_word() -> None:
+    stack = stack_of().eval()
+    x = torch.randn(2, 6, 5, dtype=torch.float64)
+    lengths = torch.tensor([4, 6])
+    padded = stack(x, lengths=lengths)
+    for row, length in enumerate(lengths.tolist()):
+        alone = stack(x[row : row + 1, :length])
+        for index, states in enumerate(alone.layer_states):
+            torch.testing.assert_close(padded.layer_states[index][row, :length], states[0])
+        for ours, theirs in zip(padded.state.layers, alone.state.layers, strict=True):
+            for carried, expected in zip(ours, theirs, strict=True):
+                torch.testing.assert_close(carried[row], expected[0])
+
+
+def test_the_defaults_are_the_papers() -> None:
+    sizes = PlainLstmSizes()
+    assert sizes.description == "1 plain LSTM layer of 2048"
+    with torch.device("meta"):
+        stack = sizes.builder(fast=True)()
+    assert sum(weight.numel() for weight in stack.parameters()) == 4 * 2048 * (2048 + 2048 + 2)

@@ -1,0 +1,146 @@
+"""The Transformer encoder: the equations word by word, and what a word may see."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from elmoc.encoders.transformer import Transformer, TransformerLayer, TransformerSizes, sinusoids
+from elmoc.errors import InputError
+
+SIZES = TransformerSizes(projection_size=8, layers=2, heads=2, feedforward_size=6, dropout=0.4)
+
+
+def stack_of(sizes: TransformerSizes = SIZES) -> Transformer:
+    torch.manual_seed(1)
+    stack = Transformer(sizes).double()
+    with torch.no_grad():
+        for weight in stack.parameters():  # norms and biases, too
+            weight.add_(0.3 * torch.randn_like(weight))
+    return stack
+
+
+def plain_norm(norm: torch.nn.LayerNorm, x: Tensor) -> Tensor:
+    return (x - x.mean()) / (x.var(unbiased=False) + norm.eps).sqrt() * norm.weight + norm.bias
+
+
+def plain_layer(layer: TransformerLayer, x: Sequence[Tensor], masks: tuple[Tensor, Tensor]) -> list[Tensor]:
+    """One sentence, a word and a head at a time."""
+    size, heads = len(x[0]), layer.heads
+    width = size // heads
+    projected = [
+        layer.queries_keys_values.weight @ plain_norm(layer.attention_norm, word) + layer.queries_keys_values.bias
+        for word in x
+    ]
+    outputs = []
+    for place, word in enumerate(x):
+        parts = []
+        for head in range(heads):
+            columns = slice(head * width, (head + 1) * width)
+            query = projected[place][:size][columns]
+            keys = [each[size : 2 * size][columns] for each in projected[: place + 1]]
+            values = [each[2 * size :][columns] for each in projected[: place + 1]]
+            shares = torch.stack([query @ key / math.sqrt(width) for key in keys]).softmax(dim=0)
+            parts.append(sum(share * value for share, value in zip(shares, values, strict=True)))
+        attended = layer.attention_output.weight @ torch.cat(parts) + layer.attention_output.bias
+        word = word + attended * masks[0]
+        hidden = layer.feedforward.weight @ plain_norm(layer.feedforward_norm, word) + layer.feedforward.bias
+        hidden = hidden * (1 + torch.erf(hidden / math.sqrt(2))) / 2
+        outputs.append(word + (layer.feedforward_output.weight @ hidden + layer.feedforward_output.bias) * masks[1])
+    return outputs
+
+
+def plain_states(stack: Transformer, x: Tensor, masks: Sequence[Tensor]) -> list[Tensor]:
+    """The L + 1 layer states of one sentence [T, P]."""
+    size = x.shape[1]
+    words = []
+    for time, word in enumerate(x):
+        angles = [time / 10_000 ** (2 * (column // 2) / size) for column in range(size)]
+        position = [math.cos(angle) if column % 2 else math.sin(angle) for column, angle in enumerate(angles)]
+        words.append(word + torch.tensor(position, dtype=x.dtype))
+    states = [x]
+    for index, layer in enumerate(stack.layers):
+        words = plain_layer(layer, words, (masks[2 * index], masks[2 * index + 1]))
+        states.append(torch.stack(words))
+    states[-1] = torch.stack([plain_norm(stack.norm, word) for word in words])
+    return states
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_states_and_gradients_are_those_of_the_equations(recompute: bool) -> None:
+    stack = stack_of()
+    stack.recompute = recompute
+    x = torch.randn(2, 4, 8, dtype=torch.float64, requires_grad=True)
+    masks = stack.draw_dropout_masks(2, torch.Generator().manual_seed(3))
+    assert any((mask == 0).any() for mask in masks)
+    found = stack(x, dropout_masks=masks).layer_states
+    plain = [plain_states(stack, row, [mask[index] for mask in masks]) for index, row in enumerate(x)]
+    expected = [torch.stack(each) for each in zip(*plain, strict=True)]
+    leaves = [x, *stack.parameters()]
+    gradients = [torch.autograd.grad(sum((each**3).sum() for each in states), leaves) for states in (found, expected)]
+    assert len(found) == 3
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-6)  # sinusoids are float32
+    for ours, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-4)
+
+
+def test_a_word_sees_itself_and_those_before_it_alone() -> None:
+    stack = stack_of().eval()
+    x = torch.randn(1, 6, 8, dtype=torch.float64)
+    before = stack(x).layer_states
+    changed = x.clone()
+    changed[0, 3, :4] += 1  # what a norm would not take away
+    after = stack(changed).layer_states
+    for layer, (one, other) in enumerate(zip(before, after, strict=True)):
+        assert torch.equal(one[0, :3], other[0, :3])
+        differs = (one - other).abs().amax(dim=2)[0] > 1e-9
+        assert differs[3]
+        assert differs[4:].all() == (layer > 0), "layer 0 is of the word alone"
+
+
+def test_padding_changes_nothing_and_nothing_is_carried() -> None:
+    stack = stack_of().eval()
+    x = torch.randn(2, 6, 8, dtype=torch.float64)
+    output = stack(x, lengths=torch.tensor([4, 6]))
+    torch.testing.assert_close(output.layer_states[-1][:1, :4], stack(x[:1, :4]).layer_states[-1])
+    again = stack(x, output.state)
+    assert torch.equal(again.layer_states[-1], output.layer_states[-1])
+    assert output.state.layers == ((), ())
+
+
+def test_sinusoids_tell_positions_apart() -> None:
+    positions = sinusoids(600, 16)
+    distances = torch.cdist(positions, positions) + 10 * torch.eye(600)
+    assert distances.min() > 0.01
+    assert torch.equal(positions[:5], sinusoids(5, 16))
+    torch.testing.assert_close(F.normalize(positions, dim=1).norm(dim=1), torch.ones(600))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "description", "weights"),
+    [
+        (TransformerSizes(), "6 Transformer layers of 512, 8 heads, feed-forward 2048", 6 * 3_152_384 + 1024),
+        (
+            TransformerSizes(layers=12, projection_size=768, heads=12, feedforward_size=3072),
+            "12 Transformer layers of 768, 12 heads, feed-forward 3072",
+            85_054_464 + 1536,
+        ),
+    ],
+    ids=["Peters et al. 2018b", "GPT"],
+)
+def test_published_sizes(sizes: TransformerSizes, description: str, weights: int) -> None:
+    with torch.device("meta"):
+        stack = sizes.builder(fast=True)()
+    assert sizes.description == description
+    assert sum(weight.numel() for weight in stack.parameters()) == weights
+
+
+def test_heads_have_to_divide_the_width() -> None:
+    with pytest.raises(
+        InputError, match=r"encoder.projection_size must be a multiple of 2 · encoder.heads \(6\), not 8"
+    ):
+        TransformerSizes(projection_size=8, heads=3)

@@ -1,0 +1,89 @@
+"""Every kind of encoder: it trains, is resumed exactly, is exported, and makes features."""
+
+import shutil
+from typing import Any
+
+import pytest
+import torch
+
+from elmoc.encoders import DIRECTIONS
+from elmoc.encoders.bidirectional import ENCODERS
+from elmoc.model import ElmoC
+from elmoc.model_directory import read_model_directory
+from pretrain.join import join
+from pretrain.run.directory import RunDirectory, read_metrics
+from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "lstm": {},
+    "plain_lstm": {"encoder__cell_size": None, "encoder__layers": 2},
+    "transformer": {
+        "encoder__cell_size": None,
+        "encoder__layers": 2,
+        "encoder__heads": 2,
+        "encoder__feedforward_size": 16,
+    },
+}
+
+
+def settings_of(kind: str) -> dict[str, Any]:
+    return {"encoder__kind": kind, "log__checkpoint_updates": 6, **SETTINGS[kind]}
+
+
+def test_every_kind_is_tried() -> None:
+    assert SETTINGS.keys() == ENCODERS.keys()
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_resumed_run_ends_the_same(runs: TinyRuns, kind: str, precision: str) -> None:
+    settings = settings_of(kind) | {"train__precision": precision, "encoder__dropout": 0.2}
+    run = runs.run("run", **settings)
+    shutil.copytree(run.path, runs.folder / "resumed")
+    resumed = RunDirectory(runs.folder / "resumed")
+    resumed.checkpoint_paths()[-1].unlink()
+    assert last_checkpoint(resumed)["update"] == 6
+    runs.run("resumed", "--resume", **settings)
+    assert_same(last_checkpoint(resumed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_directions_apart_are_the_directions_together(runs: TinyRuns, kind: str) -> None:
+    together = runs.run("together", **settings_of(kind))
+    apart = [runs.run(name, train__directions=[name], **settings_of(kind)).path for name in DIRECTIONS]
+    join(*map(str, apart), str(runs.folder / "joined"))
+    weights = read_model_directory(runs.folder / "joined").encoder.weights()
+    assert_same(dict(weights), dict(last_checkpoint(together)["encoder"]))
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_features_are_the_encoders_states(runs: TinyRuns, kind: str) -> None:
+    run = runs.run("run", **settings_of(kind))
+    model = ElmoC.from_pretrained(run.path)
+    sentences = [["a", "b", "c"], ["d"], ["e", "f", "a", "b", "b", "a"]]
+    vectors, lengths = model.padded_vectors(sentences)
+    with torch.no_grad():
+        expected = model.encoder(vectors, lengths)
+    for states, whole, length in zip(model.embed_batch(sentences), expected, lengths.tolist(), strict=True):
+        torch.testing.assert_close(states, whole[:, 1 : length - 1], rtol=1e-4, atol=1e-5)
+    if kind != "transformer":  # which reads each window by itself
+        pieces = torch.zeros(model.layers, 6, model.width)
+        for start, columns, piece in model.embed_pieces(sentences[2]):
+            pieces[:, start : start + piece.shape[1], columns] = piece
+        torch.testing.assert_close(pieces, expected[2][:, 1:-1], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_it_learns(runs: TinyRuns, kind: str) -> None:
+    sizes = {"encoder__projection_size": 16, "train__directions": ["forward"], "train__updates": 120}
+    run = runs.run("run", **settings_of(kind) | sizes)
+    *_, last = read_metrics(run.path, "evaluation")
+    assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_a_description_says_what_it_is(runs: TinyRuns, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    runs.run("run", "--describe", **settings_of(kind))
+    printed = capsys.readouterr().out
+    assert "encoder: 2 " in printed
+    assert "words/s" in printed
