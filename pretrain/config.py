@@ -22,6 +22,7 @@ from pretrain.data.windows import ORDERS
 from pretrain.evaluation import EvaluationConfig
 from pretrain.optimiser import OptimiserConfig
 from pretrain.output_layers import OutputLayerSettings
+from pretrain.output_layers.adaptive import AdaptiveSettings
 from pretrain.output_layers.continuous import ContinuousSettings
 from pretrain.output_layers.contrastive import ContrastiveSettings
 from pretrain.schedule import ScheduleConfig
@@ -121,7 +122,7 @@ class RunConfig:
     card: CardConfig = field(default_factory=CardConfig)
 
 
-OUTPUT_LAYERS = {settings.kind: settings for settings in (ContinuousSettings, ContrastiveSettings)}
+OUTPUT_LAYERS = {settings.kind: settings for settings in (ContinuousSettings, ContrastiveSettings, AdaptiveSettings)}
 """The output layers there are, by the name that configs and model directories have for them."""
 FREE_TO_CHANGE = {
     *(f"train.{name}" for name in ("device", "threads", "parallel", "precision")),
@@ -232,10 +233,12 @@ def section_type(section: str, settings: Any, where: str, *, advice: str) -> Any
 def config_to_dict(config: RunConfig) -> dict[str, Any]:
     """The resolved config as plain dictionaries, as it is saved with the run."""
     values = asdict(config)
-    values["train"]["directions"] = list(config.train.directions)
     for section in KINDS:
         values[section] = {"kind": getattr(config, section).kind, **values[section]}
-    return values
+    return {
+        section: {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
+        for section, settings in values.items()
+    }
 
 
 def fixed_settings(config: RunConfig) -> dict[str, Any]:

@@ -24,10 +24,10 @@ def describe(setup: TrainingSetup) -> str:
     words = setup.updates * data.words_per_update
     lines = [
         f"encoder: {setup.encoder.config.sizes.description}, {' and '.join(directions)}",
-        f"trainable parameters: {trained:,} ({trained // len(directions):,} a direction)",
+        f"trainable parameters: {trained:,} ({by_direction(setup)})",
         f"corpus: {data.corpus.types:,} types, {data.corpus.train_tokens:,} training tokens",
-        f"vector tables: {human_bytes(data.table_bytes)} on disk, read through the page cache; "
-        f"{data.targets.zero_rows:,} types without a target vector",
+        f"vector tables: {human_bytes(data.table_bytes)} on disk, read through the page cache"
+        + (f"; {data.targets.zero_rows:,} types without a target vector" if data.reads_targets else ""),
         *(f"memory: {need}; {human_bytes(free_memory(need.device))} are free" for need in setup.memory),
         f"updates: {setup.updates:,} of {data.streams} streams × {data.window} words "
         f"({data.updates_per_epoch:,} an epoch), {words / 1e6:,.1f}M words",
@@ -36,6 +36,15 @@ def describe(setup: TrainingSetup) -> str:
         f"{human_duration(words * seconds_per_word)} in all",
     ]
     return "\n".join(lines)
+
+
+def by_direction(setup: TrainingSetup) -> str:
+    """The trainable parameters of each direction, and those of an output layer that they share."""
+    directions = len(setup.data.directions)
+    if not setup.output_layers.is_shared:
+        return f"{setup.parameters // directions:,} a direction"
+    shared = sum(parameter.numel() for parameter in setup.output_layers.parameters())
+    return f"{(setup.parameters - shared) // directions:,} a direction, {shared:,} in the output layer that they share"
 
 
 def measure(setup: TrainingSetup) -> float:

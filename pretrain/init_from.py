@@ -4,7 +4,7 @@ from elmoc.encoders.bidirectional import BidirectionalEncoder, check_weights, di
 from elmoc.errors import InputError
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, read_model_directory
 from elmoc.word_vectors.table import VectorTable
-from pretrain.output_layers import OutputLayers
+from pretrain.output_layers import SHARED, OutputLayers
 
 
 def initialise_from(
@@ -44,7 +44,7 @@ def initialise_from(
     if kept.weights is None or not kept.is_like(record):
         print(f"going on from {path}; it has no output layers for these targets, so they start anew")
         return model
-    prefixes = tuple(f"{direction_name(direction)}." for direction in encoder.directions)
+    prefixes = (f"{SHARED}.", *(f"{direction_name(direction)}." for direction in encoder.directions))
     weights = {name: each for name, each in kept.weights.items() if name.startswith(prefixes)}
     try:
         check_weights(weights, output_layers.state_dict())

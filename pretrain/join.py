@@ -15,6 +15,7 @@ from elmoc.errors import InputError, run_command
 from elmoc.files.locks import locked
 from elmoc.files.writing import refuse_existing
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, read_model_directory, write_model_directory
+from pretrain.output_layers import SHARED
 
 
 def join(forward_path: str, backward_path: str, output: str) -> None:
@@ -52,24 +53,33 @@ def joined(paths: Mapping[str, str]) -> ModelDirectory:
     encoder = BidirectionalEncoder(forward.encoder.config, directions=DIRECTIONS)
     for direction, model in models.items():
         encoder.direction(direction).load_state_dict(model.encoder.direction(direction).state_dict())
-    outputs = {direction: output_weights(model, direction) for direction, model in models.items()}
-    try:
-        check_weights(outputs["backward"], outputs["forward"])
-    except InputError as error:
-        raise InputError(
-            f"{paths['backward']}: heads.safetensors does not fit that of {paths['forward']} ({error}): export it again"
-        ) from None
-    weights = {f"{direction_name(each)}.{name}": tensor for each in outputs for name, tensor in outputs[each].items()}
+    weights = joined_weights(models)
     mine, theirs = forward.output_layer.transform, backward.output_layer.transform
-    targets = mine if mine is not None and theirs is not None and mine.same_as(theirs) else None
+    same = weights is not None and mine is not None and theirs is not None and mine.same_as(theirs)
     return ModelDirectory(
         encoder=encoder,
-        output_layer=OutputLayerRecord(forward.output_layer.config, weights, targets),
+        output_layer=OutputLayerRecord(forward.output_layer.config, weights, mine if same else None),
         transform=forward.transform,
         word_vectors=forward.word_vectors,
         training={direction: model.training for direction, model in models.items()},
         character_cnn=forward.character_cnn or backward.character_cnn,
     )
+
+
+def joined_weights(models: Mapping[str, ModelDirectory]) -> dict[str, Tensor] | None:
+    """The weights of the output layers of both directions; None for those of a kind that directions share."""
+    if any(name.startswith(f"{SHARED}.") for model in models.values() for name in model.output_layer.weights or {}):
+        print("both directions share an output layer of this kind, and two runs have two: it is left out")
+        return None
+    outputs = {direction: output_weights(model, direction) for direction, model in models.items()}
+    try:
+        check_weights(outputs["backward"], outputs["forward"])
+    except InputError as error:
+        forward, backward = (models[direction].path for direction in DIRECTIONS)
+        raise InputError(
+            f"{backward}: heads.safetensors does not fit that of {forward} ({error}): export it again"
+        ) from None
+    return {f"{direction_name(each)}.{name}": tensor for each in outputs for name, tensor in outputs[each].items()}
 
 
 def output_weights(model: ModelDirectory, direction: str) -> dict[str, Tensor]:

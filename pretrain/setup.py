@@ -19,7 +19,10 @@ from pretrain.distributed.processes import Processes
 from pretrain.execution.device import Execution, choose_execution
 from pretrain.execution.memory import BYTES_OF_A_SHUFFLED_TOKEN, MemoryNeed
 from pretrain.init_from import initialise_from
-from pretrain.output_layers import OutputLayer, OutputLayers
+from pretrain.output_layers import SHARED, OutputLayer, OutputLayers
+
+SHARED_SEED = 2**63
+"""Added to the run's seed for the weights of an output layer that directions share; directions take 2 · seed + 0, 1."""
 
 
 @dataclass
@@ -74,6 +77,7 @@ class TrainingSetup:
             weights=4 * numbers * self.parameters * len(directions) // len(data.directions),
             activations=(kept * words + of_loss) * (len(directions) if side_by_side else 1),
             scoring=self.config.output_layer.scoring_bytes(
+                corpus=data.corpus,
                 targets=data.targets,
                 words=min(evaluation.words, held_out),
                 candidates=min(evaluation.candidates, data.corpus.types),
@@ -151,9 +155,9 @@ class TrainingSetup:
         return ModelDirectory(
             encoder=self.encoder,
             output_layer=OutputLayerRecord(
-                self.config.output_layer.record(self.data.targets),
+                self.config.output_layer.record(corpus=self.data.corpus, targets=self.data.targets),
                 dict(self.output_layers.state_dict()),
-                self.data.targets.transform,
+                self.data.targets.transform if self.data.reads_targets else None,
             ),
             transform=self.data.inputs.transform,
             word_vectors=self.data.inputs.source,
@@ -186,6 +190,14 @@ def set_up(
         fast=train.recurrence == "fused",
         local_rank=processes.local_rank,
     )
+    if config.output_layer.shared and (
+        train.cuda_graph or (train.parallel == "directions" and processes.world_size > 1)
+    ):
+        what = "train.cuda_graph" if train.cuda_graph else 'train.parallel="directions"'
+        raise InputError(
+            f"{what} is for output layers of one direction each, and both share that of the kind "
+            f"{config.output_layer.kind}: leave it out"
+        )
     if train.cuda_graph and (execution.device.type != "cuda" or processes.world_size > 1):
         raise InputError(
             f"train.cuda_graph is for one process on a GPU, and this is {processes.world_size} on "
@@ -199,7 +211,8 @@ def set_up(
     encoder_config = EncoderConfig(config.encoder, data.inputs.size)
     with torch.device("meta"):  # without weights, so that modules of any size can be counted
         encoder = BidirectionalEncoder(encoder_config, directions=train.directions)
-        output_layers = OutputLayers({each: output_layer_of(config, data) for each in train.directions})
+        names = [SHARED] if config.output_layer.shared else train.directions
+        output_layers = OutputLayers({name: output_layer_of(config, data) for name in names})
     setup = TrainingSetup(config, data, encoder, output_layers, execution, processes)
     data.updates_per_epoch, setup.updates  # noqa: B018 (too little text, or too long a run, is found out now)
     setup.require_memory(to_train=to_train)
@@ -207,7 +220,7 @@ def set_up(
     for direction in train.directions:
         setup.encoder.direction(direction).encoder.recompute = train.recompute
     if init_from is not None:
-        record = OutputLayerRecord(config.output_layer.record(data.targets), None)
+        record = OutputLayerRecord(config.output_layer.record(corpus=data.corpus, targets=data.targets), None)
         before = initialise_from(
             init_from, setup.encoder, setup.output_layers, record, inputs=data.inputs, targets=data.targets
         )
@@ -242,7 +255,8 @@ def read_character_cnn(setup: TrainingSetup) -> StoredCharacterCnn | None:
 def open_data(config: RunConfig) -> TrainingData:
     """The corpus and tables of a run, and how it cuts them."""
     train = config.train
-    corpus, inputs, targets = open_sources(config.data, window=train.window)
+    reads_targets = config.output_layer.reads_target_vectors
+    corpus, inputs, targets = open_sources(config.data, window=train.window, reads_targets=reads_targets)
     return TrainingData(
         corpus=corpus,
         inputs=inputs,
@@ -254,7 +268,7 @@ def open_data(config: RunConfig) -> TrainingData:
         seed=train.seed,
         weights=config.data.sources,
         order=train.order,
-        reads_targets=config.output_layer.reads_target_vectors,
+        reads_targets=reads_targets,
         words_ahead=config.output_layer.words_ahead,
         candidates=config.output_layer.candidates,
         resident=config.data.tables_on_device,
@@ -273,8 +287,13 @@ def initial_modules(config: RunConfig, data: TrainingData, *, fast: bool) -> tup
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(2 * data.seed + index)
                 alone = BidirectionalEncoder(encoder_config, directions=(direction,))
-                layers[direction] = output_layer_of(config, data)
+                if not config.output_layer.shared:
+                    layers[direction] = output_layer_of(config, data)
             encoder.direction(direction).load_state_dict(alone.direction(direction).state_dict(), assign=True)
+    if config.output_layer.shared:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(SHARED_SEED + data.seed)
+            layers[SHARED] = output_layer_of(config, data)
     return encoder, OutputLayers(layers)
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import torch
 from torch import Tensor
+from torch.optim import Optimizer
 
 from elmoc.encoders import EncoderState
 from pretrain.data.batches import Batch
@@ -21,7 +22,7 @@ from pretrain.distributed.direction_group import DirectionGroup
 from pretrain.distributed.errors import RaisedTogether
 from pretrain.execution.cuda_graph import CudaGraphStep, record_cuda_graph
 from pretrain.execution.device import Execution
-from pretrain.output_layers import Loss, Targets
+from pretrain.output_layers import SHARED, Loss, Targets
 from pretrain.train_state import TrainState
 
 Result = TypeVar("Result")
@@ -97,7 +98,7 @@ class TrainStep:
         self._gradient_norm = gradient_norm
         self._carry_state = carry_state
         self.threads = DirectionThreads(tuple(groups), execution.device, side_by_side=side_by_side)
-        self._parameters = {direction: state.parameters(direction) for direction in groups}
+        self._parameters = {name: state.parameters(name) for name in state.optimisers}
         self.compute: dict[str, Callable[[StepInputs], StepResult]] = {
             direction: partial(self.forward_backward_step, direction) for direction in groups
         }
@@ -111,7 +112,8 @@ class TrainStep:
         """
         self._state.encoder.train()
         self._state.output_layers.train()
-        return self.threads.map(lambda direction: self.update_direction(direction, batch, rate))
+        steps = self.threads.map(lambda direction: self.update_direction(direction, batch, rate))
+        return self.update_shared(steps, rate) if self._state.output_layers.is_shared else steps
 
     def update_direction(self, direction: str, batch: Batch, rate: float) -> DirectionStep:
         """One update of one direction; its recurrent state goes on."""
@@ -123,11 +125,7 @@ class TrainStep:
             mask if mask is None else mask[group.stream_slice(streams)]  # [B / world_size, P]
             for mask in encoder.draw_dropout_masks(streams, state.generators[direction])
         ]
-        for settings in state.optimisers[direction].param_groups:
-            if isinstance(settings["lr"], Tensor):
-                settings["lr"].fill_(rate)
-            else:
-                settings["lr"] = rate
+        set_rate(state.optimisers[direction], rate)
         inputs = StepInputs(batch.inputs(direction), batch.targets(direction), masks, state.recurrent[direction])
         result = self.compute[direction](inputs)
         state.recurrent[direction] = result.state if self._carry_state else None
@@ -159,9 +157,40 @@ class TrainStep:
         carried = output.state.map(lambda tensor: tensor.detach().float())  # gradients end with the window
         return StepResult(loss, norm, everywhere.masked, carried)
 
+    def update_shared(self, steps: dict[str, DirectionStep], rate: float) -> dict[str, DirectionStep]:
+        """One update of an output layer that the directions share, from the sum of their gradients.
+
+        It stays as it is where the loss or a norm is not finite; where that is its own, the steps say so.
+        """
+        state, parameters = self._state, self._parameters[SHARED]
+        optimiser = state.optimisers[SHARED]
+        for parameter in parameters:
+            if parameter.grad is None:  # of a part that no target of this window needed
+                parameter.grad = torch.zeros_like(parameter)
+        next(iter(self._groups.values())).sum_gradients(parameters)
+        norm = torch.nn.utils.clip_grad_norm_(parameters, self._gradient_norm)
+        if not norm.isfinite():
+            steps = {direction: step._replace(gradient_norm=norm.item()) for direction, step in steps.items()}
+        if all(math.isfinite(step.loss + step.gradient_norm) for step in steps.values()):
+            set_rate(optimiser, rate)
+            optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
+        if SHARED in state.averages:
+            state.averages[SHARED].add(state.update + 1)
+        return steps
+
     def close(self) -> None:
         """End the threads."""
         self.threads.close()
+
+
+def set_rate(optimiser: Optimizer, rate: float) -> None:
+    """Have an optimiser update at a learning rate."""
+    for settings in optimiser.param_groups:
+        if isinstance(settings["lr"], Tensor):
+            settings["lr"].fill_(rate)
+        else:
+            settings["lr"] = rate
 
 
 class DirectionThreads:

@@ -16,7 +16,7 @@ from elmoc.errors import InputError
 from pretrain.checkpoint import Checkpoint, check_tensors, flat
 from pretrain.data.windows import Position
 from pretrain.optimiser import OptimiserConfig, WeightAverage, adam_state, new_optimiser
-from pretrain.output_layers import OutputLayers
+from pretrain.output_layers import SHARED, OutputLayers
 
 PLAIN = ("update", "updates", "words", "masked", "seconds", "best_update")
 """Fields that a checkpoint holds as they are."""
@@ -29,9 +29,9 @@ class TrainState:
     encoder: BidirectionalEncoder
     output_layers: OutputLayers
     optimisers: dict[str, AdamW]
-    """One a direction: each is a model of its own."""
+    """One a direction: each is a model of its own; and one of an output layer that they share, if they do."""
     averages: dict[str, WeightAverage]
-    """One a direction, where the weights are averaged at all."""
+    """As many, where the weights are averaged at all."""
     generators: dict[str, torch.Generator]
     """One a direction: dropout masks are drawn from it, so that training one direction alone draws the same."""
     recurrent: dict[str, EncoderState | None]
@@ -51,9 +51,12 @@ class TrainState:
     best_score: float = float("-inf")
     """Of the held-out metric that chooses the exported model."""
 
-    def parameters(self, direction: str) -> list[Tensor]:
-        """The trainable parameters of one direction: its encoder and its output layer."""
-        return [*self.encoder.direction(direction).parameters(), *self.output_layers.direction(direction).parameters()]
+    def parameters(self, name: str) -> list[Tensor]:
+        """The trainable parameters of one direction: its encoder and its own output layer; or of a `SHARED` one."""
+        if name == SHARED:
+            return list(self.output_layers.parameters())
+        own = [] if self.output_layers.is_shared else self.output_layers.direction(name).parameters()
+        return [*self.encoder.direction(name).parameters(), *own]
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
@@ -139,7 +142,7 @@ class TrainState:
             "optimisers": adam,
             "averages": {name: average.tensors for name, average in self.averages.items()},
             "generators": {name: generator.get_state() for name, generator in self.generators.items()},
-            "recurrent": {name: self._carried(name, streams) for name in adam if carry_state},
+            "recurrent": {name: self._carried(name, streams) for name in self.recurrent if begun and carry_state},
         }
 
     @torch.no_grad()
@@ -182,9 +185,9 @@ def new_state(
         },
         recurrent=dict.fromkeys(directions),
     )
-    for direction in directions:
-        parameters = state.parameters(direction)
-        state.optimisers[direction] = new_optimiser(parameters, config, device)
+    for name in [*directions, *([SHARED] if output_layers.is_shared else [])]:
+        parameters = state.parameters(name)
+        state.optimisers[name] = new_optimiser(parameters, config, device)
         if config.average:
-            state.averages[direction] = WeightAverage(parameters, config.average)
+            state.averages[name] = WeightAverage(parameters, config.average)
     return state

@@ -52,12 +52,18 @@ class DataConfig:
                 raise InputError(f"data.sources.{name:.50} must be at least 0 and at most {MOST_TIMES:,}, not {weight}")
 
 
-def open_sources(config: DataConfig, *, window: int) -> tuple[Corpus, VectorTable, VectorTable]:
-    """The corpus and its input and target tables; raises `InputError` for what is missing, damaged or too small."""
+def open_sources(
+    config: DataConfig, *, window: int, reads_targets: bool = True
+) -> tuple[Corpus, VectorTable, VectorTable]:
+    """The corpus and its input and target tables; raises `InputError` for what is missing, damaged or too small.
+
+    Where no target vectors are read, the input table stands in the place of theirs, which need not be there.
+    """
     if not config.corpus:
         raise InputError("data.corpus is not set: name a corpus directory in the config or with --set data.corpus=DIR")
     corpus = Corpus(config.corpus)
-    inputs, targets = (VectorTable(corpus, name) for name in (config.input_vectors, config.target_vectors))
+    inputs = VectorTable(corpus, config.input_vectors)
+    targets = VectorTable(corpus, config.target_vectors) if reads_targets else inputs
     require_held_out(corpus, window)
     require_sources(corpus, config.sources)
     for table in (inputs, targets):

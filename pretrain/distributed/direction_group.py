@@ -78,6 +78,14 @@ class DirectionGroup:
         if self._gradients is not None:
             self._gradients.wait()
 
+    def sum_gradients(self, parameters: Sequence[Tensor]) -> None:
+        """Sum the gradients of parameters over the processes, now; every process has all of them."""
+        if self._device_group is None:
+            return
+        with collective_errors():
+            for parameter in parameters:
+                dist.all_reduce(parameter.grad, group=self._device_group)
+
     def gather(self, rows: Tensor) -> Tensor | None:
         """Rows [B / world_size, …] of every process as [B, …] on the CPU, in the leader alone."""
         rows = rows.cpu()

@@ -16,6 +16,8 @@ from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import direction_name
 from elmoc.word_vectors.table import VectorTable
 
+SHARED = "shared"
+"""The name of an output layer that all directions share, in model directories and checkpoints."""
 LEAST_COUNT = 0.5
 """What a type that the training text lacks counts for, so that it has a log frequency."""
 
@@ -124,6 +126,8 @@ class OutputLayerSettings(ABC):
     """The held-out metric that chooses the exported model; higher is better."""
     shown: ClassVar[tuple[tuple[str, str], ...]]
     """(label, metric) of what an evaluation prints."""
+    shared: ClassVar[bool] = False
+    """Whether all directions train one layer, as ELMo's two language models share their softmax."""
 
     @property
     def words_ahead(self) -> int:
@@ -140,7 +144,7 @@ class OutputLayerSettings(ABC):
         """An output layer with random weights."""
 
     @abstractmethod
-    def record(self, targets: VectorTable) -> dict[str, Any]:
+    def record(self, *, corpus: Corpus, targets: VectorTable) -> dict[str, Any]:
         """What tells it apart from others, for a model directory: `kind` and more; `origin` is not compared."""
 
     def activation_bytes(self, *, words: int, candidates: int) -> int:
@@ -150,7 +154,7 @@ class OutputLayerSettings(ABC):
         """
         return 0
 
-    def scoring_bytes(self, *, targets: VectorTable, words: int, candidates: int) -> int:
+    def scoring_bytes(self, *, corpus: Corpus, targets: VectorTable, words: int, candidates: int) -> int:
         """Roughly the memory that scoring `words` held-out words takes; 0 where that is little."""
         return 0
 
@@ -160,15 +164,20 @@ class OutputLayerSettings(ABC):
 
 
 class OutputLayers(nn.Module):
-    """The output layers of a model, one a direction, without any weight in common."""
+    """The output layers of a model: one a direction, without any weight in common, or one that all directions share.
 
-    def __init__(self, layers: dict[str, OutputLayer]) -> None:
+    Args:
+        layers: by direction, or one alone under the name `SHARED`.
+    """
+
+    def __init__(self, layers: Mapping[str, OutputLayer]) -> None:
         super().__init__()
-        for direction, layer in layers.items():
-            self.add_module(direction_name(direction), layer)
+        self.is_shared = SHARED in layers
+        for name, layer in layers.items():
+            self.add_module(name if self.is_shared else direction_name(name), layer)
 
     def direction(self, name: str) -> OutputLayer:
         """The output layer of one direction."""
-        module = getattr(self, direction_name(name))
+        module = getattr(self, SHARED if self.is_shared else direction_name(name))
         assert isinstance(module, OutputLayer)
         return module

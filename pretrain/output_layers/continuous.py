@@ -77,9 +77,9 @@ class ContinuousSettings(LinearSettings):
     def build(self, *, projection_size: int, corpus: Corpus, targets: VectorTable) -> ContinuousOutput:
         return ContinuousOutput(projection_size, targets.size, self)
 
-    def record(self, targets: VectorTable) -> dict[str, Any]:
+    def record(self, *, corpus: Corpus, targets: VectorTable) -> dict[str, Any]:
         """That of all linear layers, and the loss where it is not the cosine."""
-        return super().record(targets) | ({} if self.loss == "cosine" else {"loss": self.loss})
+        return super().record(corpus=corpus, targets=targets) | ({} if self.loss == "cosine" else {"loss": self.loss})
 
     def scorer(self, *, corpus: Corpus, targets: VectorTable, candidates: int, device: torch.device) -> Retriever:
         """Cosines, and ranks by cosine."""

@@ -32,7 +32,7 @@ from elmoc.word_vectors.table import VectorTable
 from pretrain.output_layers import CandidateSettings, Loss, OutputLayer, Targets, log_frequencies
 from pretrain.output_layers.distances import NO_CANDIDATE, unit
 from pretrain.output_layers.linear import LinearOutput, LinearSettings
-from pretrain.output_layers.retrieval import Retriever, retrieval
+from pretrain.output_layers.retrieval import Retriever, perplexity, retrieval
 
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 1.0
 FREQUENCIES = ("learned", "none")
@@ -139,11 +139,6 @@ class ContrastiveScorer:
         return by_cosine, ranks, likelihoods
 
 
-def perplexity(likelihoods: Tensor) -> float:
-    """Of log-likelihoods [N]; that of no targets is not a number."""
-    return math.exp(-float(likelihoods.double().mean()))
-
-
 @dataclass(frozen=True)
 class ContrastiveSettings(LinearSettings):
     """The contrastive output for the target table `data.target_vectors`.
@@ -188,11 +183,11 @@ class ContrastiveSettings(LinearSettings):
     def build(self, *, projection_size: int, corpus: Corpus, targets: VectorTable) -> ContrastiveOutput:
         return ContrastiveOutput(projection_size, targets.size, self)
 
-    def record(self, targets: VectorTable) -> dict[str, Any]:
+    def record(self, *, corpus: Corpus, targets: VectorTable) -> dict[str, Any]:
         """That of the continuous output, and what its scores estimate."""
         temperature = "learned" if self.learned_temperature else self.temperature
         scores = {"correction": self.correction, "frequency": self.frequency, "temperature": temperature}
-        return super().record(targets) | scores
+        return super().record(corpus=corpus, targets=targets) | scores
 
     def scorer(
         self, *, corpus: Corpus, targets: VectorTable, candidates: int, device: torch.device

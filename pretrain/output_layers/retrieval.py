@@ -5,6 +5,7 @@ the most frequent types. Retrieval ranks in the target table's own space and cou
 across choices of targets.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -32,6 +33,11 @@ def retrieval(ranks: Tensor) -> dict[str, float]:
         "reciprocal_rank": float(torch.where(inside, 1 / ranks.clamp(min=1), torch.zeros_like(ranks)).mean()),
         "outside": float((~inside).double().mean()),
     }
+
+
+def perplexity(likelihoods: Tensor) -> float:
+    """Of log-likelihoods [N]; that of no targets is not a number."""
+    return math.exp(-float(likelihoods.double().mean()))
 
 
 class Retriever:

@@ -151,11 +151,15 @@ def test_an_impossible_value_is_named(config: Path, override: str) -> None:
     [
         ("[train]\nstreams = 0", ["train.window=3"], "run.toml: train.streams must be at least 1, not 0: correct it"),
         ("[train]\nstreams = 0", ["train.window=0"], "--set: train.window must be at least 1, not 0: correct it"),
-        ("[encoder]\nkind = 'gru'", ["encoder.layers=3"], "run.toml: encoder.kind must be one of lstm, not 'gru'"),
+        (
+            "[encoder]\nkind = 'gru'",
+            ["encoder.layers=3"],
+            "run.toml: encoder.kind must be one of lstm, plain_lstm, transformer, not 'gru'",
+        ),
         (
             "[encoder]\nlayers = 3",
             ["encoder.kind=gru"],
-            "--set: encoder.kind must be one of lstm, not 'gru': correct it",
+            "--set: encoder.kind must be one of lstm, plain_lstm, transformer, not 'gru': correct it",
         ),
         ("[encoder]\nlairs = 3", ["encoder.kind=lstm"], "run.toml: unknown key encoder.lairs (known: encoder.kind, "),
         ("[train]\nkind = 'x'", [], "run.toml: unknown key train.kind (known: train.directions, "),

@@ -228,6 +228,18 @@ def test_candidates_are_those_of_all_processes(runs: TinyRuns) -> None:
     assert_close_end(launch.run, runs.run("alone", **SETTINGS | settings))
 
 
+@pytest.mark.slow
+def test_an_output_layer_that_directions_share_has_the_gradients_of_all_processes(runs: TinyRuns) -> None:
+    settings = SIDE_BY_SIDE | {
+        "output_layer__kind": "adaptive",
+        "output_layer__cutoffs": [4, 12],
+        "train__updates": 40,
+    }
+    launch = Launch(runs, "pair", **settings)
+    assert launch.end() == 0, launch.said(0)
+    assert_close_end(launch.run, runs.run("alone", **SETTINGS | settings))
+
+
 def test_a_time_limit_sets_the_same_length_everywhere(runs: TinyRuns) -> None:
     launch = Launch(runs, "run", "--max-time=2s", train__updates=10**6)
     assert launch.end() == 0, [launch.said(rank) for rank in range(2)]

@@ -1,0 +1,76 @@
+"""Adaptive softmax (Grave et al. 2017), PyTorch's own: rare types are in clusters of narrower vectors."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from elmoc.corpus import Corpus
+from elmoc.errors import InputError
+from elmoc.settings import setting
+from elmoc.word_vectors.table import VectorTable
+from pretrain.output_layers import Loss, Targets
+from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxSettings
+
+
+class AdaptiveOutput(SoftmaxOutput):
+    """The most frequent types have vectors of P numbers, those of cluster i (from 1) of P / reduction^i.
+
+    A part of the loss is the log-probability of the cluster, which only its words need to be told apart in.
+    """
+
+    def __init__(self, projection_size: int, types: int, classes: int, settings: "AdaptiveSettings") -> None:
+        super().__init__(types, classes)
+        cutoffs = settings.cutoffs_below(classes)
+        self.softmax = nn.AdaptiveLogSoftmaxWithLoss(projection_size, classes, cutoffs, div_value=settings.reduction)
+
+    def forward(self, states: Tensor, targets: Targets) -> Loss:
+        """See `OutputLayer`: the negative log-likelihood; no target is masked."""
+        output = self.softmax(states.flatten(0, 1), self.class_of(targets.ids).flatten()).output  # [B · T]
+        counted = targets.ids.new_tensor(targets.ids.numel())
+        return Loss(-output.float().sum(), counted, counted - counted)
+
+    def log_probabilities(self, states: Tensor) -> Tensor:
+        return self.softmax.log_prob(states).float()
+
+
+@dataclass(frozen=True)
+class AdaptiveSettings(SoftmaxSettings):
+    """The adaptive softmax.
+
+    cutoffs: the first id of each cluster, ascending; those that are not below the number of classes are left out.
+    reduction: how many times narrower than that before it each cluster's vectors are.
+    """
+
+    kind: ClassVar[str] = "adaptive"
+
+    cutoffs: tuple[int, ...] = (4_000, 40_000, 200_000)
+    reduction: float = setting(4.0, least=1, most=1e3)
+
+    def __post_init__(self) -> None:
+        if not self.cutoffs or list(self.cutoffs) != sorted(set(self.cutoffs)) or self.cutoffs[0] < 1:
+            raise InputError(
+                f"output_layer.cutoffs must be ascending numbers from 1 on, not {list(self.cutoffs)!r:.100}"
+            )
+
+    def cutoffs_below(self, classes: int) -> list[int]:
+        """Those of `classes` classes; an `InputError` where there are none."""
+        below = [cutoff for cutoff in self.cutoffs if cutoff < classes]
+        if not below:
+            raise InputError(
+                f"output_layer.cutoffs={list(self.cutoffs)} are not below the number of types, {classes:,}: give lower "
+                "ones"
+            )
+        return below
+
+    def activation_bytes(self, *, words: int, candidates: int) -> int:
+        """The scores of the most frequent types, their softmax and its gradient."""
+        return 3 * 4 * words * (self.cutoffs[0] + len(self.cutoffs))
+
+    def build(self, *, projection_size: int, corpus: Corpus, targets: VectorTable) -> AdaptiveOutput:
+        return AdaptiveOutput(projection_size, self.types_of(corpus), self.classes_of(corpus), self)
+
+    def record(self, *, corpus: Corpus, targets: VectorTable) -> dict[str, Any]:
+        """That of all softmaxes, and the clusters."""
+        clusters = {"cutoffs": list(self.cutoffs), "reduction": self.reduction}
+        return super().record(corpus=corpus, targets=targets) | clusters

@@ -1,0 +1,135 @@
+"""Softmax output layers: a distribution over a closed vocabulary, the first K types of the lexicon and `<unk>`.
+
+Both directions share one layer, as ELMo's do. Letters: N targets, P projection, V lexicon size, K types, C classes.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmoc.corpus import Corpus
+from elmoc.settings import setting
+from elmoc.word_vectors.table import VectorTable
+from pretrain.output_layers import OutputLayer, OutputLayerSettings
+from pretrain.output_layers.retrieval import perplexity, retrieval
+
+SCORES = 2**24
+"""Log-probabilities that are computed at once in evaluation."""
+
+
+@dataclass(frozen=True)
+class SoftmaxSettings(OutputLayerSettings):
+    """What all kinds of softmax can be told.
+
+    types: K, the most frequent types of the lexicon, which are told apart; 0: all. A rarer word is `<unk>`, one more
+    class, which is there where the lexicon has more types.
+    """
+
+    reads_target_vectors: ClassVar[bool] = False
+    shared: ClassVar[bool] = True
+    metric: ClassVar[str] = "reciprocal_rank"
+    shown: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("accuracy@1", "accuracy_at_1"),
+        ("accuracy@10", "accuracy_at_10"),
+        ("reciprocal rank", "reciprocal_rank"),
+        ("perplexity", "perplexity"),
+        ("of the whole vocabulary", "vocabulary_perplexity"),
+    )
+
+    types: int = setting(0, least=0, most=2**31 - 2)
+
+    def types_of(self, corpus: Corpus) -> int:
+        """K."""
+        return min(self.types, corpus.types) if self.types else corpus.types
+
+    def classes_of(self, corpus: Corpus) -> int:
+        """C: K, and one more for `<unk>` where there are rarer types."""
+        types = self.types_of(corpus)
+        return types + (types < corpus.types)
+
+    def record(self, *, corpus: Corpus, targets: VectorTable) -> dict[str, Any]:
+        """The lexicon that its classes are the types of, and how many they are."""
+        return {"kind": self.kind, "lexicon": corpus.lexicon_fingerprint, "types": self.types_of(corpus)}
+
+    def scoring_bytes(self, *, corpus: Corpus, targets: VectorTable, words: int, candidates: int) -> int:
+        """Log-probabilities of a block, and what their ranks are counted from."""
+        return 3 * 4 * max(SCORES, self.classes_of(corpus))
+
+    def scorer(self, *, corpus: Corpus, targets: VectorTable, candidates: int, device: torch.device) -> "SoftmaxScorer":
+        return SoftmaxScorer(corpus.counts, types=self.types_of(corpus), candidates=candidates)
+
+
+class SoftmaxOutput(OutputLayer):
+    """log P(class | state), of the classes 0 … C − 1.
+
+    Args:
+        types: K.
+        classes: C, which is K or K + 1.
+    """
+
+    def __init__(self, types: int, classes: int) -> None:
+        super().__init__()
+        self.types = types
+        self.classes = classes
+
+    def class_of(self, ids: Tensor) -> Tensor:
+        """The class of each type: its id, or K for a rarer one."""
+        return ids.clamp(max=self.classes - 1)
+
+    def predict(self, states: Tensor) -> Tensor:
+        """The top layer states themselves, float32 [..., P]."""
+        return states.float()
+
+    @abstractmethod
+    def log_probabilities(self, states: Tensor) -> Tensor:
+        """float32 [N, C], from top layer states [N, P]."""
+
+
+class SoftmaxScorer:
+    """Ranks and perplexity by log-probabilities.
+
+    Candidates are the most frequent types, as with other output layers, as far as they are among the K. `perplexity` is
+    that of the targets among the candidates, and of these alone, so that output layers compare on one corpus whatever
+    their vocabulary; `vocabulary_perplexity` is that of all targets over all classes, `<unk>` one of them.
+    """
+
+    def __init__(self, counts: np.ndarray, *, types: int, candidates: int) -> None:
+        self._candidates = min(candidates, types)
+        classes = np.append(counts[:types], counts[types:].sum()) if types < len(counts) else counts
+        self._constant = torch.from_numpy(np.log(np.maximum(classes, 0.5) / classes.sum()))  # float64 [C]
+
+    def score(
+        self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray, parts: Mapping[str, slice]
+    ) -> dict[str, dict[str, float]]:
+        """See `Scorer`; predictions are top layer states [N, P]."""
+        assert isinstance(layer, SoftmaxOutput)
+        targets = layer.class_of(torch.from_numpy(ids.astype(np.int64)))  # [N]
+        inside = targets < self._candidates
+        ranks = torch.zeros(len(targets), dtype=torch.int64)
+        among, overall = torch.zeros(2, len(targets))
+        for block in torch.arange(len(targets)).split(max(1, SCORES // layer.classes)):
+            scores = layer.log_probabilities(predictions[block])  # [n, C]
+            true = scores.gather(1, targets[block].to(scores.device).unsqueeze(1))
+            overall[block] = true[:, 0].float().cpu()
+            scores = scores[:, : self._candidates]
+            ranks[block] = (scores >= true).sum(dim=1).cpu() * inside[block]
+            among[block] = (true[:, 0] - scores.logsumexp(dim=1)).float().cpu()
+        constants = self._constant[targets]
+        constants_among = constants - self._constant[: self._candidates].logsumexp(dim=0)
+        constant_ranks = (targets + 1) * inside
+        return {
+            name: {
+                **retrieval(ranks[part]),
+                **{f"constant_{metric}": value for metric, value in retrieval(constant_ranks[part]).items()},
+                "perplexity": perplexity(among[part][inside[part]]),
+                "constant_perplexity": perplexity(constants_among[part][inside[part]]),
+                "vocabulary_perplexity": perplexity(overall[part]),
+                "constant_vocabulary_perplexity": perplexity(constants[part]),
+            }
+            for name, part in parts.items()
+        }
