@@ -34,27 +34,29 @@ ROUNDING = 1e-3
 def plot(run: str, output: str) -> None:
     """Draw held-out cosine and retrieval against words seen, each beside the best constant prediction (dashed).
 
-    Where held-out text has several sources, a second row shows them one by one.
+    Where held-out text has several sources, a second row shows them one by one. A softmax has no cosine.
     """
     figure = new_figure(10, 4.5)
     lines = read_metrics(run, "evaluation")
     if not lines:
         raise InputError(f"{run}/metrics.jsonl has no evaluation yet: let it run a little longer")
     sources = sources_of(lines[-1])
-    own = [prefix + each for _, curves in PANELS for each, _ in curves for prefix in ("", "constant_")]
-    require_metrics(run, lines, own + [f"{source}/{metric}" for source in sources for _, metric in BY_SOURCE])
+    first = 0 if any("cosine" in line for line in lines) else 1
+    above, below = PANELS[first:], BY_SOURCE[first:]
+    own = [prefix + each for _, curves in above for each, _ in curves for prefix in ("", "constant_")]
+    require_metrics(run, lines, own + [f"{source}/{metric}" for source in sources for _, metric in below])
     words = [line["words"] / 1e6 for line in lines]
     rows = 2 if len(sources) > 1 else 1
     figure.set_figheight(4.5 * rows)
-    panels = figure.subplots(rows, len(PANELS), squeeze=False)
-    for axes, (title, curves) in zip(panels[0], PANELS, strict=True):
+    panels = figure.subplots(rows, len(above), squeeze=False)
+    for axes, (title, curves) in zip(panels[0], above, strict=True):
         for row, (name, label) in enumerate(curves):
             axes.plot(words, [line[name] for line in lines], f"C{row}o-", markersize=3, label=label)
             axes.plot(words, [line[f"constant_{name}"] for line in lines], f"C{row}--", linewidth=1)
         axes.plot([], [], "k--", linewidth=1, label="best constant prediction")
         finish(axes, title)
     if rows > 1:
-        for axes, (title, metric) in zip(panels[1], BY_SOURCE, strict=True):
+        for axes, (title, metric) in zip(panels[1], below, strict=True):
             for row, source in enumerate(sources):
                 values = [line[f"{source}/{metric}"] for line in lines]
                 axes.plot(words, values, color=f"C{row}", marker="o", markersize=3, label=source)

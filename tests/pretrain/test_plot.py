@@ -2,14 +2,16 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pretrain.plot import PANELS, main
 
 
-def test_draws_every_curve_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    names = [name for _, curves in PANELS for name, _ in curves]
+@pytest.mark.parametrize("panels", [PANELS, PANELS[1:]], ids=["all", "of a softmax"])
+def test_draws_every_curve_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], panels: Any) -> None:
+    names = [name for _, curves in panels for name, _ in curves]
     lines = [
         {"kind": "evaluation", "update": update, "words": 1e6 * update}
         | {prefix + name: 0.1 * update for name in names for prefix in ("", "constant_")}
