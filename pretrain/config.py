@@ -25,6 +25,7 @@ from pretrain.output_layers import OutputLayerSettings
 from pretrain.output_layers.adaptive import AdaptiveSettings
 from pretrain.output_layers.continuous import ContinuousSettings
 from pretrain.output_layers.contrastive import ContrastiveSettings
+from pretrain.output_layers.sampled import FixedSettings, SampledSettings
 from pretrain.schedule import ScheduleConfig
 
 PARALLEL = ("data", "directions")
@@ -122,7 +123,10 @@ class RunConfig:
     card: CardConfig = field(default_factory=CardConfig)
 
 
-OUTPUT_LAYERS = {settings.kind: settings for settings in (ContinuousSettings, ContrastiveSettings, AdaptiveSettings)}
+OUTPUT_LAYERS: dict[str, type[OutputLayerSettings]] = {
+    settings.kind: settings
+    for settings in (ContinuousSettings, ContrastiveSettings, SampledSettings, FixedSettings, AdaptiveSettings)
+}
 """The output layers there are, by the name that configs and model directories have for them."""
 FREE_TO_CHANGE = {
     *(f"train.{name}" for name in ("device", "threads", "parallel", "precision")),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.optim import AdamW
+from torch.optim import Adagrad, AdamW, Optimizer
 
 from elmoc.settings import setting
 
@@ -53,11 +53,63 @@ def new_optimiser(parameters: Sequence[Tensor], config: OptimiserConfig, device:
     )
 
 
-def adam_state(optimiser: AdamW) -> dict[int, dict[str, Tensor]]:
-    """Tensors of the shapes and types of an optimiser's state, under its numbers of the weights."""
+@dataclass(frozen=True)
+class AdagradConfig:
+    """Adagrad (Duchi et al. 2011), which leaves rows without a gradient as they are.
+
+    rate_factor: how many times the learning rate of the schedule its own is.
+    accumulator: what the sum of squares of the gradients begins with.
+    """
+
+    rate_factor: float
+    accumulator: float
+
+
+def new_adagrad(parameters: Sequence[Tensor], config: AdagradConfig) -> Adagrad:
+    """The optimiser of weights whose gradients are sparse, a few rows of them."""
+    torch.sparse.check_sparse_tensor_invariants.disable()  # as they are without being asked, but for a warning
+    optimiser = Adagrad(parameters, lr=0.0, initial_accumulator_value=config.accumulator)  # the rate is set every time
+    for group in optimiser.param_groups:
+        group["rate_factor"] = config.rate_factor
+    return optimiser
+
+
+def set_rate(optimiser: Optimizer, rate: float) -> None:
+    """Have an optimiser update at a learning rate of the schedule."""
+    for group in optimiser.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate * group.get("rate_factor", 1.0)
+
+
+def clip_gradients(parameters: Sequence[Tensor], most: float) -> Tensor:
+    """Scale gradients, dense or sparse and coalesced, down to the norm `most`; their norm before that, a scalar."""
+    gradients = [values_of(parameter) for parameter in parameters]
+    norm = torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients]).norm()
+    for gradient in gradients:
+        gradient.mul_((most / (norm + 1e-6)).clamp(max=1))
+    return norm
+
+
+def values_of(parameter: Tensor) -> Tensor:
+    """The numbers of a parameter's gradient; of a sparse one, which has to be coalesced, those of its rows."""
+    gradient = parameter.grad
+    assert gradient is not None
+    return gradient._values() if gradient.is_sparse else gradient
+
+
+def optimiser_state(optimiser: Optimizer, *, begun: bool) -> dict[int, dict[str, Tensor]]:
+    """Tensors of the shapes and types of an optimiser's state, under its numbers of the weights.
+
+    Adam has none before the run has `begun`.
+    """
     parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    names = ["sum"] if isinstance(optimiser, Adagrad) else ["exp_avg", "exp_avg_sq"] if begun else []
+    if not names:
+        return {}
     return {
-        index: {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}
+        index: {"step": torch.zeros(()), **dict.fromkeys(names, parameter)}
         for index, parameter in enumerate(parameters)
     }
 

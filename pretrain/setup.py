@@ -190,13 +190,15 @@ def set_up(
         fast=train.recurrence == "fused",
         local_rank=processes.local_rank,
     )
-    if config.output_layer.shared and (
-        train.cuda_graph or (train.parallel == "directions" and processes.world_size > 1)
-    ):
-        what = "train.cuda_graph" if train.cuda_graph else 'train.parallel="directions"'
+    if config.output_layer.shared and train.parallel == "directions" and processes.world_size > 1:
         raise InputError(
-            f"{what} is for output layers of one direction each, and both share that of the kind "
+            'train.parallel="directions" is for output layers of one direction each, and both share that of the kind '
             f"{config.output_layer.kind}: leave it out"
+        )
+    if train.cuda_graph and not config.output_layer.has_fixed_sizes:
+        raise InputError(
+            "train.cuda_graph needs updates that are all alike, and those of the output layer "
+            f"{config.output_layer.kind} are not: leave it out"
         )
     if train.cuda_graph and (execution.device.type != "cuda" or processes.world_size > 1):
         raise InputError(

@@ -14,7 +14,6 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
 
 from elmoc.encoders import EncoderState
 from pretrain.data.batches import Batch
@@ -22,6 +21,7 @@ from pretrain.distributed.direction_group import DirectionGroup
 from pretrain.distributed.errors import RaisedTogether
 from pretrain.execution.cuda_graph import CudaGraphStep, record_cuda_graph
 from pretrain.execution.device import Execution
+from pretrain.optimiser import clip_gradients, set_rate, values_of
 from pretrain.output_layers import SHARED, Loss, Targets
 from pretrain.train_state import TrainState
 
@@ -167,8 +167,10 @@ class TrainStep:
         for parameter in parameters:
             if parameter.grad is None:  # of a part that no target of this window needed
                 parameter.grad = torch.zeros_like(parameter)
-        next(iter(self._groups.values())).sum_gradients(parameters)
-        norm = torch.nn.utils.clip_grad_norm_(parameters, self._gradient_norm)
+            if parameter.grad.is_sparse:
+                parameter.grad = parameter.grad.coalesce()
+        next(iter(self._groups.values())).all_reduce_in_place([values_of(parameter) for parameter in parameters])
+        norm = clip_gradients(parameters, self._gradient_norm)
         if not norm.isfinite():
             steps = {direction: step._replace(gradient_norm=norm.item()) for direction, step in steps.items()}
         if all(math.isfinite(step.loss + step.gradient_norm) for step in steps.values()):
@@ -182,15 +184,6 @@ class TrainStep:
     def close(self) -> None:
         """End the threads."""
         self.threads.close()
-
-
-def set_rate(optimiser: Optimizer, rate: float) -> None:
-    """Have an optimiser update at a learning rate."""
-    for settings in optimiser.param_groups:
-        if isinstance(settings["lr"], Tensor):
-            settings["lr"].fill_(rate)
-        else:
-            settings["lr"] = rate
 
 
 class DirectionThreads:

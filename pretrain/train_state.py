@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim import AdamW
+from torch.optim import Optimizer
 
 from elmoc.encoders import DIRECTIONS, EncoderState
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.errors import InputError
 from pretrain.checkpoint import Checkpoint, check_tensors, flat
 from pretrain.data.windows import Position
-from pretrain.optimiser import OptimiserConfig, WeightAverage, adam_state, new_optimiser
+from pretrain.optimiser import OptimiserConfig, WeightAverage, new_adagrad, new_optimiser, optimiser_state
 from pretrain.output_layers import SHARED, OutputLayers
 
 PLAIN = ("update", "updates", "words", "masked", "seconds", "best_update")
@@ -28,7 +28,7 @@ class TrainState:
 
     encoder: BidirectionalEncoder
     output_layers: OutputLayers
-    optimisers: dict[str, AdamW]
+    optimisers: dict[str, Optimizer]
     """One a direction: each is a model of its own; and one of an output layer that they share, if they do."""
     averages: dict[str, WeightAverage]
     """As many, where the weights are averaged at all."""
@@ -135,11 +135,10 @@ class TrainState:
 
     def _expected(self, streams: int, *, begun: bool, carry_state: bool) -> dict[str, Any]:
         """Tensors of the names, shapes and types that a checkpoint has, of a run that has `begun` its updates."""
-        adam = {name: adam_state(optimiser) for name, optimiser in self.optimisers.items() if begun}
         return {
             "encoder": self.encoder.weights(),
             "heads": self.output_layers.state_dict(),
-            "optimisers": adam,
+            "optimisers": {name: optimiser_state(each, begun=begun) for name, each in self.optimisers.items()},
             "averages": {name: average.tensors for name, average in self.averages.items()},
             "generators": {name: generator.get_state() for name, generator in self.generators.items()},
             "recurrent": {name: self._carried(name, streams) for name in self.recurrent if begun and carry_state},
@@ -187,7 +186,10 @@ def new_state(
     )
     for name in [*directions, *([SHARED] if output_layers.is_shared else [])]:
         parameters = state.parameters(name)
-        state.optimisers[name] = new_optimiser(parameters, config, device)
+        adagrad = output_layers.adagrad if name == SHARED else None
+        state.optimisers[name] = (
+            new_optimiser(parameters, config, device) if adagrad is None else new_adagrad(parameters, adagrad)
+        )
         if config.average:
             state.averages[name] = WeightAverage(parameters, config.average)
     return state

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data.candidates import CandidateSampler
+from pretrain.data.candidates import CandidateSampler, LogUniformSampler
 from pretrain.data.windows import Position, Window
 from pretrain.output_layers import Candidates, Targets
 
@@ -25,18 +25,21 @@ from pretrain.output_layers import Candidates, Targets
 class BatchCandidates:
     """The candidates of one direction, U of them.
 
-    rows        int64 [U]: the row of each in the target vectors
+    rows        int64 [U]: the row of each in the target vectors, or its id where no output layer reads these
     places      int64 [B, T + A − 1]: the place of each target among them
     log_shares  float32 [2, U]: log frequency, and log chance of being a candidate
+    of_all      so many of them, the first ones, are candidates of every target
     """
 
     rows: Tensor
     places: Tensor
     log_shares: Tensor
+    of_all: int
 
-    def of(self, target_vectors: Tensor) -> Candidates:
-        """With their vectors."""
-        return Candidates(target_vectors[self.rows].float(), self.log_shares[0], self.log_shares[1], self.places)
+    def of(self, target_vectors: Tensor | None) -> Candidates:
+        """With their vectors, or their ids."""
+        vectors, ids = (None, self.rows) if target_vectors is None else (target_vectors[self.rows].float(), None)
+        return Candidates(vectors, self.log_shares[0], self.log_shares[1], self.places, ids, self.of_all)
 
 
 @dataclass
@@ -67,19 +70,17 @@ class Batch:
     def targets(self, direction: str) -> Targets:
         """The words [B, T] that the direction is to predict, and those after them."""
         ids, rows, vectors = self.ids[direction], self.rows[direction], self.target_vectors
-        candidates = None
-        if direction in self.candidates and vectors is not None:
-            candidates = self.candidates[direction].of(vectors)
+        candidates = self.candidates[direction].of(vectors) if direction in self.candidates else None
         targets = None
         for shift in range(self.ahead, 0, -1):
             own = slice(shift, ids.shape[1] - self.ahead + shift)
-            if vectors is None:
-                targets = Targets(ids[:, own], None, after=targets)
-            elif candidates is None:
-                targets = Targets(ids[:, own], vectors[rows[:, own]].float(), after=targets)  # [B, T, E]
-            else:  # which have the vectors of all targets
+            if candidates is not None:  # which have the vectors of all targets
                 places = candidates.places[:, own.start - 1 : own.stop - 1]
                 targets = Targets(ids[:, own], None, candidates._replace(places=places), after=targets)
+            elif vectors is None:
+                targets = Targets(ids[:, own], None, after=targets)
+            else:
+                targets = Targets(ids[:, own], vectors[rows[:, own]].float(), after=targets)  # [B, T, E]
         assert targets is not None
         return targets
 
@@ -88,7 +89,7 @@ class Batch:
 class CandidateBuffers:
     """Room for the candidates of a window.
 
-    rows        int64 [D, K]: rows in the vectors
+    rows        int64 [D, K]: rows in the vectors, or ids
     places      int64 [D, B, T + A − 1]: the place of each target among the candidates
     log_shares  float32 [D, 2, K]: log frequency, and log chance of being a candidate
     """
@@ -102,12 +103,15 @@ class CandidateBuffers:
         for own, others in ((self.rows, other.rows), (self.places, other.places), (self.log_shares, other.log_shares)):
             start_copy(own, others)
 
-    def candidates(self, counts: Mapping[str, int]) -> dict[str, BatchCandidates]:
-        """Those of each direction, the first `counts` of its rows, as they will be once they are received."""
-        return {
-            direction: BatchCandidates(self.rows[index, :count], self.places[index], self.log_shares[index, :, :count])
-            for index, (direction, count) in enumerate(counts.items())
-        }
+    def candidates(self, window: Window, *, fixed_sizes: bool) -> dict[str, BatchCandidates]:
+        """Those of each direction of a window, as they will be once they are received; with `fixed_sizes` all rows."""
+        found = {}
+        for index, (direction, (ids, of_all)) in enumerate(window.candidates.items()):
+            count = self.rows.shape[1] if fixed_sizes else len(ids)
+            found[direction] = BatchCandidates(
+                self.rows[index, :count], self.places[index], self.log_shares[index, :, :count], of_all
+            )
+        return found
 
 
 @dataclass
@@ -152,7 +156,7 @@ class Tables(ABC):
         inputs: VectorTable,
         targets: VectorTable | None,
         *,
-        sampler: CandidateSampler | None = None,
+        sampler: CandidateSampler | LogUniformSampler | None = None,
         fixed_sizes: bool = False,
     ) -> None:
         tables = [inputs] if targets is None or targets.path == inputs.path else [inputs, targets]
@@ -181,9 +185,7 @@ class Tables(ABC):
         token_ids, rows = (dict(zip(window.ids, each, strict=True)) for each in (buffers.ids, buffers.rows))
         candidates = {}
         if buffers.candidates is not None:
-            most = buffers.candidates.rows.shape[1]
-            counts = {name: most if self.fixed_sizes else len(ids) for name, ids in window.candidates.items()}
-            candidates = buffers.candidates.candidates(counts)
+            candidates = buffers.candidates.candidates(window, fixed_sizes=self.fixed_sizes)
         targets = vectors[-1] if self.has_targets else None
         return Batch(token_ids, rows, vectors[0], targets, window.next, candidates, window.ahead)
 
@@ -206,13 +208,15 @@ class Tables(ABC):
     def fill_candidates(self, window: Window, buffers: CandidateBuffers, rows: Mapping[str, np.ndarray]) -> None:
         """Put a window's candidates, whose rows in the vectors are `rows` [U] for each direction, into buffers."""
         assert self.sampler is not None
-        for index, (direction, ids) in enumerate(window.candidates.items()):
+        for index, (direction, (ids, _)) in enumerate(window.candidates.items()):
             count = len(ids)
             own, log_shares = buffers.rows.numpy()[index], buffers.log_shares.numpy()[index]
             own[:count], own[count:] = rows[direction], 0
             log_shares[0, :count], log_shares[0, count:] = self.sampler.log_frequency[ids], 0
             log_shares[1, :count], log_shares[1, count:] = self.sampler.log_chance[ids], np.inf
-            buffers.places.numpy()[index] = np.searchsorted(ids, window.ids[direction][:, 1:])
+            order = np.argsort(ids)
+            targets = self.sampler.class_of(window.ids[direction][:, 1:])
+            buffers.places.numpy()[index] = order[np.searchsorted(ids, targets, sorter=order)]
 
 
 class StreamedTables(Tables):
@@ -232,7 +236,8 @@ class StreamedTables(Tables):
     def fill(self, window: Window, buffers: Buffers) -> int:
         together = np.stack(list(window.ids.values()))  # [D, B, T + 1]
         buffers.ids.numpy()[...] = together
-        parts = [together.ravel(), *(() if buffers.candidates is None else window.candidates.values())]
+        candidates = {direction: each.ids for direction, each in window.candidates.items()}
+        parts = [together.ravel(), *(candidates.values() if self.has_targets else ())]
         distinct, inverse = np.unique(np.concatenate(parts), return_inverse=True)
         places = np.split(inverse, np.cumsum([len(part) for part in parts])[:-1])
         buffers.rows.view(-1).copy_(torch.from_numpy(places[0]))
@@ -240,7 +245,7 @@ class StreamedTables(Tables):
         for table, vectors in zip(self.tables, buffers.vectors, strict=True):
             torch.index_select(table, 0, index, out=vectors[: len(index)])
         if buffers.candidates is not None:
-            rows = dict(zip(window.candidates, places[1:], strict=True))
+            rows = dict(zip(candidates, places[1:], strict=True)) if self.has_targets else candidates
             self.fill_candidates(window, buffers.candidates, rows)
         return len(index)
 
@@ -260,7 +265,7 @@ class ResidentTables(Tables):
         targets: VectorTable | None,
         device: torch.device,
         *,
-        sampler: CandidateSampler | None = None,
+        sampler: CandidateSampler | LogUniformSampler | None = None,
         fixed_sizes: bool = False,
     ) -> None:
         super().__init__(inputs, targets, sampler=sampler, fixed_sizes=fixed_sizes)
@@ -273,7 +278,8 @@ class ResidentTables(Tables):
     def fill(self, window: Window, buffers: Buffers) -> int:
         np.stack(list(window.ids.values()), out=buffers.ids.numpy(), casting="unsafe")
         if buffers.candidates is not None:
-            self.fill_candidates(window, buffers.candidates, window.candidates)
+            rows = {direction: each.ids for direction, each in window.candidates.items()}
+            self.fill_candidates(window, buffers.candidates, rows)
         return 0
 
     def vectors(self, buffers: Buffers, count: int) -> list[Tensor]:

@@ -12,7 +12,7 @@ from elmoc.errors import InputError
 from elmoc.files.writing import human_bytes
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import ResidentTables, StreamedTables, Tables
-from pretrain.data.candidates import CandidateSampler, with_candidates
+from pretrain.data.candidates import CandidateSampler, LogUniformSampler, with_candidates
 from pretrain.data.groups import TextGroups, require_sources, text_groups
 from pretrain.data.windows import (
     ORDERS,
@@ -24,7 +24,7 @@ from pretrain.data.windows import (
     windows_of,
     windows_per_epoch,
 )
-from pretrain.output_layers import CandidateSettings
+from pretrain.output_layers import CandidateSettings, SampleSettings
 
 MOST_TIMES = 1_000
 """That an epoch reads a source."""
@@ -92,7 +92,7 @@ class TrainingData:
     order: str = ORDERS[0]
     reads_targets: bool = True
     words_ahead: int = 1
-    candidates: CandidateSettings | None = None
+    candidates: CandidateSettings | SampleSettings | None = None
     resident: bool = False
     fixed_sizes: bool = False
 
@@ -126,17 +126,14 @@ class TrainingData:
         return counts
 
     @cached_property
-    def sampler(self) -> CandidateSampler | None:
+    def sampler(self) -> CandidateSampler | LogUniformSampler | None:
         """What finds the candidates of windows, where output layers ask for them."""
         if self.candidates is None:
             return None
-        return CandidateSampler(
-            self.corpus.counts,
-            read=self.counts,
-            targets=self.streams * (self.window + self.words_ahead - 1),
-            settings=self.candidates,
-            seed=self.seed,
-        )
+        counts, targets = self.corpus.counts, self.streams * (self.window + self.words_ahead - 1)
+        if isinstance(self.candidates, SampleSettings):
+            return LogUniformSampler(counts, targets=targets, settings=self.candidates, seed=self.seed)
+        return CandidateSampler(counts, read=self.counts, targets=targets, settings=self.candidates, seed=self.seed)
 
     @cached_property
     def groups(self) -> TextGroups:

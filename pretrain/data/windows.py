@@ -7,6 +7,7 @@ streams; a window is T consecutive tokens of each. The backward direction reads 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,15 @@ class Position:
     window: int = setting(0, least=0)
 
 
+class CandidateIds(NamedTuple):
+    """The types among which the targets of a window are told."""
+
+    ids: np.ndarray
+    """uint32 [U]: distinct."""
+    of_all: int
+    """So many of them, the first ones, are candidates of every target; the others of their own alone."""
+
+
 @dataclass(frozen=True)
 class Window:
     """Token ids uint32 [B, T + A] for each direction, in its reading order; targets are inputs shifted by 1 to A."""
@@ -36,8 +46,8 @@ class Window:
     ids: dict[str, np.ndarray]
     next: Position
     """The position after this window: what a resumed run goes on from."""
-    candidates: dict[str, np.ndarray] = field(default_factory=dict)
-    """For each direction uint32 [U], ascending: the types among which its targets are told; none unless asked for."""
+    candidates: dict[str, "CandidateIds"] = field(default_factory=dict)
+    """For each direction the types among which its targets are told; none unless asked for."""
     ahead: int = 1
     """How many words further than the inputs the targets reach: A."""
 

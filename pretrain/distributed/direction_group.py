@@ -78,13 +78,12 @@ class DirectionGroup:
         if self._gradients is not None:
             self._gradients.wait()
 
-    def sum_gradients(self, parameters: Sequence[Tensor]) -> None:
-        """Sum the gradients of parameters over the processes, now; every process has all of them."""
-        if self._device_group is None:
-            return
-        with collective_errors():
-            for parameter in parameters:
-                dist.all_reduce(parameter.grad, group=self._device_group)
+    def all_reduce_in_place(self, tensors: Sequence[Tensor]) -> None:
+        """Sum tensors, of the same shapes everywhere, over the processes."""
+        if self._device_group is not None:
+            with collective_errors():
+                for tensor in tensors:
+                    dist.all_reduce(tensor, group=self._device_group)
 
     def gather(self, rows: Tensor) -> Tensor | None:
         """Rows [B / world_size, …] of every process as [B, …] on the CPU, in the leader alone."""

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import direction_name
 from elmoc.word_vectors.table import VectorTable
+from pretrain.optimiser import AdagradConfig
 
 SHARED = "shared"
 """The name of an output layer that all directions share, in model directories and checkpoints."""
@@ -27,17 +28,32 @@ def log_frequencies(counts: np.ndarray) -> np.ndarray:
     return np.log(np.maximum(counts, LEAST_COUNT) / counts.sum())
 
 
+def class_counts(counts: np.ndarray, types: int) -> np.ndarray:
+    """int64 [C]: of counts [V] those of the first `types` (0: all), then of all rarer ones together, if any are."""
+    if not 0 < types < len(counts):
+        return counts
+    return np.append(counts[:types], counts[types:].sum())
+
+
 class Candidates(NamedTuple):
     """The distinct types among which the targets of a window are told from others."""
 
-    vectors: Tensor
-    """float32 [U, E]: their vectors in the target table"""
+    vectors: Tensor | None
+    """float32 [U, E]: their vectors in the target table; None where the output layer reads none"""
     log_frequency: Tensor
     """float32 [U]: log of the share of each in the training text"""
     log_chance: Tensor
     """float32 [U]: log of the chance that each is among the candidates of another target; ∞ for one that is none"""
     places: Tensor
     """int64 [B, T]: the place of each target among them"""
+    ids: Tensor | None = None
+    """int64 [U]: their rows of the lexicon, or classes; None where there are vectors"""
+    of_all: int = 0
+    """So many of them, the first ones, are candidates of every target; the others of their own alone."""
+
+    def map(self, fn: Callable[[Tensor], Tensor]) -> "Candidates":
+        """The same of `fn` of every tensor."""
+        return Candidates(*(fn(each) if isinstance(each, Tensor) else each for each in self))  # type: ignore[arg-type]
 
 
 class Targets(NamedTuple):
@@ -57,7 +73,7 @@ class Targets(NamedTuple):
         return Targets(
             fn(self.ids),
             None if self.vectors is None else fn(self.vectors),
-            None if self.candidates is None else Candidates(*(fn(each) for each in self.candidates)),
+            None if self.candidates is None else self.candidates.map(fn),
             None if self.after is None else self.after.map(fn),
         )
 
@@ -78,7 +94,10 @@ class Loss(NamedTuple):
 
 
 class OutputLayer(nn.Module, ABC):
-    """The output layer of one direction: it owns its weights and its loss."""
+    """The output layer of one direction, or of all that share it: it owns its weights and its loss."""
+
+    adagrad: AdagradConfig | None = None
+    """How the weights of one that is shared are updated where their gradients are sparse; None: as all others."""
 
     @abstractmethod
     def forward(self, states: Tensor, targets: Targets) -> Loss:
@@ -115,6 +134,20 @@ class CandidateSettings:
 
 
 @dataclass(frozen=True)
+class SampleSettings:
+    """Types that are drawn from the lexicon, log-uniformly by rank, as the candidates of all targets of a window.
+
+    Each target has its own type beside them.
+
+    samples: how many distinct ones are drawn for each window and direction, on average.
+    types: K, of which they are drawn; rarer types are the class K, `<unk>`; 0: all types.
+    """
+
+    samples: int
+    types: int = 0
+
+
+@dataclass(frozen=True)
 class OutputLayerSettings(ABC):
     """The settings of one kind of output layer, and all that training has to know of the kind."""
 
@@ -130,12 +163,17 @@ class OutputLayerSettings(ABC):
     """Whether all directions train one layer, as ELMo's two language models share their softmax."""
 
     @property
+    def has_fixed_sizes(self) -> bool:
+        """Whether each update launches the same kernels, so that a CUDA graph can hold them."""
+        return not self.shared and not isinstance(self.candidates, SampleSettings)
+
+    @property
     def words_ahead(self) -> int:
         """How many words further than the inputs its targets reach: 1, the next word, or more."""
         return 1
 
     @property
-    def candidates(self) -> CandidateSettings | None:
+    def candidates(self) -> CandidateSettings | SampleSettings | None:
         """The candidates that are streamed for it, with their vectors; None where it needs none."""
         return None
 
@@ -175,6 +213,11 @@ class OutputLayers(nn.Module):
         self.is_shared = SHARED in layers
         for name, layer in layers.items():
             self.add_module(name if self.is_shared else direction_name(name), layer)
+
+    @property
+    def adagrad(self) -> AdagradConfig | None:
+        """See `OutputLayer`."""
+        return self.direction(SHARED).adagrad if self.is_shared else None
 
     def direction(self, name: str) -> OutputLayer:
         """The output layer of one direction."""

@@ -71,6 +71,7 @@ class ContrastiveOutput(LinearOutput):
         """That of one word; a type whose vector is all zeros has no direction: it is no candidate, and is masked."""
         candidates = targets.candidates
         assert candidates is not None
+        assert candidates.vectors is not None
         predictions = unit(self.predict(states).flatten(0, -2))  # [N, E]
         with torch.autocast(states.device.type, enabled=False):
             cosines = predictions @ unit(candidates.vectors).T  # [N, U]

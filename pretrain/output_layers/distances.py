@@ -44,6 +44,7 @@ def max_margin_loss(predictions: Tensor, candidates: Candidates, *, margin: floa
     was predicted while far from the truth (Lazaridou et al. 2015; Kumar and Tsvetkov 2019 take the loss over for
     continuous outputs). A target without any other candidate has a loss of 0.
     """
+    assert candidates.vectors is not None
     rows = unit(candidates.vectors)  # [U, E]
     known = candidates.vectors.any(dim=-1)  # [U]
     places = candidates.places.flatten()  # [N]

@@ -4,7 +4,7 @@ Both directions share one layer, as ELMo's do. Letters: N targets, P projection,
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ from torch import Tensor
 from elmoc.corpus import Corpus
 from elmoc.settings import setting
 from elmoc.word_vectors.table import VectorTable
-from pretrain.output_layers import OutputLayer, OutputLayerSettings
+from pretrain.output_layers import OutputLayer, OutputLayerSettings, class_counts, log_frequencies
 from pretrain.output_layers.retrieval import perplexity, retrieval
 
 SCORES = 2**24
@@ -49,8 +49,7 @@ class SoftmaxSettings(OutputLayerSettings):
 
     def classes_of(self, corpus: Corpus) -> int:
         """C: K, and one more for `<unk>` where there are rarer types."""
-        types = self.types_of(corpus)
-        return types + (types < corpus.types)
+        return len(class_counts(corpus.counts, self.types))
 
     def record(self, *, corpus: Corpus, targets: VectorTable) -> dict[str, Any]:
         """The lexicon that its classes are the types of, and how many they are."""
@@ -61,7 +60,8 @@ class SoftmaxSettings(OutputLayerSettings):
         return 3 * 4 * max(SCORES, self.classes_of(corpus))
 
     def scorer(self, *, corpus: Corpus, targets: VectorTable, candidates: int, device: torch.device) -> "SoftmaxScorer":
-        return SoftmaxScorer(corpus.counts, types=self.types_of(corpus), candidates=candidates)
+        counts = class_counts(corpus.counts, self.types)
+        return SoftmaxScorer(log_probabilities, counts, candidates=min(candidates, self.types_of(corpus)))
 
 
 class SoftmaxOutput(OutputLayer):
@@ -90,46 +90,74 @@ class SoftmaxOutput(OutputLayer):
         """float32 [N, C], from top layer states [N, P]."""
 
 
+def log_probabilities(layer: OutputLayer, states: Tensor) -> Tensor:
+    """float32 [n, C]: those of a softmax layer."""
+    assert isinstance(layer, SoftmaxOutput)
+    return layer.log_probabilities(states)
+
+
 class SoftmaxScorer:
     """Ranks and perplexity by log-probabilities.
 
     Candidates are the most frequent types, as with other output layers, as far as they are among the K. `perplexity` is
     that of the targets among the candidates, and of these alone, so that output layers compare on one corpus whatever
     their vocabulary; `vocabulary_perplexity` is that of all targets over all classes, `<unk>` one of them.
+
+    Args:
+        scores: from a layer and predictions [n, D] the log-probabilities [n, C] of all classes, or with `known` those
+            of the candidates alone.
+        counts: [C], occurrences of each class in the training text.
+        candidates: how many there are.
+        known: bool [candidates], on the CPU: those that can be predicted at all.
     """
 
-    def __init__(self, counts: np.ndarray, *, types: int, candidates: int) -> None:
-        self._candidates = min(candidates, types)
-        classes = np.append(counts[:types], counts[types:].sum()) if types < len(counts) else counts
-        self._constant = torch.from_numpy(np.log(np.maximum(classes, 0.5) / classes.sum()))  # float64 [C]
+    def __init__(
+        self,
+        scores: Callable[[OutputLayer, Tensor], Tensor],
+        counts: np.ndarray,
+        *,
+        candidates: int,
+        known: Tensor | None = None,
+    ) -> None:
+        self._scores = scores
+        self._candidates = candidates
+        self._columns = len(counts) if known is None else candidates
+        self._whole = known is None
+        self._known = torch.ones(candidates, dtype=torch.bool) if known is None else known
+        self._constant = torch.from_numpy(log_frequencies(counts))  # float64 [C]
 
     def score(
         self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray, parts: Mapping[str, slice]
     ) -> dict[str, dict[str, float]]:
-        """See `Scorer`; predictions are top layer states [N, P]."""
-        assert isinstance(layer, SoftmaxOutput)
-        targets = layer.class_of(torch.from_numpy(ids.astype(np.int64)))  # [N]
-        inside = targets < self._candidates
+        """See `Scorer`."""
+        targets = torch.from_numpy(ids.astype(np.int64)).clamp(max=len(self._constant) - 1)  # [N], `<unk>` is the last
+        columns = targets.clamp(max=self._candidates - 1)
+        inside = (targets < self._candidates) & self._known[columns]
+        columns = targets.clamp(max=self._columns - 1)
         ranks = torch.zeros(len(targets), dtype=torch.int64)
         among, overall = torch.zeros(2, len(targets))
-        for block in torch.arange(len(targets)).split(max(1, SCORES // layer.classes)):
-            scores = layer.log_probabilities(predictions[block])  # [n, C]
-            true = scores.gather(1, targets[block].to(scores.device).unsqueeze(1))
+        for block in torch.arange(len(targets)).split(max(1, SCORES // self._columns)):
+            scores = self._scores(layer, predictions[block])  # [n, C] or [n, candidates]
+            true = scores.gather(1, columns[block].to(scores.device).unsqueeze(1))
             overall[block] = true[:, 0].float().cpu()
             scores = scores[:, : self._candidates]
             ranks[block] = (scores >= true).sum(dim=1).cpu() * inside[block]
             among[block] = (true[:, 0] - scores.logsumexp(dim=1)).float().cpu()
         constants = self._constant[targets]
-        constants_among = constants - self._constant[: self._candidates].logsumexp(dim=0)
-        constant_ranks = (targets + 1) * inside
-        return {
-            name: {
+        constants_among = constants - self._constant[: self._candidates][self._known].logsumexp(dim=0)
+        constant_ranks = (targets + 1) * (targets < self._candidates)
+        values = {}
+        for name, part in parts.items():
+            own = inside[part]
+            values[name] = {
                 **retrieval(ranks[part]),
                 **{f"constant_{metric}": value for metric, value in retrieval(constant_ranks[part]).items()},
-                "perplexity": perplexity(among[part][inside[part]]),
-                "constant_perplexity": perplexity(constants_among[part][inside[part]]),
-                "vocabulary_perplexity": perplexity(overall[part]),
-                "constant_vocabulary_perplexity": perplexity(constants[part]),
+                "perplexity": perplexity(among[part][own]),
+                "constant_perplexity": perplexity(constants_among[part][own]),
             }
-            for name, part in parts.items()
-        }
+            if self._whole:
+                values[name] |= {
+                    "vocabulary_perplexity": perplexity(overall[part]),
+                    "constant_vocabulary_perplexity": perplexity(constants[part]),
+                }
+        return values

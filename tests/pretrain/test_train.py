@@ -437,11 +437,14 @@ def test_a_damaged_corpus_ends_in_one_sentence(
         ({"encoder__layers": 0}, "encoder.layers must be at least 1"),
         ({"encoder__dropout": 1.0}, "encoder.dropout must be at least 0 and below 1"),
         ({"train__strems": 3}, "unknown key train.strems"),
-        ({"encoder__kind": ["lstm"]}, "encoder.kind must be one of lstm, not ['lstm']"),
-        ({"output_layer__kind": "softmax"}, "output_layer.kind must be one of continuous, contrastive, not 'softmax'"),
+        ({"encoder__kind": ["lstm"]}, "encoder.kind must be one of lstm, plain_lstm, transformer, not ['lstm']"),
+        (
+            {"output_layer__kind": "softmax"},
+            "output_layer.kind must be one of continuous, contrastive, sampled, fixed, adaptive, not 'softmax'",
+        ),
         (
             {"output_layer__types": 5},
-            "unknown key output_layer.types (known: output_layer.kind, output_layer.ahead_weight)",
+            "unknown key output_layer.types (known: output_layer.kind, output_layer.ahead_weight, output_layer.loss",
         ),
     ],
     ids=lambda value: "" if isinstance(value, str) else next(iter(value)),

@@ -149,7 +149,11 @@ def check_stream(
     assert not gpu.side.work
     all_windows = list(islice(windows(), COUNT))
     wanted = [ids for window in all_windows for ids in window.ids.values()]
-    candidates = [ids for window in all_windows for ids in (window.candidates or window.ids).values()]
+    candidates = [
+        window.candidates[name].ids if window.candidates else ids
+        for window in all_windows
+        for name, ids in window.ids.items()
+    ]
     inputs, targets = (np.asarray(VectorTable(corpus, name).rows, dtype=np.float32) for name in names)
     assert len(read) == len(wanted)
     for (some, others), ids, among in zip(read, wanted, candidates, strict=True):

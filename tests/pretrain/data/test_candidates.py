@@ -47,7 +47,7 @@ def assert_same_windows(one: list[Window], other: list[Window]) -> None:
         assert left.next == right.next
         for direction in right.ids:
             np.testing.assert_array_equal(left.ids[direction], right.ids[direction])
-            np.testing.assert_array_equal(left.candidates[direction], right.candidates[direction])
+            np.testing.assert_array_equal(left.candidates[direction].ids, right.candidates[direction].ids)
 
 
 def test_they_are_the_types_of_all_targets_and_some_more(tiny_corpus: Corpus) -> None:
@@ -55,7 +55,7 @@ def test_they_are_the_types_of_all_targets_and_some_more(tiny_corpus: Corpus) ->
     for window in islice(data_of(tiny_corpus).windows(), 40):
         for direction, ids in window.ids.items():
             assert ids.shape == (STREAMS, WINDOW + 2)
-            candidates = window.candidates[direction].tolist()
+            candidates = window.candidates[direction].ids.tolist()
             assert candidates == sorted(set(candidates))
             drawn = set(candidates) - set(ids[:, 1:].ravel().tolist())
             assert set(ids[:, 1:].ravel().tolist()) <= set(candidates)
@@ -80,14 +80,14 @@ def test_every_process_and_every_direction_finds_the_same_ones(tiny_corpus: Corp
     for own in (slice(0, 1), slice(1, 4)):
         for window, all_streams in zip(islice(data.windows(own=own), 30), whole, strict=True):
             for direction in DIRECTIONS:
-                np.testing.assert_array_equal(window.candidates[direction], all_streams.candidates[direction])
+                np.testing.assert_array_equal(window.candidates[direction].ids, all_streams.candidates[direction].ids)
                 np.testing.assert_array_equal(window.ids[direction], all_streams.ids[direction][own])
     for direction in DIRECTIONS:
         for window, both in zip(islice(data.windows(directions=(direction,)), 30), whole, strict=True):
-            np.testing.assert_array_equal(window.candidates[direction], both.candidates[direction])
+            np.testing.assert_array_equal(window.candidates[direction].ids, both.candidates[direction].ids)
     others = list(islice(data_of(tiny_corpus, seed=2).windows(), 30))
     assert any(
-        len(one.candidates[each]) != len(two.candidates[each])
+        len(one.candidates[each].ids) != len(two.candidates[each].ids)
         for one, two in zip(whole, others, strict=True)
         for each in DIRECTIONS
     )
@@ -129,12 +129,14 @@ def test_batches_have_their_vectors(tiny_corpus: Corpus, targets: str, resident:
                 assert own.vectors is None
                 wanted = ids[:, shift : shift + WINDOW]
                 np.testing.assert_array_equal(own.ids.numpy(), wanted)
-                count = len(window.candidates[direction])
-                np.testing.assert_array_equal(window.candidates[direction][candidates.places.numpy()], wanted)
-                np.testing.assert_array_equal(candidates.vectors[:count].numpy(), rows[window.candidates[direction]])
+                count = len(window.candidates[direction].ids)
+                np.testing.assert_array_equal(window.candidates[direction].ids[candidates.places.numpy()], wanted)
+                np.testing.assert_array_equal(
+                    candidates.vectors[:count].numpy(), rows[window.candidates[direction].ids]
+                )
                 assert candidates.log_chance[:count].isfinite().all()
                 assert (candidates.log_chance[count:] == torch.inf).all()
-                expected = np.log(tiny_corpus.counts[window.candidates[direction]] / tiny_corpus.counts.sum())
+                expected = np.log(tiny_corpus.counts[window.candidates[direction].ids] / tiny_corpus.counts.sum())
                 np.testing.assert_allclose(candidates.log_frequency[:count].numpy(), expected, rtol=1e-5)
                 assert len(candidates.vectors) == (data.sampler.most if fixed_sizes else count)
 

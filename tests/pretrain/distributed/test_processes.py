@@ -229,12 +229,13 @@ def test_candidates_are_those_of_all_processes(runs: TinyRuns) -> None:
 
 
 @pytest.mark.slow
-def test_an_output_layer_that_directions_share_has_the_gradients_of_all_processes(runs: TinyRuns) -> None:
-    settings = SIDE_BY_SIDE | {
-        "output_layer__kind": "adaptive",
-        "output_layer__cutoffs": [4, 12],
-        "train__updates": 40,
-    }
+@pytest.mark.parametrize(
+    "layer",
+    [{"kind": "adaptive", "cutoffs": [4, 12]}, {"kind": "sampled", "samples": 6}, {"kind": "fixed", "samples": 6}],
+    ids=lambda layer: layer["kind"],
+)
+def test_softmax_layers_have_the_gradients_of_all_processes(runs: TinyRuns, layer: dict[str, Any]) -> None:
+    settings = SIDE_BY_SIDE | {"train__updates": 40} | {f"output_layer__{name}": each for name, each in layer.items()}
     launch = Launch(runs, "pair", **settings)
     assert launch.end() == 0, launch.said(0)
     assert_close_end(launch.run, runs.run("alone", **SETTINGS | settings))

@@ -15,10 +15,10 @@ from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
 from pretrain.join import join
-from pretrain.output_layers import Targets
+from pretrain.output_layers import Targets, class_counts
 from pretrain.output_layers.adaptive import AdaptiveOutput, AdaptiveSettings
 from pretrain.output_layers.retrieval import retrieval
-from pretrain.output_layers.softmax import SoftmaxScorer
+from pretrain.output_layers.softmax import SoftmaxScorer, log_probabilities
 from pretrain.run.directory import RunDirectory, read_metrics
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 
@@ -91,9 +91,8 @@ def test_metrics_are_those_of_a_plain_program() -> None:
     states = torch.randn(50, PROJECTION)
     layer, candidates = layer_of().float(), 17
     with torch.no_grad():
-        scored = SoftmaxScorer(counts, types=TYPES, candidates=candidates).score(
-            layer, states, ids, {"": slice(None), "first": slice(0, 20)}
-        )
+        scorer = SoftmaxScorer(log_probabilities, class_counts(counts, TYPES), candidates=candidates)
+        scored = scorer.score(layer, states, ids, {"": slice(None), "first": slice(0, 20)})
         rows = layer.log_probabilities(states).double().numpy()
     unigrams = np.log([*counts[:TYPES] / counts.sum(), counts[TYPES:].sum() / counts.sum()])
     ranks, among, overall, constant_among, constant_overall = [], [], [], [], []
@@ -246,7 +245,10 @@ def test_what_needs_two_layers_is_refused(runs: TinyRuns, capsys: pytest.Capture
         "output_layer.cutoffs=[1000] are not below the number of types, 16: give lower ones" in capsys.readouterr().err
     )
     assert runs.status("run", train__cuda_graph=True, **ADAPTIVE) == 1
-    assert "train.cuda_graph is for output layers of one direction each" in capsys.readouterr().err
+    assert (
+        "train.cuda_graph needs updates that are all alike, and those of the output layer adaptive are not"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_gradient_that_is_not_finite_stops_the_run(

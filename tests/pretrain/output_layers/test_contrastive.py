@@ -68,7 +68,7 @@ def test_loss_and_gradients_are_those_of_plain_loops(options: dict[str, Any], ze
     settings = ContrastiveSettings(**options)
     counts, rows, targets = example(zero)
     sampler = CandidateSampler(counts, targets=targets.size, settings=settings.candidates, seed=1)
-    ids = sampler.candidates(targets, Position(), "forward")
+    ids = sampler.candidates(targets, Position(), "forward").ids
     torch.manual_seed(0)
     layer = ContrastiveOutput(PROJECTION, WIDTH, settings)
     states = torch.randn(3, 4, PROJECTION)
@@ -156,7 +156,7 @@ def gradient_at_the_truth(*, extra: int, correction: bool) -> float:
         points = generator.random((streams, window, 1))
         targets = (truth[context].cumsum(axis=-1) < points).sum(axis=-1).clip(max=types - 1).astype(np.uint32)
         states = torch.eye(contexts)[torch.from_numpy(context)]
-        ids = sampler.candidates(targets, Position(0, 0, number), "forward")
+        ids = sampler.candidates(targets, Position(0, 0, number), "forward").ids
         losses = [
             each(states, Targets(torch.empty(0), None, candidates_of(sampler, np.eye(types), targets, among))).total
             for each, among in ((layer, ids), (full, np.arange(types)))
@@ -179,7 +179,7 @@ def test_chances_are_those_of_many_windows() -> None:
     seen = np.zeros(7)
     for number in range(4000):
         others = generator.choice(7, 8, p=counts / counts.sum()).astype(np.uint32)
-        seen[sampler.candidates(others, Position(1, 2, number), "backward")] += 1 / 4000
+        seen[sampler.candidates(others, Position(1, 2, number), "backward").ids] += 1 / 4000
     np.testing.assert_allclose(seen[:6], np.exp(sampler.log_chance)[:6], atol=0.03)
     assert seen[6] == 0, "a type that the training text lacks is never drawn"
     assert np.isfinite(sampler.log_chance).all()
@@ -199,7 +199,7 @@ def test_a_window_without_any_direction_gives_no_loss_and_no_gradient() -> None:
     settings = ContrastiveSettings(cosine_weight=0.5)
     sampler = CandidateSampler(counts, targets=targets.size, settings=settings.candidates, seed=1)
     layer = ContrastiveOutput(PROJECTION, WIDTH, settings)
-    ids = sampler.candidates(targets, Position(), "forward")
+    ids = sampler.candidates(targets, Position(), "forward").ids
     targets_ = Targets(torch.from_numpy(targets.astype(np.int64)), None, candidates_of(sampler, rows, targets, ids))
     loss = layer(torch.zeros(3, 4, PROJECTION), targets_)
     loss.total.backward()

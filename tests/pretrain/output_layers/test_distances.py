@@ -177,7 +177,7 @@ def test_max_margin_is_that_of_plain_loops(zero: list[int], margin: float) -> No
     targets[0] = 29
     counts = np.arange(60, 30, -1)
     sampler = CandidateSampler(counts, targets=12, settings=CandidateSettings(), seed=1)
-    ids = sampler.candidates(targets, Position(), "forward")
+    ids = sampler.candidates(targets, Position(), "forward").ids
     candidates = Candidates(
         torch.tensor(rows[ids], dtype=torch.float32),
         torch.from_numpy(sampler.log_frequency[ids]),

@@ -1,0 +1,151 @@
+"""Sampled softmax, the original ELMo's output layer (Peters et al. 2018), and one whose vectors are fixed.
+
+A target is told from types that are drawn from the lexicon, the same for all targets of a window. Each score is
+corrected by the chance that its type is drawn, so that in expectation the optimum is that of the softmax over all
+types (Bengio and Senécal 2008; Jean et al. 2015).
+Letters: N targets, P projection, E width of vectors, C classes, U candidates, S those that are drawn.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from elmoc.corpus import Corpus
+from elmoc.settings import setting
+from elmoc.word_vectors.table import VectorTable
+from pretrain.optimiser import AdagradConfig
+from pretrain.output_layers import Candidates, Loss, OutputLayer, SampleSettings, Targets
+from pretrain.output_layers.distances import NO_CANDIDATE
+from pretrain.output_layers.linear import LinearOutput, LinearSettings
+from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxScorer, SoftmaxSettings
+
+MOST_SAMPLES = 2**24
+
+
+def sampled_loss(predictions: Tensor, rows: Tensor, bias: Tensor, candidates: Candidates) -> Loss:
+    """The cross-entropy of each target among the types drawn and itself, summed.
+
+    Args:
+        predictions: [N, D].
+        rows: [U, D], the vectors of the candidates; a target whose vector is all zeros is masked.
+        bias: [U]
+        candidates: their chances, and which are drawn.
+    """
+    places, drawn = candidates.places.flatten(), candidates.of_all
+    known = rows.any(dim=1)  # [U]
+    bias = bias - candidates.log_chance
+    sampled = (predictions @ rows[:drawn].T).float() + bias[:drawn].masked_fill(~known[:drawn], NO_CANDIDATE)  # [N, S]
+    itself = torch.arange(drawn, device=places.device) == places.unsqueeze(1)
+    own = (predictions.float() * rows[places].float()).sum(dim=1) + bias[places]  # [N]
+    scores = torch.cat([own.unsqueeze(1), sampled.masked_fill(itself, NO_CANDIDATE)], dim=1)  # [N, 1 + S]
+    counted = known[places]
+    losses = scores.logsumexp(dim=1) - own
+    return Loss((losses * counted).sum(), counted.sum(), (~counted).sum())
+
+
+class SampledOutput(SoftmaxOutput):
+    """A vector and a bias for each class, of which an update reads and changes those of a window's candidates.
+
+    Their gradients are sparse, so that Adagrad updates them, as all weights of the original ELMo.
+    """
+
+    def __init__(self, projection_size: int, types: int, classes: int, settings: "SampledSettings") -> None:
+        super().__init__(types, classes)
+        self.adagrad = AdagradConfig(settings.rate_factor, settings.accumulator)
+        self.rows = nn.Parameter(torch.empty(classes, projection_size + 1))  # the last number is the bias
+        nn.init.normal_(self.rows, std=projection_size**-0.5)
+        with torch.no_grad():
+            self.rows[:, -1].zero_()
+
+    def forward(self, states: Tensor, targets: Targets) -> Loss:
+        """See `OutputLayer`; no target is masked."""
+        assert targets.candidates is not None
+        assert targets.candidates.ids is not None
+        rows = F.embedding(targets.candidates.ids, self.rows, sparse=True)  # [U, P + 1]
+        return sampled_loss(states.flatten(0, 1), rows[:, :-1], rows[:, -1], targets.candidates)
+
+    def log_probabilities(self, states: Tensor) -> Tensor:
+        return (states @ self.rows[:, :-1].T + self.rows[:, -1]).float().log_softmax(dim=1)
+
+
+@dataclass(frozen=True)
+class SampledSettings(SoftmaxSettings):
+    """The sampled softmax; the defaults of `samples` are the original ELMo's.
+
+    samples: distinct types that are drawn for each window and direction, on average; half of all types or more: all.
+    rate_factor: how many times the schedule's learning rate that of its vectors is.
+    accumulator: what Adagrad's sum of squares begins with.
+    """
+
+    kind: ClassVar[str] = "sampled"
+
+    samples: int = setting(8192, least=1, most=MOST_SAMPLES)
+    rate_factor: float = setting(20.0, above=0, most=1e6)
+    accumulator: float = setting(0.0, least=0, most=1e6)
+
+    @property
+    def candidates(self) -> SampleSettings:
+        """Those that are drawn, of its types."""
+        return SampleSettings(self.samples, self.types)
+
+    def activation_bytes(self, *, words: int, candidates: int) -> int:
+        """Scores, their softmax and its gradient."""
+        return 4 * 4 * words * candidates
+
+    def build(self, *, projection_size: int, corpus: Corpus, targets: VectorTable) -> SampledOutput:
+        return SampledOutput(projection_size, self.types_of(corpus), self.classes_of(corpus), self)
+
+
+class FixedOutput(LinearOutput):
+    """Sampled softmax whose vectors are those of the target table, and stay as they are (Li et al. 2019, Section 5.2).
+
+    A type's score is ŷ · w. Any type of the lexicon can be a target, and none of its vectors is on the device for
+    longer than a window.
+    """
+
+    def loss(self, states: Tensor, targets: Targets) -> Loss:
+        """That of one word; a target whose vector is all zeros is masked."""
+        candidates = targets.candidates
+        assert candidates is not None
+        assert candidates.vectors is not None
+        bias = torch.zeros_like(candidates.log_chance)
+        return sampled_loss(self.predict(states).flatten(0, -2), candidates.vectors, bias, candidates)
+
+
+@dataclass(frozen=True)
+class FixedSettings(LinearSettings):
+    """The sampled softmax with the vectors of the table `data.target_vectors`; `samples` as in `SampledSettings`."""
+
+    kind: ClassVar[str] = "fixed"
+    reads_target_vectors: ClassVar[bool] = True
+    metric: ClassVar[str] = "reciprocal_rank"
+    shown: ClassVar[tuple[tuple[str, str], ...]] = SoftmaxSettings.shown[:-1]
+
+    samples: int = setting(8192, least=1, most=MOST_SAMPLES)
+
+    @property
+    def candidates(self) -> SampleSettings:
+        """Those that are drawn, of all types."""
+        return SampleSettings(self.samples)
+
+    def activation_bytes(self, *, words: int, candidates: int) -> int:
+        """Scores, their softmax and its gradient."""
+        return self.words_ahead * 4 * 4 * words * candidates
+
+    def build(self, *, projection_size: int, corpus: Corpus, targets: VectorTable) -> FixedOutput:
+        return FixedOutput(projection_size, targets.size, self)
+
+    def scorer(self, *, corpus: Corpus, targets: VectorTable, candidates: int, device: torch.device) -> SoftmaxScorer:
+        """By ŷ · w, among the most frequent types that have a vector; others are no candidates."""
+        rows = torch.from_numpy(np.array(targets.rows[: min(candidates, corpus.types)], dtype=np.float32))  # [K, E]
+        known = rows.any(dim=1)
+        unknown, rows = (~known).to(device), rows.to(device)
+
+        def scores(layer: OutputLayer, predictions: Tensor) -> Tensor:
+            return (predictions.to(device) @ rows.T).masked_fill(unknown, -torch.inf).log_softmax(dim=1)
+
+        return SoftmaxScorer(scores, corpus.counts, candidates=len(rows), known=known)

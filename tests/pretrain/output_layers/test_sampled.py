@@ -1,0 +1,286 @@
+"""Sampled softmax, with trained vectors and with fixed ones: plain twins, the sampler's distribution, whole runs."""
+
+import math
+import shutil
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from elmoc.corpus import Corpus
+from elmoc.model import ElmoC
+from elmoc.model_directory import read_model_directory
+from elmoc.word_vectors.table import VectorTable
+from pretrain.data.candidates import LogUniformSampler, draws_for
+from pretrain.data.windows import Position
+from pretrain.output_layers import Candidates, Loss, OutputLayer, SampleSettings, Targets
+from pretrain.output_layers.retrieval import retrieval
+from pretrain.output_layers.sampled import FixedOutput, FixedSettings, SampledOutput, SampledSettings
+from pretrain.run.directory import RunDirectory, read_metrics
+from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
+
+TYPES, WIDTH, PROJECTION = 40, 6, 5
+KINDS: dict[str, dict[str, Any]] = {
+    "sampled": {
+        "output_layer__kind": "sampled",
+        "output_layer__types": 14,
+        "output_layer__samples": 6,
+        "data__target_vectors": "none at all",
+    },
+    "fixed": {"output_layer__kind": "fixed", "output_layer__samples": 6, "data__target_vectors": "gaps"},
+}
+
+
+def settings_of(kind: str, **changes: Any) -> dict[str, Any]:
+    return {**KINDS[kind], "log__checkpoint_updates": 6, **changes}
+
+
+def sampler_of(samples: int, *, types: int = 0, lexicon: int = TYPES, targets: int = 12) -> LogUniformSampler:
+    counts = np.arange(2 * lexicon, lexicon, -1)
+    return LogUniformSampler(counts, targets=targets, settings=SampleSettings(samples, types), seed=1)
+
+
+# the sampler
+
+
+@pytest.mark.parametrize("types", [0, 25])
+def test_classes_are_drawn_as_often_as_said(types: int) -> None:
+    sampler = sampler_of(8, types=types)
+    classes = types + 1 if types else TYPES
+    seen, sizes = np.zeros(classes), []
+    for number in range(4000):
+        ids, drawn = sampler.candidates(np.empty(0, dtype=np.uint32), Position(1, 2, number), "backward")
+        assert len(ids) == drawn == len(set(ids.tolist()))
+        seen[ids] += 1 / 4000
+        sizes.append(drawn)
+    np.testing.assert_allclose(seen, np.exp(sampler.log_chance), atol=0.03)
+    assert np.mean(sizes) == pytest.approx(8, abs=0.5)
+    chances = [math.log((rank + 2) / (rank + 1)) / math.log(classes + 1) for rank in range(classes)]
+    assert sum(chances) == pytest.approx(1)
+    draws = draws_for(np.array(chances), 8)
+    expected = [1 - (1 - chance) ** draws for chance in chances]
+    np.testing.assert_allclose(np.exp(sampler.log_chance), expected, rtol=1e-5)
+    assert sum(1 - (1 - chance) ** (draws - 1) for chance in chances) < 8 <= sum(expected)
+
+
+def test_what_is_drawn_comes_first_and_depends_on_the_window_alone() -> None:
+    sampler, targets = sampler_of(8, types=25), np.array([[3, 39, 3], [30, 24, 8]], dtype=np.uint32)
+    ids, drawn = sampler.candidates(targets, Position(0, 1, 2), "forward")
+    again, _ = sampler.candidates(targets, Position(0, 1, 2), "forward")
+    np.testing.assert_array_equal(ids, again)
+    assert set(ids[drawn:].tolist()) == {3, 8, 24, 25} - set(ids[:drawn].tolist()), "rarer types are class 25"
+    alone, _ = sampler.candidates(targets[:0], Position(0, 1, 2), "forward")
+    np.testing.assert_array_equal(ids[:drawn], alone)
+    others = [
+        sampler.candidates(targets, place, direction)[0].tolist()
+        for place, direction in ((Position(0, 1, 3), "forward"), (Position(0, 1, 2), "backward"))
+    ]
+    assert ids.tolist() not in others
+
+
+def test_of_few_classes_all_are_candidates() -> None:
+    sampler = sampler_of(20)
+    ids, of_all = sampler.candidates(np.array([[1, 2]], dtype=np.uint32), Position(), "forward")
+    np.testing.assert_array_equal(ids, np.arange(TYPES))
+    assert of_all == TYPES
+    assert not sampler.log_chance.any()
+
+
+# the loss
+
+
+def plain_losses(
+    predictions: Tensor, targets: list[int], vectors: Tensor, bias: Tensor, drawn: list[int], chances: Tensor
+) -> list[Tensor]:
+    """The cross-entropy of each target that has a vector, among itself and the types drawn."""
+    losses = []
+    for prediction, target in zip(predictions, targets, strict=True):
+        if not vectors[target].any():
+            continue
+        among = [target, *(each for each in drawn if each != target and vectors[each].any())]
+        scores = torch.stack([prediction @ vectors[each] + bias[each] - chances[each].log() for each in among])
+        losses.append(-scores.log_softmax(dim=0)[0])
+    return losses
+
+
+def layer_of(kind: str, table: Tensor) -> tuple[OutputLayer, Tensor, Tensor]:
+    """A layer, and the vectors and biases of all types or classes."""
+    torch.manual_seed(0)
+    if kind == "fixed":
+        layer = FixedOutput(PROJECTION, WIDTH, FixedSettings(samples=8)).double()
+        return layer, table, torch.zeros(TYPES, dtype=torch.float64)
+    layer = SampledOutput(PROJECTION, 25, 26, SampledSettings(types=25, samples=8)).double()
+    with torch.no_grad():
+        layer.rows[:, -1].normal_()
+    return layer, layer.rows[:, :-1], layer.rows[:, -1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_loss_and_gradients_are_those_of_plain_loops(kind: str) -> None:
+    generator = torch.Generator().manual_seed(3)
+    table = torch.randn(TYPES, WIDTH, generator=generator, dtype=torch.float64)
+    table[[1, 4, 30]] = 0
+    layer, vectors, bias = layer_of(kind, table)
+    sampler = sampler_of(8, types=25 if kind == "sampled" else 0)
+    targets = np.array([[0, 1, 4, 7], [25, 30, 39, 7], [12, 24, 26, 38]], dtype=np.uint32)
+    classes = sampler.class_of(targets)
+    ids, drawn = sampler.candidates(targets, Position(0, 0, 5), "forward")
+    candidates = Candidates(
+        table[ids.astype(np.int64)].float() if kind == "fixed" else None,
+        torch.from_numpy(sampler.log_frequency[ids]),
+        torch.from_numpy(sampler.log_chance[ids]),
+        torch.tensor([[ids.tolist().index(each) for each in row] for row in classes]),
+        torch.from_numpy(ids.astype(np.int64)),
+        drawn,
+    )
+    states = torch.randn(3, 4, PROJECTION, generator=generator, dtype=torch.float64, requires_grad=True)
+    loss: Loss = layer(states, Targets(torch.from_numpy(targets.astype(np.int64)), None, candidates))
+    predictions = layer.predict(states).double() if kind == "fixed" else states
+    expected = plain_losses(
+        predictions.flatten(0, 1),
+        classes.ravel().tolist(),
+        vectors,
+        bias,
+        ids[:drawn].tolist(),
+        torch.from_numpy(sampler.log_chance).double().exp(),
+    )
+    total = torch.stack(expected).sum()
+    assert loss.total.item() == pytest.approx(total.item(), rel=1e-5)
+    assert (int(loss.counted), int(loss.masked)) == (len(expected), 12 - len(expected))
+    assert (len(expected) < 12) == (kind == "fixed")
+    leaves = [states, *layer.parameters()]
+    ours, theirs = (torch.autograd.grad(each, leaves, retain_graph=True) for each in (loss.total, total))
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.is_sparse == (kind == "sampled" and one.shape == (26, PROJECTION + 1))
+        torch.testing.assert_close(one.to_dense(), other, rtol=1e-4, atol=1e-5)
+
+
+def test_with_all_types_it_is_the_full_softmax() -> None:
+    layer, _, _ = layer_of("sampled", torch.empty(0))
+    assert isinstance(layer, SampledOutput)
+    sampler = sampler_of(13, types=25)
+    targets = np.array([[3, 30], [25, 7]], dtype=np.uint32)
+    ids, of_all = sampler.candidates(targets, Position(), "forward")
+    classes = torch.from_numpy(sampler.class_of(targets).astype(np.int64))
+    shares = torch.from_numpy(sampler.log_chance)
+    states = torch.randn(2, 2, PROJECTION, dtype=torch.float64)
+    candidates = Candidates(None, shares, shares, classes, torch.from_numpy(ids.astype(np.int64)), of_all)
+    loss = layer(states, Targets(classes, None, candidates)).total
+    full = layer.log_probabilities(states.flatten(0, 1)).gather(1, classes.view(-1, 1))
+    assert loss.item() == pytest.approx(-full.sum().item(), rel=1e-5)
+
+
+def test_in_expectation_the_gradient_at_the_truth_is_that_of_the_full_softmax() -> None:
+    """0, since it is the optimum; without the correction it is not."""
+    generator = torch.Generator().manual_seed(0)
+    truth = torch.distributions.Dirichlet(torch.full((26,), 0.7)).sample((PROJECTION,)).clamp(min=1e-4)
+    truth = truth / truth.sum(dim=1, keepdim=True)
+    sampler = sampler_of(8, types=25, targets=200)
+    norms = []
+    for corrected in (True, False):
+        layer = SampledOutput(PROJECTION, 25, 26, SampledSettings(types=25, samples=8))
+        with torch.no_grad():
+            layer.rows[:, :-1].copy_(truth.log().T)
+            layer.rows[:, -1].zero_()
+        for number in range(400):
+            contexts = torch.randint(PROJECTION, (4, 50), generator=generator)
+            targets = torch.multinomial(truth[contexts.flatten()], 1, generator=generator).view(4, 50)
+            ids, drawn = sampler.candidates(targets.numpy().astype(np.uint32), Position(0, 0, number), "forward")
+            places = torch.from_numpy(np.argsort(ids)[np.searchsorted(np.sort(ids), targets.numpy())])
+            chance = torch.from_numpy(sampler.log_chance[ids]) * corrected
+            candidates = Candidates(None, chance, chance, places, torch.from_numpy(ids.astype(np.int64)), drawn)
+            loss = layer(torch.eye(PROJECTION)[contexts], Targets(targets, None, candidates))
+            (loss.total / (400 * 200)).backward()
+        assert layer.rows.grad is not None
+        norms.append(layer.rows.grad.to_dense().norm().item())
+    assert norms[0] < 0.2 * norms[1]
+
+
+def test_metrics_of_fixed_vectors_are_those_of_a_plain_program(tiny_corpus: Corpus) -> None:
+    table = VectorTable(tiny_corpus, "gaps")
+    generator = np.random.default_rng(3)
+    ids = generator.integers(0, tiny_corpus.types, 60).astype(np.uint32)
+    predictions = generator.standard_normal((60, table.size))
+    candidates = 18
+    scorer = FixedSettings().scorer(
+        corpus=tiny_corpus, targets=table, candidates=candidates, device=torch.device("cpu")
+    )
+    layer = FixedOutput(PROJECTION, table.size, FixedSettings())
+    values = scorer.score(layer, torch.tensor(predictions, dtype=torch.float32), ids, {"": slice(None)})[""]
+    rows, counts = table.rows.astype(np.float64), tiny_corpus.counts
+    known = [row for row in range(candidates) if rows[row].any()]
+    assert len(known) < candidates
+    ranks, likelihoods, constants = [], [], []
+    for prediction, target in zip(predictions, ids, strict=True):
+        scores = {row: prediction @ rows[row] for row in known}
+        ranks.append(sum(score >= scores[target] for score in scores.values()) if target in scores else 0)
+        if target in scores:
+            likelihoods.append(scores[target] - np.log(sum(np.exp(list(scores.values())))))
+            constants.append(np.log(counts[target] / counts[known].sum()))
+    for name, value in retrieval(torch.tensor(ranks)).items():
+        assert values[name] == pytest.approx(value)
+    assert values["perplexity"] == pytest.approx(np.exp(-np.mean(likelihoods)), rel=1e-4)
+    assert values["constant_perplexity"] == pytest.approx(np.exp(-np.mean(constants)), rel=1e-4)
+    assert "vocabulary_perplexity" not in values
+
+
+# whole runs
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_resumed_run_ends_the_same(runs: TinyRuns, kind: str) -> None:
+    settings = settings_of(kind, optimiser__average=0.2)
+    run = runs.run("run", **settings)
+    shutil.copytree(run.path, runs.folder / "resumed")
+    resumed = RunDirectory(runs.folder / "resumed")
+    resumed.checkpoint_paths()[-1].unlink()
+    assert last_checkpoint(resumed)["update"] == 6
+    runs.run("resumed", "--resume", **settings)
+    assert_same(last_checkpoint(resumed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
+    weights = read_model_directory(run.path).output_layer.weights
+    assert weights is not None
+    assert {name.partition(".")[0] for name in weights} == (
+        {"shared"} if kind == "sampled" else {"forward_lm", "backward_lm"}
+    )
+    assert ElmoC.from_pretrained(run.path).embed(["a", "b"]).isfinite().all()
+
+
+def test_a_run_goes_on_from_its_first_checkpoint(runs: TinyRuns) -> None:
+    """Whose Adagrad has a state already, and Adam none."""
+    run = runs.run("run", **settings_of("sampled", log__keep=10))
+    shutil.copytree(run.path, runs.folder / "resumed")
+    resumed = RunDirectory(runs.folder / "resumed")
+    for path in resumed.checkpoint_paths()[1:]:
+        path.unlink()
+    assert last_checkpoint(resumed)["update"] == 0
+    runs.run("resumed", "--resume", **settings_of("sampled", log__keep=10))
+    assert_same(last_checkpoint(resumed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whole_tables_on_the_device_change_nothing(runs: TinyRuns, kind: str) -> None:
+    ends = [
+        last_checkpoint(runs.run(f"resident{resident}", data__tables_on_device=resident, **settings_of(kind)))
+        for resident in (False, True)
+    ]
+    for part in ("encoder", "heads", "optimisers"):
+        assert_same(ends[0][part], ends[1][part], part)
+
+
+def test_vectors_that_no_window_needs_stay_as_they_are(runs: TinyRuns) -> None:
+    run = runs.run("run", **settings_of("sampled", output_layer__samples=1, train__updates=2, log__keep=10))
+    first, last = (torch.load(path)["heads"]["shared.rows"] for path in run.checkpoint_paths()[::1][:2])
+    changed = (first != last).any(dim=1)
+    assert changed.any()
+    assert not changed.all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_learns(runs: TinyRuns, kind: str) -> None:
+    sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "train__updates": 120}
+    run = runs.run("run", **settings_of(kind, data__target_vectors="raw") | sizes)
+    *_, last = read_metrics(run.path, "evaluation")
+    assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]
+    assert last["perplexity"] < 0.5 * last["constant_perplexity"]
