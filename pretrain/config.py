@@ -146,13 +146,13 @@ KINDS: dict[str, Mapping[str, Any]] = {"encoder": ENCODERS, "output_layer": OUTP
 def load_config(
     path: Path | str, overrides: Sequence[str] = (), *, option: str = "--set", quiet: bool = False
 ) -> RunConfig:
-    """Read a TOML config, apply `section.key=value` overrides, and check everything.
+    """Read a TOML config (see `read_config`), apply `section.key=value` overrides, and check everything.
 
     An override that names another kind of output layer or encoder leaves out what the file says of the section that
     only its own kind has, and unless `quiet` prints a line for it on stderr. An `InputError` says whether the file is
     wrong or the `option` that gave the overrides.
     """
-    values = read_toml(path)
+    values = read_config(path)
     in_file = {section: dict(values[section]) for section in KINDS if isinstance(values.get(section), dict)}
     given: dict[str, dict[str, Any]] = {}
     for override in overrides:
@@ -178,6 +178,45 @@ def load_config(
         where = f"{path} with {option}" if "schedule" in given else path
         raise InputError(f"{where}: {error}: {ADVICE}") from None
     return config
+
+
+def read_config(path: Path | str, *, inside: Sequence[Path] = ()) -> dict[str, Any]:
+    """The sections of a TOML config, over those of the configs that it names as its `parent`, if any.
+
+    `parent` is the path of one, relative to the file, or a list of them, where later ones go over earlier ones. What a
+    parent says of a section that only its kind has is left out where the kind is another. A parent is a config by
+    itself; one that is not, or that names a file that names it (those that it is `inside` of), is an `InputError`.
+    """
+    values = read_toml(path)
+    named = values.pop("parent", [])
+    parents = [named] if isinstance(named, str) else named
+    if not isinstance(parents, list) or not all(isinstance(each, str) for each in parents):
+        raise InputError(f"{path}: parent must be the path of a config, or a list of them: {ADVICE}")
+    inside = [*inside, Path(path).resolve()]
+    merged: dict[str, Any] = {}
+    for each in parents:
+        parent = Path(path).parent / each
+        if parent.resolve() in inside:
+            raise InputError(f"{path}: its parent {each} has it as a parent, too: {ADVICE}")
+        of_parent = read_config(parent, inside=inside)
+        config_from_dict(of_parent, str(parent), advice=ADVICE)
+        _merge(merged, of_parent)
+    _merge(merged, values)
+    return merged
+
+
+def _merge(values: dict[str, Any], over: Mapping[str, Any]) -> None:
+    """Put the sections of a config over those that are there."""
+    for section, settings in over.items():
+        before = values.get(section)
+        if isinstance(before, dict) and isinstance(settings, dict):
+            kind = settings.get("kind")
+            known = isinstance(kind, str) and kind in KINDS.get(section, {})
+            for name in _settings_of_other_kind(section, before, settings) if known else ():
+                del before[name]
+            before |= settings
+        else:
+            values[section] = dict(settings) if isinstance(settings, dict) else settings
 
 
 def _settings_of_other_kind(section: str, in_file: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:

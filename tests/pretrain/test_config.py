@@ -9,6 +9,8 @@ import pytest
 import pretrain
 from elmoc.errors import InputError
 from pretrain.config import RunConfig, config_from_dict, config_to_dict, load_config
+from pretrain.output_layers.continuous import ContinuousSettings
+from pretrain.output_layers.contrastive import ContrastiveSettings
 
 
 @pytest.fixture
@@ -37,11 +39,71 @@ def test_an_empty_file_is_the_paper(tmp_path: Path) -> None:
     assert (default.optimiser.epsilon, default.optimiser.gradient_norm, default.schedule.base) == (1e-6, 1.0, 1e-4)
 
 
-@pytest.mark.parametrize(
-    "path", sorted(Path(pretrain.__file__).parent.glob("configs/*.toml")), ids=lambda path: path.name
-)
+CONFIGS = Path(pretrain.__file__).parent / "configs"
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.toml")), ids=lambda path: path.name)
 def test_the_configs_of_the_project_load(path: Path) -> None:
     assert load_config(path).train.streams > 0
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("twins/small_*.toml")), ids=lambda path: path.name)
+def test_a_twin_differs_in_sizes_alone(path: Path) -> None:
+    twin, parent = (config_to_dict(load_config(each)) for each in (path, CONFIGS / path.name.removeprefix("small_")))
+    sizes = config_to_dict(load_config(CONFIGS / "twins/sizes.toml"))
+    changed = {
+        f"{section}.{name}"
+        for section, settings in twin.items()
+        for name, value in settings.items()
+        if parent[section][name] != value
+    }
+    assert changed <= {
+        *("data.corpus", "encoder.projection_size", "encoder.cell_size", "schedule.base"),
+        *("train.streams", "train.mix_shards", "train.epochs", "train.precision", "evaluation.words"),
+        *("schedule.linear_warmup_updates", "schedule.linear_cooldown"),
+        *("output_layer.cutoffs", "output_layer.reduction"),
+    }
+    assert twin["encoder"]["cell_size"] == sizes["encoder"]["cell_size"]
+    assert twin["output_layer"]["kind"] == parent["output_layer"]["kind"]
+
+
+def test_a_config_goes_over_its_parents(tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far/first.toml").write_text(
+        'parent = "../root.toml"\n[train]\nstreams = 5\n[output_layer]\nkind = "contrastive"\ncosine_weight = 2\n'
+    )
+    (tmp_path / "root.toml").write_text("[train]\nstreams = 4\nwindow = 7\nseed = 3\n[schedule]\nbase = 0.5\n")
+    (tmp_path / "second.toml").write_text("[train]\nwindow = 8\n[output_layer]\nahead_weight = 0.5\n")
+    own = tmp_path / "own.toml"
+    own.write_text('parent = ["far/first.toml", "second.toml"]\n[schedule]\nbase = 0.25\n')
+    config = load_config(own, ["train.seed=9"])
+    assert (config.train.streams, config.train.window, config.train.seed, config.schedule.base) == (5, 8, 9, 0.25)
+    assert config.output_layer == ContrastiveSettings(cosine_weight=2.0, ahead_weight=0.5)
+    own.write_text('parent = ["far/first.toml", "second.toml"]\n[output_layer]\nkind = "continuous"\n')
+    assert load_config(own).output_layer == ContinuousSettings(ahead_weight=0.5)
+    alone = tmp_path / "alone.toml"
+    alone.write_text("[train]\nstreams = 5\nwindow = 7\nseed = 3\n[schedule]\nbase = 0.5\n")
+    own.write_text('parent = "far/first.toml"\n[output_layer]\nkind = "continuous"\n')
+    assert load_config(own) == load_config(alone)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("parent = 3\n", r"own.toml: parent must be the path of a config, or a list of them: correct it"),
+        ("parent = [3]\n", r"own.toml: parent must be the path of a config, or a list of them: correct it"),
+        ('parent = "own.toml"\n', r"own.toml: its parent own.toml has it as a parent, too: correct it"),
+        ('parent = "other.toml"\n', r"other.toml: its parent own.toml has it as a parent, too: correct it"),
+        ('parent = "none.toml"\n', r"none.toml"),
+        ('parent = "bad.toml"\n', r"bad.toml: unknown key train.strems"),
+    ],
+)
+def test_impossible_parents(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "other.toml").write_text('parent = "own.toml"\n')
+    (tmp_path / "bad.toml").write_text("[train]\nstrems = 3\n")
+    (tmp_path / "own.toml").write_text(text)
+    with pytest.raises(InputError, match=message):
+        load_config(tmp_path / "own.toml")
 
 
 def test_the_resolved_config_can_be_read_again(config: Path) -> None:

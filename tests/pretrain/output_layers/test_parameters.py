@@ -1,0 +1,45 @@
+"""The parameters of whole models at the paper's sizes, beside those of its Table 4."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import pretrain
+from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
+from pretrain.config import load_config
+from pretrain.output_layers import OutputLayer
+from pretrain.output_layers.adaptive import AdaptiveOutput, AdaptiveSettings
+from pretrain.output_layers.continuous import ContinuousOutput, ContinuousSettings
+from pretrain.output_layers.sampled import FixedOutput, FixedSettings, SampledOutput, SampledSettings
+
+ELMO_A = Path(pretrain.__file__).parent / "configs/elmo_a.toml"
+
+
+def millions(*layers: OutputLayer) -> float:
+    with torch.device("meta"):
+        encoder = BidirectionalEncoder(EncoderConfig())
+    return sum(weight.numel() for module in (encoder, *layers) for weight in module.parameters()) / 1e6
+
+
+def test_two_layers_of_vectors() -> None:
+    with torch.device("meta"):
+        for layer, settings in ((ContinuousOutput, ContinuousSettings()), (FixedOutput, FixedSettings())):
+            assert millions(*(layer(512, 300, settings) for _ in range(2))) == 76.185176  # the paper's 76
+
+
+@pytest.mark.parametrize(("types", "paper"), [(40_000, 96), (793_471, 483), (2_000_000, 1102)])
+def test_sampled_softmax(types: int, paper: int) -> None:
+    with torch.device("meta"):
+        found = millions(SampledOutput(512, types, types, SampledSettings()))
+    assert found == pytest.approx(paper, abs=0.5)
+
+
+@pytest.mark.parametrize(("types", "paper", "tolerance"), [(793_471, 196, 2), (2_000_000, 213, 2.2)])
+def test_adaptive_softmax(types: int, paper: int, tolerance: float) -> None:
+    """The paper does not say its cut-offs: those of our config come near."""
+    settings = load_config(ELMO_A).output_layer
+    assert isinstance(settings, AdaptiveSettings)
+    with torch.device("meta"):
+        found = millions(AdaptiveOutput(512, types, types, settings))
+    assert found == pytest.approx(paper, abs=tolerance)
