@@ -35,11 +35,11 @@ def test_sampled_softmax(types: int, paper: int) -> None:
     assert found == pytest.approx(paper, abs=0.5)
 
 
-@pytest.mark.parametrize(("types", "paper", "tolerance"), [(793_471, 196, 2), (2_000_000, 213, 2.2)])
-def test_adaptive_softmax(types: int, paper: int, tolerance: float) -> None:
+@pytest.mark.parametrize(("types", "paper"), [(793_471, 196), (2_000_000, 213)])
+def test_adaptive_softmax(types: int, paper: int) -> None:
     """The paper does not say its cut-offs: those of our config come near."""
     settings = load_config(ELMO_A).output_layer
     assert isinstance(settings, AdaptiveSettings)
     with torch.device("meta"):
         found = millions(AdaptiveOutput(512, types, types, settings))
-    assert found == pytest.approx(paper, abs=tolerance)
+    assert found == pytest.approx(paper, rel=0.015)
