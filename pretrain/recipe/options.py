@@ -11,7 +11,13 @@ def add_options(parser: argparse.ArgumentParser, *, text: str) -> None:
         "text", nargs="+", help="tokenised text: files, .gz files, folders, quoted globs; NAME=PATH names its kind"
     )
     parser.add_argument("output", type=Path, help="the run directory to make")
-    parser.add_argument("--held-out", nargs="+", default=[], metavar="FILE", help=f"{text} to be evaluated on alone")
+    parser.add_argument(
+        "--held-out",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help=f"{text} to be evaluated on alone; of kinds that it has none of, the last part",
+    )
     parser.add_argument("--max-time", metavar="TIME", help="fit the training into this time, e.g. 20m, 3h")
     parser.add_argument("--licence", default="", metavar="TEXT", help=f"of the {text}, for the model card")
     parser.add_argument("--name", default="", metavar="TEXT", help="of the model, for the model card")

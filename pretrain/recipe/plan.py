@@ -69,7 +69,7 @@ class Recipe:
         return steps
 
     def _build_corpus(self) -> Sequence[object]:
-        more = ["--held-out", *self.held_out] if self.held_out else []
+        more = ["--held-out", *self.held_out, "--of-every-source"] if self.held_out else []
         return ["data_scripts.build_corpus", *self.texts, self.corpus, *more]
 
     def _train_fasttext(self) -> Sequence[object]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from elmoc import ElmoC
+from elmoc.corpus import Corpus
 from elmoc.files.text import read_lines
 from pretrain.recipe.__main__ import main
 from tests.elmoc.word_vectors.fasttext_bytes import fasttext_bytes
@@ -69,6 +70,19 @@ def test_text_becomes_a_model_with_a_card(
     assert "On held-out text of the kind `two`:" in card
     assert any(line.startswith("| `one` | ") for line in card)
     assert "cell_size = 12" in card
+
+
+def test_kinds_without_text_held_out_have_their_last_part_held_out(
+    texts: list[str], tmp_path: Path, steps_here: list[list[str]]
+) -> None:
+    sentences = [" ".join(words) for words in learnable_sentences(40, seed=9)]
+    (tmp_path / "apart.txt").write_text("\n".join(sentences) + "\n")
+    options = ["--config", tmp_path / "tiny.toml", "--vectors", tmp_path / "vectors.bin"]
+    assert recipe(*texts, tmp_path / "out", *options, "--held-out", f"one={tmp_path / 'apart.txt'}") == 0
+    corpus = Corpus(tmp_path / "out/corpus")
+    assert set(corpus.held_out_sources) == {"one", "two"}
+    held_out = sum(shard.tokens for shard in corpus.held_out if shard.source == "one")
+    assert held_out == sum(len(line.split()) + 2 for line in sentences)
 
 
 def test_it_is_gone_on_with_as_it_was_begun(
