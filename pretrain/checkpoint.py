@@ -23,6 +23,7 @@ class Checkpoint:
     encoder, heads: the weights of encoder and output layers, by their names in model directories.
     optimisers, generators, recurrent: of each direction; `recurrent` has the tensors [B, …] of each layer.
     averages: of each direction the averages of its weights, where the run has them.
+    input: the weights of a trained network that makes word vectors.
     device: the kind of device that the generators are of.
     data: the fingerprints of corpus and tables.
     metrics_bytes: of `metrics.jsonl`, that belong to it.
@@ -50,6 +51,7 @@ class Checkpoint:
     unlogged: dict[str, Tensor] = field(default_factory=dict)
     evaluated: int | None = None
     averages: dict[str, list[Tensor]] = field(default_factory=dict)
+    input: dict[str, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, most in (("update", self.updates), ("best_update", self.update), ("evaluated", self.update)):

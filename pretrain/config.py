@@ -20,6 +20,8 @@ from elmoc.settings import setting
 from pretrain.data.sources import DataConfig
 from pretrain.data.windows import ORDERS
 from pretrain.evaluation import EvaluationConfig
+from pretrain.input_layers import InputLayerSettings, VectorInput
+from pretrain.input_layers.character_cnn import CharacterCnnInput
 from pretrain.optimiser import OptimiserConfig
 from pretrain.output_layers import OutputLayerSettings
 from pretrain.output_layers.adaptive import AdaptiveSettings
@@ -110,9 +112,10 @@ class CardConfig:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """The whole run. `encoder.kind` and `output_layer.kind` choose among the kinds there are."""
+    """The whole run. `input_layer.kind`, `encoder.kind` and `output_layer.kind` choose among the kinds there are."""
 
     data: DataConfig = field(default_factory=DataConfig)
+    input_layer: InputLayerSettings = field(default_factory=VectorInput)
     encoder: EncoderSizes = field(default_factory=LstmSizes)
     output_layer: OutputLayerSettings = field(default_factory=ContinuousSettings)
     train: TrainConfig = field(default_factory=TrainConfig)
@@ -128,6 +131,10 @@ OUTPUT_LAYERS: dict[str, type[OutputLayerSettings]] = {
     for settings in (ContinuousSettings, ContrastiveSettings, SampledSettings, FixedSettings, AdaptiveSettings)
 }
 """The output layers there are, by the name that configs and model directories have for them."""
+INPUT_LAYERS: dict[str, type[InputLayerSettings]] = {
+    settings.kind: settings for settings in (VectorInput, CharacterCnnInput)
+}
+"""The inputs there are, by the name that configs have for them."""
 FREE_TO_CHANGE = {
     *(f"train.{name}" for name in ("device", "threads", "parallel", "precision")),
     *(f"train.{name}" for name in ("recurrence", "recompute", "cuda_graph")),
@@ -139,7 +146,11 @@ FREE_TO_CHANGE = {
 (which is known by its content). Another device, precision, recurrence or number of threads or processes rounds
 differently; all else stays the same."""
 ADVICE = "correct it"
-KINDS: dict[str, Mapping[str, Any]] = {"encoder": ENCODERS, "output_layer": OUTPUT_LAYERS}
+KINDS: dict[str, Mapping[str, Any]] = {
+    "input_layer": INPUT_LAYERS,
+    "encoder": ENCODERS,
+    "output_layer": OUTPUT_LAYERS,
+}
 """Sections whose `kind` chooses their dataclass."""
 
 

@@ -39,12 +39,19 @@ def describe(setup: TrainingSetup) -> str:
 
 
 def by_direction(setup: TrainingSetup) -> str:
-    """The trainable parameters of each direction, and those of an output layer that they share."""
-    directions = len(setup.data.directions)
-    if not setup.output_layers.is_shared:
-        return f"{setup.parameters // directions:,} a direction"
-    shared = sum(parameter.numel() for parameter in setup.output_layers.parameters())
-    return f"{(setup.parameters - shared) // directions:,} a direction, {shared:,} in the output layer that they share"
+    """The trainable parameters of each direction, and those of the parts that they share."""
+    shared = {
+        "the character CNN": setup.input_network,
+        "the output layer": setup.output_layers if setup.output_layers.is_shared else None,
+    }
+    counts = {
+        what: sum(parameter.numel() for parameter in module.parameters())
+        for what, module in shared.items()
+        if module is not None
+    }
+    own = (setup.parameters - sum(counts.values())) // len(setup.data.directions)
+    parts = [f"{count:,} in {what} that they share" for what, count in counts.items()]
+    return ", ".join([f"{own:,} a direction", *parts])
 
 
 def measure(setup: TrainingSetup) -> float:
@@ -53,7 +60,14 @@ def measure(setup: TrainingSetup) -> float:
     if device.type == "cpu":  # more streams would hardly be faster
         setup = with_streams(setup, min(setup.data.streams, TRIAL_STREAMS))
     setup.require_memory()
-    state = new_state(setup.encoder, setup.output_layers, config.optimiser, seed=config.train.seed, device=device)
+    state = new_state(
+        setup.encoder,
+        setup.output_layers,
+        config.optimiser,
+        seed=config.train.seed,
+        device=device,
+        input_network=setup.input_network,
+    )
     with closing(new_train_step(setup, state)) as train_step:
         batches = first_batches(setup, TRIAL_UPDATES)
         seconds = min(timed(partial(train_step, batch, 0.0), device)[0] for batch in batches)

@@ -49,6 +49,8 @@ def evaluate(
     """
     state.encoder.eval()
     state.output_layers.eval()
+    if state.input_network is not None:
+        state.input_network.eval()
     sources = data.corpus.held_out_sources
     streams = STREAMS if len(sources) == 1 else max(STREAMS_OF_A_SOURCE, STREAMS // len(sources))
     predictions: list[dict[str, torch.Tensor]] = []
@@ -98,7 +100,7 @@ def predict(
         batch = gather(ids, tables, execution.device)
         for direction in directions:
             with execution.autocast():
-                output = state.encoder.direction(direction)(batch.inputs(direction), recurrent[direction])
+                output = state.encoder.direction(direction)(state.read(batch, direction), recurrent[direction])
                 predicted = state.output_layers.direction(direction).predict(output.layer_states[-1])  # [B, T, D]
             recurrent[direction] = output.state
             predictions[direction].append(predicted.flatten(0, 1))

@@ -1,9 +1,12 @@
 """Going on from a model (`--init-from`): the weights of a model directory that a new run begins with."""
 
+from pathlib import Path
+
 from elmoc.encoders.bidirectional import BidirectionalEncoder, check_weights, direction_name
 from elmoc.errors import InputError
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, read_model_directory
-from elmoc.word_vectors.table import VectorTable
+from elmoc.word_vectors.character_cnn import StoredCharacterCnn
+from pretrain.input_layers import InputNetwork, LexiconTable
 from pretrain.output_layers import SHARED, OutputLayers
 
 
@@ -13,8 +16,9 @@ def initialise_from(
     output_layers: OutputLayers,
     record: OutputLayerRecord,
     *,
-    inputs: VectorTable,
-    targets: VectorTable,
+    inputs: LexiconTable,
+    targets: LexiconTable,
+    input_network: InputNetwork | None = None,
 ) -> ModelDirectory:
     """Take the weights of a model directory over, and its output layers where these are for targets of the same kind.
 
@@ -27,12 +31,15 @@ def initialise_from(
         encoder, output_layers: which get its weights.
         record: what tells the output layers apart from others.
         inputs, targets: the vector tables of the run.
+        input_network: of the run, if it trains one; it gets the weights of the model's character CNN.
 
     Raises `InputError` when the encoder, the directions or the input vectors differ.
     """
     model = read_model_directory(path)
     require_same_encoder(path, encoder, model)
-    if not inputs.source.same_as(model.word_vectors) or not inputs.transform.same_as(model.transform):
+    if input_network is not None:
+        load_network(path, input_network, model)
+    elif not inputs.source.same_as(model.word_vectors) or not inputs.transform.same_as(model.transform):
         raise InputError(
             f"--init-from {path}: the table {inputs.name} was not made as the model's word vectors were (it reads "
             f"{model.word_vectors.origin}, fingerprint {model.word_vectors.fingerprint}, post-processing "
@@ -56,6 +63,17 @@ def initialise_from(
         f"going on from {path}, {'as it is' if exact else 'whose targets may have been processed with other numbers'}"
     )
     return model
+
+
+def load_network(path: str, network: InputNetwork, model: ModelDirectory) -> None:
+    """Give a network the weights of a model's character CNN; an `InputError` where there is none of its sizes."""
+    stored = model.character_cnn
+    if stored is None:
+        raise InputError(f"--init-from {path}: the model has no character CNN: leave input_layer.kind out")
+    try:
+        network.load(StoredCharacterCnn.read(stored) if isinstance(stored, Path) else stored)
+    except InputError as error:
+        raise InputError(f"--init-from {path}: {error}") from None
 
 
 def require_same_encoder(path: str, encoder: BidirectionalEncoder, model: ModelDirectory) -> None:

@@ -7,22 +7,27 @@ from typing import Any
 
 import torch
 
+from elmoc.corpus import BEGIN, END
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.errors import InputError
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord
-from elmoc.word_vectors.character_cnn import CharacterCnnVectors, StoredCharacterCnn
-from elmoc.word_vectors.sources import check_vectors
+from elmoc.word_vectors.character_cnn import FILE_NAME, CharacterCnnVectors, StoredCharacterCnn
+from elmoc.word_vectors.sources import VectorSource, check_vectors
+from elmoc.word_vectors.transform import VectorTransform
 from pretrain.config import MOST_UPDATES, RunConfig
 from pretrain.data.sources import TrainingData, open_sources
 from pretrain.distributed.processes import Processes
 from pretrain.execution.device import Execution, choose_execution
 from pretrain.execution.memory import BYTES_OF_A_SHUFFLED_TOKEN, MemoryNeed
 from pretrain.init_from import initialise_from
+from pretrain.input_layers import InputNetwork
 from pretrain.output_layers import SHARED, OutputLayer, OutputLayers
 
 SHARED_SEED = 2**63
-"""Added to the run's seed for the weights of an output layer that directions share; directions take 2 · seed + 0, 1."""
+"""The seed of an output layer that directions share is the run's seed from here on, that of an input network before.
+
+Those of the directions are 2 · seed + 0 and 1."""
 
 
 @dataclass
@@ -37,6 +42,8 @@ class TrainingSetup:
     processes: Processes
     character_cnn: Path | StoredCharacterCnn | None = None
     """What makes the word vectors that the encoder reads, where that is a character CNN: exported models have it."""
+    input_network: InputNetwork | None = None
+    """What makes word vectors, where that is trained, too."""
     started_from: dict[str, Any] | None = None
     """The training record of the model that the run started from, where it did."""
 
@@ -54,7 +61,7 @@ class TrainingSetup:
     @property
     def parameters(self) -> int:
         """Trainable parameters, of all directions."""
-        modules = (self.encoder, self.output_layers)
+        modules = [self.encoder, self.output_layers, *([] if self.input_network is None else [self.input_network])]
         return sum(parameter.numel() for module in modules for parameter in module.parameters())
 
     @property
@@ -152,6 +159,12 @@ class TrainingSetup:
 
     def model_directory(self, training: dict[str, object]) -> ModelDirectory:
         """What is exported: the encoder and output layers as they are now."""
+        transform, word_vectors, character_cnn = self.data.inputs.transform, self.data.inputs.source, self.character_cnn
+        if self.input_network is not None:
+            character_cnn = self.input_network.stored()
+            vectors = CharacterCnnVectors(character_cnn, origin=FILE_NAME)
+            transform = VectorTransform(boundary=vectors.lookup([BEGIN, END]))
+            word_vectors = VectorSource(FILE_NAME, vectors.fingerprint, vectors.size, "none")
         return ModelDirectory(
             encoder=self.encoder,
             output_layer=OutputLayerRecord(
@@ -159,10 +172,10 @@ class TrainingSetup:
                 dict(self.output_layers.state_dict()),
                 self.data.targets.transform if self.data.reads_targets else None,
             ),
-            transform=self.data.inputs.transform,
-            word_vectors=self.data.inputs.source,
+            transform=transform,
+            word_vectors=word_vectors,
             training=training,
-            character_cnn=self.character_cnn,
+            character_cnn=character_cnn,
         )
 
 
@@ -190,15 +203,16 @@ def set_up(
         fast=train.recurrence == "fused",
         local_rank=processes.local_rank,
     )
-    if config.output_layer.shared and train.parallel == "directions" and processes.world_size > 1:
+    shared = [each.kind for each in (config.input_layer, config.output_layer) if each.shared]
+    if shared and train.parallel == "directions" and processes.world_size > 1:
         raise InputError(
-            'train.parallel="directions" is for output layers of one direction each, and both share that of the kind '
-            f"{config.output_layer.kind}: leave it out"
+            f'train.parallel="directions" is for directions that share nothing, and both share {" and ".join(shared)}: '
+            "leave it out"
         )
-    if train.cuda_graph and not config.output_layer.has_fixed_sizes:
+    if train.cuda_graph and (shared or not config.output_layer.has_fixed_sizes):
         raise InputError(
-            "train.cuda_graph needs updates that are all alike, and those of the output layer "
-            f"{config.output_layer.kind} are not: leave it out"
+            "train.cuda_graph needs updates that are all alike, and those with "
+            f"{' and '.join(shared) or config.output_layer.kind} are not: leave it out"
         )
     if train.cuda_graph and (execution.device.type != "cuda" or processes.world_size > 1):
         raise InputError(
@@ -210,24 +224,35 @@ def set_up(
     data = open_data(config)
     if data.resident:
         data.require_device_memory(execution.device)
-    encoder_config = EncoderConfig(config.encoder, data.inputs.size)
+    encoder_config = EncoderConfig(config.encoder, input_size(config, data))
     with torch.device("meta"):  # without weights, so that modules of any size can be counted
         encoder = BidirectionalEncoder(encoder_config, directions=train.directions)
         names = [SHARED] if config.output_layer.shared else train.directions
         output_layers = OutputLayers({name: output_layer_of(config, data) for name in names})
-    setup = TrainingSetup(config, data, encoder, output_layers, execution, processes)
+        input_network = config.input_layer.build(config.encoder.projection_size)
+    setup = TrainingSetup(config, data, encoder, output_layers, execution, processes, input_network=input_network)
     data.updates_per_epoch, setup.updates  # noqa: B018 (too little text, or too long a run, is found out now)
     setup.require_memory(to_train=to_train)
     setup.encoder, setup.output_layers = initial_modules(config, data, fast=execution.fast)
+    if input_network is not None:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(SHARED_SEED - 1 - data.seed)
+            setup.input_network = config.input_layer.build(config.encoder.projection_size)
     for direction in train.directions:
         setup.encoder.direction(direction).encoder.recompute = train.recompute
     if init_from is not None:
         record = OutputLayerRecord(config.output_layer.record(corpus=data.corpus, targets=data.targets), None)
         before = initialise_from(
-            init_from, setup.encoder, setup.output_layers, record, inputs=data.inputs, targets=data.targets
+            init_from,
+            setup.encoder,
+            setup.output_layers,
+            record,
+            inputs=data.inputs,
+            targets=data.targets,
+            input_network=setup.input_network,
         )
         setup.character_cnn, setup.started_from = before.character_cnn, before.training
-    if processes.is_rank0:
+    if processes.is_rank0 and setup.input_network is None:
         setup.character_cnn = read_character_cnn(setup)
     return setup
 
@@ -258,7 +283,9 @@ def open_data(config: RunConfig) -> TrainingData:
     """The corpus and tables of a run, and how it cuts them."""
     train = config.train
     reads_targets = config.output_layer.reads_target_vectors
-    corpus, inputs, targets = open_sources(config.data, window=train.window, reads_targets=reads_targets)
+    corpus, inputs, targets = open_sources(
+        config.data, config.input_layer, window=train.window, reads_targets=reads_targets
+    )
     return TrainingData(
         corpus=corpus,
         inputs=inputs,
@@ -280,7 +307,7 @@ def open_data(config: RunConfig) -> TrainingData:
 
 def initial_modules(config: RunConfig, data: TrainingData, *, fast: bool) -> tuple[BidirectionalEncoder, OutputLayers]:
     """Encoder and output layers with random weights, those of a direction the same whichever others are trained."""
-    encoder_config = EncoderConfig(config.encoder, data.inputs.size)
+    encoder_config = EncoderConfig(config.encoder, input_size(config, data))
     with torch.device("meta"):  # without weights of their own
         encoder = BidirectionalEncoder(encoder_config, directions=data.directions, fast=fast)
     layers = {}
@@ -297,6 +324,11 @@ def initial_modules(config: RunConfig, data: TrainingData, *, fast: bool) -> tup
             torch.manual_seed(SHARED_SEED + data.seed)
             layers[SHARED] = output_layer_of(config, data)
     return encoder, OutputLayers(layers)
+
+
+def input_size(config: RunConfig, data: TrainingData) -> int:
+    """The width of the vectors that the encoder reads."""
+    return config.encoder.projection_size if config.input_layer.shared else data.inputs.size
 
 
 def output_layer_of(config: RunConfig, data: TrainingData) -> OutputLayer:

@@ -22,7 +22,7 @@ from pretrain.distributed.errors import RaisedTogether
 from pretrain.execution.cuda_graph import CudaGraphStep, record_cuda_graph
 from pretrain.execution.device import Execution
 from pretrain.optimiser import clip_gradients, set_rate, values_of
-from pretrain.output_layers import SHARED, Loss, Targets
+from pretrain.output_layers import Loss, Targets
 from pretrain.train_state import TrainState
 
 Result = TypeVar("Result")
@@ -112,8 +112,10 @@ class TrainStep:
         """
         self._state.encoder.train()
         self._state.output_layers.train()
+        if self._state.input_network is not None:
+            self._state.input_network.train()
         steps = self.threads.map(lambda direction: self.update_direction(direction, batch, rate))
-        return self.update_shared(steps, rate) if self._state.output_layers.is_shared else steps
+        return self.update_shared(steps, rate)
 
     def update_direction(self, direction: str, batch: Batch, rate: float) -> DirectionStep:
         """One update of one direction; its recurrent state goes on."""
@@ -126,7 +128,9 @@ class TrainStep:
             for mask in encoder.draw_dropout_masks(streams, state.generators[direction])
         ]
         set_rate(state.optimisers[direction], rate)
-        inputs = StepInputs(batch.inputs(direction), batch.targets(direction), masks, state.recurrent[direction])
+        with self._execution.autocast():
+            words = state.read(batch, direction)
+        inputs = StepInputs(words, batch.targets(direction), masks, state.recurrent[direction])
         result = self.compute[direction](inputs)
         state.recurrent[direction] = result.state if self._carry_state else None
         if direction in state.averages:
@@ -158,27 +162,31 @@ class TrainStep:
         return StepResult(loss, norm, everywhere.masked, carried)
 
     def update_shared(self, steps: dict[str, DirectionStep], rate: float) -> dict[str, DirectionStep]:
-        """One update of an output layer that the directions share, from the sum of their gradients.
+        """One update of each part that the directions share, from the sum of their gradients.
 
-        It stays as it is where the loss or a norm is not finite; where that is its own, the steps say so.
+        All of them stay as they are where the loss or a norm is not finite; where that is their own, the steps say so.
         """
-        state, parameters = self._state, self._parameters[SHARED]
-        optimiser = state.optimisers[SHARED]
-        for parameter in parameters:
-            if parameter.grad is None:  # of a part that no target of this window needed
-                parameter.grad = torch.zeros_like(parameter)
-            if parameter.grad.is_sparse:
-                parameter.grad = parameter.grad.coalesce()
-        next(iter(self._groups.values())).all_reduce_in_place([values_of(parameter) for parameter in parameters])
-        norm = clip_gradients(parameters, self._gradient_norm)
-        if not norm.isfinite():
-            steps = {direction: step._replace(gradient_norm=norm.item()) for direction, step in steps.items()}
-        if all(math.isfinite(step.loss + step.gradient_norm) for step in steps.values()):
-            set_rate(optimiser, rate)
-            optimiser.step()
-        optimiser.zero_grad(set_to_none=True)
-        if SHARED in state.averages:
-            state.averages[SHARED].add(state.update + 1)
+        state, group = self._state, next(iter(self._groups.values()))
+        for name in state.shared_parts:
+            parameters = self._parameters[name]
+            for parameter in parameters:
+                if parameter.grad is None:  # of a part that no word of this window needed
+                    parameter.grad = torch.zeros_like(parameter)
+                if parameter.grad.is_sparse:
+                    parameter.grad = parameter.grad.coalesce()
+            group.all_reduce_in_place([values_of(parameter) for parameter in parameters])
+            norm = clip_gradients(parameters, self._gradient_norm)
+            if not norm.isfinite():
+                steps = {direction: step._replace(gradient_norm=norm.item()) for direction, step in steps.items()}
+        finite = all(math.isfinite(step.loss + step.gradient_norm) for step in steps.values())
+        for name in state.shared_parts:
+            optimiser = state.optimisers[name]
+            if finite:
+                set_rate(optimiser, rate)
+                optimiser.step()
+            optimiser.zero_grad(set_to_none=True)
+            if name in state.averages:
+                state.averages[name].add(state.update + 1)
         return steps
 
     def close(self) -> None:

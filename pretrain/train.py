@@ -100,7 +100,8 @@ def starting_state(setup: TrainingSetup, run: RunDirectory, resumed: Checkpoint 
     Raises `InputError` when the checkpoint does not fit, or is of other data.
     """
     config, processes, device = setup.config, setup.processes, setup.execution.device
-    processes.broadcast_weights(setup.encoder, setup.output_layers)
+    networks = [] if setup.input_network is None else [setup.input_network]
+    processes.broadcast_weights(setup.encoder, setup.output_layers, *networks)
     state = new_state(
         setup.encoder,
         setup.output_layers,
@@ -108,6 +109,7 @@ def starting_state(setup: TrainingSetup, run: RunDirectory, resumed: Checkpoint 
         seed=config.train.seed,
         device=device,
         directions=processes.directions,
+        input_network=setup.input_network,
     )
     state.updates = setup.updates
     if resumed is not None:

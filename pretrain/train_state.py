@@ -14,7 +14,9 @@ from elmoc.encoders import DIRECTIONS, EncoderState
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.errors import InputError
 from pretrain.checkpoint import Checkpoint, check_tensors, flat
+from pretrain.data.batches import Batch
 from pretrain.data.windows import Position
+from pretrain.input_layers import INPUT, InputNetwork
 from pretrain.optimiser import OptimiserConfig, WeightAverage, new_adagrad, new_optimiser, optimiser_state
 from pretrain.output_layers import SHARED, OutputLayers
 
@@ -29,12 +31,14 @@ class TrainState:
     encoder: BidirectionalEncoder
     output_layers: OutputLayers
     optimisers: dict[str, Optimizer]
-    """One a direction: each is a model of its own; and one of an output layer that they share, if they do."""
+    """One a direction: each is a model of its own; and one of each part that they share."""
     averages: dict[str, WeightAverage]
     """As many, where the weights are averaged at all."""
     generators: dict[str, torch.Generator]
     """One a direction: dropout masks are drawn from it, so that training one direction alone draws the same."""
     recurrent: dict[str, EncoderState | None]
+    input_network: InputNetwork | None = None
+    """What makes word vectors, where that is trained, too; the directions share it."""
     position: Position = field(default_factory=Position)
     update: int = 0
     """Updates done."""
@@ -52,11 +56,27 @@ class TrainState:
     """Of the held-out metric that chooses the exported model."""
 
     def parameters(self, name: str) -> list[Tensor]:
-        """The trainable parameters of one direction: its encoder and its own output layer; or of a `SHARED` one."""
+        """The trainable parameters of one direction, its encoder and its own output layer, or of a shared part."""
         if name == SHARED:
             return list(self.output_layers.parameters())
+        if name == INPUT:
+            assert self.input_network is not None
+            return list(self.input_network.parameters())
         own = [] if self.output_layers.is_shared else self.output_layers.direction(name).parameters()
         return [*self.encoder.direction(name).parameters(), *own]
+
+    @property
+    def shared_parts(self) -> list[str]:
+        """The parts that the directions share: the network that makes word vectors, and the output layer, if any."""
+        return [INPUT] * (self.input_network is not None) + [SHARED] * self.output_layers.is_shared
+
+    def read(self, batch: Batch, direction: str) -> Tensor:
+        """float32 [B, T, E]: the vectors of the words that a direction reads."""
+        if self.input_network is None:
+            return batch.inputs(direction)
+        rows, places = batch.distinct_inputs(direction)
+        vectors: Tensor = self.input_network(rows)
+        return vectors[places]
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
@@ -71,6 +91,7 @@ class TrainState:
         return {
             "encoder": self.encoder.weights(),
             "heads": self.output_layers.state_dict(),
+            "input": self._input_weights(),
             "optimisers": {name: optimiser.state_dict() for name, optimiser in self.optimisers.items()},
             "averages": {name: average.tensors for name, average in self.averages.items()},
             "generators": {name: generator.get_state() for name, generator in self.generators.items()},
@@ -99,6 +120,7 @@ class TrainState:
         found = {
             "encoder": checkpoint.encoder,
             "heads": checkpoint.heads,
+            "input": checkpoint.input,
             "optimisers": {name: checkpoint.optimisers.get(name, {}).get("state") for name in self.optimisers},
             "averages": {name: checkpoint.averages.get(name) for name in self.averages},
             "generators": {name: checkpoint.generators.get(name) for name in self.generators},
@@ -115,6 +137,8 @@ class TrainState:
                 generator.manual_seed(generator.initial_seed() + checkpoint.update)
         self.encoder.load_weights(checkpoint.encoder)
         self.output_layers.load_state_dict(checkpoint.heads)
+        if self.input_network is not None:
+            self.input_network.load_state_dict(checkpoint.input)
         for name, optimiser in self.optimisers.items():
             moments = {
                 index: {part: tensors[f"optimisers.{name}.{index}.{part}"] for part in parts}
@@ -138,11 +162,15 @@ class TrainState:
         return {
             "encoder": self.encoder.weights(),
             "heads": self.output_layers.state_dict(),
+            "input": self._input_weights(),
             "optimisers": {name: optimiser_state(each, begun=begun) for name, each in self.optimisers.items()},
             "averages": {name: average.tensors for name, average in self.averages.items()},
             "generators": {name: generator.get_state() for name, generator in self.generators.items()},
             "recurrent": {name: self._carried(name, streams) for name in self.recurrent if begun and carry_state},
         }
+
+    def _input_weights(self) -> dict[str, Tensor]:
+        return {} if self.input_network is None else self.input_network.state_dict()
 
     @torch.no_grad()
     def _carried(self, direction: str, streams: int) -> list[list[Tensor]]:
@@ -169,6 +197,7 @@ def new_state(
     seed: int,
     device: torch.device,
     directions: Sequence[str] | None = None,
+    input_network: InputNetwork | None = None,
 ) -> TrainState:
     """The state before the first update; `directions` are those that are trained here (None: all that there are)."""
     directions = encoder.directions if directions is None else directions
@@ -183,8 +212,9 @@ def new_state(
             if direction in directions
         },
         recurrent=dict.fromkeys(directions),
+        input_network=None if input_network is None else input_network.to(device),
     )
-    for name in [*directions, *([SHARED] if output_layers.is_shared else [])]:
+    for name in [*directions, *state.shared_parts]:
         parameters = state.parameters(name)
         adagrad = output_layers.adagrad if name == SHARED else None
         state.optimisers[name] = (

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elmoc.word_vectors.table import VectorTable
 from pretrain.data.candidates import CandidateSampler, LogUniformSampler
 from pretrain.data.windows import Position, Window
+from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import Candidates, Targets
 
 
@@ -66,6 +66,11 @@ class Batch:
     def inputs(self, direction: str) -> Tensor:
         """float32 [B, T, E]: what the direction reads."""
         return self.input_vectors[self.rows[direction][:, : -self.ahead]].float()
+
+    def distinct_inputs(self, direction: str) -> tuple[Tensor, Tensor]:
+        """The distinct rows that the direction reads, [n, E] in the table's dtype, and the place of each [B, T]."""
+        rows, places = torch.unique(self.rows[direction][:, : -self.ahead], return_inverse=True)
+        return self.input_vectors[rows], places
 
     def targets(self, direction: str) -> Targets:
         """The words [B, T] that the direction is to predict, and those after them."""
@@ -153,8 +158,8 @@ class Tables(ABC):
 
     def __init__(
         self,
-        inputs: VectorTable,
-        targets: VectorTable | None,
+        inputs: LexiconTable,
+        targets: LexiconTable | None,
         *,
         sampler: CandidateSampler | LogUniformSampler | None = None,
         fixed_sizes: bool = False,
@@ -261,8 +266,8 @@ class ResidentTables(Tables):
 
     def __init__(
         self,
-        inputs: VectorTable,
-        targets: VectorTable | None,
+        inputs: LexiconTable,
+        targets: LexiconTable | None,
         device: torch.device,
         *,
         sampler: CandidateSampler | LogUniformSampler | None = None,

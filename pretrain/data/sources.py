@@ -24,6 +24,7 @@ from pretrain.data.windows import (
     windows_of,
     windows_per_epoch,
 )
+from pretrain.input_layers import InputLayerSettings, LexiconTable
 from pretrain.output_layers import CandidateSettings, SampleSettings
 
 MOST_TIMES = 1_000
@@ -53,8 +54,8 @@ class DataConfig:
 
 
 def open_sources(
-    config: DataConfig, *, window: int, reads_targets: bool = True
-) -> tuple[Corpus, VectorTable, VectorTable]:
+    config: DataConfig, input_layer: InputLayerSettings, *, window: int, reads_targets: bool
+) -> tuple[Corpus, LexiconTable, LexiconTable]:
     """The corpus and its input and target tables; raises `InputError` for what is missing, damaged or too small.
 
     Where no target vectors are read, the input table stands in the place of theirs, which need not be there.
@@ -62,7 +63,7 @@ def open_sources(
     if not config.corpus:
         raise InputError("data.corpus is not set: name a corpus directory in the config or with --set data.corpus=DIR")
     corpus = Corpus(config.corpus)
-    inputs = VectorTable(corpus, config.input_vectors)
+    inputs = input_layer.open_table(corpus, config.input_vectors)
     targets = VectorTable(corpus, config.target_vectors) if reads_targets else inputs
     require_held_out(corpus, window)
     require_sources(corpus, config.sources)
@@ -81,8 +82,8 @@ class TrainingData:
     """
 
     corpus: Corpus
-    inputs: VectorTable
-    targets: VectorTable
+    inputs: LexiconTable
+    targets: LexiconTable
     directions: tuple[str, ...]
     streams: int
     window: int

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import direction_name
-from elmoc.word_vectors.table import VectorTable
+from pretrain.input_layers import LexiconTable
 from pretrain.optimiser import AdagradConfig
 
 SHARED = "shared"
@@ -178,11 +178,11 @@ class OutputLayerSettings(ABC):
         return None
 
     @abstractmethod
-    def build(self, *, projection_size: int, corpus: Corpus, targets: VectorTable) -> OutputLayer:
+    def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> OutputLayer:
         """An output layer with random weights."""
 
     @abstractmethod
-    def record(self, *, corpus: Corpus, targets: VectorTable) -> dict[str, Any]:
+    def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
         """What tells it apart from others, for a model directory: `kind` and more; `origin` is not compared."""
 
     def activation_bytes(self, *, words: int, candidates: int) -> int:
@@ -192,12 +192,12 @@ class OutputLayerSettings(ABC):
         """
         return 0
 
-    def scoring_bytes(self, *, corpus: Corpus, targets: VectorTable, words: int, candidates: int) -> int:
+    def scoring_bytes(self, *, corpus: Corpus, targets: LexiconTable, words: int, candidates: int) -> int:
         """Roughly the memory that scoring `words` held-out words takes; 0 where that is little."""
         return 0
 
     @abstractmethod
-    def scorer(self, *, corpus: Corpus, targets: VectorTable, candidates: int, device: torch.device) -> Scorer:
+    def scorer(self, *, corpus: Corpus, targets: LexiconTable, candidates: int, device: torch.device) -> Scorer:
         """What scores its predictions, the true word among the `candidates` most frequent types."""
 
 

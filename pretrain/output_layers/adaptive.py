@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.settings import setting
-from elmoc.word_vectors.table import VectorTable
+from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import Loss, Targets
 from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxSettings
 
@@ -67,10 +67,10 @@ class AdaptiveSettings(SoftmaxSettings):
         """The scores of the most frequent types, their softmax and its gradient."""
         return 3 * 4 * words * (self.cutoffs[0] + len(self.cutoffs))
 
-    def build(self, *, projection_size: int, corpus: Corpus, targets: VectorTable) -> AdaptiveOutput:
+    def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> AdaptiveOutput:
         return AdaptiveOutput(projection_size, self.types_of(corpus), self.classes_of(corpus), self)
 
-    def record(self, *, corpus: Corpus, targets: VectorTable) -> dict[str, Any]:
+    def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
         """That of all softmaxes, and the clusters."""
         clusters = {"cutoffs": list(self.cutoffs), "reduction": self.reduction}
         return super().record(corpus=corpus, targets=targets) | clusters

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from elmoc.corpus import Corpus
 from elmoc.settings import setting
-from elmoc.word_vectors.table import VectorTable
+from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import CandidateSettings, Loss, Targets
 from pretrain.output_layers.distances import cosine_loss, l2_loss, max_margin_loss
 from pretrain.output_layers.linear import LinearOutput, LinearSettings
@@ -74,13 +74,13 @@ class ContinuousSettings(LinearSettings):
         """Of `max_margin` the cosines with the prediction, those with the target, and their difference."""
         return self.words_ahead * 3 * 4 * words * candidates if self.loss == "max_margin" else 0
 
-    def build(self, *, projection_size: int, corpus: Corpus, targets: VectorTable) -> ContinuousOutput:
+    def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> ContinuousOutput:
         return ContinuousOutput(projection_size, targets.size, self)
 
-    def record(self, *, corpus: Corpus, targets: VectorTable) -> dict[str, Any]:
+    def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
         """That of all linear layers, and the loss where it is not the cosine."""
         return super().record(corpus=corpus, targets=targets) | ({} if self.loss == "cosine" else {"loss": self.loss})
 
-    def scorer(self, *, corpus: Corpus, targets: VectorTable, candidates: int, device: torch.device) -> Retriever:
+    def scorer(self, *, corpus: Corpus, targets: LexiconTable, candidates: int, device: torch.device) -> Retriever:
         """Cosines, and ranks by cosine."""
         return Retriever(corpus, targets, candidates, device)

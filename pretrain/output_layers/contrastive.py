@@ -28,7 +28,7 @@ from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
 from elmoc.settings import setting
-from elmoc.word_vectors.table import VectorTable
+from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import CandidateSettings, Loss, OutputLayer, Targets, log_frequencies
 from pretrain.output_layers.distances import NO_CANDIDATE, unit
 from pretrain.output_layers.linear import LinearOutput, LinearSettings
@@ -181,16 +181,16 @@ class ContrastiveSettings(LinearSettings):
         """Cosines, scores, their softmax and its gradient."""
         return self.words_ahead * 4 * 4 * words * candidates
 
-    def build(self, *, projection_size: int, corpus: Corpus, targets: VectorTable) -> ContrastiveOutput:
+    def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> ContrastiveOutput:
         return ContrastiveOutput(projection_size, targets.size, self)
 
-    def record(self, *, corpus: Corpus, targets: VectorTable) -> dict[str, Any]:
+    def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
         """That of the continuous output, and what its scores estimate."""
         temperature = "learned" if self.learned_temperature else self.temperature
         scores = {"correction": self.correction, "frequency": self.frequency, "temperature": temperature}
         return super().record(corpus=corpus, targets=targets) | scores
 
     def scorer(
-        self, *, corpus: Corpus, targets: VectorTable, candidates: int, device: torch.device
+        self, *, corpus: Corpus, targets: LexiconTable, candidates: int, device: torch.device
     ) -> ContrastiveScorer:
         return ContrastiveScorer(corpus, Retriever(corpus, targets, candidates, device))

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from elmoc.corpus import Corpus
 from elmoc.settings import setting
-from elmoc.word_vectors.table import VectorTable
+from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import Loss, OutputLayer, OutputLayerSettings, Targets
 from pretrain.output_layers.retrieval import Retriever
 
@@ -27,12 +27,12 @@ class LinearSettings(OutputLayerSettings):
         """Two where there is a second layer."""
         return 2 if self.ahead_weight else 1
 
-    def record(self, *, corpus: Corpus, targets: VectorTable) -> dict[str, Any]:
+    def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
         """The target vectors by origin and fingerprint, how they were processed, and whether there are two layers."""
         more = {"words_ahead": self.words_ahead} if self.ahead_weight else {}
         return {"kind": self.kind, **asdict(targets.source), **more}
 
-    def scoring_bytes(self, *, corpus: Corpus, targets: VectorTable, words: int, candidates: int) -> int:
+    def scoring_bytes(self, *, corpus: Corpus, targets: LexiconTable, words: int, candidates: int) -> int:
         """See `Retriever.bytes`."""
         return Retriever.bytes(targets=targets, words=words, candidates=candidates)
 

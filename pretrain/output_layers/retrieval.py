@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
-from elmoc.word_vectors.table import VectorTable
+from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import OutputLayer
 
 BLOCK = 1024
@@ -47,7 +47,7 @@ class Retriever:
     among them, so that a target of that type is a miss.
     """
 
-    def __init__(self, corpus: Corpus, table: VectorTable, candidates: int, device: torch.device) -> None:
+    def __init__(self, corpus: Corpus, table: LexiconTable, candidates: int, device: torch.device) -> None:
         rows = torch.from_numpy(np.array(table.rows[: min(candidates, corpus.types)], dtype=np.float32))
         self.table = table
         self.known = rows.any(dim=1)  # [K]
@@ -55,7 +55,7 @@ class Retriever:
         self.constant = mean_direction(table.rows, corpus.counts)  # [E]
 
     @staticmethod
-    def bytes(*, targets: VectorTable, words: int, candidates: int) -> int:
+    def bytes(*, targets: LexiconTable, words: int, candidates: int) -> int:
         """Predictions and targets of every word, the candidates, and the scores of a block of words with these."""
         return 4 * (5 * words * targets.size + candidates * (targets.size + 2 * BLOCK))
 

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
 from elmoc.settings import setting
-from elmoc.word_vectors.table import VectorTable
+from pretrain.input_layers import LexiconTable
 from pretrain.optimiser import AdagradConfig
 from pretrain.output_layers import Candidates, Loss, OutputLayer, SampleSettings, Targets
 from pretrain.output_layers.distances import NO_CANDIDATE
@@ -96,7 +96,7 @@ class SampledSettings(SoftmaxSettings):
         """Scores, their softmax and its gradient."""
         return 4 * 4 * words * candidates
 
-    def build(self, *, projection_size: int, corpus: Corpus, targets: VectorTable) -> SampledOutput:
+    def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> SampledOutput:
         return SampledOutput(projection_size, self.types_of(corpus), self.classes_of(corpus), self)
 
 
@@ -136,10 +136,10 @@ class FixedSettings(LinearSettings):
         """Scores, their softmax and its gradient."""
         return self.words_ahead * 4 * 4 * words * candidates
 
-    def build(self, *, projection_size: int, corpus: Corpus, targets: VectorTable) -> FixedOutput:
+    def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> FixedOutput:
         return FixedOutput(projection_size, targets.size, self)
 
-    def scorer(self, *, corpus: Corpus, targets: VectorTable, candidates: int, device: torch.device) -> SoftmaxScorer:
+    def scorer(self, *, corpus: Corpus, targets: LexiconTable, candidates: int, device: torch.device) -> SoftmaxScorer:
         """By ŷ · w, among the most frequent types that have a vector; others are no candidates."""
         rows = torch.from_numpy(np.array(targets.rows[: min(candidates, corpus.types)], dtype=np.float32))  # [K, E]
         known = rows.any(dim=1)

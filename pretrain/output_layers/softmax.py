@@ -14,7 +14,7 @@ from torch import Tensor
 
 from elmoc.corpus import Corpus
 from elmoc.settings import setting
-from elmoc.word_vectors.table import VectorTable
+from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import OutputLayer, OutputLayerSettings, class_counts, log_frequencies
 from pretrain.output_layers.retrieval import perplexity, retrieval
 
@@ -51,15 +51,17 @@ class SoftmaxSettings(OutputLayerSettings):
         """C: K, and one more for `<unk>` where there are rarer types."""
         return len(class_counts(corpus.counts, self.types))
 
-    def record(self, *, corpus: Corpus, targets: VectorTable) -> dict[str, Any]:
+    def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
         """The lexicon that its classes are the types of, and how many they are."""
         return {"kind": self.kind, "lexicon": corpus.lexicon_fingerprint, "types": self.types_of(corpus)}
 
-    def scoring_bytes(self, *, corpus: Corpus, targets: VectorTable, words: int, candidates: int) -> int:
+    def scoring_bytes(self, *, corpus: Corpus, targets: LexiconTable, words: int, candidates: int) -> int:
         """Log-probabilities of a block, and what their ranks are counted from."""
         return 3 * 4 * max(SCORES, self.classes_of(corpus))
 
-    def scorer(self, *, corpus: Corpus, targets: VectorTable, candidates: int, device: torch.device) -> "SoftmaxScorer":
+    def scorer(
+        self, *, corpus: Corpus, targets: LexiconTable, candidates: int, device: torch.device
+    ) -> "SoftmaxScorer":
         counts = class_counts(corpus.counts, self.types)
         return SoftmaxScorer(log_probabilities, counts, candidates=min(candidates, self.types_of(corpus)))
 

@@ -61,7 +61,8 @@ def test_a_twin_differs_in_sizes_alone(path: Path) -> None:
         *("data.corpus", "encoder.projection_size", "encoder.cell_size", "schedule.base"),
         *("train.streams", "train.mix_shards", "train.epochs", "train.precision", "evaluation.words"),
         *("schedule.linear_warmup_updates", "schedule.linear_cooldown"),
-        *("output_layer.cutoffs", "output_layer.reduction"),
+        *("output_layer.cutoffs", "output_layer.reduction", "output_layer.samples", "input_layer.filters"),
+        *("output_layer.rate_factor", "output_layer.accumulator"),
     }
     assert twin["encoder"]["cell_size"] == sizes["encoder"]["cell_size"]
     assert twin["output_layer"]["kind"] == parent["output_layer"]["kind"]

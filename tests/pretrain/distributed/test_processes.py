@@ -231,11 +231,16 @@ def test_candidates_are_those_of_all_processes(runs: TinyRuns) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "layer",
-    [{"kind": "adaptive", "cutoffs": [4, 12]}, {"kind": "sampled", "samples": 6}, {"kind": "fixed", "samples": 6}],
-    ids=lambda layer: layer["kind"],
+    [
+        {"output_layer__kind": "adaptive", "output_layer__cutoffs": [4, 12]},
+        {"output_layer__kind": "sampled", "output_layer__samples": 6},
+        {"output_layer__kind": "fixed", "output_layer__samples": 6},
+        {"input_layer__kind": "character_cnn", "input_layer__filters": [[1, 6], [2, 6]]},
+    ],
+    ids=["adaptive", "sampled", "fixed", "character_cnn"],
 )
-def test_softmax_layers_have_the_gradients_of_all_processes(runs: TinyRuns, layer: dict[str, Any]) -> None:
-    settings = SIDE_BY_SIDE | {"train__updates": 40} | {f"output_layer__{name}": each for name, each in layer.items()}
+def test_shared_parts_have_the_gradients_of_all_processes(runs: TinyRuns, layer: dict[str, Any]) -> None:
+    settings = SIDE_BY_SIDE | {"train__updates": 40} | layer
     launch = Launch(runs, "pair", **settings)
     assert launch.end() == 0, launch.said(0)
     assert_close_end(launch.run, runs.run("alone", **SETTINGS | settings))

@@ -1,0 +1,87 @@
+"""Input layers: what is known of each word of the lexicon, and the trained network, if any, that makes vectors of it.
+
+Letters: V lexicon size, n words, D numbers that are known of a word, P projection.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+import numpy as np
+from torch import Tensor, nn
+
+from elmoc.corpus import Corpus
+from elmoc.word_vectors.character_cnn import StoredCharacterCnn
+from elmoc.word_vectors.sources import VectorSource
+from elmoc.word_vectors.table import VectorTable
+from elmoc.word_vectors.transform import VectorTransform
+
+INPUT = "input"
+"""The name of a trained input network in checkpoints."""
+
+
+class LexiconTable(Protocol):
+    """What is known of each word of the lexicon, such as its vector; the rows of a window are streamed."""
+
+    name: str
+    path: Path
+    """What tells tables apart."""
+    rows: np.ndarray
+    """[V, D]"""
+    size: int
+    """D"""
+    source: VectorSource
+    zero_rows: int
+    """Words of which nothing is known."""
+
+    @property
+    def transform(self) -> VectorTransform:
+        """What its vectors have been through, for words outside the table."""
+
+
+class InputNetwork(nn.Module, ABC):
+    """A trained network that makes a vector of a word, the same for both directions, as the original ELMo has it."""
+
+    @abstractmethod
+    def forward(self, rows: Tensor) -> Tensor:
+        """Rows of the input table [n, D] → float32 [n, P]."""
+
+    @abstractmethod
+    def stored(self) -> StoredCharacterCnn:
+        """What makes the same vectors of any word, for model directories."""
+
+    @abstractmethod
+    def load(self, stored: StoredCharacterCnn) -> None:
+        """Take over the weights of another; an `InputError` where it has other sizes."""
+
+
+@dataclass(frozen=True)
+class InputLayerSettings(ABC):
+    """The settings of one kind of input, and all that training has to know of the kind."""
+
+    kind: ClassVar[str]
+    """Its name in configs."""
+    shared: ClassVar[bool] = False
+    """Whether there is a network, which all directions train."""
+
+    @abstractmethod
+    def open_table(self, corpus: Corpus, name: str) -> LexiconTable:
+        """The table; `name` is `data.input_vectors`."""
+
+    @abstractmethod
+    def build(self, projection_size: int) -> InputNetwork | None:
+        """The network, with random weights; None where the rows of the table are read as they are."""
+
+
+@dataclass(frozen=True)
+class VectorInput(InputLayerSettings):
+    """Frozen word vectors: the table `data.input_vectors`."""
+
+    kind: ClassVar[str] = "vectors"
+
+    def open_table(self, corpus: Corpus, name: str) -> VectorTable:
+        return VectorTable(corpus, name)
+
+    def build(self, projection_size: int) -> None:
+        return None

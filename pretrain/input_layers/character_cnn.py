@@ -1,0 +1,139 @@
+"""A trained character CNN, the original ELMo's input layer (Peters et al. 2018; after Kim et al. 2016).
+
+Both directions share it. A window's words are spelled in the lexicon's characters once, at the beginning of the run.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from torch import Tensor, nn
+
+from elmoc.corpus import Corpus
+from elmoc.errors import InputError
+from elmoc.settings import setting
+from elmoc.word_vectors.character_cnn import CharacterCnnRecord, StoredCharacterCnn
+from elmoc.word_vectors.character_network import CharacterCnn, CharacterCnnConfig
+from elmoc.word_vectors.characters import UTF8, Utf8Spelling
+from elmoc.word_vectors.sources import VectorSource
+from elmoc.word_vectors.transform import VectorTransform
+from pretrain.input_layers import InputLayerSettings, InputNetwork
+
+ELMO_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+BLOCK = 1 << 14
+"""Words that are spelled at once."""
+CARRY_BIAS = -2.0
+"""Of a highway layer at first: most of what it reads goes through (Srivastava et al. 2015)."""
+
+
+class CharacterTable:
+    """The characters of each word of the lexicon: ids of the UTF-8 bytes, with those that begin and end a word.
+
+    rows  int16 [V, D], padded to D, the most characters of a word
+    """
+
+    def __init__(self, corpus: Corpus, most: int) -> None:
+        self.name = "characters"
+        self.path = Path("characters")
+        self.size = most
+        self.zero_rows = 0
+        self.source = VectorSource("characters", f"{UTF8} {most}", most, "none")
+        spelling = Utf8Spelling(most)
+        self.rows = np.empty((corpus.types, most), dtype=np.int16)
+        for start in range(0, corpus.types, BLOCK):
+            words = corpus.lexicon[start : start + BLOCK]
+            self.rows[start : start + BLOCK] = spelling.rows([spelling.characters(word) for word in words], most)
+
+    @property
+    def transform(self) -> VectorTransform:
+        """None: the network reads characters as they are."""
+        return VectorTransform(np.zeros((2, self.size), dtype=np.float32))
+
+
+class CharacterNetwork(InputNetwork):
+    """The character CNN with random weights as bilm-tf draws them, all of them trained."""
+
+    def __init__(self, config: CharacterCnnConfig) -> None:
+        super().__init__()
+        self.network = CharacterCnn(config)
+        self.network.characters.weight.requires_grad_()
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Characters uniform in ±1, filters in ±0.05, highway layers and projection normal by their width."""
+        network = self.network
+        nn.init.uniform_(network.characters.weight, -1, 1)
+        for convolution in network.convolutions:
+            assert isinstance(convolution, nn.Conv1d)
+            nn.init.uniform_(convolution.weight, -0.05, 0.05)
+            nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
+        linear = [each for each in network.modules() if isinstance(each, nn.Linear)]
+        for layer in linear:
+            nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
+            nn.init.zeros_(layer.bias)
+        for name, layer in network.named_modules():
+            if name.endswith(".carry"):
+                nn.init.constant_(layer.bias, CARRY_BIAS)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Characters int16 [n, D] → float32 [n, P]."""
+        characters = rows.long()
+        if rows.device.type == "cpu":  # what is past the longest word, and the widest filter behind it, changes nothing
+            longest = int((characters != Utf8Spelling.padding).any(dim=0).sum())
+            characters = characters[:, : longest + self.network.config.widest]
+        vectors: Tensor = self.network(characters)
+        return vectors.float()
+
+    def stored(self) -> StoredCharacterCnn:
+        weights = {name: tensor.detach().float().cpu() for name, tensor in self.network.state_dict().items()}
+        return StoredCharacterCnn(CharacterCnnRecord(self.network.config, UTF8), weights)
+
+    def load(self, stored: StoredCharacterCnn) -> None:
+        if stored.record != CharacterCnnRecord(self.network.config, UTF8):
+            raise InputError("the character CNN has other sizes")
+        self.network.load_state_dict(stored.weights)
+
+
+@dataclass(frozen=True)
+class CharacterCnnInput(InputLayerSettings):
+    """A trained character CNN; the defaults are the original ELMo's. `data.input_vectors` is not read.
+
+    character_size: width of a character.
+    filters: width and number of each kind.
+    highways: layers between the filters and the projection to `encoder.projection_size`.
+    characters: the most of a word, with the two that begin and end it; what is longer is cut.
+    """
+
+    kind: ClassVar[str] = "character_cnn"
+    shared: ClassVar[bool] = True
+
+    character_size: int = setting(16, least=1, most=2**12)
+    filters: tuple[tuple[int, int], ...] = ELMO_FILTERS
+    highways: int = setting(2, least=0, most=100)
+    characters: int = setting(50, least=3, most=2**12)
+
+    def __post_init__(self) -> None:
+        try:
+            self.network(1)
+        except InputError as error:
+            raise InputError(f"input_layer: {error}") from None
+
+    def network(self, projection_size: int) -> CharacterCnnConfig:
+        """The sizes of the network."""
+        return CharacterCnnConfig(
+            projection_size=projection_size,
+            characters=Utf8Spelling.SIZE,
+            character_size=self.character_size,
+            max_characters_per_token=self.characters,
+            filters=self.filters,
+            activation="relu",
+            highways=self.highways,
+            projection=True,
+        )
+
+    def open_table(self, corpus: Corpus, name: str) -> CharacterTable:
+        return CharacterTable(corpus, self.characters)
+
+    def build(self, projection_size: int) -> CharacterNetwork:
+        return CharacterNetwork(self.network(projection_size))

@@ -1,0 +1,154 @@
+"""A trained character CNN: the vectors of the frozen one, gradients of both directions, whole runs and their models."""
+
+import shutil
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from elmoc.corpus import Corpus
+from elmoc.encoders import DIRECTIONS
+from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
+from elmoc.encoders.lstm import LstmSizes
+from elmoc.errors import InputError
+from elmoc.model import ElmoC
+from elmoc.model_directory import read_model_directory
+from elmoc.word_vectors.character_cnn import CharacterCnnVectors
+from elmoc.word_vectors.characters import Utf8Spelling
+from pretrain.input_layers.character_cnn import CharacterCnnInput, CharacterNetwork, CharacterTable
+from pretrain.output_layers.sampled import SampledOutput, SampledSettings
+from pretrain.run.directory import RunDirectory, read_metrics
+from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
+
+SETTINGS = CharacterCnnInput(character_size=4, filters=((1, 3), (3, 5)), highways=2, characters=12)
+CNN: dict[str, Any] = {
+    "input_layer__kind": "character_cnn",
+    "input_layer__character_size": 4,
+    "input_layer__filters": [[1, 6], [2, 6]],
+    "input_layer__highways": 1,
+    "input_layer__characters": 10,
+    "data__input_vectors": "none at all",
+    "log__checkpoint_updates": 6,
+}
+ELMO: dict[str, Any] = CNN | {
+    "encoder__input_layer": "identity",
+    "encoder__layer_norm": False,
+    "output_layer__kind": "sampled",
+    "output_layer__samples": 6,
+    "data__target_vectors": "none at all",
+    "optimiser__average": 0.2,
+}
+
+
+def network_of(settings: CharacterCnnInput = SETTINGS, size: int = 6) -> CharacterNetwork:
+    torch.manual_seed(0)
+    return settings.build(size)
+
+
+def test_its_vectors_are_those_of_the_stored_network(tiny_corpus: Corpus) -> None:
+    network, table = network_of(), CharacterTable(tiny_corpus, 12)
+    assert table.rows.shape == (tiny_corpus.types, 12)
+    vectors = network(torch.from_numpy(table.rows))
+    stored = CharacterCnnVectors(network.stored(), origin="here")
+    np.testing.assert_allclose(vectors.detach().numpy(), stored.lookup(tiny_corpus.lexicon), rtol=1e-4, atol=1e-5)
+    assert stored.lookup(["Zürich-unheard-of"]).any()
+
+
+def test_what_is_left_out_behind_the_longest_word_changes_nothing() -> None:
+    network, spelling = network_of(), Utf8Spelling(12)
+    rows = torch.from_numpy(
+        spelling.rows([spelling.characters(word) for word in ("a", "bcd", "ef")], 12).astype("int16")
+    )
+    assert rows.shape == (3, 12)
+    whole = network.network(rows.long())
+    torch.testing.assert_close(network(rows), whole)
+    gradients = [
+        torch.autograd.grad(each.square().sum(), list(network.parameters())) for each in (network(rows), whole)
+    ]
+    for short, long in zip(*gradients, strict=True):
+        torch.testing.assert_close(short, long)
+    assert all(gradient.any() for gradient in gradients[0]), "every weight is trained"
+
+
+def test_the_original_elmo_has_500_million_parameters() -> None:
+    with torch.device("meta"):
+        network = CharacterCnnInput().build(512)
+        encoder = BidirectionalEncoder(EncoderConfig(LstmSizes(layer_norm=False, input_layer="identity"), 512))
+        softmax = SampledOutput(512, 793_471, 793_471, SampledSettings())
+    parts = [sum(weight.numel() for weight in each.parameters()) for each in (network, encoder, softmax)]
+    assert sum(parts) / 1e6 == pytest.approx(500.7, abs=0.1)  # the paper: 499
+    assert parts[2] == 793_471 * 513
+
+
+@pytest.mark.parametrize("settings", [CNN, ELMO], ids=["cnn", "elmo"])
+def test_a_resumed_run_ends_the_same(runs: TinyRuns, settings: dict[str, Any]) -> None:
+    run = runs.run("run", **settings)
+    shutil.copytree(run.path, runs.folder / "resumed")
+    resumed = RunDirectory(runs.folder / "resumed")
+    resumed.checkpoint_paths()[-1].unlink()
+    assert last_checkpoint(resumed)["update"] == 6
+    runs.run("resumed", "--resume", **settings)
+    assert_same(last_checkpoint(resumed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
+    parts = {*DIRECTIONS, "input", *(["shared"] if settings is ELMO else [])}
+    assert last_checkpoint(run)["optimisers"].keys() == parts
+
+
+def test_the_model_has_the_network_that_was_trained(runs: TinyRuns) -> None:
+    run = runs.run("run", **CNN)
+    model = read_model_directory(run.path)
+    elmo = ElmoC.from_pretrained(run.path)
+    assert elmo.embed(["w1", "unheard-of"]).isfinite().all()
+    trained = last_checkpoint(run)["input"]
+    if model.training["updates"] == last_checkpoint(run)["update"]:
+        assert isinstance(elmo.word_vectors, CharacterCnnVectors)
+        stored = {f"network.{name}": weight for name, weight in elmo.word_vectors.stored.weights.items()}
+        assert_same(dict(stored), dict(trained))
+    first = torch.load(run.checkpoints / f"{0:09d}.pt")["input"] if (run.checkpoints / f"{0:09d}.pt").exists() else None
+    assert first is None or any(not torch.equal(first[name], trained[name]) for name in trained)
+
+
+def test_going_on_takes_the_network_over(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
+    run = runs.run("run", **CNN)
+    model = read_model_directory(run.path)
+    again = runs.run("again", "--init-from", str(run.path), **CNN | {"train__updates": 1, "log__keep": 10})
+    first = torch.load(again.checkpoints / f"{0:09d}.pt")
+    assert_same(dict(first["encoder"]), dict(model.encoder.weights()))
+    elmo = ElmoC.from_pretrained(run.path)
+    assert isinstance(elmo.word_vectors, CharacterCnnVectors)
+    stored = {f"network.{name}": weight for name, weight in elmo.word_vectors.stored.weights.items()}
+    assert_same(dict(first["input"]), stored)
+    capsys.readouterr()
+    assert runs.status("other", "--init-from", str(run.path), **CNN | {"input_layer__character_size": 5}) == 1
+    assert "the character CNN has other sizes" in capsys.readouterr().err
+    vectors = runs.run("vectors", encoder__projection_size=8)
+    assert runs.status("none", "--init-from", str(vectors.path), **CNN) == 1
+    assert "the model has no character CNN: leave input_layer.kind out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("settings", [CNN, ELMO], ids=["cnn", "elmo"])
+def test_it_learns(runs: TinyRuns, settings: dict[str, Any]) -> None:
+    sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "train__updates": 250}
+    sizes |= {"input_layer__filters": [[1, 12], [2, 24]]}
+    run = runs.run("run", **settings | sizes)
+    *_, last = read_metrics(run.path, "evaluation")
+    assert last["accuracy_at_1"] > 1.5 * last["constant_accuracy_at_1"]
+
+
+def test_a_description_says_what_is_shared(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
+    runs.run("run", "--describe", **ELMO)
+    network = 261 * 4 + (4 * 6 + 6) + (2 * 4 * 6 + 6) + 2 * (12 * 12 + 12) + (12 * 8 + 8)
+    printed = capsys.readouterr().out
+    assert f" a direction, {network:,} in the character CNN that they share, " in printed
+    assert " in the output layer that they share)" in printed
+
+
+def test_impossible_settings(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
+    assert runs.status("run", **CNN | {"input_layer__filters": [[11, 2]]}) == 1
+    assert "input_layer: filters must be at most 100 pairs of a width (1 to 10, the" in capsys.readouterr().err
+    assert runs.status("run", train__cuda_graph=True, **CNN) == 1
+    assert "train.cuda_graph needs updates that are all alike, and those with character_cnn are not" in (
+        capsys.readouterr().err
+    )
+    with pytest.raises(InputError, match="input_layer: it has neither filters nor whole words"):
+        CharacterCnnInput(filters=())
