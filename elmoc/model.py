@@ -26,7 +26,7 @@ from elmoc.word_vectors.sources import WordVectors
 
 BATCH_WORDS, BATCH_SIZE = 32768, 2048
 WINDOW_WORDS = 2048
-"""Longer sentences are read in windows of so many words, with their state carried."""
+"""Longer sentences are read in windows of so many words, with the state carried where the encoder has any."""
 
 
 class ElmoC:
@@ -261,6 +261,8 @@ class ElmoC:
             rows = self._rows.look_up([words])  # a window at a time: every word may be another
             return rows.vectors(rows.ids[0])
 
+        if carried is not None:
+            self.require_carried_state()
         length = len(tokens) + 2
         yield from self._pieces(length, vectors, {} if carried is None else carried)
 
@@ -277,6 +279,7 @@ class ElmoC:
             carried: with one document alone, the states before it, which become those after it; by default documents
                 are read from zero state.
         """
+        self.require_carried_state()
         order = sorted(range(len(documents)), key=lambda index: -len(documents[index]))
         states: list[list[Tensor]] = [[] for _ in documents]
         carried = {} if carried is None else carried
@@ -287,6 +290,15 @@ class ElmoC:
             for index, sentence in zip(batch, encoded, strict=True):
                 states[index].append(self._checked(sentence))
         return states
+
+    def require_carried_state(self) -> None:
+        """Raise an `InputError` where no state can be carried from one sentence to the next."""
+        sizes = self.encoder.config.sizes
+        if not sizes.carries_state:
+            raise InputError(
+                f"the encoder ({sizes.description}) carries nothing from one sentence to the next: leave --carry-state "
+                "out, or read sentences by themselves"
+            )
 
     def _joined(self, rows: SentenceRows, ids: Tensor, progress: Callable[[int], object]) -> Tensor:
         """The pieces of a sentence in one tensor."""

@@ -21,8 +21,9 @@ class Checkpoint:
     """All that going on needs, as `torch.save` has it; see `TrainState` for what it does not say here.
 
     encoder, heads: the weights of encoder and output layers, by their names in model directories.
-    optimisers, generators, recurrent: of each direction; `recurrent` has the tensors [B, …] of each layer.
-    averages: of each direction the averages of its weights, where the run has them.
+    optimisers, generators, recurrent: of each direction; `recurrent` has the tensors [B, …] of each layer. What
+        the directions share has optimisers, too.
+    averages: of each direction and each shared part the averages of its weights, where the run has them.
     input: the weights of a trained network that makes word vectors.
     device: the kind of device that the generators are of.
     data: the fingerprints of corpus and tables.

@@ -194,9 +194,13 @@ def load_config(
 def read_config(path: Path | str, *, inside: Sequence[Path] = ()) -> dict[str, Any]:
     """The sections of a TOML config, over those of the configs that it names as its `parent`, if any.
 
-    `parent` is the path of one, relative to the file, or a list of them, where later ones go over earlier ones. What a
-    parent says of a section that only its kind has is left out where the kind is another. A parent is a config by
-    itself; one that is not, or that names a file that names it (those that it is `inside` of), is an `InputError`.
+    `parent` is the path of one, relative to the file, or a list of them, where later ones go over earlier ones.
+    What a parent says of a section that only its kind has is left out where the kind is another. A parent has to be
+    a config by itself. A file that is its own parent, directly or through others, is an `InputError`.
+
+    Args:
+        path: of the file.
+        inside: the files of which it is a parent.
     """
     values = read_toml(path)
     named = values.pop("parent", [])

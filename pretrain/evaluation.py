@@ -92,7 +92,7 @@ def predict(
     The first begins in zero state.
     """
     directions = state.encoder.directions
-    tables = data.tables(torch.device("cpu"), resident=False)
+    tables = data.held_out_tables
     recurrent: dict[str, EncoderState | None] = dict.fromkeys(directions)
     predictions: dict[str, list[torch.Tensor]] = {direction: [] for direction in directions}
     targets: dict[str, list[np.ndarray]] = {direction: [] for direction in directions}
@@ -128,8 +128,9 @@ def evaluation_line(state: TrainState, settings: OutputLayerSettings, values: di
         for name in sources_of(values)
     }
     if len(by_source) > 1:
+        labels = [label for metric, label in OF_A_SOURCE.items() if metric in values]
         shown_metrics = [" ".join([name, *(f"{value:.3f}" for value in each)]) for name, each in by_source.items()]
-        lines.append(f"  by source ({', '.join(OF_A_SOURCE.values())}): {', '.join(shown_metrics)}")
+        lines.append(f"  by source ({', '.join(labels)}): {', '.join(shown_metrics)}")
     return "\n".join(lines)
 
 

@@ -17,7 +17,7 @@ def initialise_from(
     record: OutputLayerRecord,
     *,
     inputs: LexiconTable,
-    targets: LexiconTable,
+    targets: LexiconTable | None,
     input_network: InputNetwork | None = None,
 ) -> ModelDirectory:
     """Take the weights of a model directory over, and its output layers where these are for targets of the same kind.
@@ -30,7 +30,7 @@ def initialise_from(
         path: of the model or run directory, which is returned.
         encoder, output_layers: which get its weights.
         record: what tells the output layers apart from others.
-        inputs, targets: the vector tables of the run.
+        inputs, targets: the vector tables of the run; no targets where its output layers read none.
         input_network: of the run, if it trains one; it gets the weights of the model's character CNN.
 
     Raises `InputError` when the encoder, the directions or the input vectors differ.
@@ -58,7 +58,7 @@ def initialise_from(
     except InputError as error:
         raise InputError(f"--init-from {path}: heads.safetensors does not fit its config.json ({error})") from None
     output_layers.load_state_dict(weights)
-    exact = kept.transform is not None and kept.transform.same_as(targets.transform)
+    exact = targets is None or (kept.transform is not None and kept.transform.same_as(targets.transform))
     print(
         f"going on from {path}, {'as it is' if exact else 'whose targets may have been processed with other numbers'}"
     )

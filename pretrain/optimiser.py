@@ -16,10 +16,11 @@ EVERY = 10
 
 @dataclass(frozen=True)
 class OptimiserConfig:
-    """AdamW with a bound on the gradient norm of each direction (they are separate models).
+    """AdamW with a bound on the gradient norm of each direction (they are separate models) and of each shared part.
 
     weight_decay: what the rate takes from the weights, apart from the gradient (Loshchilov and Hutter 2019): an update
-    at the rate r multiplies matrices by 1 − r · weight_decay. Biases and the weights of layer norms are left alone.
+    at the rate r multiplies matrices by 1 − r · weight_decay. Biases and the weights of layer norms are left alone, and
+    so are the vectors of a sampled softmax, which Adagrad updates.
     average: evaluate and export an average of the weights instead of the last ones; this is the mean age of what it is
     made of, as a share of the updates so far (0: the last weights; see `WeightAverage`).
     """
@@ -67,7 +68,7 @@ class AdagradConfig:
 
 def new_adagrad(parameters: Sequence[Tensor], config: AdagradConfig) -> Adagrad:
     """The optimiser of weights whose gradients are sparse, a few rows of them."""
-    torch.sparse.check_sparse_tensor_invariants.disable()  # as they are without being asked, but for a warning
+    torch.sparse.check_sparse_tensor_invariants.disable()  # which is the default; saying so avoids a warning
     optimiser = Adagrad(parameters, lr=0.0, initial_accumulator_value=config.accumulator)  # the rate is set every time
     for group in optimiser.param_groups:
         group["rate_factor"] = config.rate_factor

@@ -24,7 +24,7 @@ from pretrain.init_from import initialise_from
 from pretrain.input_layers import InputNetwork
 from pretrain.output_layers import SHARED, OutputLayer, OutputLayers
 
-SHARED_SEED = 2**63
+SHARED_SEED = 2**31
 """The seed of an output layer that directions share is the run's seed from here on, that of an input network before.
 
 Those of the directions are 2 · seed + 0 and 1."""
@@ -79,9 +79,11 @@ class TrainingSetup:
         of_loss = self.config.output_layer.activation_bytes(words=words, candidates=candidates)
         held_out = sum(shard.tokens for shard in data.corpus.held_out)
         numbers = self.config.optimiser.values_of_a_weight + 1  # float32 all of them; one is the gradient
+        adagrad = self.output_layers.adagrad is not None  # whose weights have one sum each, and gradients of few rows
+        sparse = sum(each.numel() for each in self.output_layers.parameters()) if adagrad else 0
         need = MemoryNeed(
             device,
-            weights=4 * numbers * self.parameters * len(directions) // len(data.directions),
+            weights=4 * (numbers * self.parameters - 2 * sparse) * len(directions) // len(data.directions),
             activations=(kept * words + of_loss) * (len(directions) if side_by_side else 1),
             scoring=self.config.output_layer.scoring_bytes(
                 corpus=data.corpus,
@@ -248,7 +250,7 @@ def set_up(
             setup.output_layers,
             record,
             inputs=data.inputs,
-            targets=data.targets,
+            targets=data.targets if data.reads_targets else None,
             input_network=setup.input_network,
         )
         setup.character_cnn, setup.started_from = before.character_cnn, before.training

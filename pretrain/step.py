@@ -75,7 +75,7 @@ class TrainStep:
         state: weights, optimisers and recurrent state, which updates change.
         groups: the processes that share each direction.
         execution: where and how precisely modules compute.
-        gradient_norm: the bound on the gradient norm of each direction.
+        gradient_norm: the bound on the gradient norm of each direction, and of each part that they share.
         carry_state: whether recurrent state goes on from window to window.
         cuda_graph: whether an update of a direction is launched as one CUDA graph.
         side_by_side: whether directions run at the same time, where a CPU has cores for it.
@@ -164,7 +164,8 @@ class TrainStep:
     def update_shared(self, steps: dict[str, DirectionStep], rate: float) -> dict[str, DirectionStep]:
         """One update of each part that the directions share, from the sum of their gradients.
 
-        All of them stay as they are where the loss or a norm is not finite; where that is their own, the steps say so.
+        All of them stay as they are where the loss or a norm is not finite. A norm of their own that is not finite is
+        put into the steps, so that the run stops.
         """
         state, group = self._state, next(iter(self._groups.values()))
         for name in state.shared_parts:

@@ -139,6 +139,8 @@ class EncoderSizes(ABC):
 
     kind: ClassVar[str]
     """Its name in configs and model directories."""
+    carries_state: ClassVar[bool] = True
+    """Whether what is read before a window, or a sentence, can change its states."""
 
     projection_size: int = setting(512, least=1, most=2**20)
     layers: int = setting(2, least=1, most=1000)

@@ -30,6 +30,7 @@ class TransformerSizes(EncoderSizes):
     """
 
     kind: ClassVar[str] = "transformer"
+    carries_state: ClassVar[bool] = False
 
     layers: int = setting(6, least=1, most=1000)
     heads: int = setting(8, least=1, most=2**10)
@@ -98,7 +99,7 @@ class Transformer(Encoder):
         masks = [None] * (2 * len(self.layers)) if dropout_masks is None else dropout_masks
         recompute = self.recompute and torch.is_grad_enabled()
         layer_states = [inputs]
-        x = inputs + sinusoids(inputs.shape[1], inputs.shape[2]).to(inputs)
+        x = inputs + sinusoids(inputs.shape[1], inputs.shape[2], inputs.device).to(inputs.dtype)
         for index, layer in enumerate(self.layers):
             run = partial(checkpoint, layer, use_reentrant=False, preserve_rng_state=False) if recompute else layer
             x = run(x, masks[2 * index], masks[2 * index + 1])
@@ -154,8 +155,8 @@ def dropped(x: Tensor, mask: Tensor | None) -> Tensor:
     return x if mask is None else x * mask.unsqueeze(1)
 
 
-def sinusoids(time: int, size: int) -> Tensor:
+def sinusoids(time: int, size: int, device: torch.device | None = None) -> Tensor:
     """float32 [T, P]: sin(t / 10000^(2i/P)) in column 2i and the cosine in 2i + 1 (Vaswani et al. 2017)."""
-    rates = torch.exp(torch.arange(0, size, 2) * (-math.log(10_000) / size))
-    angles = torch.arange(time).unsqueeze(1) * rates  # [T, P / 2]
+    rates = torch.exp(torch.arange(0, size, 2, device=device) * (-math.log(10_000) / size))
+    angles = torch.arange(time, device=device).unsqueeze(1) * rates  # [T, P / 2]
     return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)

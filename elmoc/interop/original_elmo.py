@@ -219,7 +219,9 @@ def _require_original(model: ModelDirectory, path: Path | str) -> StoredCharacte
         why = f"it reads the word vectors {shortened(model.word_vectors.origin)}, and not those of a character CNN"
     elif stored.record.spelling != UTF8:
         why = "it spells words by a lexicon of characters, and not in bytes"
-    elif not isinstance(sizes, LstmSizes) or sizes.layer_norm:
+    elif not isinstance(sizes, LstmSizes):
+        why = f"its encoder is {sizes.description}, and not ELMo's LSTM with projection"
+    elif sizes.layer_norm:
         why = "it has layer normalisation"
     elif sizes.input_layer != "identity":
         why = "it has a projection between word vectors and encoder"

@@ -33,6 +33,7 @@ _METRICS = {
     "accuracy_at_10": "accuracy@10",
     "reciprocal_rank": "mean reciprocal rank",
     "perplexity": "perplexity",
+    "vocabulary_perplexity": "perplexity over the whole vocabulary",
 }
 """Of the held-out metrics, those that a card shows."""
 _FACTS = {

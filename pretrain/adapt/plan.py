@@ -63,7 +63,10 @@ class Adaptation:
         if self.learning_rate is not None and not 0 < self.learning_rate <= 1e6:
             raise InputError(f"--learning-rate must be above 0 and at most 1e6, not {self.learning_rate}")
         if self.targets is None:
-            raise InputError(f"{self.path} was not trained against word vectors, so that it cannot go on: train anew")
+            raise InputError(
+                f"{self.path} was not trained against word vectors, as adapting needs it: go on with it by "
+                "`python -m pretrain … --init-from`"
+            )
         if self.keep_targets and self.model.output_layer.transform is None:
             raise InputError(
                 f"{self.path} does not say how its target vectors were processed (models of older versions do not): "

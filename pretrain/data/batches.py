@@ -28,18 +28,18 @@ class BatchCandidates:
     rows        int64 [U]: the row of each in the target vectors, or its id where no output layer reads these
     places      int64 [B, T + A − 1]: the place of each target among them
     log_shares  float32 [2, U]: log frequency, and log chance of being a candidate
-    of_all      so many of them, the first ones, are candidates of every target
+    common      so many of them, the first ones, are candidates of every target
     """
 
     rows: Tensor
     places: Tensor
     log_shares: Tensor
-    of_all: int
+    common: int
 
     def of(self, target_vectors: Tensor | None) -> Candidates:
         """With their vectors, or their ids."""
         vectors, ids = (None, self.rows) if target_vectors is None else (target_vectors[self.rows].float(), None)
-        return Candidates(vectors, self.log_shares[0], self.log_shares[1], self.places, ids, self.of_all)
+        return Candidates(vectors, self.log_shares[0], self.log_shares[1], self.places, ids, self.common)
 
 
 @dataclass
@@ -111,10 +111,10 @@ class CandidateBuffers:
     def candidates(self, window: Window, *, fixed_sizes: bool) -> dict[str, BatchCandidates]:
         """Those of each direction of a window, as they will be once they are received; with `fixed_sizes` all rows."""
         found = {}
-        for index, (direction, (ids, of_all)) in enumerate(window.candidates.items()):
+        for index, (direction, (ids, common)) in enumerate(window.candidates.items()):
             count = self.rows.shape[1] if fixed_sizes else len(ids)
             found[direction] = BatchCandidates(
-                self.rows[index, :count], self.places[index], self.log_shares[index, :, :count], of_all
+                self.rows[index, :count], self.places[index], self.log_shares[index, :, :count], common
             )
         return found
 
@@ -228,7 +228,9 @@ class StreamedTables(Tables):
     """Tables that stay in main memory: a batch has the rows of its distinct ids."""
 
     def buffers(self, shape: tuple[int, ...], device: torch.device, pin: bool) -> Buffers:
-        most = math.prod(shape) + (0 if self.sampler is None else shape[0] * self.sampler.most)
+        most = math.prod(shape)
+        if self.sampler is not None and self.has_targets:
+            most += shape[0] * self.sampler.most
         count = min(most, len(self.tables[0]))  # the most rows that a window can have
 
         def empty(*sizes: int, dtype: torch.dtype) -> Tensor:

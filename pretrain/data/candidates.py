@@ -1,8 +1,9 @@
 """Candidates: the types of the lexicon among which an output layer tells the targets of a window.
 
 They are the distinct types of the window's targets, of all the streams that train a direction, and types that are drawn
-besides; or those that are drawn, and of each target its own. Every process finds the same ones without a message, since
-every process cuts the same streams. Letters: B streams, T time, V lexicon size, K types, C classes, U candidates.
+besides. For a sampled softmax they are the types drawn, and for each target its own type, too. Every process finds the
+same ones without a message, since every process cuts the same streams.
+Letters: B streams, T time, V lexicon size, K types, C classes, U candidates.
 """
 
 from bisect import bisect_left

@@ -149,7 +149,9 @@ class TrainingData:
     @property
     def fingerprints(self) -> dict[str, str]:
         """What names the data of a run, by the setting it comes from: a resumed run has to read the same."""
-        tables = {"data.input_vectors": self.inputs, "data.target_vectors": self.targets}
+        tables = {"data.input_vectors": self.inputs}
+        if self.reads_targets:
+            tables["data.target_vectors"] = self.targets
         content = [self.corpus.lexicon_fingerprint, str(self.corpus.train_tokens), *filter(None, self.corpus.sources)]
         return {"data.corpus": " ".join(content)} | {
             key: f"{table.source.fingerprint} {table.source.post_processing} {table.rows.dtype}"
@@ -212,6 +214,11 @@ class TrainingData:
         if self.resident if resident is None else resident:
             return ResidentTables(self.inputs, targets, device, sampler=self.sampler, fixed_sizes=self.fixed_sizes)
         return StreamedTables(self.inputs, targets, sampler=self.sampler, fixed_sizes=self.fixed_sizes)
+
+    @property
+    def held_out_tables(self) -> Tables:
+        """The table where held-out batches take what is read from; what is true is scored from ids."""
+        return StreamedTables(self.inputs, None)
 
     def require_device_memory(self, device: torch.device) -> None:
         """Raise an `InputError` when the tables do not fit into the free memory of a GPU."""

@@ -35,8 +35,8 @@ class CandidateIds(NamedTuple):
 
     ids: np.ndarray
     """uint32 [U]: distinct."""
-    of_all: int
-    """So many of them, the first ones, are candidates of every target; the others of their own alone."""
+    common: int
+    """So many of them, the first ones, are candidates of every target; each of the others of its own targets alone."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Window:
     ids: dict[str, np.ndarray]
     next: Position
     """The position after this window: what a resumed run goes on from."""
-    candidates: dict[str, "CandidateIds"] = field(default_factory=dict)
+    candidates: dict[str, CandidateIds] = field(default_factory=dict)
     """For each direction the types among which its targets are told; none unless asked for."""
     ahead: int = 1
     """How many words further than the inputs the targets reach: A."""

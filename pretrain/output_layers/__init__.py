@@ -1,4 +1,4 @@
-"""Output layers: the interface of the layer that an encoder is trained against, one a direction.
+"""Output layers: the interface of the layer that an encoder is trained against, one a direction or one for both.
 
 Letters: B streams, T time, P projection, E width of target vectors, N targets, U candidates, V lexicon size.
 """
@@ -48,8 +48,8 @@ class Candidates(NamedTuple):
     """int64 [B, T]: the place of each target among them"""
     ids: Tensor | None = None
     """int64 [U]: their rows of the lexicon, or classes; None where there are vectors"""
-    of_all: int = 0
-    """So many of them, the first ones, are candidates of every target; the others of their own alone."""
+    common: int = 0
+    """So many of them, the first ones, are candidates of every target; each of the others of its own targets alone."""
 
     def map(self, fn: Callable[[Tensor], Tensor]) -> "Candidates":
         """The same of `fn` of every tensor."""
@@ -97,7 +97,7 @@ class OutputLayer(nn.Module, ABC):
     """The output layer of one direction, or of all that share it: it owns its weights and its loss."""
 
     adagrad: AdagradConfig | None = None
-    """How the weights of one that is shared are updated where their gradients are sparse; None: as all others."""
+    """Adagrad's settings for a shared layer with sparse gradients; None: AdamW, as for all other weights."""
 
     @abstractmethod
     def forward(self, states: Tensor, targets: Targets) -> Loss:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from elmoc.corpus import Corpus
@@ -16,7 +17,7 @@ from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxSettings
 class AdaptiveOutput(SoftmaxOutput):
     """The most frequent types have vectors of P numbers, those of cluster i (from 1) of P / reduction^i.
 
-    A part of the loss is the log-probability of the cluster, which only its words need to be told apart in.
+    A rare word's log-probability is that of its cluster plus that of the word within the cluster.
     """
 
     def __init__(self, projection_size: int, types: int, classes: int, settings: "AdaptiveSettings") -> None:
@@ -26,12 +27,15 @@ class AdaptiveOutput(SoftmaxOutput):
 
     def forward(self, states: Tensor, targets: Targets) -> Loss:
         """See `OutputLayer`: the negative log-likelihood; no target is masked."""
-        output = self.softmax(states.flatten(0, 1), self.class_of(targets.ids).flatten()).output  # [B · T]
+        states = states.flatten(0, 1).to(self.softmax.head.weight.dtype)
+        with torch.autocast(states.device.type, enabled=False):  # PyTorch's layer mixes the types of its parts
+            output = self.softmax(states, self.class_of(targets.ids).flatten()).output  # [B · T]
         counted = targets.ids.new_tensor(targets.ids.numel())
-        return Loss(-output.float().sum(), counted, counted - counted)
+        return Loss(-output.sum(), counted, counted - counted)
 
     def log_probabilities(self, states: Tensor) -> Tensor:
-        return self.softmax.log_prob(states).float()
+        with torch.autocast(states.device.type, enabled=False):
+            return self.softmax.log_prob(states.to(self.softmax.head.weight.dtype)).float()
 
 
 @dataclass(frozen=True)
@@ -58,8 +62,8 @@ class AdaptiveSettings(SoftmaxSettings):
         below = [cutoff for cutoff in self.cutoffs if cutoff < classes]
         if not below:
             raise InputError(
-                f"output_layer.cutoffs={list(self.cutoffs)} are not below the number of types, {classes:,}: give lower "
-                "ones"
+                f"output_layer.cutoffs={list(self.cutoffs)} are not below the number of classes, {classes:,}: give "
+                "lower ones"
             )
         return below
 
@@ -68,7 +72,14 @@ class AdaptiveSettings(SoftmaxSettings):
         return 3 * 4 * words * (self.cutoffs[0] + len(self.cutoffs))
 
     def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> AdaptiveOutput:
-        return AdaptiveOutput(projection_size, self.types_of(corpus), self.classes_of(corpus), self)
+        classes = self.classes_of(corpus)
+        clusters = len(self.cutoffs_below(classes))
+        if projection_size < self.reduction**clusters:
+            raise InputError(
+                f"output_layer.reduction={self.reduction:g} leaves vectors of no numbers to cluster {clusters}, since "
+                f"encoder.projection_size is {projection_size}: use a lower one, or fewer output_layer.cutoffs"
+            )
+        return AdaptiveOutput(projection_size, self.types_of(corpus), classes, self)
 
     def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
         """That of all softmaxes, and the clusters."""

@@ -46,7 +46,7 @@ def max_margin_loss(predictions: Tensor, candidates: Candidates, *, margin: floa
     """
     assert candidates.vectors is not None
     rows = unit(candidates.vectors)  # [U, E]
-    known = candidates.vectors.any(dim=-1)  # [U]
+    known = candidates.vectors.any(dim=-1) & candidates.log_chance.isfinite()  # [U]
     places = candidates.places.flatten()  # [N]
     with torch.autocast(predictions.device.type, enabled=False):
         cosines = unit(predictions.float().flatten(0, -2)) @ rows.T  # [N, U]

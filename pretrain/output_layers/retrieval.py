@@ -5,7 +5,6 @@ the most frequent types. Retrieval ranks in the target table's own space and cou
 across choices of targets.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -37,7 +36,7 @@ def retrieval(ranks: Tensor) -> dict[str, float]:
 
 def perplexity(likelihoods: Tensor) -> float:
     """Of log-likelihoods [N]; that of no targets is not a number."""
-    return math.exp(-float(likelihoods.double().mean()))
+    return float((-likelihoods.double().mean()).exp())
 
 
 class Retriever:

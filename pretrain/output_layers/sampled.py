@@ -35,7 +35,7 @@ def sampled_loss(predictions: Tensor, rows: Tensor, bias: Tensor, candidates: Ca
         bias: [U]
         candidates: their chances, and which are drawn.
     """
-    places, drawn = candidates.places.flatten(), candidates.of_all
+    places, drawn = candidates.places.flatten(), candidates.common
     known = rows.any(dim=1)  # [U]
     bias = bias - candidates.log_chance
     sampled = (predictions @ rows[:drawn].T).float() + bias[:drawn].masked_fill(~known[:drawn], NO_CANDIDATE)  # [N, S]
@@ -103,8 +103,8 @@ class SampledSettings(SoftmaxSettings):
 class FixedOutput(LinearOutput):
     """Sampled softmax whose vectors are those of the target table, and stay as they are (Li et al. 2019, Section 5.2).
 
-    A type's score is ŷ · w. Any type of the lexicon can be a target, and none of its vectors is on the device for
-    longer than a window.
+    A type's score is ŷ · w. Any type of the lexicon can be a target. Vectors are streamed, as for the continuous
+    output.
     """
 
     def loss(self, states: Tensor, targets: Targets) -> Loss:

@@ -26,8 +26,8 @@ SCORES = 2**24
 class SoftmaxSettings(OutputLayerSettings):
     """What all kinds of softmax can be told.
 
-    types: K, the most frequent types of the lexicon, which are told apart; 0: all. A rarer word is `<unk>`, one more
-    class, which is there where the lexicon has more types.
+    types: K, the most frequent types of the lexicon, which are told apart; 0: all. Where the lexicon has more, there is
+    one more class, `<unk>`, for rarer words.
     """
 
     reads_target_vectors: ClassVar[bool] = False

@@ -48,7 +48,12 @@ def make_model(arguments: argparse.Namespace) -> None:
     from pretrain.recipe.steps import run_steps
 
     # what is wrong is said now, and not after hours
-    load_config(arguments.config, arguments.set, quiet=True)
+    config = load_config(arguments.config, arguments.set, quiet=True)
+    if config.input_layer.shared or (config.data.input_vectors, config.data.target_vectors) != ("input", "target"):
+        raise InputError(
+            f"{arguments.config}: this command makes the tables `input` and `target`, and no others, for frozen word "
+            "vectors: choose a config that reads them, or make the tables by data_scripts.build_vectors"
+        )
     TransformKind.parse(arguments.targets)
     vectors = arguments.vectors
     if vectors is not None and not vectors.startswith("random:") and not os.path.exists(vectors):

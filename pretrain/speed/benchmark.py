@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError
 from elmoc.progress import progress_bar
 from pretrain.config import RunConfig
@@ -64,8 +65,24 @@ def reference_setup(config: RunConfig, corpus: str, streams: int) -> TrainingSet
     return set_up(replace(config, data=data, train=replace(train, streams=streams)))
 
 
+def require_known(setup: TrainingSetup) -> None:
+    """Raise an `InputError` for an encoder, input or output layer whose products the benchmark does not know."""
+    config = setup.config
+    unknown = {
+        f"encoder.kind={config.encoder.kind}": not isinstance(config.encoder, LstmSizes),
+        f"input_layer.kind={config.input_layer.kind}": config.input_layer.shared,
+        f"output_layer.kind={config.output_layer.kind}": not config.output_layer.has_fixed_sizes,
+    }
+    for name, is_unknown in unknown.items():
+        if is_unknown:
+            raise InputError(
+                f"the benchmark knows what an LSTM against word vectors computes, and not {name}: give another --config"
+            )
+
+
 def first_report(setup: TrainingSetup, contestants: Sequence[str]) -> dict[str, Any]:
     """What is compared where, and what does not depend on the number of streams."""
+    require_known(setup)
     data, device, directions = setup.data, setup.execution.device, setup.encoder.directions
     skipped = {name: reason for name in contestants if (reason := why_not(name, device))}
     names = [name for name in contestants if name not in skipped]

@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 import torch
 
+from elmoc.__main__ import main as elmoc_main
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import ENCODERS
+from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
 from pretrain.join import join
 from pretrain.run.directory import RunDirectory, read_metrics
+from pretrain.speed.__main__ import main as speed_main
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -71,6 +74,27 @@ def test_features_are_the_encoders_states(runs: TinyRuns, kind: str) -> None:
         for start, columns, piece in model.embed_pieces(sentences[2]):
             pieces[:, start : start + piece.shape[1], columns] = piece
         torch.testing.assert_close(pieces, expected[2][:, 1:-1], rtol=1e-4, atol=1e-5)
+
+
+def test_a_transformer_refuses_to_carry_a_state(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
+    run = runs.run("run", **settings_of("transformer"))
+    text = runs.folder / "text.txt"
+    text.write_text("a b\n\nc d\n")
+    assert elmoc_main(["dump-features", str(run.path), str(text), str(runs.folder / "f.h5"), "--carry-state"]) == 1
+    assert "carries nothing from one sentence to the next: leave --carry-state out" in capsys.readouterr().err
+    assert not (runs.folder / "f.h5").exists()
+    with pytest.raises(InputError, match="carries nothing from one sentence to the next"):
+        ElmoC.from_pretrained(run.path).embed_documents([[["a"], ["b"]]])
+
+
+@pytest.mark.parametrize("kind", ["plain_lstm", "transformer"])
+def test_the_benchmark_says_that_it_knows_no_other_encoder(
+    runs: TinyRuns, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = runs.folder / "other.toml"
+    config.write_text(f'[encoder]\nkind = "{kind}"\nprojection_size = 16\n')
+    assert speed_main(["--config", str(config), "--streams", "2", "--contestants", "plain", "--threads", "1"]) == 1
+    assert f"and not encoder.kind={kind}: give another --config" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", SETTINGS)

@@ -212,6 +212,8 @@ class Dump:
 
     def _reading(self) -> Reading:
         words = buffer_words(self.model, self.selection, self.options.batch_words)
+        if self.options.carry_state:
+            self.model.require_carried_state()
         kind = CarriedReading if self.options.carry_state else SeparateReading
         return kind(self.model, words, self.options.batch_words, self.options.batch_size, self.selection.select)
 

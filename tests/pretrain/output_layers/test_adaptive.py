@@ -2,6 +2,8 @@
 
 import math
 import shutil
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,12 +16,16 @@ from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
+from pretrain.config import RunConfig, TrainConfig
+from pretrain.distributed.processes import Processes
+from pretrain.evaluation import evaluation_line
 from pretrain.join import join
 from pretrain.output_layers import Targets, class_counts
 from pretrain.output_layers.adaptive import AdaptiveOutput, AdaptiveSettings
 from pretrain.output_layers.retrieval import retrieval
 from pretrain.output_layers.softmax import SoftmaxScorer, log_probabilities
 from pretrain.run.directory import RunDirectory, read_metrics
+from pretrain.setup import set_up
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 
 PROJECTION, TYPES = 8, 20
@@ -158,6 +164,20 @@ def whole(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Corpus) -> tupl
     return runs, runs.run("whole", optimiser__average=0.2, **ADAPTIVE)
 
 
+def test_shared_layers_need_processes_that_train_both_directions() -> None:
+    config = replace(RunConfig(), output_layer=AdaptiveSettings(), train=TrainConfig(parallel="directions"))
+    with pytest.raises(InputError, match=r'train.parallel="directions" is for directions that share nothing, and both'):
+        set_up(config, processes=Processes(world_size=2))
+
+
+def test_a_line_of_several_sources_names_what_it_has() -> None:
+    values = dict.fromkeys((name for _, name in AdaptiveSettings.shown), 0.5)
+    values |= {"a/accuracy_at_10": 0.2, "b/accuracy_at_10": 0.3, "accuracy_at_10": 0.5}
+    state = SimpleNamespace(update=3, words=100)
+    line = evaluation_line(state, AdaptiveSettings(), values)  # type: ignore[arg-type]
+    assert line.endswith("\n  by source (accuracy@10): a 0.200, b 0.300")
+
+
 def test_a_resumed_run_ends_the_same(whole: tuple[TinyRuns, RunDirectory]) -> None:
     runs, run = whole
     shutil.copytree(run.path, runs.folder / "resumed")
@@ -212,7 +232,9 @@ def test_going_on_takes_over_a_layer_of_the_same_classes_alone(
     weights = read_model_directory(run.path).output_layer.weights
     same = runs.run("same", *init, **ADAPTIVE | {"train__updates": 1})
     assert_same(dict(torch.load(same.checkpoints / f"{0:09d}.pt")["heads"]), dict(weights or {}))
-    assert "anew" not in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "going on from" in printed
+    assert ", as it is" in printed
     runs.run("other", *init, **ADAPTIVE | {"output_layer__types": 14, "train__updates": 1})
     assert "it has no output layers for these targets, so they start anew" in capsys.readouterr().out
 
@@ -239,11 +261,11 @@ def test_a_description_says_what_is_shared(runs: TinyRuns, capsys: pytest.Captur
     assert "without a target vector" not in printed
 
 
-def test_what_needs_two_layers_is_refused(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
+def test_impossible_runs_are_refused(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
     assert runs.status("run", **ADAPTIVE | {"output_layer__cutoffs": [1000]}) == 1
-    assert (
-        "output_layer.cutoffs=[1000] are not below the number of types, 16: give lower ones" in capsys.readouterr().err
-    )
+    assert "output_layer.cutoffs=[1000] are not below the number of classes, 16: give lower" in capsys.readouterr().err
+    assert runs.status("run", **ADAPTIVE | {"output_layer__reduction": 3}) == 1
+    assert "output_layer.reduction=3 leaves vectors of no numbers to cluster 2" in capsys.readouterr().err
     assert runs.status("run", train__cuda_graph=True, **ADAPTIVE) == 1
     assert (
         "train.cuda_graph needs updates that are all alike, and those with adaptive are not" in capsys.readouterr().err

@@ -14,6 +14,7 @@ from pretrain.data.candidates import CandidateSampler
 from pretrain.data.windows import Position
 from pretrain.output_layers import Candidates, CandidateSettings, Loss
 from pretrain.output_layers.distances import l2_loss, max_margin_loss
+from pretrain.output_layers.retrieval import perplexity
 from pretrain.output_layers.von_mises_fisher import log_partition, von_mises_fisher_loss
 from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns
@@ -202,6 +203,22 @@ def test_max_margin_is_that_of_plain_loops(zero: list[int], margin: float) -> No
         predictions.grad.view(12, 6).numpy(), slopes(lambda each: sum(plain(each)), points), atol=1e-4
     )
     assert margin < 2 or len(zero) == 29 or predictions.grad.any()
+
+
+def test_max_margin_passes_over_what_is_no_candidate() -> None:
+    """Batches of a fixed size have more rows than candidates; those past their own have log chance ∞."""
+    torch.manual_seed(1)
+    rows, predictions, places = torch.randn(5, 6), torch.randn(2, 4, 6), torch.randint(5, (2, 4))
+    shares = torch.zeros(5)
+    exact = max_margin_loss(predictions, Candidates(rows, shares, shares, places), margin=0.5)
+    near = predictions.mean(dim=(0, 1)).expand(3, 6)  # which would be the other word
+    chance = torch.cat([shares, torch.full((3,), torch.inf)])
+    padded = Candidates(torch.cat([rows, near]), torch.zeros(8), chance, places)
+    assert max_margin_loss(predictions, padded, margin=0.5).total.item() == pytest.approx(exact.total.item())
+
+
+def test_a_perplexity_beyond_all_numbers_is_infinite() -> None:
+    assert perplexity(torch.tensor([-1000.0, -900.0])) == math.inf
 
 
 @pytest.mark.parametrize("loss", ["l2", "von_mises_fisher", "max_margin"])

@@ -82,9 +82,9 @@ def test_what_is_drawn_comes_first_and_depends_on_the_window_alone() -> None:
 
 def test_of_few_classes_all_are_candidates() -> None:
     sampler = sampler_of(20)
-    ids, of_all = sampler.candidates(np.array([[1, 2]], dtype=np.uint32), Position(), "forward")
+    ids, common = sampler.candidates(np.array([[1, 2]], dtype=np.uint32), Position(), "forward")
     np.testing.assert_array_equal(ids, np.arange(TYPES))
-    assert of_all == TYPES
+    assert common == TYPES
     assert not sampler.log_chance.any()
 
 
@@ -162,11 +162,11 @@ def test_with_all_types_it_is_the_full_softmax() -> None:
     assert isinstance(layer, SampledOutput)
     sampler = sampler_of(13, types=25)
     targets = np.array([[3, 30], [25, 7]], dtype=np.uint32)
-    ids, of_all = sampler.candidates(targets, Position(), "forward")
+    ids, common = sampler.candidates(targets, Position(), "forward")
     classes = torch.from_numpy(sampler.class_of(targets).astype(np.int64))
     shares = torch.from_numpy(sampler.log_chance)
     states = torch.randn(2, 2, PROJECTION, dtype=torch.float64)
-    candidates = Candidates(None, shares, shares, classes, torch.from_numpy(ids.astype(np.int64)), of_all)
+    candidates = Candidates(None, shares, shares, classes, torch.from_numpy(ids.astype(np.int64)), common)
     loss = layer(states, Targets(classes, None, candidates)).total
     full = layer.log_probabilities(states.flatten(0, 1)).gather(1, classes.view(-1, 1))
     assert loss.item() == pytest.approx(-full.sum().item(), rel=1e-5)
@@ -271,10 +271,27 @@ def test_whole_tables_on_the_device_change_nothing(runs: TinyRuns, kind: str) ->
 
 def test_vectors_that_no_window_needs_stay_as_they_are(runs: TinyRuns) -> None:
     run = runs.run("run", **settings_of("sampled", output_layer__samples=1, train__updates=2, log__keep=10))
-    first, last = (torch.load(path)["heads"]["shared.rows"] for path in run.checkpoint_paths()[::1][:2])
+    first, last = (torch.load(path)["heads"]["shared.rows"] for path in run.checkpoint_paths()[:2])
     changed = (first != last).any(dim=1)
     assert changed.any()
     assert not changed.all()
+
+
+BF16: dict[str, dict[str, Any]] = KINDS | {
+    "adaptive": {"output_layer__kind": "adaptive", "output_layer__cutoffs": [4, 9], "output_layer__reduction": 2}
+}
+
+
+@pytest.mark.parametrize("kind", BF16)
+@pytest.mark.parametrize(("dropout", "recurrence"), [(0.0, "fused"), (0.2, "fused"), (0.0, "plain")])
+def test_in_bf16_losses_are_nearly_the_same(runs: TinyRuns, kind: str, dropout: float, recurrence: str) -> None:
+    losses = []
+    for precision in ("fp32", "bf16"):
+        settings = BF16[kind] | {"encoder__dropout": dropout, "train__recurrence": recurrence, "log__every_updates": 1}
+        run = runs.run(f"run_{precision}", train__precision=precision, train__updates=3, **settings)
+        losses.append([line["loss"] for line in read_metrics(run.path, "train")])
+    assert losses[1][0] == pytest.approx(losses[0][0], rel=0.005)
+    assert losses[1] == pytest.approx(losses[0], rel=0.05)
 
 
 @pytest.mark.parametrize("kind", KINDS)
