@@ -3,6 +3,8 @@
 from contextlib import closing
 from functools import partial
 
+from torch import nn
+
 from elmoc.devices import free_memory
 from elmoc.files.writing import human_bytes
 from pretrain.setup import TrainingSetup
@@ -25,6 +27,7 @@ def describe(setup: TrainingSetup) -> str:
     lines = [
         f"encoder: {setup.encoder.config.sizes.description}, {' and '.join(directions)}",
         f"trainable parameters: {trained:,} ({by_direction(setup)})",
+        *parts_of(setup),
         f"corpus: {data.corpus.types:,} types, {data.corpus.train_tokens:,} training tokens",
         f"vector tables: {human_bytes(data.table_bytes)} on disk, read through the page cache"
         + (f"; {data.targets.zero_rows:,} types without a target vector" if data.reads_targets else ""),
@@ -52,6 +55,36 @@ def by_direction(setup: TrainingSetup) -> str:
     own = (setup.parameters - sum(counts.values())) // len(setup.data.directions)
     parts = [f"{count:,} in {what} that they share" for what, count in counts.items()]
     return ", ".join([f"{own:,} a direction", *parts])
+
+
+def parts_of(setup: TrainingSetup) -> list[str]:
+    """Lines of what each part weighs: parameters, memory to train them, and operations for a word of training.
+
+    A multiplication and an addition are two operations, three times: for the output, for the gradient of the input, and
+    for that of the weight. Attention's products of words with each other are left out.
+    """
+    config, data, directions = setup.config, setup.data, len(setup.data.directions)
+    numbers = config.optimiser.values_of_a_weight + 1
+    of_output = 2 + (config.optimiser.average > 0) if setup.output_layers.adagrad else numbers
+    of_loss = config.output_layer.multiplications(
+        projection_size=config.encoder.projection_size,
+        corpus=data.corpus,
+        targets=data.targets,
+        candidates=0 if data.sampler is None else data.sampler.expected,
+    )
+    network = setup.input_network
+    parts: list[tuple[str, nn.Module, int, float | None]] = [
+        ("encoder", setup.encoder, numbers, sum(each.numel() for each in setup.encoder.parameters() if each.ndim > 1)),
+        ("output layer", setup.output_layers, of_output, None if of_loss is None else directions * of_loss),
+    ]
+    if network is not None:
+        parts.insert(0, ("character CNN", network, numbers, directions * network.multiplications))
+    lines = []
+    for name, module, each, multiplications in parts:
+        count = sum(parameter.numel() for parameter in module.parameters())
+        products = "" if multiplications is None else f", {6 * multiplications / 1e6:,.2f} MFLOP a word"
+        lines.append(f"  {name}: {count:,} parameters, {human_bytes(4 * each * count)} to train them{products}")
+    return lines
 
 
 def measure(setup: TrainingSetup) -> float:

@@ -47,6 +47,11 @@ class InputNetwork(nn.Module, ABC):
     def forward(self, rows: Tensor) -> Tensor:
         """Rows of the input table [n, D] → float32 [n, P]."""
 
+    @property
+    @abstractmethod
+    def multiplications(self) -> int:
+        """The most of its products for one word."""
+
     @abstractmethod
     def stored(self) -> StoredCharacterCnn:
         """What makes the same vectors of any word, for model directories."""

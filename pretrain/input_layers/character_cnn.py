@@ -85,6 +85,17 @@ class CharacterNetwork(InputNetwork):
         vectors: Tensor = self.network(characters)
         return vectors.float()
 
+    @property
+    def multiplications(self) -> int:
+        """Those of a word of as many characters as fit."""
+        config = self.network.config
+        filters = sum(
+            (config.max_characters_per_token - width + 1) * width * config.character_size * number
+            for width, number in config.filters
+        )
+        size = config.filter_count
+        return filters + 2 * config.highways * size * size + size * config.projection_size
+
     def stored(self) -> StoredCharacterCnn:
         weights = {name: tensor.detach().float().cpu() for name, tensor in self.network.state_dict().items()}
         return StoredCharacterCnn(CharacterCnnRecord(self.network.config, UTF8), weights)

@@ -185,6 +185,12 @@ class OutputLayerSettings(ABC):
     def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
         """What tells it apart from others, for a model directory: `kind` and more; `origin` is not compared."""
 
+    def multiplications(
+        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, candidates: int
+    ) -> float | None:
+        """Those of the products for the loss of one word, among so many candidates; None where they are not known."""
+        return None
+
     def activation_bytes(self, *, words: int, candidates: int) -> int:
         """Roughly what the loss of a direction keeps of `words` words among so many candidates until the backward pass.
 

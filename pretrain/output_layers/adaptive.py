@@ -1,6 +1,7 @@
 """Adaptive softmax (Grave et al. 2017), PyTorch's own: rare types are in clusters of narrower vectors."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import torch
@@ -10,7 +11,7 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import Loss, Targets
+from pretrain.output_layers import Loss, Targets, class_counts
 from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxSettings
 
 
@@ -66,6 +67,17 @@ class AdaptiveSettings(SoftmaxSettings):
                 "lower ones"
             )
         return below
+
+    def multiplications(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, candidates: int) -> float:
+        """Those of the head, and of each cluster as often as its words occur in the training text."""
+        counts = class_counts(corpus.counts, self.types)
+        bounds = [*self.cutoffs_below(len(counts)), len(counts)]
+        total: float = projection_size * (bounds[0] + len(bounds) - 1)
+        for cluster, (start, stop) in enumerate(pairwise(bounds), 1):
+            width = int(projection_size // self.reduction**cluster)
+            share = counts[start:stop].sum() / counts.sum()
+            total += float(share) * width * (projection_size + stop - start)
+        return total
 
     def activation_bytes(self, *, words: int, candidates: int) -> int:
         """The scores of the most frequent types, their softmax and its gradient."""

@@ -70,6 +70,10 @@ class ContinuousSettings(LinearSettings):
         """The types of a window's targets, among which `max_margin` finds another word."""
         return CandidateSettings() if self.loss == "max_margin" else None
 
+    def multiplications(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, candidates: int) -> float:
+        """Those of the linear layer, and of `max_margin` the cosines with the candidates."""
+        return self.words_ahead * targets.size * (projection_size + candidates)
+
     def activation_bytes(self, *, words: int, candidates: int) -> int:
         """Of `max_margin` the cosines with the prediction, those with the target, and their difference."""
         return self.words_ahead * 3 * 4 * words * candidates if self.loss == "max_margin" else 0

@@ -177,6 +177,10 @@ class ContrastiveSettings(LinearSettings):
         """The types of a window's targets, and what is drawn besides."""
         return CandidateSettings(self.extra_candidates, self.extra_power)
 
+    def multiplications(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, candidates: int) -> float:
+        """Those of the linear layer, and of the cosines with the candidates."""
+        return self.words_ahead * targets.size * (projection_size + candidates)
+
     def activation_bytes(self, *, words: int, candidates: int) -> int:
         """Cosines, scores, their softmax and its gradient."""
         return self.words_ahead * 4 * 4 * words * candidates

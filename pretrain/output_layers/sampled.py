@@ -92,6 +92,10 @@ class SampledSettings(SoftmaxSettings):
         """Those that are drawn, of its types."""
         return SampleSettings(self.samples, self.types)
 
+    def multiplications(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, candidates: int) -> float:
+        """Those of the scores of the types drawn, and of the target itself."""
+        return (candidates + 1) * projection_size
+
     def activation_bytes(self, *, words: int, candidates: int) -> int:
         """Scores, their softmax and its gradient."""
         return 4 * 4 * words * candidates
@@ -131,6 +135,10 @@ class FixedSettings(LinearSettings):
     def candidates(self) -> SampleSettings:
         """Those that are drawn, of all types."""
         return SampleSettings(self.samples)
+
+    def multiplications(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, candidates: int) -> float:
+        """Those of the linear layer, and of the scores of the types drawn and the target itself."""
+        return self.words_ahead * targets.size * (projection_size + candidates + 1)
 
     def activation_bytes(self, *, words: int, candidates: int) -> int:
         """Scores, their softmax and its gradient."""

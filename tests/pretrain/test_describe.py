@@ -1,15 +1,22 @@
 """The description of a run: its size and speed, without starting it."""
 
 import re
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
 from elmoc.corpus import Corpus
+from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
+from elmoc.files.writing import human_bytes
 from pretrain.config import load_config
 from pretrain.data.windows import windows_per_epoch
 from pretrain.describe import human_duration, measure
+from pretrain.output_layers.adaptive import AdaptiveSettings
+from pretrain.output_layers.continuous import ContinuousSettings
 from pretrain.setup import set_up
+from pretrain.speed.matrix_products import flops_per_word
 from tests.pretrain.conftest import TinyRuns
 
 P, C, E = 8, 12, 8
@@ -30,6 +37,47 @@ def test_describe_prints_sizes_and_leaves_nothing(
     assert f"{tiny_corpus.types:,} types, {tiny_corpus.train_tokens:,} training tokens" in printed
     assert "2 types without a target vector" in printed
     assert re.search(r"speed on cpu in fp32: about [\d,]+ words/s, so \d+ (seconds|minutes) in all", printed)
+
+
+@pytest.mark.parametrize(
+    ("settings", "output"),
+    [
+        ({}, f"{2 * (P * E + E)} parameters, {human_bytes(16 * 2 * (P * E + E))} to train them, 0.00 MFLOP a word"),
+        ({"output_layer__kind": "contrastive"}, f"{2 * (P * E + E + 2)} parameters, "),
+        ({"output_layer__kind": "fixed"}, f"{2 * (P * E + E)} parameters, "),
+        (
+            {"output_layer__kind": "sampled"},
+            f"{22 * (P + 1)} parameters, {human_bytes(8 * 22 * (P + 1))} to train them, ",
+        ),
+        ({"output_layer__kind": "adaptive", "output_layer__cutoffs": [10]}, f"{P * 11 + 2 * (P + 12)} parameters, "),
+    ],
+)
+def test_each_part_is_weighed(
+    runs: TinyRuns, tiny_corpus: Corpus, settings: dict[str, object], output: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert tiny_corpus.types == 22
+    runs.run("run", "--describe", **settings)
+    printed = capsys.readouterr().out
+    layer = 4 * C * P + 4 * C * P + P * C
+    mflop = 6 * 2 * (E * P + 2 * layer) / 1e6
+    assert f"  encoder: {2 * (E * P + P + 2 * P + 2 * (layer + 4 * C + 2 * P)):,} parameters, " in printed
+    assert f" to train them, {mflop:,.2f} MFLOP a word" in printed
+    assert f"  output layer: {output}" in printed
+
+
+def test_operations_are_those_of_the_paper() -> None:
+    """457 MFLOP a word at the paper's sizes, both directions; of an adaptive softmax what its words need on average."""
+    settings = EncoderConfig()
+    with torch.device("meta"):
+        encoder = BidirectionalEncoder(settings)
+    weights = sum(each.numel() for each in encoder.parameters() if each.ndim > 1)
+    table, sizes = SimpleNamespace(size=300), {"projection_size": 512}
+    of_output = ContinuousSettings().multiplications(corpus=None, targets=table, candidates=0, **sizes)
+    assert 6 * (weights + 2 * of_output) == flops_per_word(settings, 300, 2) == pytest.approx(457e6, rel=0.002)
+    corpus = SimpleNamespace(counts=np.array([60, 20, 10, 6, 4]))
+    adaptive = AdaptiveSettings(cutoffs=(2, 4), reduction=4.0)
+    found = adaptive.multiplications(corpus=corpus, targets=table, candidates=0, **sizes)
+    assert found == pytest.approx(512 * 4 + 0.16 * 128 * (512 + 2) + 0.04 * 32 * (512 + 1))
 
 
 def test_describe_looks_at_an_existing_run_without_touching_it(
