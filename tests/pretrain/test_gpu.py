@@ -1,6 +1,7 @@
 """Training on a GPU: it learns what a CPU learns, resumes, and leaves a model that dumps the same features."""
 
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,7 +48,36 @@ def test_a_gpu_run_is_resumed_and_also_on_the_cpu(runs: TinyRuns) -> None:
 
 def test_bf16_on_a_gpu(runs: TinyRuns) -> None:
     run = runs.run("run", train__device="cuda", train__precision="bf16")
-    assert ElmoC.from_pretrained(run.path).encoder.forward_lm.input_projection.weight.dtype == torch.float32
+    assert {weight.dtype for weight in ElmoC.from_pretrained(run.path).encoder.parameters()} == {torch.float32}
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "plain LSTM": {"encoder__kind": "plain_lstm", "encoder__cell_size": None},
+    "Transformer": {"encoder__kind": "transformer", "encoder__cell_size": None, "encoder__heads": 2},
+    "L2": {"output_layer__loss": "l2"},
+    "von Mises-Fisher": {"output_layer__loss": "von_mises_fisher"},
+    "max-margin": {"output_layer__loss": "max_margin"},
+    "sampled": {"output_layer__kind": "sampled", "output_layer__samples": 6},
+    "fixed": {"output_layer__kind": "fixed", "output_layer__samples": 6},
+    "adaptive": {"output_layer__kind": "adaptive", "output_layer__cutoffs": [4, 12], "output_layer__reduction": 2},
+    "character CNN": {"input_layer__kind": "character_cnn", "input_layer__filters": [[1, 6], [2, 6]]},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_does_on_a_gpu_what_it_does_on_a_cpu(runs: TinyRuns, kind: str) -> None:
+    settings = {"encoder__dropout": 0.0, "log__every_updates": 1, "train__updates": 6, **KINDS[kind]}
+    losses = {
+        name: [line["loss"] for line in read_metrics(runs.run(name, **settings, **options).path, "train")]
+        for name, options in {
+            "cpu": {"train__device": "cpu"},
+            "gpu": {"train__device": "cuda"},
+            "bf16": {"train__device": "cuda", "train__precision": "bf16"},
+        }.items()
+    }
+    assert losses["gpu"] == pytest.approx(losses["cpu"], rel=1e-3)
+    assert losses["bf16"] == pytest.approx(losses["cpu"], rel=0.05)
+    assert ElmoC.from_pretrained(runs.folder / "gpu", device="cuda").embed(SENTENCES[0]).isfinite().all()
 
 
 @pytest.mark.parametrize("on_device", [False, True])
@@ -114,15 +144,18 @@ def test_the_fused_recurrence_is_the_plain_one_on_a_gpu(lengths: list[int] | Non
 
 
 @pytest.mark.parametrize(
-    ("precision", "output_layer"), [("fp32", "continuous"), ("bf16", "continuous"), ("fp32", "contrastive")]
+    ("precision", "kind"),
+    [
+        ("fp32", {}),
+        ("bf16", {}),
+        ("fp32", {"output_layer__kind": "contrastive"}),
+        ("fp32", {"output_layer__loss": "max_margin"}),
+        ("fp32", {"encoder__kind": "transformer", "encoder__cell_size": None, "encoder__heads": 2}),
+    ],
+    ids=["fp32", "bf16", "contrastive", "max-margin", "Transformer"],
 )
-def test_a_cuda_graph_changes_nothing(runs: TinyRuns, precision: str, output_layer: str) -> None:
-    settings = {
-        "train__device": "cuda",
-        "train__precision": precision,
-        "encoder__dropout": 0.2,
-        "output_layer__kind": output_layer,
-    }
+def test_a_cuda_graph_changes_nothing(runs: TinyRuns, precision: str, kind: dict[str, Any]) -> None:
+    settings = {"train__device": "cuda", "train__precision": precision, "encoder__dropout": 0.2, **kind}
     plain = last_checkpoint(runs.run("plain", **settings))
     graph = last_checkpoint(runs.run("graph", train__cuda_graph=True, **settings))
     for name, value in plain["encoder"].items():
