@@ -159,7 +159,7 @@ def load_config(
 ) -> RunConfig:
     """Read a TOML config (see `read_config`), apply `section.key=value` overrides, and check everything.
 
-    An override that names another kind of output layer or encoder leaves out what the file says of the section that
+    An override that names another `kind` of a section leaves out what the file says of the section that
     only its own kind has, and unless `quiet` prints a line for it on stderr. An `InputError` says whether the file is
     wrong or the `option` that gave the overrides.
     """

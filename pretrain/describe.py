@@ -3,8 +3,6 @@
 from contextlib import closing
 from functools import partial
 
-from torch import nn
-
 from elmoc.devices import free_memory
 from elmoc.files.writing import human_bytes
 from pretrain.setup import TrainingSetup
@@ -29,7 +27,8 @@ def describe(setup: TrainingSetup) -> str:
         f"trainable parameters: {trained:,} ({by_direction(setup)})",
         *parts_of(setup),
         f"corpus: {data.corpus.types:,} types, {data.corpus.train_tokens:,} training tokens",
-        f"vector tables: {human_bytes(data.table_bytes)} on disk, read through the page cache"
+        f"tables: {human_bytes(data.table_bytes - data.bytes_in_memory)} on disk, read through the page cache"
+        + (f", {human_bytes(data.bytes_in_memory)} in memory" if data.bytes_in_memory else "")
         + (f"; {data.targets.zero_rows:,} types without a target vector" if data.reads_targets else ""),
         *(f"memory: {need}; {human_bytes(free_memory(need.device))} are free" for need in setup.memory),
         f"updates: {setup.updates:,} of {data.streams} streams × {data.window} words "
@@ -60,31 +59,36 @@ def by_direction(setup: TrainingSetup) -> str:
 def parts_of(setup: TrainingSetup) -> list[str]:
     """Lines of what each part weighs: parameters, memory to train them, and operations for a word of training.
 
-    A multiplication and an addition are two operations, three times: for the output, for the gradient of the input, and
-    for that of the weight. Attention's products of words with each other are left out.
+    A multiplication and an addition count as two, and are done three times: for the output, for the gradient of the
+    input, and for that of the weight. Attention's products of words with each other are left out.
     """
     config, data, directions = setup.config, setup.data, len(setup.data.directions)
-    numbers = config.optimiser.values_of_a_weight + 1
-    of_output = 2 + (config.optimiser.average > 0) if setup.output_layers.adagrad else numbers
     of_loss = config.output_layer.multiplications(
         projection_size=config.encoder.projection_size,
         corpus=data.corpus,
         targets=data.targets,
         candidates=0 if data.sampler is None else data.sampler.expected,
     )
-    network = setup.input_network
-    parts: list[tuple[str, nn.Module, int, float | None]] = [
-        ("encoder", setup.encoder, numbers, sum(each.numel() for each in setup.encoder.parameters() if each.ndim > 1)),
-        ("output layer", setup.output_layers, of_output, None if of_loss is None else directions * of_loss),
-    ]
-    if network is not None:
-        parts.insert(0, ("character CNN", network, numbers, directions * network.multiplications))
+    products = {
+        "encoder": f", {mflop(sum(each.numel() for each in setup.encoder.parameters() if each.ndim > 1))} a word",
+        "output layer": "" if of_loss is None else f", {mflop(directions * of_loss)} a word",
+    }
+    if setup.input_network is not None:
+        products["character CNN"] = (
+            f", at most {mflop(setup.input_network.multiplications)} a distinct word of a window"
+        )
     lines = []
-    for name, module, each, multiplications in parts:
+    for name, module in setup.parts.items():
         count = sum(parameter.numel() for parameter in module.parameters())
-        products = "" if multiplications is None else f", {6 * multiplications / 1e6:,.2f} MFLOP a word"
-        lines.append(f"  {name}: {count:,} parameters, {human_bytes(4 * each * count)} to train them{products}")
+        lines.append(
+            f"  {name}: {count:,} parameters, {human_bytes(setup.weight_bytes[name])} to train them{products[name]}"
+        )
     return lines
+
+
+def mflop(multiplications: float) -> str:
+    """The operations of training for so many multiplications of a word."""
+    return f"{6 * multiplications / 1e6:,.2f} MFLOP"
 
 
 def measure(setup: TrainingSetup) -> float:

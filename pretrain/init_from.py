@@ -5,7 +5,8 @@ from pathlib import Path
 from elmoc.encoders.bidirectional import BidirectionalEncoder, check_weights, direction_name
 from elmoc.errors import InputError
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, read_model_directory
-from elmoc.word_vectors.character_cnn import StoredCharacterCnn
+from elmoc.word_vectors.character_cnn import CharacterCnnVectors, StoredCharacterCnn
+from elmoc.word_vectors.sources import check_vectors
 from pretrain.input_layers import InputNetwork, LexiconTable
 from pretrain.output_layers import SHARED, OutputLayers
 
@@ -70,8 +71,15 @@ def load_network(path: str, network: InputNetwork, model: ModelDirectory) -> Non
     stored = model.character_cnn
     if stored is None:
         raise InputError(f"--init-from {path}: the model has no character CNN: leave input_layer.kind out")
+    if model.word_vectors.post_processing != "none":
+        raise InputError(
+            f"--init-from {path}: the model reads vectors of its character CNN after post-processing "
+            f"({model.word_vectors.post_processing}), which a trained one does not have: leave input_layer.kind out"
+        )
     try:
-        network.load(StoredCharacterCnn.read(stored) if isinstance(stored, Path) else stored)
+        stored = StoredCharacterCnn.read(stored) if isinstance(stored, Path) else stored
+        check_vectors(CharacterCnnVectors(stored, origin=path), model.word_vectors)
+        network.load(stored)
     except InputError as error:
         raise InputError(f"--init-from {path}: {error}") from None
 

@@ -15,6 +15,7 @@ from elmoc.errors import InputError, run_command
 from elmoc.files.locks import locked
 from elmoc.files.writing import refuse_existing
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, read_model_directory, write_model_directory
+from pretrain.input_layers import VectorInput
 from pretrain.output_layers import SHARED
 
 
@@ -38,6 +39,11 @@ def joined(paths: Mapping[str, str]) -> ModelDirectory:
                 f"{paths[direction]} has no {direction} direction: give the forward run first, then the backward one"
             )
     forward, backward = models["forward"], models["backward"]
+    if all(trains_its_input(model) for model in models.values()):
+        raise InputError(
+            f"{paths['forward']} and {paths['backward']} have each trained a character CNN of their own, where both "
+            "directions need the same: train both in one run"
+        )
     fits = {
         "the encoder's sizes": forward.encoder.config == backward.encoder.config,
         "the word vectors": forward.word_vectors.same_as(backward.word_vectors),
@@ -64,6 +70,12 @@ def joined(paths: Mapping[str, str]) -> ModelDirectory:
         training={direction: model.training for direction, model in models.items()},
         character_cnn=forward.character_cnn or backward.character_cnn,
     )
+
+
+def trains_its_input(model: ModelDirectory) -> bool:
+    """Whether the run of a model has trained the network that makes its word vectors."""
+    recipe = model.training.get("recipe")
+    return isinstance(recipe, dict) and recipe.get("input_layer.kind", VectorInput.kind) != VectorInput.kind
 
 
 def joined_weights(models: Mapping[str, ModelDirectory]) -> dict[str, Tensor] | None:

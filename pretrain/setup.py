@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from elmoc.corpus import BEGIN, END
 from elmoc.encoders import DIRECTIONS
@@ -25,9 +26,8 @@ from pretrain.input_layers import InputNetwork
 from pretrain.output_layers import SHARED, OutputLayer, OutputLayers
 
 SHARED_SEED = 2**31
-"""The seed of an output layer that directions share is the run's seed from here on, that of an input network before.
-
-Those of the directions are 2 · seed + 0 and 1."""
+"""Seeds of first weights: a shared output layer has 2³¹ + seed, an input network 2³¹ − 1 − seed, and the directions have
+2 · seed and 2 · seed + 1. They differ in their last 32 bits, which are all that PyTorch's generator on the CPU takes."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class TrainingSetup:
     character_cnn: Path | StoredCharacterCnn | None = None
     """What makes the word vectors that the encoder reads, where that is a character CNN: exported models have it."""
     input_network: InputNetwork | None = None
-    """What makes word vectors, where that is trained, too."""
+    """The network that makes word vectors, if the run trains one."""
     started_from: dict[str, Any] | None = None
     """The training record of the model that the run started from, where it did."""
 
@@ -61,8 +61,24 @@ class TrainingSetup:
     @property
     def parameters(self) -> int:
         """Trainable parameters, of all directions."""
-        modules = [self.encoder, self.output_layers, *([] if self.input_network is None else [self.input_network])]
-        return sum(parameter.numel() for module in modules for parameter in module.parameters())
+        return sum(parameter.numel() for module in self.parts.values() for parameter in module.parameters())
+
+    @property
+    def parts(self) -> dict[str, nn.Module]:
+        """What is trained, of all directions."""
+        network = {} if self.input_network is None else {"character CNN": self.input_network}
+        return {**network, "encoder": self.encoder, "output layer": self.output_layers}
+
+    @property
+    def weight_bytes(self) -> dict[str, int]:
+        """What the weights of each part take with their gradients and the optimiser, in float32."""
+        numbers = dict.fromkeys(self.parts, self.config.optimiser.values_of_a_weight + 1)  # one is the gradient
+        if self.output_layers.adagrad is not None:  # which has one sum of each weight, and gradients of few rows
+            numbers["output layer"] -= 2
+        return {
+            name: 4 * numbers[name] * sum(weight.numel() for weight in module.parameters())
+            for name, module in self.parts.items()
+        }
 
     @property
     def memory(self) -> list[MemoryNeed]:
@@ -77,14 +93,13 @@ class TrainingSetup:
         words = data.window * (own.stop - own.start)
         candidates = 0 if data.sampler is None else data.sampler.most if data.fixed_sizes else data.sampler.expected
         of_loss = self.config.output_layer.activation_bytes(words=words, candidates=candidates)
+        network = self.input_network
+        of_input = 0 if network is None else network.activation_bytes * data.expected_distinct(words)
         held_out = sum(shard.tokens for shard in data.corpus.held_out)
-        numbers = self.config.optimiser.values_of_a_weight + 1  # float32 all of them; one is the gradient
-        adagrad = self.output_layers.adagrad is not None  # whose weights have one sum each, and gradients of few rows
-        sparse = sum(each.numel() for each in self.output_layers.parameters()) if adagrad else 0
         need = MemoryNeed(
             device,
-            weights=4 * (numbers * self.parameters - 2 * sparse) * len(directions) // len(data.directions),
-            activations=(kept * words + of_loss) * (len(directions) if side_by_side else 1),
+            weights=sum(self.weight_bytes.values()) * len(directions) // len(data.directions),
+            activations=(kept * words + of_loss + of_input) * (len(directions) if side_by_side else 1),
             scoring=self.config.output_layer.scoring_bytes(
                 corpus=data.corpus,
                 targets=data.targets,
@@ -92,7 +107,7 @@ class TrainingSetup:
                 candidates=min(evaluation.candidates, data.corpus.types),
             ),
         )
-        text = BYTES_OF_A_SHUFFLED_TOKEN * data.most_tokens_together
+        text = BYTES_OF_A_SHUFFLED_TOKEN * data.most_tokens_together + data.bytes_in_memory
         if device.type == "cpu":
             return [replace(need, text=text)]
         on_device = data.table_bytes if data.resident else 0
@@ -253,7 +268,8 @@ def set_up(
             targets=data.targets if data.reads_targets else None,
             input_network=setup.input_network,
         )
-        setup.character_cnn, setup.started_from = before.character_cnn, before.training
+        setup.started_from = before.training
+        setup.character_cnn = before.character_cnn if setup.input_network is None else None
     if processes.is_rank0 and setup.input_network is None:
         setup.character_cnn = read_character_cnn(setup)
     return setup

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 from torch.optim import Optimizer
 
 from elmoc.encoders import DIRECTIONS, EncoderState
@@ -38,7 +39,7 @@ class TrainState:
     """One a direction: dropout masks are drawn from it, so that training one direction alone draws the same."""
     recurrent: dict[str, EncoderState | None]
     input_network: InputNetwork | None = None
-    """What makes word vectors, where that is trained, too; the directions share it."""
+    """The network that makes word vectors, if the run trains one; the directions share it."""
     position: Position = field(default_factory=Position)
     update: int = 0
     """Updates done."""
@@ -75,12 +76,11 @@ class TrainState:
         if self.input_network is None:
             return batch.inputs(direction)
         rows, places = batch.distinct_inputs(direction)
-        vectors: Tensor = self.input_network(rows)
-        return vectors[places]
+        return functional.embedding(places, self.input_network(rows))  # whose gradient knows no order of threads
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
-        """The weights of the directions trained here are their averages as long as this lasts, where there are any."""
+        """The weights of what is trained here are their averages as long as this lasts, where there are any."""
         with ExitStack() as stack:
             for average in self.averages.values():
                 stack.enter_context(average.in_place())

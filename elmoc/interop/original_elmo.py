@@ -232,7 +232,7 @@ def _require_original(model: ModelDirectory, path: Path | str) -> StoredCharacte
     if why or stored is None:
         raise InputError(
             f"{path} cannot be written as an original ELMo, as {why}: export a model that was imported by "
-            "`elmoc import-elmo`, or trained on from such a one"
+            "`elmoc import-elmo`, trained on from such a one, or trained as pretrain/configs/elmo.toml says"
         )
     return stored
 

@@ -158,7 +158,7 @@ class CharacterCnnVectors:
             if not any(each.exists() for each in found):
                 raise InputError(
                     f"{path} has no {FILE_NAME}: word vectors are in the directory of a model that was imported by "
-                    "`elmoc import-elmo`, or give a file of word vectors"
+                    "`elmoc import-elmo` or trained with a character CNN; else give a file of them"
                 )
             path = next(each for each in found if each.exists())
         require_file(path)

@@ -25,7 +25,7 @@ from pretrain.data.windows import (
     windows_per_epoch,
 )
 from pretrain.input_layers import InputLayerSettings, LexiconTable
-from pretrain.output_layers import CandidateSettings, SampleSettings
+from pretrain.output_layers import CandidateSettings, SampleSettings, log_frequencies
 
 MOST_TIMES = 1_000
 """That an epoch reads a source."""
@@ -166,6 +166,16 @@ class TrainingData:
         if place > groups.count or position.window >= max(1, windows):
             raise InputError(f"position must be that of a window, not group {place}, window {position.window}")
 
+    def expected_distinct(self, words: int) -> int:
+        """About how many distinct types so many words of the training text are."""
+        return round(float(-np.expm1(words * np.log1p(-np.exp(log_frequencies(self.corpus.counts)))).sum()))
+
+    @property
+    def bytes_in_memory(self) -> int:
+        """Bytes of tables that are not memory-mapped."""
+        tables = {table.path: table.rows for table in (self.inputs, self.targets)}
+        return sum(rows.nbytes for rows in tables.values() if not isinstance(rows, np.memmap))
+
     @property
     def table_bytes(self) -> int:
         """Bytes of the tables, one that is both counted once."""
@@ -217,7 +227,7 @@ class TrainingData:
 
     @property
     def held_out_tables(self) -> Tables:
-        """The table where held-out batches take what is read from; what is true is scored from ids."""
+        """The table of what is read of held-out words; the words to predict are scored by their ids."""
         return StreamedTables(self.inputs, None)
 
     def require_device_memory(self, device: torch.device) -> None:

@@ -50,7 +50,12 @@ class InputNetwork(nn.Module, ABC):
     @property
     @abstractmethod
     def multiplications(self) -> int:
-        """The most of its products for one word."""
+        """How many there are at most in its products for a distinct word of a window."""
+
+    @property
+    @abstractmethod
+    def activation_bytes(self) -> int:
+        """What autograd keeps at most of a distinct word of a window."""
 
     @abstractmethod
     def stored(self) -> StoredCharacterCnn:

@@ -1,9 +1,9 @@
 """A trained character CNN, the original ELMo's input layer (Peters et al. 2018; after Kim et al. 2016).
 
-Both directions share it. A window's words are spelled in the lexicon's characters once, at the beginning of the run.
+Both directions share it. The words of the lexicon are spelled once, at the beginning of the run.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,6 +11,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from elmoc.corpus import Corpus
+from elmoc.encoders.bidirectional import check_weights
 from elmoc.errors import InputError
 from elmoc.settings import setting
 from elmoc.word_vectors.character_cnn import CharacterCnnRecord, StoredCharacterCnn
@@ -47,7 +48,7 @@ class CharacterTable:
 
     @property
     def transform(self) -> VectorTransform:
-        """None: the network reads characters as they are."""
+        """One that changes nothing: the network reads characters as they are."""
         return VectorTransform(np.zeros((2, self.size), dtype=np.float32))
 
 
@@ -79,11 +80,18 @@ class CharacterNetwork(InputNetwork):
     def forward(self, rows: Tensor) -> Tensor:
         """Characters int16 [n, D] → float32 [n, P]."""
         characters = rows.long()
-        if rows.device.type == "cpu":  # what is past the longest word, and the widest filter behind it, changes nothing
-            longest = int((characters != Utf8Spelling.padding).any(dim=0).sum())
-            characters = characters[:, : longest + self.network.config.widest]
-        vectors: Tensor = self.network(characters)
+        # what is past the longest word, and the widest filter behind it, changes nothing
+        longest = int((characters != Utf8Spelling.padding).any(dim=0).sum())
+        vectors: Tensor = self.network(characters[:, : longest + self.network.config.widest])
         return vectors.float()
+
+    @property
+    def activation_bytes(self) -> int:
+        """What its filters and highway layers keep of a word of as many characters as fit."""
+        config = self.network.config
+        filters = sum((config.max_characters_per_token - width + 1) * number for width, number in config.filters)
+        characters = config.max_characters_per_token * config.character_size
+        return 4 * (characters + filters + (2 + 5 * config.highways) * config.filter_count + config.projection_size)
 
     @property
     def multiplications(self) -> int:
@@ -101,8 +109,13 @@ class CharacterNetwork(InputNetwork):
         return StoredCharacterCnn(CharacterCnnRecord(self.network.config, UTF8), weights)
 
     def load(self, stored: StoredCharacterCnn) -> None:
-        if stored.record != CharacterCnnRecord(self.network.config, UTF8):
-            raise InputError("the character CNN has other sizes")
+        ours, theirs = (asdict(each) for each in (self.network.config, stored.record.network))
+        differing = [f"{name} (here {ours[name]}, there {theirs[name]})" for name in ours if ours[name] != theirs[name]]
+        if stored.record.spelling != UTF8:
+            differing.append(f"spelling (here {UTF8}, there {stored.record.spelling})")
+        if differing:
+            raise InputError(f"the character CNN has other sizes: {', '.join(differing)}")
+        check_weights(stored.weights, self.network.state_dict())
         self.network.load_state_dict(stored.weights)
 
 

@@ -49,10 +49,12 @@ def make_model(arguments: argparse.Namespace) -> None:
 
     # what is wrong is said now, and not after hours
     config = load_config(arguments.config, arguments.set, quiet=True)
-    if config.input_layer.shared or (config.data.input_vectors, config.data.target_vectors) != ("input", "target"):
+    names = {config.data.input_vectors, config.data.target_vectors}
+    if config.input_layer.shared or not names <= {"input", "target"}:
         raise InputError(
-            f"{arguments.config}: this command makes the tables `input` and `target`, and no others, for frozen word "
-            "vectors: choose a config that reads them, or make the tables by data_scripts.build_vectors"
+            "this command makes the tables `input` and `target` of word vectors, and trains on these alone: with other "
+            "data.input_vectors, data.target_vectors or input_layer.kind, run its steps one by one (see the page "
+            "docs/own_text.md)"
         )
     TransformKind.parse(arguments.targets)
     vectors = arguments.vectors

@@ -4,6 +4,7 @@ Every process has a recorder and calls the same methods of it. The collective ca
 once, and no process can skip one: all that rank 0 does alone, between them, is in its `RunWriter`.
 """
 
+import math
 import time
 from typing import Any
 
@@ -142,7 +143,7 @@ class RunWriter:
         is_best = values[metric] > state.best_score
         if is_best:
             state.best_score, state.best_update = values[metric], state.update
-            held_out = {name: round(value, 5) for name, value in values.items()}
+            held_out = {name: round(value, 5) if math.isfinite(value) else None for name, value in values.items()}
             training = self._setup.training_record() | {
                 "words": state.words,
                 "updates": state.update,

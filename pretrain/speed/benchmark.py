@@ -76,7 +76,8 @@ def require_known(setup: TrainingSetup) -> None:
     for name, is_unknown in unknown.items():
         if is_unknown:
             raise InputError(
-                f"the benchmark knows what an LSTM against word vectors computes, and not {name}: give another --config"
+                f"the benchmark does not know the products of {name}: give a --config of ELMo's LSTM against the "
+                "continuous or contrastive output layer"
             )
 
 

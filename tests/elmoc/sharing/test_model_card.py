@@ -53,7 +53,7 @@ def test_it_says_what_the_model_is_and_how_it_was_trained() -> None:
     parameters = sum(each.numel() for each in model.encoder.parameters())
     for line in (
         "| encoder | 2 LSTM layers, projection 5, cell 7, forward and backward |",
-        f"| parameters | {parameters:,} |",
+        f"| parameters of the encoder | {parameters:,} |",
         "| layer states | 3 layers, 10 wide; layer 0 is context-independent |",
         "| word vectors | `random:3:6`, 6 wide, fingerprint random:3:6 |",
         "| corpus | `café` |",

@@ -16,9 +16,14 @@ from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.character_cnn import CharacterCnnVectors
 from elmoc.word_vectors.characters import Utf8Spelling
+from pretrain.config import load_config
+from pretrain.data.loader import gather_window
 from pretrain.input_layers.character_cnn import CharacterCnnInput, CharacterNetwork, CharacterTable
+from pretrain.join import join
 from pretrain.output_layers.sampled import SampledOutput, SampledSettings
-from pretrain.run.directory import RunDirectory, read_metrics
+from pretrain.run.directory import RunDirectory, read_checkpoint, read_metrics
+from pretrain.setup import set_up
+from pretrain.train_state import new_state
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 
 SETTINGS = CharacterCnnInput(character_size=4, filters=((1, 3), (3, 5)), highways=2, characters=12)
@@ -99,13 +104,54 @@ def test_the_model_has_the_network_that_was_trained(runs: TinyRuns) -> None:
     model = read_model_directory(run.path)
     elmo = ElmoC.from_pretrained(run.path)
     assert elmo.embed(["w1", "unheard-of"]).isfinite().all()
-    trained = last_checkpoint(run)["input"]
-    if model.training["updates"] == last_checkpoint(run)["update"]:
-        assert isinstance(elmo.word_vectors, CharacterCnnVectors)
-        stored = {f"network.{name}": weight for name, weight in elmo.word_vectors.stored.weights.items()}
-        assert_same(dict(stored), dict(trained))
-    first = torch.load(run.checkpoints / f"{0:09d}.pt")["input"] if (run.checkpoints / f"{0:09d}.pt").exists() else None
-    assert first is None or any(not torch.equal(first[name], trained[name]) for name in trained)
+    best = read_checkpoint(run.checkpoint_path(model.training["updates"]))
+    assert best["update"] > 0
+    assert isinstance(elmo.word_vectors, CharacterCnnVectors)
+    stored = {f"network.{name}": weight for name, weight in elmo.word_vectors.stored.weights.items()}
+    assert_same(dict(stored), dict(best["input"]))
+
+
+def test_with_an_average_of_weights_the_model_has_that_of_the_network(runs: TinyRuns) -> None:
+    run = runs.run("run", optimiser__average=0.2, **CNN)
+    elmo, model = ElmoC.from_pretrained(run.path), read_model_directory(run.path)
+    best = read_checkpoint(run.checkpoint_path(model.training["updates"]))
+    assert isinstance(elmo.word_vectors, CharacterCnnVectors)
+    network = CharacterCnnInput(character_size=4, filters=((1, 6), (2, 6)), highways=1, characters=10).build(8)
+    for (name, _), average in zip(network.network.named_parameters(), best["averages"]["input"], strict=True):
+        assert torch.equal(elmo.word_vectors.stored.weights[name], average), name
+
+
+def test_the_gradient_is_the_sum_of_those_of_both_directions(runs: TinyRuns) -> None:
+    overrides = [argument.removeprefix("--set=") for argument in runs.arguments("run", encoder__dropout=0, **CNN)[2:]]
+    setup = set_up(load_config(runs.config, overrides))
+    state = new_state(
+        setup.encoder,
+        setup.output_layers,
+        setup.config.optimiser,
+        seed=1,
+        device=torch.device("cpu"),
+        input_network=setup.input_network,
+    )
+    network = state.input_network
+    assert network is not None
+    window = next(setup.data.windows())
+    batch = gather_window(window, setup.data.tables(torch.device("cpu")), torch.device("cpu"))
+
+    def loss(direction: str, vectors: torch.Tensor) -> torch.Tensor:
+        states = state.encoder.direction(direction)(vectors).layer_states[-1]
+        return state.output_layers.direction(direction)(states, batch.targets(direction)).total
+
+    plain = {}
+    for direction in DIRECTIONS:  # word by word, each by itself
+        ids = window.ids[direction][:, :-1]
+        rows = torch.from_numpy(np.asarray(setup.data.inputs.rows)[ids])  # [B, T, D]
+        vectors = torch.stack([torch.stack([network(word[None])[0] for word in row]) for row in rows])
+        torch.testing.assert_close(state.read(batch, direction), vectors)
+        plain[direction] = torch.autograd.grad(loss(direction, vectors), list(network.parameters()))
+    for direction in DIRECTIONS:
+        loss(direction, state.read(batch, direction)).backward()
+    for parameter, forward, backward in zip(network.parameters(), *plain.values(), strict=True):
+        torch.testing.assert_close(parameter.grad, forward + backward, rtol=1e-4, atol=1e-5)
 
 
 def test_going_on_takes_the_network_over(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,7 +166,9 @@ def test_going_on_takes_the_network_over(runs: TinyRuns, capsys: pytest.CaptureF
     assert_same(dict(first["input"]), stored)
     capsys.readouterr()
     assert runs.status("other", "--init-from", str(run.path), **CNN | {"input_layer__character_size": 5}) == 1
-    assert "the character CNN has other sizes" in capsys.readouterr().err
+    assert "the character CNN has other sizes: character_size (here 5, there 4)" in capsys.readouterr().err
+    with pytest.raises(InputError, match="have each trained a character CNN of their own, where both directions need"):
+        join(str(run.path), str(again.path), str(runs.folder / "joined"))
     vectors = runs.run("vectors", encoder__projection_size=8)
     assert runs.status("none", "--init-from", str(vectors.path), **CNN) == 1
     assert "the model has no character CNN: leave input_layer.kind out" in capsys.readouterr().err
@@ -139,6 +187,8 @@ def test_a_description_says_what_is_shared(runs: TinyRuns, capsys: pytest.Captur
     runs.run("run", "--describe", **ELMO)
     network = 261 * 4 + (4 * 6 + 6) + (2 * 4 * 6 + 6) + 2 * (12 * 12 + 12) + (12 * 8 + 8)
     printed = capsys.readouterr().out
+    assert f"  character CNN: {network:,} parameters, " in printed
+    assert " MFLOP a distinct word of a window" in printed
     assert f" a direction, {network:,} in the character CNN that they share, " in printed
     assert " in the output layer that they share)" in printed
 

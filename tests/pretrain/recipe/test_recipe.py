@@ -85,6 +85,16 @@ def test_kinds_without_text_held_out_have_their_last_part_held_out(
     assert held_out == sum(len(line.split()) + 2 for line in sentences)
 
 
+@pytest.mark.parametrize("setting", ["input_layer.kind=character_cnn", "data.target_vectors=random"])
+def test_other_tables_are_refused_before_anything_is_made(
+    texts: list[str], tmp_path: Path, error_line: Fails, setting: str
+) -> None:
+    config = ["--config", tmp_path / "tiny.toml"]
+    said = error_line(recipe(*texts, tmp_path / "out", *config, f"--set={setting}"))
+    assert "this command makes the tables `input` and `target` of word vectors, and trains on these alone" in said
+    assert not (tmp_path / "out").exists()
+
+
 def test_it_is_gone_on_with_as_it_was_begun(
     texts: list[str],
     tmp_path: Path,
