@@ -26,8 +26,9 @@ from pretrain.input_layers import InputNetwork
 from pretrain.output_layers import SHARED, OutputLayer, OutputLayers
 
 SHARED_SEED = 2**31
-"""Seeds of first weights: a shared output layer has 2³¹ + seed, an input network 2³¹ − 1 − seed, and the directions have
-2 · seed and 2 · seed + 1. They differ in their last 32 bits, which are all that PyTorch's generator on the CPU takes."""
+"""Seeds of first weights: a shared output layer has 2³¹ + seed, an input network 2³¹ − 1 − seed.
+
+The directions have 2 · seed and 2 · seed + 1. PyTorch's generator on the CPU takes the last 32 bits of a seed alone."""
 
 
 @dataclass
