@@ -280,7 +280,10 @@ def test_tensors_of_another_size_are_refused(model_path: Path) -> None:
             r"encoder\.projection_size must be ",
         ),
         (lambda config: config["encoder"].update(word_vector_size=7), r"encoder\.word_vector_size must be that of the"),
-        (lambda config: config["encoder"].update(kind="mamba"), r"unknown encoder\.kind 'mamba' \(known: lstm\)"),
+        (
+            lambda config: config["encoder"].update(kind="mamba"),
+            r"unknown encoder\.kind 'mamba' \(known: lstm, plain_lstm, transformer\)",
+        ),
         (lambda config: config["encoder"].update(layers=3), r"does not fit the sizes in config\.json"),
         (lambda config: config.update(directions=["sideways"]), r"directions must be forward, backward or both, not"),
         (lambda config: config.update(directions=[]), r"directions must be forward, backward or both, not \[\]"),

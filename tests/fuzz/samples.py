@@ -187,6 +187,7 @@ def write_task_data(folder: Path) -> None:
         "entities.conll": columns,
         "pairs.jsonl": "".join(json.dumps(pair) + "\n" for pair in pairs),
         "pairs.tsv": "gold_label\tsentence1\tsentence2\n" + "".join("\t".join(pair) + "\n" for pair in PAIRS),
+        "similar_words.txt": "tree\tforest\t7.5\ntree\triver\t2\nriver\tforest\t3.25\nthe\tof\t1\n",
         "pairs.txt": "".join("\t".join(pair) + "\n" for pair in PAIRS if pair[0] != "-"),
         "documents.conll": DOCUMENT,
         "trees.txt": TREES,

@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
+
 from downstream.__main__ import TASKS, main
 from downstream.linear.labels import read_labelled
 from downstream.linear.mixes import mix_table
 from downstream.peers.record import PeerDirectory
 from downstream.peers.text import TextBlocks
 from downstream.probe.cli import run_probes
+from downstream.similarity import read_pairs
 from downstream.tasks.coref.task import TASK as COREF
 from downstream.tasks.ner.task import TASK as NER
 from downstream.tasks.snli.task import TASK as SNLI
@@ -65,6 +68,14 @@ def read_labels(*kinds: str) -> Callable[[Path], None]:
 
 def read_mix(folder: Path) -> None:
     mix_table([folder / "probes/both.seed1"])
+
+
+def read_similarity(folder: Path) -> None:
+    file = read_pairs(folder / "data/similar_words.txt")
+    assert len(file.pairs) == len(file.scores) >= 3
+    assert np.isfinite(file.scores).all()
+    assert all(first and second for first, second in file.pairs)
+    run(main, "similarity", "random:1:4", folder / "data/similar_words.txt")
 
 
 def read_results(folder: Path) -> None:
@@ -143,6 +154,9 @@ READERS = (
     data_reader("pairs jsonl", SNLI, "pairs.jsonl", JSON_LINES),
     data_reader("pairs tsv", SNLI, "pairs.tsv"),
     data_reader("pairs without header", SNLI, "pairs.txt"),
+    Reader(
+        name="pairs of words", target="data/similar_words.txt", mutations=TEXT, read=read_similarity, right=consistent
+    ),
     data_reader("propositions", SRL, "documents.conll"),
     data_reader("coreference", COREF, "documents.conll"),
     data_reader("trees", SST5, "trees.txt"),

@@ -290,7 +290,10 @@ def test_a_damaged_start(runs: TinyRuns, run: RunDirectory, error_line: Fails, c
         ('{"train": {"streams": "many"}}', "config.json: train.streams must be of type int, not 'many'"),
         ('{"train": {"streams": 0}}', "config.json: train.streams must be at least 1, not 0: start another run"),
         ('{"weather": {}}', "config.json: unknown key weather"),
-        ('{"encoder": {"kind": "gru"}}', "config.json: encoder.kind must be one of lstm, not 'gru'"),
+        (
+            '{"encoder": {"kind": "gru"}}',
+            "config.json: encoder.kind must be one of lstm, plain_lstm, transformer, not 'gru'",
+        ),
         ("{", "config.json is not valid JSON"),
     ],
 )
