@@ -83,6 +83,8 @@ def read_pairs(path: Path) -> WordPairs:
             continue
         try:
             first, second, score = (each.strip() for each in fields)
+            if not (first and second):
+                raise ValueError("a word is missing")
             scores.append(float(score))
         except ValueError:
             raise InputError(

@@ -83,6 +83,7 @@ def test_of_a_model(model_path: Path, tmp_path: Path, capsys: pytest.CaptureFixt
         ("a b 1\na b\n", "line 2: 'a b' is not two words and a number"),
         ("a\tb\tmuch\n", "line 1: 'a\\tb\\tmuch' is not two words and a number"),
         ("a b 1\nb c nan\n", "line 2: the score nan is not finite"),
+        ("a\t \t2\n", "line 1: 'a\\t \\t2' is not two words and a number"),
         ("a b 1 2\n", "line 1: 'a b 1 2' is not two words and a number"),
         ("a b 1\nb c 2\n", "holds 2 pairs of words, of which 3 are needed"),
     ],
