@@ -32,7 +32,7 @@ from elmoc.errors import InputError, run_command
 from elmoc.files.locks import locked
 from elmoc.files.writing import atomic_path, human_bytes, refuse_existing, require_space, temporary_path
 from elmoc.settings import setting
-from elmoc.word_vectors.fasttext_file import MAX_SIZE, vector_width
+from elmoc.word_vectors.fasttext.file import MAX_SIZE, vector_width
 
 _BLOCK_TOKENS = 1 << 20
 _M_PERTURB = -6  # of glibc's malloc.h

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from elmoc.files.writing import human_bytes, require_space
-from elmoc.word_vectors.fasttext_file import COUNT_AND_TYPE
+from elmoc.word_vectors.fasttext.file import COUNT_AND_TYPE
 
 DIM = 300
 _LETTERS, _DISTINCT, _STEP = 26, 26**6, 48271
@@ -72,7 +72,7 @@ def _look_ups(who: str, figures: dict) -> Iterator[tuple[str, str]]:
 
 def measure_elmoc(path: Path, sample: int) -> dict:
     """Seconds and bytes of memory of an opening here, and words looked up a second."""
-    from elmoc.word_vectors.fasttext_vectors import FastTextVectors
+    from elmoc.word_vectors.fasttext.vectors import FastTextVectors
 
     return _measure(lambda: FastTextVectors(path), lambda vectors, words: vectors.lookup(words), sample)
 

@@ -18,8 +18,8 @@ from elmoc.errors import InputError, shortened
 from elmoc.files.checksums import fingerprint_file
 from elmoc.files.text import read_lines
 from elmoc.settings import setting
-from elmoc.word_vectors.fasttext_file import MAX_SIZE
-from elmoc.word_vectors.fasttext_vectors import FastTextVectors
+from elmoc.word_vectors.fasttext.file import MAX_SIZE
+from elmoc.word_vectors.fasttext.vectors import FastTextVectors
 
 _GIVE_THOSE = "give the word vectors that it was trained with, wherever they are now"
 

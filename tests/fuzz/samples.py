@@ -26,7 +26,7 @@ from elmoc.features.linked import parts_folder
 from elmoc.features.writer import write_features
 from elmoc.kernels import cpu
 from elmoc.kernels.compiling import default_compiler
-from elmoc.word_vectors import fasttext_index
+from elmoc.word_vectors.fasttext import index as fasttext_index
 from elmoc.word_vectors.sources import RandomVectors, open_word_vectors
 from pretrain.config import load_config
 from pretrain.recipe.begun import begun
@@ -34,7 +34,7 @@ from pretrain.run.directory import RunDirectory, Start
 from pretrain.setup import set_up
 from pretrain.train import train
 from tests.downstream.suite.in_process import run_jobs_here
-from tests.elmoc.word_vectors.fasttext_bytes import KINDS
+from tests.elmoc.word_vectors.fasttext.files import KINDS
 from tests.fuzz.readers.command_lines import SUITE_OPTIONS, write_words
 from tests.fuzz.readers.interop import write_elmo
 from tests.fuzz.readers.unfinished_features import write_unfinished

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from elmoc.benchmark import opening
-from elmoc.word_vectors.fasttext_vectors import FastTextVectors
+from elmoc.word_vectors.fasttext.vectors import FastTextVectors
 
 
 def test_the_synthetic_file_is_one_of_fasttext_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 from elmoc.errors import InputError, reason, shortened
 from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint_file
-from elmoc.word_vectors.fasttext_index import open_indexed
-from elmoc.word_vectors.fasttext_lookup import choose_lookup
+from elmoc.word_vectors.fasttext.index import open_indexed
+from elmoc.word_vectors.fasttext.lookup import choose_lookup
 
 
 class FastTextVectors:

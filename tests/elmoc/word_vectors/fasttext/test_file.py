@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.word_vectors.fasttext_file import vector_width
+from elmoc.word_vectors.fasttext.file import vector_width
 from elmoc.word_vectors.sources import FastTextVectors
-from tests.elmoc.word_vectors.fasttext_bytes import DIM, FIELDS, KINDS, WORDS
+from tests.elmoc.word_vectors.fasttext.files import DIM, FIELDS, KINDS, WORDS
 
 
 def changed(content: bytes, offset: int, form: str, value: float) -> bytes:

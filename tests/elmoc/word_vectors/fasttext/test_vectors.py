@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from elmoc.errors import InputError
 from elmoc.kernels.compiling import KernelBuildError
-from elmoc.word_vectors import fasttext_subwords
-from elmoc.word_vectors.fasttext_index import open_indexed
-from elmoc.word_vectors.fasttext_lookup import CompiledLookup, Lookup, NumpyLookup, _load
-from elmoc.word_vectors.fasttext_subwords import hash_strings
-from elmoc.word_vectors.fasttext_vectors import FastTextVectors
-from tests.elmoc.word_vectors.fasttext_bytes import DIM, FIELDS, KINDS, LABELS, SUPERVISED, fasttext_bytes
+from elmoc.word_vectors.fasttext import subwords as fasttext_subwords
+from elmoc.word_vectors.fasttext.index import open_indexed
+from elmoc.word_vectors.fasttext.lookup import CompiledLookup, Lookup, NumpyLookup, _load
+from elmoc.word_vectors.fasttext.subwords import hash_strings
+from elmoc.word_vectors.fasttext.vectors import FastTextVectors
+from tests.elmoc.word_vectors.fasttext.files import DIM, FIELDS, KINDS, LABELS, SUPERVISED, fasttext_bytes
 
 WORDS = ("the", "</s>", "théâtre", "日本語", "😀", "a", "<", ">", "the", "x y", "\x01", "ß" * 40, "")
 """Of the dictionaries here; one is there twice."""

@@ -1,4 +1,4 @@
-"""Look-up of fastText vectors: how words go to `fasttext_lookup.cpp`, or to NumPy where nothing can be compiled."""
+"""Look-up of fastText vectors: how words go to `lookup.cpp`, or to NumPy where nothing can be compiled."""
 
 import ctypes
 from collections.abc import Callable, Sequence
@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 
 from elmoc.kernels.compiling import KernelBuildError, default_compiler, load_library
-from elmoc.word_vectors.fasttext_file import FastTextFile
-from elmoc.word_vectors.fasttext_index import DictionaryIndex
-from elmoc.word_vectors.fasttext_subwords import add_vectors
+from elmoc.word_vectors.fasttext.file import FastTextFile
+from elmoc.word_vectors.fasttext.index import DictionaryIndex
+from elmoc.word_vectors.fasttext.subwords import add_vectors
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from elmoc.files.locks import locked
-from elmoc.word_vectors import fasttext_file, fasttext_index
-from elmoc.word_vectors.fasttext_vectors import FastTextVectors
-from tests.elmoc.word_vectors.fasttext_bytes import KINDS, fasttext_bytes
+from elmoc.word_vectors.fasttext import file as fasttext_file
+from elmoc.word_vectors.fasttext import index as fasttext_index
+from elmoc.word_vectors.fasttext.vectors import FastTextVectors
+from tests.elmoc.word_vectors.fasttext.files import KINDS, fasttext_bytes
 
 WORDS = ("the", "theatre", "cat", "unseen", "</s>", "")
 LONG_NAME = "v" * 250 + ".bin"
@@ -190,8 +191,8 @@ with locked({str(beside(path))!r}):
 
 def test_processes_that_open_a_file_at_once(path: Path) -> None:
     code = f"""
-from elmoc.word_vectors import fasttext_index
-from elmoc.word_vectors.fasttext_vectors import FastTextVectors
+from elmoc.word_vectors.fasttext import index as fasttext_index
+from elmoc.word_vectors.fasttext.vectors import FastTextVectors
 fasttext_index.KEPT_BYTES = 0
 print("ready", flush=True)
 input()

@@ -24,8 +24,8 @@ from elmoc.files.text import open_binary, require_file
 from elmoc.files.writing import atomic_path, require_space
 from elmoc.kernels.compiling import cache_path
 from elmoc.settings import setting
-from elmoc.word_vectors.fasttext_file import COUNT_AND_TYPE, FastTextFile, open_file
-from elmoc.word_vectors.fasttext_subwords import hash_strings
+from elmoc.word_vectors.fasttext.file import COUNT_AND_TYPE, FastTextFile, open_file
+from elmoc.word_vectors.fasttext.subwords import hash_strings
 
 FORMAT, VERSION = "elmoc fastText index", 1
 KEPT_BYTES = 1 << 20

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from elmoc.word_vectors.fasttext_file import FastTextFile, Header
+from elmoc.word_vectors.fasttext.file import FastTextFile, Header
 
 BASIS, _PRIME = 2166136261, 16777619  # of FNV-1a, which takes its bytes for signed here
 _FEW = 32  # strings: so few are faster one after another

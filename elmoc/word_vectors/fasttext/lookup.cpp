@@ -1,6 +1,6 @@
-// Look-up of fastText vectors in a file that is mapped into memory: what fasttext_subwords.py does, in one pass.
+// Look-up of fastText vectors in a file that is mapped into memory: what subwords.py does, in one pass.
 //
-// Compiled on the user's machine by fasttext_lookup.py, which says what is checked before. Additions are those of the
+// Compiled on the user's machine by lookup.py, which says what is checked before. Additions are those of the
 // library, in its order and in float, so that vectors are equal to its own bit for bit.
 
 #include <algorithm>

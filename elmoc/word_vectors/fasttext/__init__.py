@@ -1,0 +1,1 @@
+"""fastText: its `.bin` files, read without the library, and the vectors that they give any word."""
