@@ -25,7 +25,8 @@ from elmoc.errors import InputError, run_command
 from elmoc.files.locks import locked
 from elmoc.files.writing import human_bytes, require_space, reserve_space, temporary_path
 from elmoc.progress import progress_bar
-from elmoc.word_vectors.sources import WordVectors, check_vectors, open_word_vectors
+from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.sources import WordVectors, check_vectors
 from elmoc.word_vectors.table import DTYPES, write_vector_table
 from elmoc.word_vectors.transform import TRANSFORMS, TransformKind, VectorTransform, boundary_vectors
 

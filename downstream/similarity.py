@@ -19,7 +19,7 @@ from downstream.results.text_table import Column, TextTable
 from elmoc.errors import InputError, shortened
 from elmoc.files.text import read_lines
 from elmoc.model import ElmoC
-from elmoc.word_vectors.sources import open_word_vectors
+from elmoc.word_vectors.opening import open_word_vectors
 
 LEAST_PAIRS = 3
 """Of fewer there is no rank correlation to speak of."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from elmoc.features.reader import FeatureFile
     from elmoc.model import ElmoC
     from elmoc.modules.embedding import ElmoEmbedding
-    from elmoc.word_vectors.sources import open_word_vectors
+    from elmoc.word_vectors.opening import open_word_vectors
 
 __all__ = ["ElmoC", "ElmoEmbedding", "FeatureFile", "__version__", "open_word_vectors"]
 
@@ -21,7 +21,7 @@ _MODULES = {
     "ElmoC": "elmoc.model",
     "ElmoEmbedding": "elmoc.modules.embedding",
     "FeatureFile": "elmoc.features.reader",
-    "open_word_vectors": "elmoc.word_vectors.sources",
+    "open_word_vectors": "elmoc.word_vectors.opening",
 }
 
 

@@ -20,7 +20,6 @@ from elmoc.files.writing import human_bytes
 from elmoc.model_directory import ADVICE as MODEL_ADVICE
 from elmoc.model_directory import HEADS, WEIGHTS, read_model_directory
 from elmoc.progress import progress_bar
-from elmoc.word_vectors.character_cnn import FILE_NAME as CHARACTER_CNN
 from elmoc.word_vectors.table import ADVICE as TABLE_ADVICE
 from elmoc.word_vectors.table import VectorTable, count_zero_rows
 
@@ -170,7 +169,8 @@ def _check_table(corpus: Corpus, name: str, progress: Progress) -> bool:
 
 def _model_parts(path: Path) -> Iterator[Part]:
     model = read_model_directory(path)
-    for file in (path / WEIGHTS, path / HEADS, path / CHARACTER_CNN):
+    stored = [model.stored_vectors] if isinstance(model.stored_vectors, Path) else []
+    for file in (path / WEIGHTS, path / HEADS, *stored):
         if file.exists():
             yield Part("model", _size(file), partial(_compare, model.checksums, [file], MODEL_ADVICE))
 

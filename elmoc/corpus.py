@@ -6,6 +6,7 @@ lexicon.txt       one word type a line, most frequent first; id = row
 counts.npy        int64 [V], occurrences in the training shards
 shards/NAME.bin   little-endian uint32 ids, `<s> … </s>` around every sentence
 shards/NAME.documents.npy   int64, for each document of the shard the position of its first `<s>`
+subwords.json     of a corpus of subwords, how words are split into them (see `elmoc/word_vectors/subwords.py`)
 vectors/NAME.npy  vector tables (see `elmoc/word_vectors/table.py`)
 """
 
@@ -33,6 +34,7 @@ BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 ID_DTYPE = np.dtype("<u4")
 SOURCE_NAME = r"[A-Za-z0-9_-]+"
 """What the name of a source may be, as a pattern: a key of TOML without quotes."""
+SUBWORDS = "subwords.json"
 ADVICE = "build the corpus again"
 """What to do about a corpus that is damaged."""
 
@@ -60,6 +62,7 @@ class Shard:
 class CorpusRecord:
     """What `corpus.json` holds: `train_tokens` and the like are sums over the shards of a split.
 
+    subwords: whether the types are subwords, and not words.
     checksums: of every file by its path in the directory; none in corpora from before there were checksums.
     """
 
@@ -78,6 +81,7 @@ class CorpusRecord:
     sources: list[str]
     train: Annotated[list[Shard], Meta(min_length=1)]
     held_out: list[Shard]
+    subwords: bool = False
     checksums: dict[str, FileChecksum] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -95,7 +99,7 @@ class CorpusRecord:
     def files(self) -> list[str]:
         """The files that belong to the corpus, but for its tables, by their paths in the directory."""
         shards = [name for shard in (*self.train, *self.held_out) for name in (shard.file, shard.documents_file)]
-        return ["lexicon.txt", "counts.npy", *shards]
+        return ["lexicon.txt", "counts.npy", *([SUBWORDS] if self.subwords else []), *shards]
 
 
 def totals(train: Sequence[Shard], held_out: Sequence[Shard]) -> dict[str, int]:
@@ -182,6 +186,14 @@ class Corpus:
             raise InputError(f"{self.path / 'lexicon.txt'} has a word on two lines: {ADVICE}")
         return ids
 
+    def require_words(self) -> None:
+        """Raise an `InputError` where the types are subwords."""
+        if self.record.subwords:
+            raise InputError(
+                f"{self.path} is a corpus of subwords: name the corpus of words that it was made from "
+                f"({self.record.settings.get('words')})"
+            )
+
     def read_shard(self, shard: Shard, start: int = 0, end: int | None = None) -> np.ndarray:
         """uint32 [tokens from `start` to `end`], memory-mapped read-only; each is below the number of types."""
         path = self.path / shard.file
@@ -211,8 +223,9 @@ def finish_corpus(
     held_out: Sequence[Shard],
     sources: Sequence[str],
     settings: dict[str, Any],
+    subwords: bool = False,
 ) -> None:
-    """Write `lexicon.txt`, `counts.npy` and, last, `corpus.json`, once all the shards are in place."""
+    """Write `lexicon.txt`, `counts.npy` and, last, `corpus.json`, once all else is in place."""
     path = Path(path)
     with locked(path / "corpus.json"):
         with atomic_path(path / "lexicon.txt") as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
@@ -229,6 +242,7 @@ def finish_corpus(
             sources=list(sources),
             train=list(train),
             held_out=list(held_out),
+            subwords=subwords,
             **totals(train, held_out),  # type: ignore[arg-type]
         )
         record.checksums.update({name: FileChecksum.of(path / name) for name in record.files})
@@ -236,6 +250,8 @@ def finish_corpus(
         for shard in (*info["train"], *info["held_out"]):
             if not shard["source"]:  # as it was before there were sources
                 del shard["source"]
+        if not subwords:
+            del info["subwords"]
         write_json(path / "corpus.json", info)
 
 

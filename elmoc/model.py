@@ -15,6 +15,7 @@ from elmoc.corpus import BEGIN, END
 from elmoc.devices import checked_device, checked_precision
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoders.inference import InferenceEncoder
+from elmoc.encoders.pooling import POOLINGS, pooled
 from elmoc.encoders.windows import CarriedState, Piece, encode_next, encode_windows
 from elmoc.errors import InputError, shortened
 from elmoc.files.arrays import all_finite
@@ -23,6 +24,7 @@ from elmoc.sharing.hub import download_model, is_hub_name
 from elmoc.version import VERSION
 from elmoc.word_vectors.rows import SentenceRows, WordRows
 from elmoc.word_vectors.sources import WordVectors
+from elmoc.word_vectors.subwords import SubwordVectors
 
 BATCH_WORDS, BATCH_SIZE = 32768, 2048
 WINDOW_WORDS = 2048
@@ -39,10 +41,21 @@ class ElmoC:
     """
 
     def __init__(
-        self, directory: ModelDirectory, word_vectors: WordVectors, *, dtype: torch.dtype = torch.float32
+        self,
+        directory: ModelDirectory,
+        word_vectors: WordVectors,
+        *,
+        dtype: torch.dtype = torch.float32,
+        pooling: str | None = None,
     ) -> None:
         self.directory = directory
         self.word_vectors = word_vectors
+        self._subwords = word_vectors.subwords if isinstance(word_vectors, SubwordVectors) else None
+        if pooling is not None and pooling not in POOLINGS:
+            raise InputError(f"pooling must be one of {', '.join(POOLINGS)}, not {pooling!r:.50}")
+        if pooling is not None and self._subwords is None:
+            raise InputError(f"{directory.path or 'this model'} reads whole words, and not subwords: leave pooling out")
+        self.pooling = POOLINGS[0] if pooling is None else pooling
         self.fingerprint = directory.encoder.fingerprint()
         self._rows = WordRows(directory.transform, word_vectors)
         self._inference = InferenceEncoder(directory.encoder, dtype=dtype)
@@ -56,6 +69,7 @@ class ElmoC:
         device: str = "cpu",
         precision: str = "float32",
         revision: str | None = None,
+        pooling: str | None = None,
     ) -> "ElmoC":
         """Load a model directory, or a run directory's model, with its word vectors.
 
@@ -65,6 +79,8 @@ class ElmoC:
             device: where the encoder computes, e.g. `cuda:0`.
             precision: of the factors of matrix products: `float32`, `bf16`, or `auto` (bf16 where the device has it).
             revision: of a model on a hub.
+            pooling: what the states of a word are, where the model reads subwords: those of its `first` unit (the
+                default), of its `last`, or the `mean` of all.
 
         Raises:
             InputError: directory or word vectors are missing, damaged, or not those the model was trained with; a name
@@ -76,7 +92,7 @@ class ElmoC:
             path = download_model(str(path), revision=revision, with_vectors=vectors is None)
         directory = read_model_directory(path, fast=True)
         directory.encoder.to(chosen)
-        return cls(directory, open_model_vectors(directory, vectors), dtype=dtype)
+        return cls(directory, open_model_vectors(directory, vectors), dtype=dtype, pooling=pooling)
 
     def save_pretrained(self, path: Path | str, *, bundle_vectors: bool = False) -> None:
         """Write the model directory; one that exists already is replaced only by a whole one.
@@ -130,6 +146,7 @@ class ElmoC:
             "model": self.fingerprint,
             "word_vectors": self.word_vectors.fingerprint,
             "precision": self.precision,
+            **({} if self._subwords is None else {"pooling": self.pooling}),
         }
 
     @property
@@ -145,7 +162,7 @@ class ElmoC:
 
     def with_encoder(self, encoder: BidirectionalEncoder) -> "ElmoC":
         """The model with other weights in its encoder."""
-        return ElmoC(replace(self.directory, encoder=encoder), self.word_vectors, dtype=self._inference.dtype)
+        return ElmoC(replace(self.directory, encoder=encoder), self.word_vectors, **self._options)
 
     def to(self, device: torch.device | str) -> "ElmoC":
         """The model on another device, as a copy. Raises `InputError` for a device that is not there."""
@@ -158,23 +175,30 @@ class ElmoC:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as what it is made from."""
-        return partial(type(self), dtype=self._inference.dtype), (self.directory, self.word_vectors)
+        return partial(type(self), **self._options), (self.directory, self.word_vectors)
 
-    def padded_vectors(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
-        """What the encoder reads: word vectors [B, T + 2, E], boundaries included and padded at the end, on the CPU.
-
-        And the lengths, int [B], boundaries counted. There has to be a sentence.
-        """
-        rows = self.look_up(sentences)
-        ids = torch.nn.utils.rnn.pad_sequence(rows.ids, batch_first=True)
-        return rows.vectors(ids), torch.tensor([len(each) for each in rows.ids])
+    @property
+    def _options(self) -> dict[str, Any]:
+        """What else it is made with."""
+        return {"dtype": self._inference.dtype, "pooling": None if self._subwords is None else self.pooling}
 
     def encode(self, vectors: Tensor, lengths: Tensor) -> Tensor:
-        """Layer states [B, L + 1, T + 2, 2P] of `padded_vectors`, on the device.
+        """Layer states [B, L + 1, T + 2, 2P] of what `SentenceRows.padded` gives, on the device.
 
         Past a length they mean nothing, and whether they are finite is not looked at.
         """
         return self._inference(vectors, lengths)
+
+    def of_words(self, rows: SentenceRows, states: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Layer states [B, L + 1, T + 2, 2P] of words, and the lengths, from those of what `encode` has read."""
+        if rows.bounds is None:
+            return states, lengths
+        words = []
+        for each, bounds in zip(states, rows.bounds, strict=True):
+            with_boundaries = torch.cat([bounds.new_zeros(1), bounds + 1, bounds[-1:] + 2])
+            words.append(pooled(each, with_boundaries, self.pooling).transpose(0, 1))  # [n + 2, L + 1, 2P]
+        padded = torch.nn.utils.rnn.pad_sequence(words, batch_first=True)
+        return padded.transpose(1, 2), torch.tensor([len(each) for each in words])
 
     def embed(self, tokens: Sequence[str]) -> Tensor:
         """Layer states [L + 1, n, 2P] of one sentence; an empty one is fine."""
@@ -201,7 +225,7 @@ class ElmoC:
         return self.embed_rows(rows, batch_words=batch_words, batch_size=batch_size, progress=progress)
 
     def look_up(self, sentences: Iterable[Sequence[str]]) -> SentenceRows:
-        """The words of sentences, with `<s>` and `</s>`, as the rows that `embed_rows` reads.
+        """The words of sentences, or their subwords, with `<s>` and `</s>`, as the rows that `embed_rows` reads.
 
         May be called in another thread than the one that embeds. Raises `InputError` for a sentence that is a string.
         """
@@ -209,7 +233,12 @@ class ElmoC:
         for sentence in sentences:
             if isinstance(sentence, str):
                 raise InputError(f"a sentence is a list of tokens, not the string {shortened(sentence)!r}: split it")
-        return self._rows.look_up([BEGIN, *sentence, END] for sentence in sentences)
+        if self._subwords is None:
+            return self._rows.look_up([BEGIN, *sentence, END] for sentence in sentences)
+        split = self._subwords.split(sentences)
+        rows = self._rows.look_up([BEGIN, *(unit for word in words for unit in word), END] for words in split)
+        counts = [torch.tensor([0, *map(len, words)]) for words in split]
+        return rows._replace(bounds=[each.cumsum(0) for each in counts])
 
     def embed_rows(
         self,
@@ -225,7 +254,7 @@ class ElmoC:
         short = []
         for index, ids in enumerate(rows.ids):
             if len(ids) - 2 > WINDOW_WORDS:
-                states[index] = select(self._joined(rows, ids, progress)).clone()
+                states[index] = select(self._joined(rows, index, {}, progress)).clone()
             else:
                 short.append(index)
         lengths_read = [len(rows.ids[index]) - 2 for index in short]
@@ -234,8 +263,8 @@ class ElmoC:
             lengths = torch.tensor([len(rows.ids[index]) for index in batch])
             vectors = rows.vectors(torch.cat([rows.ids[index] for index in batch]))  # [M, E]
             for index, sentence_states in zip(batch, self._inference.sentences(vectors, lengths), strict=True):
-                states[index] = self._checked(select(sentence_states[:, 1:-1]).clone())
-            progress(int(lengths.sum()) - 2 * len(batch))
+                states[index] = self._checked(select(self._pooled(rows, index, sentence_states[:, 1:-1])).clone())
+            progress(sum(rows.words(index) for index in batch))
         return [state for state in states if state is not None]
 
     def embed_sentences(
@@ -247,6 +276,8 @@ class ElmoC:
 
     def embed_pieces(self, tokens: Sequence[str], carried: CarriedState | None = None) -> Iterator[Piece]:
         """Yield the layer states of one sentence of any length in pieces of at most `WINDOW_WORDS` words.
+
+        Where subwords are read, there is one piece a direction.
 
         All pieces of the forward direction come first, those of the backward direction from the last word to the first.
 
@@ -263,8 +294,16 @@ class ElmoC:
 
         if carried is not None:
             self.require_carried_state()
+        state: CarriedState = {} if carried is None else carried
         length = len(tokens) + 2
-        yield from self._pieces(length, vectors, {} if carried is None else carried)
+        if self._subwords is None:
+            yield from self._pieces(length, vectors, state)
+        elif tokens:
+            whole = self._joined(self.look_up([tokens]), 0, state)
+            width = self.width // len(self.encoder.directions)
+            for index in range(len(self.encoder.directions)):
+                columns = slice(index * width, (index + 1) * width)
+                yield Piece(0, columns, whole[..., columns])
 
     def embed_documents(
         self, documents: Sequence[Sequence[Sequence[str]]], carried: CarriedState | None = None
@@ -287,8 +326,8 @@ class ElmoC:
             batch = [index for index in order if len(documents[index]) > number]
             rows = self.look_up(documents[index][number] for index in batch)
             encoded = encode_next(self._inference, rows.ids, rows.vectors, carried)
-            for index, sentence in zip(batch, encoded, strict=True):
-                states[index].append(self._checked(sentence))
+            for place, (index, sentence) in enumerate(zip(batch, encoded, strict=True)):
+                states[index].append(self._checked(self._pooled(rows, place, sentence)))
         return states
 
     def require_carried_state(self) -> None:
@@ -300,15 +339,27 @@ class ElmoC:
                 "out, or read sentences by themselves"
             )
 
-    def _joined(self, rows: SentenceRows, ids: Tensor, progress: Callable[[int], object]) -> Tensor:
+    def _pooled(self, rows: SentenceRows, index: int, states: Tensor) -> Tensor:
+        """The layer states of words [L + 1, n, columns], from those of what is read of a sentence."""
+        return states if rows.bounds is None else pooled(states, rows.bounds[index], self.pooling)
+
+    def _joined(
+        self,
+        rows: SentenceRows,
+        index: int,
+        carried: CarriedState,
+        progress: Callable[[int], object] = lambda words: None,
+    ) -> Tensor:
         """The pieces of a sentence in one tensor."""
+        ids = rows.ids[index]
         states = torch.empty(self.layers, len(ids) - 2, self.width)
+        share = rows.words(index) / max(1, len(ids) - 2) / len(self.encoder.directions)
         done = 0.0
-        for start, columns, piece in self._pieces(len(ids), lambda start, stop: rows.vectors(ids[start:stop]), {}):
+        for start, columns, piece in self._pieces(len(ids), lambda start, stop: rows.vectors(ids[start:stop]), carried):
             states[:, start : start + piece.shape[1], columns] = piece
-            before, done = done, done + piece.shape[1] / len(self.encoder.directions)
+            before, done = done, done + piece.shape[1] * share
             progress(int(done) - int(before))
-        return states
+        return self._pooled(rows, index, states)
 
     def _pieces(self, length: int, vectors: Callable[[int, int], Tensor], carried: CarriedState) -> Iterator[Piece]:
         """The pieces of a sentence of `length` positions, `<s>` and `</s>` counted; `vectors` are [m, E] of some."""

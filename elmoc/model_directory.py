@@ -5,7 +5,8 @@
     model.safetensors     encoder weights, and the transform (`recipe.boundary`, `recipe.mean`, `recipe.matrix`)
     heads.safetensors     for going on with training, features never need them: the weights of the output layers, and
                           the transform of their target vectors (`targets.boundary`, `targets.mean`, `targets.matrix`)
-    character_cnn.safetensors   the word vectors, where a character CNN makes them
+    character_cnn.safetensors, subwords.safetensors   the word vectors, where a network makes them that was imported or
+                          trained: a character CNN, a lookup of subwords
     README.md             what this model is, in words, its user's own among them
 
 A run directory is accepted wherever a model directory is: its exported `model/` is read.
@@ -32,9 +33,9 @@ from elmoc.files.text import require_file
 from elmoc.files.writing import atomic_directory, require_space
 from elmoc.sharing.model_card import model_card
 from elmoc.version import VERSION as ELMOC_VERSION
-from elmoc.word_vectors.character_cnn import FILE_NAME as CHARACTER_CNN
-from elmoc.word_vectors.character_cnn import StoredCharacterCnn
-from elmoc.word_vectors.sources import VectorSource, WordVectors, check_vectors, open_word_vectors
+from elmoc.word_vectors.opening import is_stored, open_word_vectors, read_stored
+from elmoc.word_vectors.sources import VectorSource, WordVectors, check_vectors
+from elmoc.word_vectors.stored import StoredVectors
 from elmoc.word_vectors.transform import TransformKind, VectorTransform
 
 FORMAT = "elmoc-model"
@@ -107,8 +108,14 @@ class ModelDirectory:
     """Where it was read from."""
     checksums: dict[Path, FileChecksum] = field(default_factory=dict)
     """Those that it was written with, by file; none before there were checksums."""
-    character_cnn: Path | StoredCharacterCnn | None = None
-    """What makes its word vectors, where that is a character CNN, or the file of it: it goes with the model."""
+    stored_vectors: Path | StoredVectors | None = None
+    """Its word vectors, where a network makes them that was imported or trained, or the file of them: it goes with the
+    model."""
+
+    def read_stored_vectors(self) -> StoredVectors | None:
+        """The content of the file; None where there is none."""
+        stored = self.stored_vectors
+        return read_stored(stored) if isinstance(stored, Path) else stored
 
 
 def write_model_directory(path: Path | str, model: ModelDirectory, *, vectors: Path | None = None) -> None:
@@ -123,7 +130,7 @@ def write_model_directory(path: Path | str, model: ModelDirectory, *, vectors: P
     if vectors is not None:
         require_space(path, os.path.getsize(vectors))
     with atomic_directory(path) as folder:
-        if model.character_cnn is None:
+        if model.stored_vectors is None:
             name = Path(model.word_vectors.origin).name
             if vectors is not None:
                 shutil.copyfile(vectors, folder / name)
@@ -135,12 +142,14 @@ def write_model_directory(path: Path | str, model: ModelDirectory, *, vectors: P
             targets = {} if model.output_layer.transform is None else model.output_layer.transform.arrays
             of_targets = {f"{_OF_TARGETS}{name}": torch.from_numpy(array) for name, array in targets.items()}
             save_file(contiguous(model.output_layer.weights) | of_targets, folder / HEADS)
-        if model.character_cnn is not None:
-            if isinstance(model.character_cnn, Path):
-                shutil.copyfile(model.character_cnn, folder / CHARACTER_CNN)
+        if model.stored_vectors is not None:
+            if isinstance(model.stored_vectors, Path):
+                name = model.stored_vectors.name
+                shutil.copyfile(model.stored_vectors, folder / name)
             else:
-                model.character_cnn.write(folder / CHARACTER_CNN)
-            model = replace(model, word_vectors=replace(model.word_vectors, origin=CHARACTER_CNN))
+                name = model.stored_vectors.file_name
+                model.stored_vectors.write(folder / name)
+            model = replace(model, word_vectors=replace(model.word_vectors, origin=name))
         _write_card(model, folder / CARD, path / CARD)
         record = ModelRecord(
             elmoc=ELMOC_VERSION,
@@ -182,7 +191,8 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
     config = EncoderConfig.from_dict(
         record.encoder, word_vector_size=size, where=str(path / "config.json"), advice=ADVICE
     )
-    files = (WEIGHTS, HEADS, CHARACTER_CNN)
+    stored = path / Path(record.word_vectors.origin).name
+    files = (WEIGHTS, HEADS, stored.name)
     checksums = {path / name: record.checksums[name] for name in files if name in record.checksums}
     tensors = _read_tensors(path / WEIGHTS, checksums)
     with torch.device("meta"):  # without weights of their own, which are slow to draw
@@ -195,19 +205,18 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
         raise InputError(f"{path / WEIGHTS} does not fit the sizes in config.json ({error}): {ADVICE}") from None
     arrays = {name: tensors.pop(f"recipe.{name}").numpy() for name in transform}
     encoder.load_weights(tensors, assign=True)
-    heads, character_cnn = path / HEADS, path / CHARACTER_CNN
-    reads_it = Path(record.word_vectors.origin).name == CHARACTER_CNN and character_cnn.exists()
-    if reads_it and character_cnn in checksums:
-        checksums[character_cnn].check_ends(character_cnn, advice=ADVICE)
+    is_there = is_stored(record.word_vectors.origin) and stored.exists()
+    if is_there and stored in checksums:
+        checksums[stored].check_ends(stored, advice=ADVICE)
     return ModelDirectory(
         encoder=encoder.eval(),
-        output_layer=_output_layer(heads, record.output_layer, checksums),
+        output_layer=_output_layer(path / HEADS, record.output_layer, checksums),
         transform=VectorTransform(**arrays),
         word_vectors=record.word_vectors,
         training=record.training,
         path=path,
         checksums=checksums,
-        character_cnn=character_cnn if reads_it else None,
+        stored_vectors=stored if is_there else None,
     )
 
 

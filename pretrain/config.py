@@ -22,11 +22,13 @@ from pretrain.data.windows import ORDERS
 from pretrain.evaluation import EvaluationConfig
 from pretrain.input_layers import InputLayerSettings, VectorInput
 from pretrain.input_layers.character_cnn import CharacterCnnInput
+from pretrain.input_layers.subwords import SubwordInput
 from pretrain.optimiser import OptimiserConfig
 from pretrain.output_layers import OutputLayerSettings
 from pretrain.output_layers.adaptive import AdaptiveSettings
 from pretrain.output_layers.continuous import ContinuousSettings
 from pretrain.output_layers.contrastive import ContrastiveSettings
+from pretrain.output_layers.full_softmax import FullSoftmaxSettings
 from pretrain.output_layers.sampled import FixedSettings, SampledSettings
 from pretrain.schedule import ScheduleConfig
 
@@ -128,11 +130,18 @@ class RunConfig:
 
 OUTPUT_LAYERS: dict[str, type[OutputLayerSettings]] = {
     settings.kind: settings
-    for settings in (ContinuousSettings, ContrastiveSettings, SampledSettings, FixedSettings, AdaptiveSettings)
+    for settings in (
+        ContinuousSettings,
+        ContrastiveSettings,
+        FullSoftmaxSettings,
+        SampledSettings,
+        FixedSettings,
+        AdaptiveSettings,
+    )
 }
 """The output layers there are, by the name that configs and model directories have for them."""
 INPUT_LAYERS: dict[str, type[InputLayerSettings]] = {
-    settings.kind: settings for settings in (VectorInput, CharacterCnnInput)
+    settings.kind: settings for settings in (VectorInput, CharacterCnnInput, SubwordInput)
 }
 """The inputs there are, by the name that configs have for them."""
 FREE_TO_CHANGE = {

@@ -10,7 +10,6 @@ from pretrain.speed.contestants import with_streams
 from pretrain.speed.streaming import first_batches
 from pretrain.speed.timing import timed
 from pretrain.train import new_train_step
-from pretrain.train_state import new_state
 
 TRIAL_STREAMS = 128
 TRIAL_UPDATES = 3
@@ -42,17 +41,14 @@ def describe(setup: TrainingSetup) -> str:
 
 def by_direction(setup: TrainingSetup) -> str:
     """The trainable parameters of each direction, and those of the parts that they share."""
-    shared = {
-        "the character CNN": setup.input_network,
-        "the output layer": setup.output_layers if setup.output_layers.is_shared else None,
-    }
+    own_parts = {"encoder"} if setup.output_layers.is_shared else {"encoder", "output layer"}
     counts = {
-        what: sum(parameter.numel() for parameter in module.parameters())
-        for what, module in shared.items()
-        if module is not None
+        name: sum(parameter.numel() for parameter in module.parameters())
+        for name, module in setup.parts.items()
+        if name not in own_parts
     }
     own = (setup.parameters - sum(counts.values())) // len(setup.data.directions)
-    parts = [f"{count:,} in {what} that they share" for what, count in counts.items()]
+    parts = [f"{count:,} in the {name} that they share" for name, count in counts.items()]
     return ", ".join([f"{own:,} a direction", *parts])
 
 
@@ -74,9 +70,8 @@ def parts_of(setup: TrainingSetup) -> list[str]:
         "output layer": "" if of_loss is None else f", {mflop(directions * of_loss)} a word",
     }
     if setup.input_network is not None:
-        products["character CNN"] = (
-            f", at most {mflop(setup.input_network.multiplications)} a distinct word of a window"
-        )
+        most = mflop(setup.input_network.multiplications)
+        products[setup.input_network.kind] = f", at most {most} a distinct word of a window"
     lines = []
     for name, module in setup.parts.items():
         count = sum(parameter.numel() for parameter in module.parameters())
@@ -93,19 +88,11 @@ def mflop(multiplications: float) -> str:
 
 def measure(setup: TrainingSetup) -> float:
     """Seconds a word of whole updates on this machine; with a learning rate of 0, so that no weight changes."""
-    config, device = setup.config, setup.execution.device
+    _config, device = setup.config, setup.execution.device
     if device.type == "cpu":  # more streams would hardly be faster
         setup = with_streams(setup, min(setup.data.streams, TRIAL_STREAMS))
     setup.require_memory()
-    state = new_state(
-        setup.encoder,
-        setup.output_layers,
-        config.optimiser,
-        seed=config.train.seed,
-        device=device,
-        input_network=setup.input_network,
-    )
-    with closing(new_train_step(setup, state)) as train_step:
+    with closing(new_train_step(setup, setup.new_state())) as train_step:
         batches = first_batches(setup, TRIAL_UPDATES)
         seconds = min(timed(partial(train_step, batch, 0.0), device)[0] for batch in batches)
     return seconds / setup.data.words_per_update

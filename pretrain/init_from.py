@@ -1,11 +1,8 @@
 """Going on from a model (`--init-from`): the weights of a model directory that a new run begins with."""
 
-from pathlib import Path
-
 from elmoc.encoders.bidirectional import BidirectionalEncoder, check_weights, direction_name
 from elmoc.errors import InputError
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, read_model_directory
-from elmoc.word_vectors.character_cnn import CharacterCnnVectors, StoredCharacterCnn
 from elmoc.word_vectors.sources import check_vectors
 from pretrain.input_layers import InputNetwork, LexiconTable
 from pretrain.output_layers import SHARED, OutputLayers
@@ -32,7 +29,7 @@ def initialise_from(
         encoder, output_layers: which get its weights.
         record: what tells the output layers apart from others.
         inputs, targets: the vector tables of the run; no targets where its output layers read none.
-        input_network: of the run, if it trains one; it gets the weights of the model's character CNN.
+        input_network: of the run, if it trains one; it gets the weights of the model's.
 
     Raises `InputError` when the encoder, the directions or the input vectors differ.
     """
@@ -67,18 +64,17 @@ def initialise_from(
 
 
 def load_network(path: str, network: InputNetwork, model: ModelDirectory) -> None:
-    """Give a network the weights of a model's character CNN; an `InputError` where there is none of its sizes."""
-    stored = model.character_cnn
+    """Give a network the weights of a model's; an `InputError` where there is none of its kind and sizes."""
+    stored = model.read_stored_vectors()
     if stored is None:
-        raise InputError(f"--init-from {path}: the model has no character CNN: leave input_layer.kind out")
+        raise InputError(f"--init-from {path}: the model has no {network.kind}: leave input_layer.kind out")
     if model.word_vectors.post_processing != "none":
         raise InputError(
-            f"--init-from {path}: the model reads vectors of its character CNN after post-processing "
+            f"--init-from {path}: the model reads vectors of its {network.kind} after post-processing "
             f"({model.word_vectors.post_processing}), which a trained one does not have: leave input_layer.kind out"
         )
     try:
-        stored = StoredCharacterCnn.read(stored) if isinstance(stored, Path) else stored
-        check_vectors(CharacterCnnVectors(stored, origin=path), model.word_vectors)
+        check_vectors(stored.open(path), model.word_vectors)
         network.load(stored)
     except InputError as error:
         raise InputError(f"--init-from {path}: {error}") from None

@@ -41,7 +41,7 @@ def joined(paths: Mapping[str, str]) -> ModelDirectory:
     forward, backward = models["forward"], models["backward"]
     if all(trains_its_input(model) for model in models.values()):
         raise InputError(
-            f"{paths['forward']} and {paths['backward']} have each trained a character CNN of their own, where both "
+            f"{paths['forward']} and {paths['backward']} have each trained an input layer of their own, where both "
             "directions need the same: train both in one run"
         )
     fits = {
@@ -68,7 +68,7 @@ def joined(paths: Mapping[str, str]) -> ModelDirectory:
         transform=forward.transform,
         word_vectors=forward.word_vectors,
         training={direction: model.training for direction, model in models.items()},
-        character_cnn=forward.character_cnn or backward.character_cnn,
+        stored_vectors=forward.stored_vectors or backward.stored_vectors,
     )
 
 

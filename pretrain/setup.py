@@ -13,8 +13,9 @@ from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.errors import InputError
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord
-from elmoc.word_vectors.character_cnn import FILE_NAME, CharacterCnnVectors, StoredCharacterCnn
+from elmoc.word_vectors.opening import read_stored
 from elmoc.word_vectors.sources import VectorSource, check_vectors
+from elmoc.word_vectors.stored import StoredVectors
 from elmoc.word_vectors.transform import VectorTransform
 from pretrain.config import MOST_UPDATES, RunConfig
 from pretrain.data.sources import TrainingData, open_sources
@@ -24,6 +25,7 @@ from pretrain.execution.memory import BYTES_OF_A_SHUFFLED_TOKEN, MemoryNeed
 from pretrain.init_from import initialise_from
 from pretrain.input_layers import InputNetwork
 from pretrain.output_layers import SHARED, OutputLayer, OutputLayers
+from pretrain.train_state import TrainState, new_state
 
 SHARED_SEED = 2**31
 """Seeds of first weights: a shared output layer has 2³¹ + seed, an input network 2³¹ − 1 − seed.
@@ -41,8 +43,8 @@ class TrainingSetup:
     output_layers: OutputLayers
     execution: Execution
     processes: Processes
-    character_cnn: Path | StoredCharacterCnn | None = None
-    """What makes the word vectors that the encoder reads, where that is a character CNN: exported models have it."""
+    stored_vectors: Path | StoredVectors | None = None
+    """The word vectors that the encoder reads, where they go with models (see `ModelDirectory`)."""
     input_network: InputNetwork | None = None
     """The network that makes word vectors, if the run trains one."""
     started_from: dict[str, Any] | None = None
@@ -67,8 +69,13 @@ class TrainingSetup:
     @property
     def parts(self) -> dict[str, nn.Module]:
         """What is trained, of all directions."""
-        network = {} if self.input_network is None else {"character CNN": self.input_network}
-        return {**network, "encoder": self.encoder, "output layer": self.output_layers}
+        network = self.input_network
+        own = network is not None and any(True for _ in network.parameters())  # none where they are tied
+        return {
+            **({network.kind: network} if network is not None and own else {}),
+            "encoder": self.encoder,
+            "output layer": self.output_layers,
+        }
 
     @property
     def weight_bytes(self) -> dict[str, int]:
@@ -93,7 +100,7 @@ class TrainingSetup:
         )
         words = data.window * (own.stop - own.start)
         candidates = 0 if data.sampler is None else data.sampler.most if data.fixed_sizes else data.sampler.expected
-        of_loss = self.config.output_layer.activation_bytes(words=words, candidates=candidates)
+        of_loss = self.config.output_layer.activation_bytes(corpus=data.corpus, words=words, candidates=candidates)
         network = self.input_network
         of_input = 0 if network is None else network.activation_bytes * data.expected_distinct(words)
         held_out = sum(shard.tokens for shard in data.corpus.held_out)
@@ -175,14 +182,26 @@ class TrainingSetup:
             | before
         )
 
+    def new_state(self) -> TrainState:
+        """The state before the first update, of the directions that this process trains."""
+        return new_state(
+            self.encoder,
+            self.output_layers,
+            self.config.optimiser,
+            seed=self.config.train.seed,
+            device=self.execution.device,
+            directions=self.processes.directions,
+            input_network=self.input_network,
+        )
+
     def model_directory(self, training: dict[str, object]) -> ModelDirectory:
         """What is exported: the encoder and output layers as they are now."""
-        transform, word_vectors, character_cnn = self.data.inputs.transform, self.data.inputs.source, self.character_cnn
+        transform, word_vectors, stored = self.data.inputs.transform, self.data.inputs.source, self.stored_vectors
         if self.input_network is not None:
-            character_cnn = self.input_network.stored()
-            vectors = CharacterCnnVectors(character_cnn, origin=FILE_NAME)
+            stored = self.input_network.stored()
+            vectors = stored.open(stored.file_name)
             transform = VectorTransform(boundary=vectors.lookup([BEGIN, END]))
-            word_vectors = VectorSource(FILE_NAME, vectors.fingerprint, vectors.size, "none")
+            word_vectors = VectorSource(stored.file_name, vectors.fingerprint, vectors.size, "none")
         return ModelDirectory(
             encoder=self.encoder,
             output_layer=OutputLayerRecord(
@@ -193,7 +212,7 @@ class TrainingSetup:
             transform=transform,
             word_vectors=word_vectors,
             training=training,
-            character_cnn=character_cnn,
+            stored_vectors=stored,
         )
 
 
@@ -247,15 +266,17 @@ def set_up(
         encoder = BidirectionalEncoder(encoder_config, directions=train.directions)
         names = [SHARED] if config.output_layer.shared else train.directions
         output_layers = OutputLayers({name: output_layer_of(config, data) for name in names})
-        input_network = config.input_layer.build(config.encoder.projection_size)
+        input_network = config.input_layer.build(config.encoder.projection_size, data.inputs)
     setup = TrainingSetup(config, data, encoder, output_layers, execution, processes, input_network=input_network)
+    tie(setup)
     data.updates_per_epoch, setup.updates  # noqa: B018 (too little text, or too long a run, is found out now)
     setup.require_memory(to_train=to_train)
     setup.encoder, setup.output_layers = initial_modules(config, data, fast=execution.fast)
     if input_network is not None:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(SHARED_SEED - 1 - data.seed)
-            setup.input_network = config.input_layer.build(config.encoder.projection_size)
+            setup.input_network = config.input_layer.build(config.encoder.projection_size, data.inputs)
+    tie(setup)
     for direction in train.directions:
         setup.encoder.direction(direction).encoder.recompute = train.recompute
     if init_from is not None:
@@ -270,27 +291,36 @@ def set_up(
             input_network=setup.input_network,
         )
         setup.started_from = before.training
-        setup.character_cnn = before.character_cnn if setup.input_network is None else None
+        setup.stored_vectors = before.stored_vectors if setup.input_network is None else None
     if processes.is_rank0 and setup.input_network is None:
-        setup.character_cnn = read_character_cnn(setup)
+        setup.stored_vectors = read_stored_vectors(setup)
     return setup
 
 
-def read_character_cnn(setup: TrainingSetup) -> StoredCharacterCnn | None:
-    """The character CNN that made the table of the word vectors, read now: it may be gone when a model is exported.
+def tie(setup: TrainingSetup) -> None:
+    """Have the input network read the vectors of the output layer, where these are tied."""
+    rows = setup.output_layers.tied_rows
+    if rows is not None:
+        if setup.input_network is None:
+            raise InputError("output_layer.tied needs an input layer that is trained: choose input_layer.kind=subwords")
+        setup.input_network.tie(rows)
 
-    None where they were made by something else. Of one that cannot be found, or has changed, a warning is printed.
+
+def read_stored_vectors(setup: TrainingSetup) -> StoredVectors | None:
+    """The stored vectors that the table of inputs was made from, read now: they may be gone when a model is exported.
+
+    None where it was made from others. Of one that cannot be found, or has changed, a warning is printed.
     """
     source = setup.data.inputs.source
     if not source.origin.endswith(".safetensors"):
         return None
-    file = setup.character_cnn if isinstance(setup.character_cnn, Path) else Path(source.origin)
+    file = setup.stored_vectors if isinstance(setup.stored_vectors, Path) else Path(source.origin)
     try:
-        stored = StoredCharacterCnn.read(file)
-        check_vectors(CharacterCnnVectors(stored, origin=str(file)), source)
+        stored = read_stored(file)
+        check_vectors(stored.open(str(file)), source)
     except InputError as error:
         print(
-            f"warning: models of this run will not hold the character CNN of their word vectors ({error}): who uses "
+            f"warning: models of this run will not hold their word vectors ({error}): who uses "
             "them has to name it with --vectors",
             file=sys.stderr,
         )

@@ -13,7 +13,7 @@ from pretrain.run.stop_signals import stop_signals
 from pretrain.schedule import learning_rate
 from pretrain.setup import TrainingSetup
 from pretrain.step import DirectionStep, TrainStep, require_finite
-from pretrain.train_state import TrainState, new_state
+from pretrain.train_state import TrainState
 
 UPDATES_BETWEEN_LOOKS = 10
 """At the clock of rank 0, of several processes."""
@@ -99,18 +99,10 @@ def starting_state(setup: TrainingSetup, run: RunDirectory, resumed: Checkpoint 
 
     Raises `InputError` when the checkpoint does not fit, or is of other data.
     """
-    config, processes, device = setup.config, setup.processes, setup.execution.device
+    _config, processes, device = setup.config, setup.processes, setup.execution.device
     networks = [] if setup.input_network is None else [setup.input_network]
     processes.broadcast_weights(setup.encoder, setup.output_layers, *networks)
-    state = new_state(
-        setup.encoder,
-        setup.output_layers,
-        config.optimiser,
-        seed=config.train.seed,
-        device=device,
-        directions=processes.directions,
-        input_network=setup.input_network,
-    )
+    state = setup.new_state()
     state.updates = setup.updates
     if resumed is not None:
         with processes.raise_together():

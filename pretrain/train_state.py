@@ -69,7 +69,8 @@ class TrainState:
     @property
     def shared_parts(self) -> list[str]:
         """The parts that the directions share: the network that makes word vectors, and the output layer, if any."""
-        return [INPUT] * (self.input_network is not None) + [SHARED] * self.output_layers.is_shared
+        of_input = self.input_network is not None and any(True for _ in self.input_network.parameters())  # if not tied
+        return [INPUT] * of_input + [SHARED] * self.output_layers.is_shared
 
     def read(self, batch: Batch, direction: str) -> Tensor:
         """float32 [B, T, E]: the vectors of the words that a direction reads."""

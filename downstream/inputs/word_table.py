@@ -11,7 +11,7 @@ from torch import Tensor
 from downstream.inputs.kinds import SEPARATOR
 from downstream.inputs.sentence import Sentence
 from elmoc.errors import InputError
-from elmoc.word_vectors.sources import open_word_vectors
+from elmoc.word_vectors.opening import open_word_vectors
 
 
 class WordTable:

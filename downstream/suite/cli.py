@@ -18,7 +18,7 @@ from downstream.suite.running import Failure, JobRunner, run_jobs
 from elmoc.devices import checked_device
 from elmoc.errors import InputError
 from elmoc.files.locks import locked
-from elmoc.word_vectors.sources import open_word_vectors
+from elmoc.word_vectors.opening import open_word_vectors
 
 DEFAULT_INPUTS = "vectors,both"
 

@@ -69,6 +69,8 @@ def corpus_of(model: Path) -> Path | None:
     """The corpus that a model's training record names, if it is there, and says so where it is not."""
     for training in _records(read_model_directory(model).training):
         if isinstance(named := training.get("corpus"), str):
+            if (Path(named) / "corpus.json").is_file() and (corpus := Corpus(named)).record.subwords:
+                named = str(corpus.record.settings.get("words"))
             if (Path(named) / "corpus.json").is_file():
                 return Path(named)
             print(f"the corpus that {model} was trained on, {named}, is not there: --corpus says where it is now")

@@ -81,6 +81,12 @@ def _add_how(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="of matrix products; auto: bf16 where the hardware has it",
     )
+    group.add_argument(
+        "--pooling",
+        choices=("first", "last", "mean"),
+        help="of a model that reads subwords, which of a word's states are its features: those of its first subword "
+        "(default), of its last, or the mean of all",
+    )
     group.add_argument("--batch-size", type=int, default=2048, help="sentences a batch at most (default: 2048)")
     group.add_argument("--batch-words", type=int, default=32768, help="words a batch at most (default: 32768)")
     device = group.add_mutually_exclusive_group()
@@ -123,6 +129,7 @@ def run(arguments: argparse.Namespace) -> None:
             vectors=arguments.vectors,
             device=_device(arguments),
             precision=arguments.precision,
+            pooling=arguments.pooling,
         )
         if ranks.rank == 0:
             print(f"matrix products in {model.precision} on {model.device}")

@@ -79,7 +79,7 @@ class ImportedModel:
                 transform=VectorTransform(boundary=vectors.lookup([BEGIN, END])),
                 word_vectors=VectorSource(FILE_NAME, vectors.fingerprint, vectors.size, "none"),
                 training={"imported": dict(self.record)},
-                character_cnn=self.character_cnn,
+                stored_vectors=self.character_cnn,
             ),
         )
 

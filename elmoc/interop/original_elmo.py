@@ -212,10 +212,8 @@ def _write_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 def _require_original(model: ModelDirectory, path: Path | str) -> StoredCharacterCnn:
     """The character CNN of a model that the original tools could run; an `InputError` for any other."""
-    sizes, stored, why = model.encoder.config.sizes, model.character_cnn, ""
-    if isinstance(stored, Path):
-        stored = StoredCharacterCnn.read(stored)
-    if stored is None:
+    sizes, stored, why = model.encoder.config.sizes, model.read_stored_vectors(), ""
+    if not isinstance(stored, StoredCharacterCnn):
         why = f"it reads the word vectors {shortened(model.word_vectors.origin)}, and not those of a character CNN"
     elif stored.record.spelling != UTF8:
         why = "it spells words by a lexicon of characters, and not in bytes"
@@ -229,7 +227,7 @@ def _require_original(model: ModelDirectory, path: Path | str) -> StoredCharacte
         why = "its word vectors are transformed"
     elif set(model.encoder.directions) != set(DIRECTIONS):
         why = "it has one direction only"
-    if why or stored is None:
+    if why or not isinstance(stored, StoredCharacterCnn):
         raise InputError(
             f"{path} cannot be written as an original ELMo, as {why}: export a model that was imported by "
             "`elmoc import-elmo`, trained on from such a one, or trained as pretrain/configs/elmo.toml says"

@@ -56,7 +56,8 @@ class LayerStates(nn.Module):
         assert isinstance(place, Tensor)
         if not sentences:
             return place.new_zeros(0, self.layers, 2, self.width), place.new_zeros(0, 2, dtype=torch.bool)
-        vectors, lengths = self._elmo.padded_vectors(sentences)
+        rows = self._elmo.look_up(sentences)
+        vectors, lengths = rows.padded()
         if self.encoder is None:
             if self._elmo.device != place.device:
                 self._elmo = self._elmo.to(place.device)
@@ -65,5 +66,6 @@ class LayerStates(nn.Module):
         else:
             weight = next(self.encoder.parameters())
             states = self.encoder(vectors.to(weight), lengths.to(weight.device))
-        mask = torch.arange(vectors.shape[1], device=states.device) < lengths.to(states.device).unsqueeze(1)
+        states, lengths = self._elmo.of_words(rows, states, lengths)
+        mask = torch.arange(states.shape[2], device=states.device) < lengths.to(states.device).unsqueeze(1)
         return states.masked_fill(~mask[:, None, :, None], 0.0), mask

@@ -160,7 +160,8 @@ class OverlappingSentences:
 
 
 def overlapping_sentences(corpus: Corpus, overlap: Overlap) -> OverlappingSentences:
-    """The sentences of a corpus, held-out ones included, that `overlap` finds."""
+    """The sentences of a corpus, held-out ones included, that `overlap` finds; an `InputError` for one of subwords."""
+    corpus.require_words()
     hashes = overlap.hashes(corpus.lexicon)
     if corpus.record.unknown_id is not None:
         hashes[corpus.record.unknown_id] = _OTHER

@@ -1,38 +1,30 @@
 """Character CNN vectors: frozen word vectors that a character CNN makes of any string, and their file.
 
-The file (`character_cnn.safetensors`) holds the weights, what else lookups need, and its own description among the
-metadata of its header. Models that read such vectors have it in their directory.
+Models that read such vectors have the file (`character_cnn.safetensors`) in their directory.
 """
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
-from elmoc.encoders.bidirectional import check_finite, check_weights
-from elmoc.errors import InputError, reason, shortened
+from elmoc.encoders.bidirectional import check_weights
+from elmoc.errors import InputError, shortened
 from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint
-from elmoc.files.records import as_json, check_version, convert, parse_json
-from elmoc.files.text import require_file
+from elmoc.files.records import as_json, convert
 from elmoc.process import leave_threads_of_parent
 from elmoc.settings import setting
 from elmoc.word_vectors.character_network import CharacterCnn, CharacterCnnConfig
 from elmoc.word_vectors.characters import LEXICON, SPELLINGS, UTF8, LexiconSpelling, Spelling, Utf8Spelling, WordIds
+from elmoc.word_vectors.stored import ADVICE, StoredVectors, as_bytes, from_bytes
 
 FILE_NAME = "character_cnn.safetensors"
-FORMAT = "elmoc-character-cnn"
-VERSION = 1
-ADVICE = "import the model again, or copy the file again"
-_METADATA = "elmoc"  # the key of the description in the header
 _KEPT = "kept."
 _LEXICONS = ("lexicon.characters", "lexicon.words")
 _BLOCK_WORDS = 1 << 14
@@ -49,7 +41,7 @@ class CharacterCnnRecord:
 
 
 @dataclass(frozen=True)
-class StoredCharacterCnn:
+class StoredCharacterCnn(StoredVectors):
     """The content of the file.
 
     weights: of the `CharacterCnn`, by their names in it.
@@ -57,50 +49,40 @@ class StoredCharacterCnn:
     kept: tensors that lookups have no need of, and who writes the original's files has.
     """
 
+    file_name: ClassVar[str] = FILE_NAME
+    format: ClassVar[str] = "elmoc-character-cnn"
+
     record: CharacterCnnRecord
     weights: Mapping[str, Tensor]
     characters: Mapping[str, int] | None = None
     words: Mapping[str, int] | None = None
     kept: Mapping[str, Tensor] = field(default_factory=dict)
 
-    def write(self, path: Path | str) -> None:
-        """Write the file in place, into a directory that is written as a whole or at a path that is renamed."""
-        tensors = {name: tensor.contiguous() for name, tensor in self.weights.items()}
-        tensors |= {f"{_KEPT}{name}": tensor.contiguous() for name, tensor in self.kept.items()}
-        for name, ids in self._lexicons.items():
-            content = json.dumps(ids, ensure_ascii=False).encode("utf-8", "surrogatepass")
-            tensors[name] = torch.frombuffer(bytearray(content), dtype=torch.uint8)
-        description = json.dumps(as_json(self.record, format=FORMAT, version=VERSION))
-        save_file(tensors, path, metadata={_METADATA: description})
+    def description(self) -> dict[str, Any]:
+        return as_json(self.record, format=self.format, version=self.version)
+
+    def tensors(self) -> dict[str, Tensor]:
+        tensors = {**self.weights, **{f"{_KEPT}{name}": tensor for name, tensor in self.kept.items()}}
+        return tensors | {name: as_bytes(ids) for name, ids in self._lexicons.items()}
 
     @classmethod
-    def read(cls, path: Path | str) -> "StoredCharacterCnn":
-        """Raises `InputError` when the file is missing, damaged, of another version, or has numbers not finite."""
-        require_file(path)
+    def from_file(cls, info: Mapping[str, Any], tensors: dict[str, Tensor], where: str) -> "StoredCharacterCnn":
+        record = convert(info, CharacterCnnRecord, where=where, advice=ADVICE)
         try:
-            with safe_open(path, framework="pt") as file:
-                description = (file.metadata() or {}).get(_METADATA)
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (SafetensorError, OSError) as error:
-            raise InputError(f"{path} is truncated or damaged ({reason(error)}): {ADVICE}") from None
-        if description is None:
-            raise InputError(f"{path} is not of the format {FORMAT}: {ADVICE}")
-        info = parse_json(description, where=str(path), advice=ADVICE)
-        check_version(path, info, format=FORMAT, version=VERSION, advice=ADVICE)
-        del info["format"], info["version"]
-        record = convert(info, CharacterCnnRecord, where=str(path), advice=ADVICE)
-        try:
-            check_finite(tensors)
-            lexicons = {name: _read_lexicon(name, tensors.pop(name)) for name in _LEXICONS if name in tensors}
+            lexicons = {
+                name: from_bytes(name, tensors.pop(name), dict[str, int]) for name in _LEXICONS if name in tensors
+            }
         except InputError as error:
-            raise InputError(f"{path}: {error}: {ADVICE}") from None
+            raise InputError(f"{where}: {error}: {ADVICE}") from None
         kept = {name.removeprefix(_KEPT): tensors.pop(name) for name in list(tensors) if name.startswith(_KEPT)}
         return cls(record, tensors, lexicons.get(_LEXICONS[0]), lexicons.get(_LEXICONS[1]), kept)
 
+    def open(self, origin: str) -> "CharacterCnnVectors":
+        return CharacterCnnVectors(self, origin=origin)
+
     @property
     def fingerprint(self) -> str:
-        """A content hash of all that a lookup depends on."""
-        config = as_json(self.record, format=FORMAT, version=VERSION)
+        config = self.description()
         lexicons = [json.dumps([name, ids]).encode() for name, ids in self._lexicons.items()]
         weights = [
             name.encode() + tensor.contiguous().numpy().tobytes() for name, tensor in sorted(self.weights.items())
@@ -111,17 +93,6 @@ class StoredCharacterCnn:
     def _lexicons(self) -> dict[str, Mapping[str, int]]:
         both = zip(_LEXICONS, (self.characters, self.words), strict=True)
         return {name: ids for name, ids in both if ids is not None}
-
-
-def _read_lexicon(name: str, content: Tensor) -> dict[str, int]:
-    if content.dtype != torch.uint8:
-        raise InputError(f"{name} has the type {content.dtype}, where torch.uint8 is expected")
-    return convert(
-        parse_json(content.numpy().tobytes(), where=name, advice="it is damaged"),
-        dict[str, int],
-        where=name,
-        advice="it is damaged",
-    )
 
 
 class CharacterCnnVectors:
@@ -149,20 +120,6 @@ class CharacterCnnVectors:
             raise InputError(f"{origin}: {error}: {ADVICE}") from None
         self._network.load_state_dict(stored.weights, assign=True)
         self._network.eval()
-
-    @classmethod
-    def open(cls, path: Path | str) -> "CharacterCnnVectors":
-        """Open the file, or the one in a model directory or a run directory."""
-        if os.path.isdir(path):
-            found = [Path(path, folder, FILE_NAME) for folder in ("", "model")]
-            if not any(each.exists() for each in found):
-                raise InputError(
-                    f"{path} has no {FILE_NAME}: word vectors are in the directory of a model that was imported by "
-                    "`elmoc import-elmo` or trained with a character CNN; else give a file of them"
-                )
-            path = next(each for each in found if each.exists())
-        require_file(path)
-        return cls(StoredCharacterCnn.read(path), origin=os.path.realpath(path))
 
     @cached_property
     def fingerprint(self) -> str:

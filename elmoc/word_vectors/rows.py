@@ -27,10 +27,25 @@ class SentenceRows(NamedTuple):
     """float32 [types, E]."""
     unknown: frozenset[str]
     """Those of their words that have no vector; their rows are zeros."""
+    bounds: list[Tensor] | None = None
+    """int64 [words + 1] for each sentence, where rows are of subwords: where the units of each word begin, and where
+    the last ends, `<s>` not counted; None where rows are of words."""
+
+    def words(self, index: int) -> int:
+        """How many words a sentence has, `<s>` and `</s>` not counted."""
+        return len(self.ids[index]) - 2 if self.bounds is None else len(self.bounds[index]) - 1
 
     def vectors(self, ids: Tensor) -> Tensor:
         """float32 [..., E] of rows [...]."""
         return self.table[ids]
+
+    def padded(self) -> tuple[Tensor, Tensor]:
+        """What the encoder reads: [B, T + 2, E], boundaries included and padded at the end; there has to be a sentence.
+
+        And the lengths, int [B], boundaries counted.
+        """
+        ids = torch.nn.utils.rnn.pad_sequence(self.ids, batch_first=True)
+        return self.vectors(ids), torch.tensor([len(each) for each in self.ids])
 
 
 class WordRows:

@@ -1,7 +1,4 @@
-"""Sources of word vectors: the `WordVectors` protocol, fastText `.bin` files, text files, and random vectors.
-
-`open_word_vectors` opens any of them from the one string that commands take and model directories record.
-"""
+"""Sources of word vectors: the `WordVectors` protocol, text files, and random vectors."""
 
 import hashlib
 import os
@@ -19,7 +16,6 @@ from elmoc.files.checksums import fingerprint_file
 from elmoc.files.text import read_lines
 from elmoc.settings import setting
 from elmoc.word_vectors.fasttext.file import MAX_SIZE
-from elmoc.word_vectors.fasttext.vectors import FastTextVectors
 
 _GIVE_THOSE = "give the word vectors that it was trained with, wherever they are now"
 
@@ -176,32 +172,3 @@ class RandomVectors:
             generator = np.random.Generator(np.random.Philox(key=int.from_bytes(key.digest(), "little")))
             vectors[row] = generator.standard_normal(self.size, dtype=np.float32)
         return vectors
-
-
-def open_word_vectors(origin: str, only: Collection[str] | None = None) -> WordVectors:
-    """Open word vectors from `FILE.bin`, `FILE.vec[.gz]`, `FILE.txt[.gz]`, `random:SEED:SIZE`, or a character CNN.
-
-    That is a `.safetensors` file, or the directory of a model that has one.
-
-    `only` lists the words that will be asked for, where that is known: a text file then takes less memory.
-    """
-    if origin.startswith("random:"):
-        numbers = re.fullmatch(r"random:([0-9]{1,20}):([0-9]{1,5})", origin)
-        if numbers is None or not 1 <= int(numbers[2]) <= MAX_SIZE:
-            raise InputError(
-                f"{shortened(origin)!r} is not of the form random:SEED:SIZE, for instance random:1:300, with a SEED of "
-                f"at most 20 digits and a SIZE of 1 to {MAX_SIZE:,}: correct it"
-            )
-        return RandomVectors(seed=int(numbers[1]), size=int(numbers[2]))
-    if origin.endswith(".bin"):
-        return FastTextVectors(origin)
-    if origin.removesuffix(".gz").endswith((".vec", ".txt")):
-        return TextVectors(origin, only)
-    if origin.endswith(".safetensors") or os.path.isdir(origin):
-        from elmoc.word_vectors.character_cnn import CharacterCnnVectors  # it imports PyTorch
-
-        return CharacterCnnVectors.open(origin)
-    raise InputError(
-        f"{shortened(origin)}: word vectors are a fastText .bin file, a text .vec or .txt file (also .gz), an imported "
-        "ELMo (its directory), or random:SEED:SIZE"
-    )

@@ -11,7 +11,7 @@ from elmoc.errors import InputError
 from elmoc.files.records import write_toml
 from elmoc.model_directory import ModelDirectory
 from elmoc.settings import check_settings, parse_duration, setting
-from elmoc.word_vectors.character_cnn import FILE_NAME as CHARACTER_CNN
+from elmoc.word_vectors.opening import is_stored
 from elmoc.word_vectors.sources import VectorSource
 from pretrain.adapt.general import write_sample
 from pretrain.adapt.settings import adapted, learning_rate, recipe_of
@@ -154,7 +154,7 @@ class Adaptation:
             return self.vectors
         assert folder is not None
         name = Path(inputs.origin).name
-        if name == CHARACTER_CNN and (folder / name).exists():
+        if is_stored(name) and (folder / name).exists():
             return str(folder)
         return str(folder / name) if (folder / name).exists() else inputs.origin
 

@@ -12,8 +12,10 @@ import numpy as np
 from torch import Tensor, nn
 
 from elmoc.corpus import Corpus
-from elmoc.word_vectors.character_cnn import StoredCharacterCnn
+from elmoc.errors import InputError
 from elmoc.word_vectors.sources import VectorSource
+from elmoc.word_vectors.stored import StoredVectors
+from elmoc.word_vectors.subwords import FILE_NAME as SUBWORDS
 from elmoc.word_vectors.table import VectorTable
 from elmoc.word_vectors.transform import VectorTransform
 
@@ -43,6 +45,9 @@ class LexiconTable(Protocol):
 class InputNetwork(nn.Module, ABC):
     """A trained network that makes a vector of a word, the same for both directions, as the original ELMo has it."""
 
+    kind: ClassVar[str]
+    """What it is called in print."""
+
     @abstractmethod
     def forward(self, rows: Tensor) -> Tensor:
         """Rows of the input table [n, D] → float32 [n, P]."""
@@ -57,13 +62,20 @@ class InputNetwork(nn.Module, ABC):
     def activation_bytes(self) -> int:
         """What autograd keeps at most of a distinct word of a window."""
 
-    @abstractmethod
-    def stored(self) -> StoredCharacterCnn:
-        """What makes the same vectors of any word, for model directories."""
+    def tie(self, rows: nn.Parameter) -> None:
+        """Read the vectors [V, P] of an output layer, to which they belong; an `InputError` where it has no such."""
+        raise InputError(
+            f"output_layer.tied needs an input layer that has a vector for each type, and {self.kind} has none: choose "
+            "input_layer.kind=subwords, or leave it out"
+        )
 
     @abstractmethod
-    def load(self, stored: StoredCharacterCnn) -> None:
-        """Take over the weights of another; an `InputError` where it has other sizes."""
+    def stored(self) -> StoredVectors:
+        """What makes the same vectors, for model directories."""
+
+    @abstractmethod
+    def load(self, stored: StoredVectors) -> None:
+        """Take over the weights of another; an `InputError` where it is of another kind or has other sizes."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +92,7 @@ class InputLayerSettings(ABC):
         """The table; `name` is `data.input_vectors`."""
 
     @abstractmethod
-    def build(self, projection_size: int) -> InputNetwork | None:
+    def build(self, projection_size: int, table: LexiconTable) -> InputNetwork | None:
         """The network, with random weights; None where the rows of the table are read as they are."""
 
 
@@ -91,7 +103,13 @@ class VectorInput(InputLayerSettings):
     kind: ClassVar[str] = "vectors"
 
     def open_table(self, corpus: Corpus, name: str) -> VectorTable:
-        return VectorTable(corpus, name)
+        table = VectorTable(corpus, name)
+        if corpus.record.subwords and Path(table.source.origin).name != SUBWORDS:
+            raise InputError(
+                f"{corpus.path} is a corpus of subwords, and {table.path} was not made from such: choose "
+                "input_layer.kind=subwords, or make the table from a model that reads them"
+            )
+        return table
 
-    def build(self, projection_size: int) -> None:
+    def build(self, projection_size: int, table: LexiconTable) -> None:
         return None

@@ -18,8 +18,9 @@ from elmoc.word_vectors.character_cnn import CharacterCnnRecord, StoredCharacter
 from elmoc.word_vectors.character_network import CharacterCnn, CharacterCnnConfig
 from elmoc.word_vectors.characters import UTF8, Utf8Spelling
 from elmoc.word_vectors.sources import VectorSource
+from elmoc.word_vectors.stored import StoredVectors
 from elmoc.word_vectors.transform import VectorTransform
-from pretrain.input_layers import InputLayerSettings, InputNetwork
+from pretrain.input_layers import InputLayerSettings, InputNetwork, LexiconTable
 
 ELMO_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 BLOCK = 1 << 14
@@ -54,6 +55,8 @@ class CharacterTable:
 
 class CharacterNetwork(InputNetwork):
     """The character CNN with random weights as bilm-tf draws them, all of them trained."""
+
+    kind = "character CNN"
 
     def __init__(self, config: CharacterCnnConfig) -> None:
         super().__init__()
@@ -108,7 +111,9 @@ class CharacterNetwork(InputNetwork):
         weights = {name: tensor.detach().float().cpu() for name, tensor in self.network.state_dict().items()}
         return StoredCharacterCnn(CharacterCnnRecord(self.network.config, UTF8), weights)
 
-    def load(self, stored: StoredCharacterCnn) -> None:
+    def load(self, stored: StoredVectors) -> None:
+        if not isinstance(stored, StoredCharacterCnn):
+            raise InputError("the model has no character CNN: choose its input_layer.kind")
         ours, theirs = (asdict(each) for each in (self.network.config, stored.record.network))
         differing = [f"{name} (here {ours[name]}, there {theirs[name]})" for name in ours if ours[name] != theirs[name]]
         if stored.record.spelling != UTF8:
@@ -159,5 +164,5 @@ class CharacterCnnInput(InputLayerSettings):
     def open_table(self, corpus: Corpus, name: str) -> CharacterTable:
         return CharacterTable(corpus, self.characters)
 
-    def build(self, projection_size: int) -> CharacterNetwork:
+    def build(self, projection_size: int, table: LexiconTable) -> CharacterNetwork:
         return CharacterNetwork(self.network(projection_size))

@@ -99,6 +99,11 @@ class OutputLayer(nn.Module, ABC):
     adagrad: AdagradConfig | None = None
     """Adagrad's settings for a shared layer with sparse gradients; None: AdamW, as for all other weights."""
 
+    @property
+    def tied_rows(self) -> nn.Parameter | None:
+        """The vectors [V, P] of a shared layer that the input network reads, too; None where nothing is tied."""
+        return None
+
     @abstractmethod
     def forward(self, states: Tensor, targets: Targets) -> Loss:
         """The loss of the top layer states [B, T, P] against the words they have to predict."""
@@ -191,7 +196,7 @@ class OutputLayerSettings(ABC):
         """Those of the products for the loss of one word, among so many candidates; None where they are not known."""
         return None
 
-    def activation_bytes(self, *, words: int, candidates: int) -> int:
+    def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:
         """Roughly what the loss of a direction keeps of `words` words among so many candidates until the backward pass.
 
         0 where that is little.
@@ -224,6 +229,11 @@ class OutputLayers(nn.Module):
     def adagrad(self) -> AdagradConfig | None:
         """See `OutputLayer`."""
         return self.direction(SHARED).adagrad if self.is_shared else None
+
+    @property
+    def tied_rows(self) -> nn.Parameter | None:
+        """See `OutputLayer`."""
+        return self.direction(SHARED).tied_rows if self.is_shared else None
 
     def direction(self, name: str) -> OutputLayer:
         """The output layer of one direction."""

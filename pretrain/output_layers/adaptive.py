@@ -79,7 +79,7 @@ class AdaptiveSettings(SoftmaxSettings):
             total += float(share) * width * (projection_size + stop - start)
         return total
 
-    def activation_bytes(self, *, words: int, candidates: int) -> int:
+    def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:
         """The scores of the most frequent types, their softmax and its gradient."""
         return 3 * 4 * words * (self.cutoffs[0] + len(self.cutoffs))
 

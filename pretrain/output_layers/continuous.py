@@ -74,7 +74,7 @@ class ContinuousSettings(LinearSettings):
         """Those of the linear layer, and of `max_margin` the cosines with the candidates."""
         return self.words_ahead * targets.size * (projection_size + candidates)
 
-    def activation_bytes(self, *, words: int, candidates: int) -> int:
+    def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:
         """Of `max_margin` the cosines with the prediction, those with the target, and their difference."""
         return self.words_ahead * 3 * 4 * words * candidates if self.loss == "max_margin" else 0
 

@@ -181,7 +181,7 @@ class ContrastiveSettings(LinearSettings):
         """Those of the linear layer, and of the cosines with the candidates."""
         return self.words_ahead * targets.size * (projection_size + candidates)
 
-    def activation_bytes(self, *, words: int, candidates: int) -> int:
+    def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:
         """Cosines, scores, their softmax and its gradient."""
         return self.words_ahead * 4 * 4 * words * candidates
 

@@ -96,7 +96,7 @@ class SampledSettings(SoftmaxSettings):
         """Those of the scores of the types drawn, and of the target itself."""
         return (candidates + 1) * projection_size
 
-    def activation_bytes(self, *, words: int, candidates: int) -> int:
+    def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:
         """Scores, their softmax and its gradient."""
         return 4 * 4 * words * candidates
 
@@ -140,7 +140,7 @@ class FixedSettings(LinearSettings):
         """Those of the linear layer, and of the scores of the types drawn and the target itself."""
         return self.words_ahead * targets.size * (projection_size + candidates + 1)
 
-    def activation_bytes(self, *, words: int, candidates: int) -> int:
+    def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:
         """Scores, their softmax and its gradient."""
         return self.words_ahead * 4 * 4 * words * candidates
 

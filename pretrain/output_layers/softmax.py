@@ -103,7 +103,8 @@ class SoftmaxScorer:
 
     Candidates are the most frequent types, as with other output layers, as far as they are among the K. `perplexity` is
     that of the targets among the candidates, and of these alone, so that output layers compare on one corpus whatever
-    their vocabulary; `vocabulary_perplexity` is that of all targets over all classes, `<unk>` one of them.
+    their vocabulary; `vocabulary_perplexity` is that of all targets over all classes, `<unk>` one of them, and
+    `word_perplexity`, where types are subwords, that of words, which are all their units.
 
     Args:
         scores: from a layer and predictions [n, D] the log-probabilities [n, C] of all classes, or with `known` those
@@ -127,6 +128,8 @@ class SoftmaxScorer:
         self._whole = known is None
         self._known = torch.ones(candidates, dtype=torch.bool) if known is None else known
         self._constant = torch.from_numpy(log_frequencies(counts))  # float64 [C]
+        self.begins_word: np.ndarray | None = None
+        """bool [V], where types are subwords: whether a word, or the boundary of a sentence, begins with it."""
 
     def score(
         self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray, parts: Mapping[str, slice]
@@ -161,5 +164,11 @@ class SoftmaxScorer:
                 values[name] |= {
                     "vocabulary_perplexity": perplexity(overall[part]),
                     "constant_vocabulary_perplexity": perplexity(constants[part]),
+                }
+            if self.begins_word is not None:  # that of all units of a word together
+                units_of_a_word = len(ids[part]) / max(1, int(self.begins_word[ids[part]].sum()))
+                values[name] |= {
+                    "word_perplexity": perplexity(overall[part] * units_of_a_word),
+                    "constant_word_perplexity": perplexity(constants[part] * units_of_a_word),
                 }
         return values

@@ -89,7 +89,7 @@ class Recipe:
         path = RunDirectory(self.output).model
         model = read_model_directory(path)
         origin = Path(model.word_vectors.origin)
-        if model.character_cnn is not None or str(origin).startswith("random:") or (path / origin.name).is_file():
+        if model.stored_vectors is not None or str(origin).startswith("random:") or (path / origin.name).is_file():
             return
         write_model_directory(path, model, vectors=Path(self.word_vectors))
         print(f"{path / origin.name}: the word vectors are in the model directory")

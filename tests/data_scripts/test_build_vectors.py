@@ -8,7 +8,8 @@ import pytest
 from data_scripts.build_vectors import main
 from data_scripts.train_fasttext import main as train_fasttext
 from elmoc.corpus import Corpus
-from elmoc.word_vectors.sources import RandomVectors, open_word_vectors
+from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.sources import RandomVectors
 from elmoc.word_vectors.table import VectorTable
 
 

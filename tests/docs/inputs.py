@@ -14,7 +14,7 @@ from elmoc.model import ElmoC
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.sources import RandomVectors
 from tests.docs.pages import ROOT
-from tests.elmoc.word_vectors.fasttext_bytes import fasttext_bytes
+from tests.elmoc.word_vectors.fasttext.files import fasttext_bytes
 from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
 
 ARCHIVE = "1-billion-word-language-modeling-benchmark-r13output"

@@ -27,7 +27,8 @@ from elmoc.features.writer import write_features
 from elmoc.kernels import cpu
 from elmoc.kernels.compiling import default_compiler
 from elmoc.word_vectors.fasttext import index as fasttext_index
-from elmoc.word_vectors.sources import RandomVectors, open_word_vectors
+from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.sources import RandomVectors
 from pretrain.config import load_config
 from pretrain.recipe.begun import begun
 from pretrain.run.directory import RunDirectory, Start

@@ -17,7 +17,8 @@ from elmoc.__main__ import main as elmoc
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.interop.original_elmo import read_original_elmo
-from elmoc.word_vectors.character_cnn import FILE_NAME, CharacterCnnVectors
+from elmoc.word_vectors.character_cnn import FILE_NAME
+from elmoc.word_vectors.opening import open_stored
 from elmoc.word_vectors.table import VectorTable
 from pretrain.join import join
 from tests.elmoc.interop.conftest import write_original
@@ -65,7 +66,7 @@ def fill(corpus: Path, vectors: Path, *options: str) -> int:
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_table_is_filled_from_a_model_or_its_file(tmp_path: Path, imported: Path, workers: str) -> None:
     corpus = write_corpus(tmp_path / "corpus", [learnable_sentences(60, 0)], [learnable_sentences(30, 1)])
-    vectors = CharacterCnnVectors.open(imported)
+    vectors = open_stored(imported)
     for source in (imported, imported / FILE_NAME):
         assert fill(corpus.path, source, "--workers", workers, "--replace") == 0
         table = VectorTable(Corpus(corpus.path), "cnn")
@@ -113,7 +114,7 @@ def test_a_character_cnn_that_is_gone_or_another_is_a_warning(
 ) -> None:
     elsewhere = imported.rename(imported.with_name("elsewhere"))
     run = cnn_runs.run("run", **ENCODER)
-    warning = f"warning: models of this run will not hold the character CNN of their word vectors ({imported}"
+    warning = f"warning: models of this run will not hold their word vectors ({imported}"
     assert warning in capsys.readouterr().err
     with pytest.raises(InputError, match=rf"{FILE_NAME}, which {run.model} reads, are not there: .*--vectors"):
         ElmoC.from_pretrained(run.path)

@@ -13,7 +13,6 @@ from pretrain.data.windows import held_out_windows
 from pretrain.evaluation import evaluate
 from pretrain.output_layers.retrieval import Retriever, mean_direction, retrieval
 from pretrain.setup import TrainingSetup, set_up
-from pretrain.train_state import new_state
 from tests.pretrain.conftest import TinyRuns
 from tests.references import rank_of
 
@@ -101,7 +100,7 @@ def setup(runs: TinyRuns) -> TrainingSetup:
 def test_held_out_metrics_are_those_of_the_whole_streams_read_at_once(
     setup: TrainingSetup, tiny_corpus: Corpus
 ) -> None:
-    state = new_state(setup.encoder, setup.output_layers, setup.config.optimiser, seed=1, device=CPU)
+    state = setup.new_state()
     retriever = Retriever(tiny_corpus, setup.data.targets, 20, CPU)
     values = evaluate(state, setup.data, retriever, words=100, execution=setup.execution)
     read = list(held_out_windows(tiny_corpus, streams=4, window=5, directions=("forward", "backward"), words=100))
@@ -134,7 +133,7 @@ def test_held_out_metrics_are_those_of_the_whole_streams_read_at_once(
 
 
 def test_evaluation_draws_no_dropout_and_changes_nothing(setup: TrainingSetup, tiny_corpus: Corpus) -> None:
-    state = new_state(setup.encoder, setup.output_layers, setup.config.optimiser, seed=1, device=CPU)
+    state = setup.new_state()
     retriever = Retriever(tiny_corpus, setup.data.targets, 20, CPU)
     before = {name: value.clone() for name, value in state.encoder.state_dict().items()}
     first, second = (evaluate(state, setup.data, retriever, words=100, execution=setup.execution) for _ in range(2))

@@ -16,7 +16,6 @@ from pretrain.output_layers.retrieval import Retriever
 from pretrain.plot import main as plot
 from pretrain.run.directory import read_metrics
 from pretrain.setup import set_up
-from pretrain.train_state import new_state
 from tests.pretrain.conftest import TinyRuns
 
 WEIGHTS = "--set=data.sources={news = 0.5, talk = 2}"
@@ -45,7 +44,7 @@ def test_a_run_reports_every_source(
 def test_metrics_of_a_source_are_those_of_its_words_alone(runs: TinyRuns, named_corpus: Corpus) -> None:
     arguments = runs.arguments("run", data__corpus=str(named_corpus.path))[2:]
     setup = set_up(load_config(runs.config, [argument.removeprefix("--set=") for argument in arguments]))
-    state = new_state(setup.encoder, setup.output_layers, setup.config.optimiser, seed=1, device=torch.device("cpu"))
+    state = setup.new_state()
     retriever = Retriever(named_corpus, setup.data.targets, 20, torch.device("cpu"))
     values = evaluate(state, setup.data, retriever, words=101, execution=setup.execution)
     everything: dict[str, list[np.ndarray]] = {"forward": [], "backward": []}

@@ -17,7 +17,8 @@ from elmoc.encoders.recurrence import plain_recurrence
 from elmoc.errors import InputError
 from elmoc.interop.original_elmo import export_original_elmo, read_original_elmo
 from elmoc.model_directory import read_model_directory, write_model_directory
-from elmoc.word_vectors.character_cnn import FILE_NAME, CharacterCnnVectors
+from elmoc.word_vectors.character_cnn import FILE_NAME
+from elmoc.word_vectors.opening import open_stored
 from tests.elmoc.interop.conftest import DATA, Files
 from tests.elmoc.interop.references import State, layer_states, read_weights, word_vector
 from tests.tiny import tiny_model
@@ -194,7 +195,7 @@ def test_import_by_command(capsys: pytest.CaptureFixture[str], error_line: Error
     assert "not 4 paths" in error_line(status)
     status = main(["import-elmo", str(tmp_path / "none"), str(tmp_path / "other")])
     assert "none is not a directory" in error_line(status)
-    assert CharacterCnnVectors.open(tmp_path / "model").size == 16
+    assert open_stored(tmp_path / "model").size == 16
 
 
 def edit(weights: Path, change: Callable[[h5py.File], object]) -> None:
@@ -307,8 +308,8 @@ def test_other_models_are_not_exported(imported: Path, model_path: Path, tmp_pat
     files = [str(tmp_path / name) for name in ("options.json", "weights.hdf5")]
     status = main(["export-elmo", str(model_path), *files])
     assert "as it reads the word vectors random:3:6, and not those of a character CNN" in error_line(status)
-    other = tiny_model(vectors=CharacterCnnVectors.open(imported))
-    other.character_cnn = imported / FILE_NAME
+    other = tiny_model(vectors=open_stored(imported))
+    other.stored_vectors = imported / FILE_NAME
     write_model_directory(tmp_path / "norm", other)
     status = main(["export-elmo", str(tmp_path / "norm"), *files])
     assert "as it has layer normalisation: export a model that was imported" in error_line(status)

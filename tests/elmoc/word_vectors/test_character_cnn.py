@@ -23,7 +23,7 @@ from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.word_vectors import character_cnn
 from elmoc.word_vectors.character_cnn import FILE_NAME, CharacterCnnVectors, StoredCharacterCnn
 from elmoc.word_vectors.characters import LexiconSpelling, Utf8Spelling, WordIds
-from elmoc.word_vectors.sources import open_word_vectors
+from elmoc.word_vectors.opening import open_word_vectors, read_stored
 from tests.elmoc.interop.conftest import DATA
 from tests.elmoc.interop.references import character_ids
 
@@ -133,14 +133,14 @@ def test_the_file_comes_back(stored: StoredCharacterCnn, file: Path, tmp_path: P
     assert vectors.origin == str(file)
     assert vectors.fingerprint == stored.fingerprint
     assert np.array_equal(vectors.lookup(WORDS), CharacterCnnVectors(stored, origin="here").lookup(WORDS))
-    again = StoredCharacterCnn.read(file)
+    again = read_stored(file)
     again.write(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == file.read_bytes()
     assert again.kept.keys() == stored.kept.keys()
 
 
 def test_the_fingerprint_is_of_all_that_vectors_depend_on(stored: StoredCharacterCnn, file: Path) -> None:
-    again = StoredCharacterCnn.read(file)
+    again = read_stored(file)
     kept = dict(again.kept)
     for name, tensor in again.weights.items():
         changed = StoredCharacterCnn(
@@ -163,7 +163,7 @@ def test_a_truncated_file_or_another_is_one_sentence(file: Path, tmp_path: Path)
         with pytest.raises(InputError, match=rf"{file} is truncated or damaged .*: import the model again, or copy"):
             open_word_vectors(str(file))
     save_file({"x": torch.zeros(2)}, file)
-    with pytest.raises(InputError, match=rf"{file} is not of the format elmoc-character-cnn: import"):
+    with pytest.raises(InputError, match=rf"{file} is not of the format elmoc-character-cnn or elmoc-sub"):
         open_word_vectors(str(file))
     with pytest.raises(InputError, match=rf"{tmp_path / 'none'}\.safetensors does not exist"):
         open_word_vectors(str(tmp_path / "none.safetensors"))

@@ -20,7 +20,7 @@ from elmoc.kernels import cpu
 from elmoc.kernels.compiling import KernelBuildError
 from elmoc.looking.uses import find_uses
 from elmoc.model import ElmoC
-from elmoc.word_vectors.sources import open_word_vectors
+from elmoc.word_vectors.opening import open_word_vectors
 from tests.fuzz.mutations.hdf5 import GROUPS, HDF5, LINKS, MAP
 from tests.fuzz.mutations.json_tree import JSON_LINES
 from tests.fuzz.mutations.raw import INTEGERS, RAW, header_integers

@@ -13,7 +13,7 @@ from elmoc.interop.many_langs import read_many_langs
 from elmoc.interop.original_elmo import export_original_elmo, read_original_elmo
 from elmoc.model import ElmoC
 from elmoc.word_vectors.character_cnn import FILE_NAME, CharacterCnnVectors
-from elmoc.word_vectors.sources import open_word_vectors
+from elmoc.word_vectors.opening import open_word_vectors
 from tests.elmoc.interop.conftest import DATA, write_original
 from tests.fuzz.mutations.arrays import SAFETENSORS, change_checkpoint, change_member
 from tests.fuzz.mutations.hdf5_weights import HDF5_WEIGHTS

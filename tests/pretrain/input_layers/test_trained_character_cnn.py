@@ -23,7 +23,6 @@ from pretrain.join import join
 from pretrain.output_layers.sampled import SampledOutput, SampledSettings
 from pretrain.run.directory import RunDirectory, read_checkpoint, read_metrics
 from pretrain.setup import set_up
-from pretrain.train_state import new_state
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 
 SETTINGS = CharacterCnnInput(character_size=4, filters=((1, 3), (3, 5)), highways=2, characters=12)
@@ -48,7 +47,7 @@ ELMO: dict[str, Any] = CNN | {
 
 def network_of(settings: CharacterCnnInput = SETTINGS, size: int = 6) -> CharacterNetwork:
     torch.manual_seed(0)
-    return settings.build(size)
+    return CharacterNetwork(settings.network(size))
 
 
 def test_its_vectors_are_those_of_the_stored_network(tiny_corpus: Corpus) -> None:
@@ -78,7 +77,7 @@ def test_what_is_left_out_behind_the_longest_word_changes_nothing() -> None:
 
 def test_the_original_elmo_has_500_million_parameters() -> None:
     with torch.device("meta"):
-        network = CharacterCnnInput().build(512)
+        network = CharacterNetwork(CharacterCnnInput().network(512))
         encoder = BidirectionalEncoder(EncoderConfig(LstmSizes(layer_norm=False, input_layer="identity"), 512))
         softmax = SampledOutput(512, 793_471, 793_471, SampledSettings())
     parts = [sum(weight.numel() for weight in each.parameters()) for each in (network, encoder, softmax)]
@@ -116,7 +115,8 @@ def test_with_an_average_of_weights_the_model_has_that_of_the_network(runs: Tiny
     elmo, model = ElmoC.from_pretrained(run.path), read_model_directory(run.path)
     best = read_checkpoint(run.checkpoint_path(model.training["updates"]))
     assert isinstance(elmo.word_vectors, CharacterCnnVectors)
-    network = CharacterCnnInput(character_size=4, filters=((1, 6), (2, 6)), highways=1, characters=10).build(8)
+    settings = CharacterCnnInput(character_size=4, filters=((1, 6), (2, 6)), highways=1, characters=10)
+    network = network_of(settings, 8)
     for (name, _), average in zip(network.network.named_parameters(), best["averages"]["input"], strict=True):
         assert torch.equal(elmo.word_vectors.stored.weights[name], average), name
 
@@ -124,14 +124,7 @@ def test_with_an_average_of_weights_the_model_has_that_of_the_network(runs: Tiny
 def test_the_gradient_is_the_sum_of_those_of_both_directions(runs: TinyRuns) -> None:
     overrides = [argument.removeprefix("--set=") for argument in runs.arguments("run", encoder__dropout=0, **CNN)[2:]]
     setup = set_up(load_config(runs.config, overrides))
-    state = new_state(
-        setup.encoder,
-        setup.output_layers,
-        setup.config.optimiser,
-        seed=1,
-        device=torch.device("cpu"),
-        input_network=setup.input_network,
-    )
+    state = setup.new_state()
     network = state.input_network
     assert network is not None
     window = next(setup.data.windows())
@@ -167,7 +160,7 @@ def test_going_on_takes_the_network_over(runs: TinyRuns, capsys: pytest.CaptureF
     capsys.readouterr()
     assert runs.status("other", "--init-from", str(run.path), **CNN | {"input_layer__character_size": 5}) == 1
     assert "the character CNN has other sizes: character_size (here 5, there 4)" in capsys.readouterr().err
-    with pytest.raises(InputError, match="have each trained a character CNN of their own, where both directions need"):
+    with pytest.raises(InputError, match="have each trained an input layer of their own, where both directions need"):
         join(str(run.path), str(again.path), str(runs.folder / "joined"))
     vectors = runs.run("vectors", encoder__projection_size=8)
     assert runs.status("none", "--init-from", str(vectors.path), **CNN) == 1

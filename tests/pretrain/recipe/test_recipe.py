@@ -9,7 +9,7 @@ from elmoc import ElmoC
 from elmoc.corpus import Corpus
 from elmoc.files.text import read_lines
 from pretrain.recipe.__main__ import main
-from tests.elmoc.word_vectors.fasttext_bytes import fasttext_bytes
+from tests.elmoc.word_vectors.fasttext.files import fasttext_bytes
 from tests.tiny import learnable_sentences
 
 Fails = Callable[[int], str]

@@ -20,7 +20,7 @@ from elmoc.features.dumping import input as inputs
 from elmoc.features.dumping.input import JsonlinesInput, Survey, TextInput, survey
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model_directory import write_model_directory
-from elmoc.word_vectors.sources import open_word_vectors
+from elmoc.word_vectors.opening import open_word_vectors
 from tests.elmoc.interop.conftest import DATA
 from tests.tiny import tiny_model
 

@@ -183,7 +183,7 @@ def test_a_dense_file_is_neither_read_whole_nor_by_the_library(tmp_path: Path) -
         file.write(struct.pack("<i", buckets))
     code = """
 import sys
-from elmoc.word_vectors.sources import open_word_vectors
+from elmoc.word_vectors.opening import open_word_vectors
 assert open_word_vectors(sys.argv[1]).lookup(["the", "w5", "unseen"]).shape == (3, 300)
 print(sorted({"fasttext", "fasttext_pybind", "torch"} & set(sys.modules)))
 print(*[line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")])

@@ -1,0 +1,190 @@
+"""Building a corpus of subwords: the words of a corpus directory are written as units of byte-level BPE.
+
+Merges are learnt from the words of the training text, each as often as it occurs there. Shards, documents, sources and
+the held-out split are those of the corpus of words.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from data_scripts.build_corpus import describe_splits
+from data_scripts.parts.options import Options
+from data_scripts.parts.work_folder import clean, work_folder
+from data_scripts.parts.workers import default_workers, parallel_map
+from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN, Corpus, Shard, finish_corpus
+from elmoc.errors import InputError, run_command
+from elmoc.files.arrays import save_array
+from elmoc.files.writing import require_space
+from elmoc.model_directory import read_model_directory
+from elmoc.progress import progress_bar
+from elmoc.settings import setting
+from elmoc.word_vectors.subwords import StoredSubwords, Subwords, require_tokenizers
+
+BLOCK_WORDS = 10_000
+"""Occurrences of a word that the learner is given at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubwordOptions(Options):
+    """units: the most there are, with the 256 bytes and what begins and ends a sentence."""
+
+    units: int = setting(32_000, least=259, most=2**24)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m data_scripts.build_subwords",
+        description="Make a corpus directory of subwords (byte-level BPE) from one of words.",
+    )
+    parser.add_argument("words", type=Path, metavar="CORPUS", help="corpus directory of words")
+    parser.add_argument("corpus", type=Path, metavar="OUT", help="the corpus directory to make")
+    units = parser.add_mutually_exclusive_group()
+    units.add_argument("--units", type=int, default=32_000, metavar="N", help="how many at most (%(default)s)")
+    units.add_argument(
+        "--like",
+        metavar="MODEL",
+        help="the units of this model or run directory, or of this corpus of subwords (what --init-from needs)",
+    )
+    parser.add_argument("--workers", type=int, default=default_workers(), metavar="N", help="processes (%(default)s)")
+    options = vars(parser.parse_args(argv))
+    return run_command(lambda: build_subwords(**options))
+
+
+def build_subwords(
+    words: Path, corpus: Path, *, units: int = 32_000, like: str | None = None, workers: int = 1
+) -> None:
+    """Build the corpus of subwords; see the command's help. Raises `InputError` for a corpus that has them already."""
+    options = SubwordOptions(units=units, workers=workers)
+    source = Corpus(words)
+    source.require_words()
+    with work_folder(corpus) as work:
+        clean(corpus, work, keep=set())
+        learnt = learn(source, options.units) if like is None else units_of(like)
+        split = learnt.rows(source.lexicon)
+        for mark, row in marks_of(source).items():
+            if mark not in learnt.units:
+                raise InputError(
+                    f"{words} has the word {mark}, for which {like} has no unit: build it without --min-count"
+                )
+            split[row] = [learnt.units.index(mark)]
+        lengths = np.array([len(rows) for rows in split])
+        rows = np.concatenate([np.asarray(each, dtype=np.int64) for each in split])
+        counts = np.bincount(rows, weights=np.repeat(source.counts, lengths), minlength=len(learnt.units))
+        order = np.argsort(-counts, kind="stable")  # most frequent first, as in every corpus
+        new_row = np.empty_like(order)
+        new_row[order] = np.arange(len(order))
+        writer = Splitter(source, corpus, lengths, new_row[rows].astype(ID_DTYPE))
+        both = (*source.train, *source.held_out)
+        require_space(corpus, ID_DTYPE.itemsize * int(counts.sum()))
+        (corpus / "shards").mkdir()
+        written = progress_bar(
+            iterable=parallel_map(writer.write, both, options.workers), desc="writing", total=len(both), unit="shard"
+        )
+        shards = list(written)
+        train, held_out = shards[: len(source.train)], shards[len(source.train) :]
+        lexicon = [learnt.units[row] for row in order.tolist()]
+        Subwords(lexicon, learnt.merges).write_merges(corpus)
+        finish_corpus(
+            corpus,
+            lexicon=lexicon,
+            counts=counts[order].astype(np.int64),
+            train=train,
+            held_out=held_out,
+            sources=source.record.sources,
+            settings={
+                "words": os.path.realpath(words),
+                "units": len(lexicon),
+                **({} if like is None else {"like": like}),
+            },
+            subwords=True,
+        )
+    tokens = [sum(shard.tokens - 2 * shard.sentences for shard in each) for each in (train, source.train)]
+    print(f"{corpus}: {len(lexicon):,} units, {tokens[0] / tokens[1]:.3f} a word; {describe_splits(train, held_out)}")
+
+
+def learn(corpus: Corpus, units: int) -> Subwords:
+    """Units of the words of a corpus, at most so many."""
+    library = require_tokenizers()
+    marks = marks_of(corpus)
+    alphabet = sorted(library.pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = library.Tokenizer(library.models.BPE())
+    tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence(
+        [
+            library.pre_tokenizers.WhitespaceSplit(),
+            library.pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False),
+        ]
+    )
+    trainer = library.trainers.BpeTrainer(
+        vocab_size=units - len(marks), initial_alphabet=alphabet, show_progress=False, limit_alphabet=len(alphabet)
+    )
+    with progress_bar(total=int(corpus.counts.sum()), unit=" words", unit_scale=True, desc="learning") as bar:
+        tokenizer.train_from_iterator(_occurrences(corpus, bar.update), trainer)
+    model = json.loads(tokenizer.to_str())["model"]
+    pairs = (each.split(" ") if isinstance(each, str) else each for each in model["merges"])  # as older releases write
+    merges = [(left, right) for left, right in pairs]
+    return Subwords([*sorted(model["vocab"], key=model["vocab"].get), *marks], merges)
+
+
+def _occurrences(corpus: Corpus, progress: Callable[[int], object]) -> Iterator[str]:
+    """The words of the training text, each as often as it occurs; those with a mark in them are left out."""
+    for word, count in zip(corpus.lexicon, corpus.counts.tolist(), strict=True):
+        if not any(mark in word for mark in (BEGIN, END, UNKNOWN)):  # of which no unit may be made
+            for start in range(0, count, BLOCK_WORDS):
+                yield f"{word} " * min(BLOCK_WORDS, count - start)
+        progress(count)
+
+
+def units_of(path: str) -> Subwords:
+    """The units of a corpus of subwords, or those that a model reads."""
+    if (Path(path) / "corpus.json").exists():
+        return Subwords.of_corpus(Corpus(path))
+    stored = read_model_directory(path).read_stored_vectors()
+    if not isinstance(stored, StoredSubwords):
+        raise InputError(f"--like {path}: the model reads no subwords: name one that does, or leave --like out")
+    return Subwords(stored.units, stored.merges)
+
+
+def marks_of(corpus: Corpus) -> dict[str, int]:
+    """`<s>`, `</s>` and, where the corpus has it, `<unk>`, with their ids."""
+    marks = {BEGIN: corpus.begin_id, END: corpus.end_id, UNKNOWN: corpus.record.unknown_id}
+    return {mark: row for mark, row in marks.items() if row is not None}
+
+
+class Splitter:
+    """Writes the shards of the corpus of subwords.
+
+    Args:
+        words: the corpus of words.
+        corpus: where the shards go.
+        lengths: int64 [V], how many units each word has.
+        units: uint32 [sum of lengths], those of all words one behind the other.
+    """
+
+    def __init__(self, words: Corpus, corpus: Path, lengths: np.ndarray, units: np.ndarray) -> None:
+        self.words = words
+        self.corpus = corpus
+        self.lengths = lengths
+        self.units = units
+        self.first = np.cumsum(lengths) - lengths
+
+    def write(self, shard: Shard) -> Shard:
+        """Write a shard; returns what there is to say of it."""
+        ids = self.words.read_shard(shard)
+        lengths = self.lengths[ids]
+        places = np.cumsum(lengths) - lengths  # of each word's first unit
+        rows = np.repeat(self.first[ids] - places, lengths) + np.arange(lengths.sum())
+        self.units[rows].tofile(self.corpus / shard.file)
+        save_array(self.corpus / shard.documents_file, places[self.words.read_documents(shard)])
+        return replace(shard, tokens=len(rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,29 @@
+"""Pooling: the layer states of words, from those of the units (subwords) that they are written in.
+
+Letters: m units, n words, W width.
+"""
+
+import torch
+from torch import Tensor
+
+POOLINGS = ("first", "last", "mean")
+"""The state of a word's first unit, of its last, or the mean of all."""
+
+
+def pooled(states: Tensor, bounds: Tensor, pooling: str) -> Tensor:
+    """[..., n, W]: the states of words.
+
+    Args:
+        states: [..., m, W], of units.
+        bounds: int64 [n + 1]: where the units of each word begin, and after them where the last word ends.
+        pooling: one of `POOLINGS`.
+    """
+    bounds = bounds.to(states.device)
+    if pooling == "first":
+        return states[..., bounds[:-1], :]
+    if pooling == "last":
+        return states[..., bounds[1:] - 1, :]
+    counts = bounds.diff()  # [n]
+    words = torch.arange(len(counts), device=states.device).repeat_interleave(counts)  # [m]
+    sums = states.new_zeros(*states.shape[:-2], len(counts), states.shape[-1])
+    return sums.index_add(-2, words, states[..., : len(words), :]) / counts.unsqueeze(1)

@@ -1,0 +1,185 @@
+"""Subwords: byte-level BPE (Sennrich et al. 2016; Radford et al. 2019), which writes any word as units of a lexicon.
+
+A unit is written with a printable character for each byte, and `Ġ` for the space before a word: `Ġun`, `heard`.
+Corpora of units have the merges in `subwords.json`, models that read units have `subwords.safetensors`.
+Letters: U units, E the width of their vectors.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import Tensor
+
+from elmoc.corpus import BEGIN, END, SUBWORDS, UNKNOWN, Corpus
+from elmoc.errors import InputError, shortened
+from elmoc.files.checksums import fingerprint
+from elmoc.files.records import as_json, convert, read_record, write_record
+from elmoc.word_vectors.stored import ADVICE, StoredVectors, as_bytes, from_bytes
+
+BOUNDARY = "Ġ"
+"""What a unit that begins a word starts with."""
+FILE_NAME = "subwords.safetensors"
+_CORPUS_FORMAT, _CORPUS_VERSION = "elmoc-subwords", 1
+_CORPUS_ADVICE = "build the corpus of subwords again"
+_TENSORS = ("vectors", "units", "merges")
+
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # else it warns in processes that are forked after a look-up
+
+
+def require_tokenizers() -> Any:
+    """The library `tokenizers`; an `InputError` where it is not installed."""
+    try:
+        import tokenizers
+    except ImportError:
+        raise InputError("subwords need the library tokenizers: pip install 'elmoc[subwords]'") from None
+    return tokenizers
+
+
+class Subwords:
+    """How words are split into units.
+
+    Args:
+        units: all of them, `<s>`, `</s>` and perhaps `<unk>`, which no word is split into, among them.
+        merges: pairs of units, in the order in which they are joined.
+
+    Raises `InputError` where a merge, or a byte, has no unit.
+    """
+
+    def __init__(self, units: Sequence[str], merges: Sequence[tuple[str, str]]) -> None:
+        library = require_tokenizers()
+        self.units = units
+        self.merges = merges
+        rows = {unit: row for row, unit in enumerate(units)}
+        if len(rows) < len(units):
+            raise InputError("a unit is there twice")
+        special = [each for each in (BEGIN, END, UNKNOWN) if each in rows]
+        needed = [*library.pre_tokenizers.ByteLevel.alphabet(), BEGIN, END]
+        needed += [unit for left, right in merges for unit in (left, right, left + right)]
+        for unit in needed:
+            if unit not in rows:
+                raise InputError(f"the unit {shortened(unit)!r} is missing")
+        if any(left + right in special for left, right in merges):
+            raise InputError(f"a merge makes one of {', '.join(special)}")
+        self._space = rows[BOUNDARY]
+        self._tokenizer = library.Tokenizer(library.models.BPE(vocab=rows, merges=list(merges)))
+        self._tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
+
+    @classmethod
+    def of_corpus(cls, corpus: Corpus) -> "Subwords":
+        """Those of a corpus of units; an `InputError` where it is one of words."""
+        path = corpus.path / SUBWORDS
+        if not corpus.record.subwords:
+            raise InputError(
+                f"{corpus.path} is a corpus of words, and not of subwords: make one of it by `python -m "
+                "data_scripts.build_subwords`"
+            )
+        record = read_record(path, MergesRecord, format=_CORPUS_FORMAT, version=_CORPUS_VERSION, advice=_CORPUS_ADVICE)
+        try:
+            subwords = cls(corpus.lexicon, record.merges)
+        except InputError as error:
+            raise InputError(f"{path} and the lexicon do not fit each other ({error}): {_CORPUS_ADVICE}") from None
+        return subwords
+
+    def write_merges(self, corpus: Path) -> None:
+        """Write the file of a corpus directory whose lexicon are the units."""
+        record = MergesRecord(list(self.merges))
+        write_record(corpus / SUBWORDS, record, format=_CORPUS_FORMAT, version=_CORPUS_VERSION)
+
+    def rows(self, words: Sequence[str]) -> list[list[int]]:
+        """The rows of the units of each word; there is always one."""
+        valid = [word.encode("utf-8", "replace").decode() for word in words]  # of surrogates alone
+        empty = [self._space]
+        return [encoding.ids or empty for encoding in self._tokenizer.encode_batch(valid, add_special_tokens=False)]
+
+    def split(self, sentences: Iterable[Sequence[str]]) -> list[list[list[str]]]:
+        """The units of each word of sentences."""
+        sentences = list(sentences)
+        types = list(dict.fromkeys(word for sentence in sentences for word in sentence))
+        split = {word: [self.units[row] for row in rows] for word, rows in zip(types, self.rows(types), strict=True)}
+        return [[split[word] for word in sentence] for sentence in sentences]
+
+
+@dataclass(frozen=True)
+class MergesRecord:
+    """What `subwords.json` holds."""
+
+    merges: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class StoredSubwords(StoredVectors):
+    """The vectors of the units of a model, float32 [U, E], and how words are split into these."""
+
+    file_name: ClassVar[str] = FILE_NAME
+    format: ClassVar[str] = "elmoc-subword-vectors"
+
+    vectors: Tensor
+    units: Sequence[str]
+    merges: Sequence[tuple[str, str]]
+
+    def description(self) -> dict[str, Any]:
+        return as_json(SubwordsRecord(), format=self.format, version=self.version)
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"vectors": self.vectors, "units": as_bytes(self.units), "merges": as_bytes(self.merges)}
+
+    @classmethod
+    def from_file(cls, info: Mapping[str, Any], tensors: dict[str, Tensor], where: str) -> "StoredSubwords":
+        convert(info, SubwordsRecord, where=where, advice=ADVICE)
+        try:
+            if tensors.keys() != set(_TENSORS):
+                raise InputError(f"it has not the tensors {', '.join(_TENSORS)}")
+            units = from_bytes("units", tensors["units"], list[str])
+            merges = from_bytes("merges", tensors["merges"], list[tuple[str, str]])
+        except InputError as error:
+            raise InputError(f"{where}: {error}: {ADVICE}") from None
+        return cls(tensors["vectors"], units, merges)
+
+    def open(self, origin: str) -> "SubwordVectors":
+        return SubwordVectors(self, origin=origin)
+
+    @property
+    def fingerprint(self) -> str:
+        vectors = self.vectors.contiguous().numpy().tobytes()
+        return fingerprint("\n".join(self.units).encode(), repr(list(self.merges)).encode(), vectors)
+
+
+@dataclass(frozen=True)
+class SubwordsRecord:
+    """What `subwords.safetensors` says of itself: its name and version alone."""
+
+
+class SubwordVectors:
+    """The vectors of units. Raises `InputError` where parts of `stored` do not fit each other."""
+
+    def __init__(self, stored: StoredSubwords, *, origin: str) -> None:
+        self.stored = stored
+        self.origin = origin
+        vectors = stored.vectors
+        try:
+            if vectors.ndim != 2 or str(vectors.dtype) != "torch.float32" or not vectors.shape[1]:
+                raise InputError(f"vectors have the shape {list(vectors.shape)} and type {vectors.dtype}")
+            if len(vectors) != len(stored.units):
+                raise InputError(f"it has {len(vectors):,} vectors of {len(stored.units):,} units")
+            self.subwords = Subwords(stored.units, stored.merges)
+        except InputError as error:
+            raise InputError(f"{origin}: {error}: {ADVICE}") from None
+        self.size: int = vectors.shape[1]
+        self._rows = {unit: row for row, unit in enumerate(stored.units)}
+        # one more row, of zeros, for what is no unit
+        self._vectors = np.concatenate([vectors.numpy(), np.zeros((1, self.size), dtype=np.float32)])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A content hash of vectors and units."""
+        return self.stored.fingerprint
+
+    def lookup(self, words: Sequence[str]) -> np.ndarray:
+        """float32 [len(words), E], of units; zeros for what is none."""
+        missing = len(self._vectors) - 1
+        return self._vectors[[self._rows.get(word, missing) for word in words]]

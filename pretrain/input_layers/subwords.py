@@ -1,0 +1,106 @@
+"""A lookup of subwords: a trained vector for each unit of a corpus of subwords, the same for both directions."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from elmoc.corpus import Corpus
+from elmoc.errors import InputError
+from elmoc.word_vectors.sources import VectorSource
+from elmoc.word_vectors.stored import StoredVectors
+from elmoc.word_vectors.subwords import StoredSubwords, Subwords
+from elmoc.word_vectors.transform import VectorTransform
+from pretrain.input_layers import InputLayerSettings, InputNetwork, LexiconTable
+
+
+class SubwordTable:
+    """The units of a corpus of subwords: what is known of each is its number.
+
+    rows  int32 [V, 1]
+    """
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.subwords = Subwords.of_corpus(corpus)
+        self.name = "subwords"
+        self.path = Path("subwords")
+        self.size = 1
+        self.zero_rows = 0
+        self.source = VectorSource("subwords", corpus.lexicon_fingerprint, 1, "none")
+        self.rows = np.arange(corpus.types, dtype=np.int32)[:, np.newaxis]
+
+    @property
+    def transform(self) -> VectorTransform:
+        """One that changes nothing."""
+        return VectorTransform(np.zeros((2, self.size), dtype=np.float32))
+
+
+class SubwordNetwork(InputNetwork):
+    """The vectors, with random numbers; where they are tied, they are those of the output layer, and not its own."""
+
+    kind = "lookup of subwords"
+
+    def __init__(self, subwords: Subwords, projection_size: int) -> None:
+        super().__init__()
+        self._subwords = subwords
+        self.own: nn.Parameter | None = nn.Parameter(torch.empty(len(subwords.units), projection_size))
+        self._tied: tuple[nn.Parameter, ...] = ()  # in a tuple, so that it is no parameter of this module
+        nn.init.normal_(self.own, std=projection_size**-0.5)
+
+    @property
+    def rows(self) -> nn.Parameter:
+        """[V, P]"""
+        [rows] = self._tied if self.own is None else (self.own,)
+        return rows
+
+    def tie(self, rows: nn.Parameter) -> None:
+        self._tied, self.own = (rows,), None
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Numbers of units int32 [n, 1] → float32 [n, P]."""
+        return F.embedding(rows[:, 0].long(), self.rows)
+
+    @property
+    def activation_bytes(self) -> int:
+        return 4 * self.rows.shape[1]
+
+    @property
+    def multiplications(self) -> int:
+        return 0
+
+    def stored(self) -> StoredSubwords:
+        return StoredSubwords(self.rows.detach().float().cpu(), self._subwords.units, self._subwords.merges)
+
+    @torch.no_grad()
+    def load(self, stored: StoredVectors) -> None:
+        if not isinstance(stored, StoredSubwords):
+            raise InputError("the model has no lookup of subwords: choose its input_layer.kind")
+        if list(stored.merges) != list(self._subwords.merges) or sorted(stored.units) != sorted(self._subwords.units):
+            raise InputError(
+                "the subwords of the corpus are others than those of the model: make the corpus by `python -m "
+                "data_scripts.build_subwords … --like MODEL`"
+            )
+        if stored.vectors.shape != self.rows.shape:
+            widths = self.rows.shape[1], stored.vectors.shape[1]
+            raise InputError(f"the vectors of subwords have another width (here {widths[0]}, there {widths[1]})")
+        row_of = {unit: row for row, unit in enumerate(stored.units)}  # numbered by their counts in another corpus
+        self.rows.copy_(stored.vectors[[row_of[unit] for unit in self._subwords.units]])
+
+
+@dataclass(frozen=True)
+class SubwordInput(InputLayerSettings):
+    """A trained vector of `encoder.projection_size` numbers for each unit; `data.input_vectors` is not read."""
+
+    kind: ClassVar[str] = "subwords"
+    shared: ClassVar[bool] = True
+
+    def open_table(self, corpus: Corpus, name: str) -> SubwordTable:
+        return SubwordTable(corpus)
+
+    def build(self, projection_size: int, table: LexiconTable) -> SubwordNetwork:
+        assert isinstance(table, SubwordTable)
+        return SubwordNetwork(table.subwords, projection_size)

@@ -1,0 +1,218 @@
+"""Subwords: how words are split, the file of their vectors, and models that read them."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elmoc.corpus import BEGIN, END, UNKNOWN
+from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
+from elmoc.encoders.lstm import LstmSizes
+from elmoc.errors import InputError
+from elmoc.features.dumping.dump import DumpOptions, dump_features
+from elmoc.features.reader import FeatureFile
+from elmoc.model import WINDOW_WORDS, ElmoC
+from elmoc.model_directory import ModelDirectory, OutputLayerRecord, write_model_directory
+from elmoc.modules.layer_states import LayerStates
+from elmoc.word_vectors.opening import open_stored, read_stored
+from elmoc.word_vectors.sources import VectorSource
+from elmoc.word_vectors.subwords import StoredSubwords, Subwords, SubwordVectors, require_tokenizers
+from elmoc.word_vectors.transform import VectorTransform
+
+MERGES = [("Ġ", "t"), ("h", "e"), ("Ġt", "he"), ("e", "r"), ("Ġ", "a")]
+SENTENCES = [["the", "other", "tether"], ["Zürich"], [], ["a", "the", "x" * 9, "b"]]
+
+
+def units() -> list[str]:
+    alphabet = sorted(require_tokenizers().pre_tokenizers.ByteLevel.alphabet())
+    return ["Ġthe", BEGIN, *alphabet, *(left + right for left, right in MERGES if left + right != "Ġthe"), END]
+
+
+@pytest.fixture(scope="module")
+def stored() -> StoredSubwords:
+    generator = torch.Generator().manual_seed(1)
+    return StoredSubwords(torch.randn(len(units()), 6, generator=generator), units(), MERGES)
+
+
+@pytest.fixture
+def model(stored: StoredSubwords, tmp_path: Path) -> Path:
+    """A model directory with random weights that reads the units."""
+    vectors = SubwordVectors(stored, origin="here")
+    torch.manual_seed(2)
+    directory = ModelDirectory(
+        encoder=BidirectionalEncoder(EncoderConfig(LstmSizes(projection_size=5, cell_size=7), 6)),
+        output_layer=OutputLayerRecord({"kind": "none"}, None),
+        transform=VectorTransform(boundary=vectors.lookup([BEGIN, END])),
+        word_vectors=VectorSource("subwords.safetensors", vectors.fingerprint, 6, "none"),
+        stored_vectors=stored,
+    )
+    write_model_directory(tmp_path / "model", directory)
+    return tmp_path / "model"
+
+
+def plain_split(word: str) -> list[str]:
+    """BPE as Sennrich et al. (2016) have it: the first merge that applies, at all places, again and again."""
+    alphabet = {bytes([byte]): character for byte, character in byte_characters().items()}
+    symbols = [alphabet[bytes([byte])] for byte in f" {word}".encode()]
+    while True:
+        pairs = list(zip(symbols, symbols[1:], strict=False))
+        merge = next((merge for merge in MERGES if merge in pairs), None)
+        if merge is None:
+            return symbols
+        place = pairs.index(merge)
+        symbols[place : place + 2] = ["".join(merge)]
+
+
+def byte_characters() -> dict[int, str]:
+    """The printable character of each byte (Radford et al. 2019)."""
+    printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {byte: chr(byte) for byte in printable} | {byte: chr(256 + place) for place, byte in enumerate(others)}
+
+
+@given(words=st.lists(st.text("thera Zü😀", max_size=8).filter(lambda word: " " not in word)))
+def test_words_are_split_as_a_plain_program_splits_them(words: list[str]) -> None:
+    split = Subwords(units(), MERGES).split([words])
+    assert split == [[plain_split(word) for word in words]]
+
+
+def test_marks_and_what_is_no_text_are_split_into_bytes() -> None:
+    [[begin, lone]] = Subwords(units(), MERGES).split([[BEGIN, "\ud800"]])
+    assert begin == ["Ġ", "<", "s", ">"]
+    assert lone == ["Ġ", "?"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda all_units: [*all_units, "Ġthe"], "a unit is there twice"),
+        (lambda all_units: [unit for unit in all_units if unit != "Ġa"], "the unit 'Ġa' is missing"),
+        (lambda all_units: [unit for unit in all_units if unit != "z"], "the unit 'z' is missing"),
+        (lambda all_units: [unit for unit in all_units if unit != END], "the unit '</s>' is missing"),
+    ],
+)
+def test_units_that_lack_something_are_refused(change, message: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InputError, match=message):
+        Subwords(change(units()), MERGES)
+
+
+def test_no_merge_makes_a_mark() -> None:
+    with pytest.raises(InputError, match="a merge makes one of <s>, </s>, <unk>"):
+        Subwords([*units(), "<", "<unk", UNKNOWN][:-3] + ["<unk", UNKNOWN], [("<unk", ">")])
+
+
+def test_without_the_library_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(InputError, match=r"subwords need the library tokenizers: pip install 'elmoc\[subwords\]'"):
+        Subwords(units(), MERGES)
+
+
+def test_the_file_is_read_as_it_was_written(stored: StoredSubwords, tmp_path: Path) -> None:
+    file = tmp_path / "subwords.safetensors"
+    stored.write(file)
+    again = read_stored(file)
+    assert isinstance(again, StoredSubwords)
+    assert torch.equal(again.vectors, stored.vectors)
+    assert (list(again.units), list(again.merges)) == (units(), MERGES)
+    assert again.fingerprint == stored.fingerprint
+    vectors = open_stored(tmp_path)
+    np.testing.assert_array_equal(
+        vectors.lookup(["Ġthe", "no unit", END]), [*stored.vectors[[0]], [0] * 6, *stored.vectors[[-1]]]
+    )
+    for changed in (
+        StoredSubwords(stored.vectors + 1, units(), MERGES),
+        StoredSubwords(stored.vectors, [*units()[:-2], END, units()[-2]], MERGES),
+        StoredSubwords(stored.vectors, units(), MERGES[::-1]),
+    ):
+        assert changed.fingerprint != stored.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ((torch.zeros(3, 6), units(), MERGES), r"it has 3 vectors of \d+ units"),
+        ((torch.zeros(6), units(), MERGES), r"vectors have the shape \[6\]"),
+        ((torch.zeros(len(units()), 6), units(), [("q", "q")]), "the unit 'qq' is missing"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(parts: tuple, message: str, tmp_path: Path) -> None:
+    StoredSubwords(*parts).write(tmp_path / "subwords.safetensors")
+    with pytest.raises(InputError, match=rf"subwords.safetensors: {message}"):
+        open_stored(tmp_path)
+
+
+# models that read subwords
+
+
+@pytest.mark.parametrize("pooling", ["first", "last", "mean"])
+def test_states_of_words_are_those_of_their_units(model: Path, stored: StoredSubwords, pooling: str) -> None:
+    elmo = ElmoC.from_pretrained(model, pooling=pooling)
+    table = dict(zip(stored.units, stored.vectors, strict=True))
+    for sentence, states in zip(SENTENCES, elmo.embed_batch(SENTENCES), strict=True):
+        split = [plain_split(word) for word in sentence]
+        read = torch.stack([table[unit] for unit in (BEGIN, *(unit for word in split for unit in word), END)])
+        with torch.no_grad():
+            [all_states] = elmo.encoder(read[None], torch.tensor([len(read)]))  # [L + 1, m + 2, 2P]
+        assert states.shape == (3, len(sentence), 10)
+        place = 1
+        for word, of_word in zip(split, states.unbind(1), strict=True):
+            own = all_states[:, place : place + len(word)]
+            expected = {"first": own[:, 0], "last": own[:, -1], "mean": own.mean(dim=1)}[pooling]
+            torch.testing.assert_close(of_word, expected, rtol=1e-4, atol=1e-5)
+            place += len(word)
+
+
+def test_all_ways_of_reading_give_the_same_states(model: Path) -> None:
+    elmo = ElmoC.from_pretrained(model, pooling="mean")
+    states = elmo.embed_batch(SENTENCES)
+    for way, found in {
+        "one by one": [elmo.embed(sentence) for sentence in SENTENCES],
+        "in a stream": list(elmo.embed_sentences(SENTENCES)),
+        "as documents": [of_document[0] for of_document in elmo.embed_documents([[each] for each in SENTENCES])],
+    }.items():
+        for ours, theirs in zip(found, states, strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5, msg=way)
+    padded, mask = LayerStates(elmo)(SENTENCES)
+    trained, _ = LayerStates(elmo, requires_grad=True)(SENTENCES)
+    for row, trained_row, here, expected in zip(padded, trained, mask, states, strict=True):
+        assert int(here.sum()) == expected.shape[1] + 2
+        torch.testing.assert_close(row[:, here][:, 1:-1], expected, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(trained_row[:, here][:, 1:-1].detach(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_sentence_of_more_units_than_a_window_is_read_whole(model: Path) -> None:
+    elmo = ElmoC.from_pretrained(model)
+    short = ["tether", "the"] * (WINDOW_WORDS // 3)  # fewer words than a window, and more units
+    done: list[int] = []
+    [states] = elmo.embed_batch([short], progress=done.append)
+    assert states.shape == (3, len(short), 10)
+    assert abs(sum(done) - len(short)) <= 1
+    pieces = list(elmo.embed_pieces(short))
+    torch.testing.assert_close(torch.cat([piece.states for piece in pieces], dim=-1), states)
+    assert [piece.start for piece in pieces] == [0, 0]
+
+
+def test_features_are_dumped_and_say_how_they_were_pooled(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("the other\n\nZürich a\n")
+    for pooling in ("first", "mean"):
+        elmo = ElmoC.from_pretrained(model, pooling=pooling)
+        dump_features(elmo, tmp_path / "text.txt", tmp_path / f"{pooling}.h5", DumpOptions(allow_empty=True))
+        with FeatureFile(tmp_path / f"{pooling}.h5") as features:
+            torch.testing.assert_close(
+                torch.from_numpy(features[0]), elmo.embed(["the", "other"]), rtol=1e-4, atol=1e-5
+            )
+    assert ElmoC.from_pretrained(model).describe()["pooling"] == "first"
+
+
+def test_a_way_of_pooling_that_cannot_be_is_refused(model: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="pooling must be one of first, last, mean, not 'both'"):
+        ElmoC.from_pretrained(model, pooling="both")
+    from tests.tiny import tiny_model
+
+    write_model_directory(tmp_path / "words", tiny_model())
+    with pytest.raises(InputError, match="words reads whole words, and not subwords: leave pooling out"):
+        ElmoC.from_pretrained(tmp_path / "words", pooling="mean")
