@@ -70,12 +70,10 @@ class TrainingSetup:
     def parts(self) -> dict[str, nn.Module]:
         """What is trained, of all directions."""
         network = self.input_network
-        own = network is not None and any(True for _ in network.parameters())  # none where they are tied
-        return {
-            **({network.kind: network} if network is not None and own else {}),
-            "encoder": self.encoder,
-            "output layer": self.output_layers,
-        }
+        if network is not None and not list(network.parameters()):  # they are tied
+            network = None
+        of_input = {} if network is None else {network.kind: network}
+        return {**of_input, "encoder": self.encoder, "output layer": self.output_layers}
 
     @property
     def weight_bytes(self) -> dict[str, int]:

@@ -163,7 +163,7 @@ class OutputLayerSettings(ABC):
     metric: ClassVar[str]
     """The held-out metric that chooses the exported model; higher is better."""
     shown: ClassVar[tuple[tuple[str, str], ...]]
-    """(label, metric) of what an evaluation prints."""
+    """(label, metric) of what an evaluation prints, as far as there is such a figure."""
     shared: ClassVar[bool] = False
     """Whether all directions train one layer, as ELMo's two language models share their softmax."""
 

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,18 @@ def runs(tmp_path: Path, tiny_corpus: Corpus) -> TinyRuns:
 
 def last_checkpoint(run: RunDirectory) -> dict[str, Any]:
     return read_checkpoint(run.checkpoint_paths()[-1])
+
+
+def assert_resumes_exactly(runs: TinyRuns, name: str, kept: int, **settings: Any) -> None:
+    """A copy of a run without its checkpoints after the update `kept`, resumed, ends bit for bit as the run did."""
+    run, resumed = (RunDirectory(runs.folder / each) for each in (name, f"{name}_resumed"))
+    shutil.copytree(run.path, resumed.path)
+    for path in resumed.checkpoint_paths():
+        if read_checkpoint(path)["update"] > kept:
+            path.unlink()
+    assert last_checkpoint(resumed)["update"] == kept
+    runs.run(resumed.path.name, "--resume", **settings)
+    assert_same(last_checkpoint(resumed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
 
 
 def assert_same(one: Any, other: Any, where: str = "", but: tuple[str, ...] = ()) -> None:

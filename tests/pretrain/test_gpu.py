@@ -61,6 +61,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "fixed": {"output_layer__kind": "fixed", "output_layer__samples": 6},
     "adaptive": {"output_layer__kind": "adaptive", "output_layer__cutoffs": [4, 12], "output_layer__reduction": 2},
     "character CNN": {"input_layer__kind": "character_cnn", "input_layer__filters": [[1, 6], [2, 6]]},
+    "full softmax": {"output_layer__kind": "softmax"},
 }
 
 

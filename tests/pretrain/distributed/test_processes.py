@@ -236,10 +236,20 @@ def test_candidates_are_those_of_all_processes(runs: TinyRuns) -> None:
         {"output_layer__kind": "sampled", "output_layer__samples": 6},
         {"output_layer__kind": "fixed", "output_layer__samples": 6},
         {"input_layer__kind": "character_cnn", "input_layer__filters": [[1, 6], [2, 6]]},
+        {
+            "input_layer__kind": "subwords",
+            "output_layer__kind": "softmax",
+            "output_layer__tied": True,
+            "output_layer__projection_regularisation": 0.15,
+        },
     ],
-    ids=["adaptive", "sampled", "fixed", "character_cnn"],
+    ids=["adaptive", "sampled", "fixed", "character_cnn", "subwords"],
 )
-def test_shared_parts_have_the_gradients_of_all_processes(runs: TinyRuns, layer: dict[str, Any]) -> None:
+def test_shared_parts_have_the_gradients_of_all_processes(
+    runs: TinyRuns, layer: dict[str, Any], tiny_subwords: Corpus
+) -> None:
+    if layer.get("input_layer__kind") == "subwords":
+        runs.corpus = tiny_subwords.path
     settings = SIDE_BY_SIDE | {"train__updates": 40} | layer
     launch = Launch(runs, "pair", **settings)
     assert launch.end() == 0, launch.said(0)

@@ -1,6 +1,5 @@
 """A trained character CNN: the vectors of the frozen one, gradients of both directions, whole runs and their models."""
 
-import shutil
 from typing import Any
 
 import numpy as np
@@ -21,9 +20,9 @@ from pretrain.data.loader import gather_window
 from pretrain.input_layers.character_cnn import CharacterCnnInput, CharacterNetwork, CharacterTable
 from pretrain.join import join
 from pretrain.output_layers.sampled import SampledOutput, SampledSettings
-from pretrain.run.directory import RunDirectory, read_checkpoint, read_metrics
+from pretrain.run.directory import read_checkpoint, read_metrics
 from pretrain.setup import set_up
-from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
+from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
 
 SETTINGS = CharacterCnnInput(character_size=4, filters=((1, 3), (3, 5)), highways=2, characters=12)
 CNN: dict[str, Any] = {
@@ -88,12 +87,7 @@ def test_the_original_elmo_has_500_million_parameters() -> None:
 @pytest.mark.parametrize("settings", [CNN, ELMO], ids=["cnn", "elmo"])
 def test_a_resumed_run_ends_the_same(runs: TinyRuns, settings: dict[str, Any]) -> None:
     run = runs.run("run", **settings)
-    shutil.copytree(run.path, runs.folder / "resumed")
-    resumed = RunDirectory(runs.folder / "resumed")
-    resumed.checkpoint_paths()[-1].unlink()
-    assert last_checkpoint(resumed)["update"] == 6
-    runs.run("resumed", "--resume", **settings)
-    assert_same(last_checkpoint(resumed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
+    assert_resumes_exactly(runs, "run", 6, **settings)
     parts = {*DIRECTIONS, "input", *(["shared"] if settings is ELMO else [])}
     assert last_checkpoint(run)["optimisers"].keys() == parts
 

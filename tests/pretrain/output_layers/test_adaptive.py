@@ -1,7 +1,6 @@
 """Adaptive softmax: values and gradients of a plain twin, `<unk>`, metrics, and whole runs with a shared layer."""
 
 import math
-import shutil
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +25,7 @@ from pretrain.output_layers.retrieval import retrieval
 from pretrain.output_layers.softmax import SoftmaxScorer, log_probabilities
 from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.setup import set_up
-from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
+from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
 
 PROJECTION, TYPES = 8, 20
 ADAPTIVE: dict[str, Any] = {
@@ -180,12 +179,7 @@ def test_a_line_of_several_sources_names_what_it_has() -> None:
 
 def test_a_resumed_run_ends_the_same(whole: tuple[TinyRuns, RunDirectory]) -> None:
     runs, run = whole
-    shutil.copytree(run.path, runs.folder / "resumed")
-    resumed = RunDirectory(runs.folder / "resumed")
-    resumed.checkpoint_paths()[-1].unlink()
-    assert last_checkpoint(resumed)["update"] == 6
-    runs.run("resumed", "--resume", optimiser__average=0.2, **ADAPTIVE)
-    assert_same(last_checkpoint(resumed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
+    assert_resumes_exactly(runs, run.path.name, 6, optimiser__average=0.2, **ADAPTIVE)
 
 
 def test_the_directions_share_one_layer(whole: tuple[TinyRuns, RunDirectory]) -> None:

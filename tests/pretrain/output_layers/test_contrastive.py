@@ -1,6 +1,5 @@
 """Contrastive output: values and gradients of a plain twin, and what its scores come to estimate."""
 
-import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +19,7 @@ from pretrain.output_layers.contrastive import ContrastiveOutput, ContrastiveSet
 from pretrain.output_layers.retrieval import retrieval
 from pretrain.run.directory import RunDirectory, read_metrics
 from tests import references
-from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
+from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
 
 TYPES, WIDTH, PROJECTION = 30, 6, 5
 CONTRASTIVE: dict[str, Any] = {"output_layer__kind": "contrastive"}
@@ -271,12 +270,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Corpus) -> tupl
 
 def test_a_resumed_run_ends_the_same(whole: tuple[TinyRuns, RunDirectory]) -> None:
     runs, run = whole
-    shutil.copytree(run.path, runs.folder / "resumed")
-    resumed = RunDirectory(runs.folder / "resumed")
-    resumed.checkpoint_paths()[-1].unlink()
-    assert last_checkpoint(resumed)["update"] == 6
-    runs.run("resumed", "--resume", **EVERYTHING)
-    assert_same(last_checkpoint(resumed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
+    assert_resumes_exactly(runs, run.path.name, 6, **EVERYTHING)
 
 
 def test_whole_tables_on_the_device_change_nothing(whole: tuple[TinyRuns, RunDirectory]) -> None:

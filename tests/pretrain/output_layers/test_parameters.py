@@ -11,9 +11,10 @@ from pretrain.config import load_config
 from pretrain.output_layers import OutputLayer
 from pretrain.output_layers.adaptive import AdaptiveOutput, AdaptiveSettings
 from pretrain.output_layers.continuous import ContinuousOutput, ContinuousSettings
+from pretrain.output_layers.full_softmax import FullSoftmaxOutput, FullSoftmaxSettings
 from pretrain.output_layers.sampled import FixedOutput, FixedSettings, SampledOutput, SampledSettings
 
-ELMO_A = Path(pretrain.__file__).parent / "configs/elmo_a.toml"
+CONFIGS = Path(pretrain.__file__).parent / "configs"
 
 
 def millions(*layers: OutputLayer) -> float:
@@ -35,10 +36,20 @@ def test_sampled_softmax(types: int, paper: int) -> None:
     assert found == pytest.approx(paper, abs=0.5)
 
 
+def test_subwords() -> None:
+    """With 32,000 units; the paper says that there are about 30,000."""
+    config = load_config(CONFIGS / "elmo_sub.toml")
+    with torch.device("meta"):
+        encoder = BidirectionalEncoder(EncoderConfig(config.encoder, config.encoder.projection_size))
+        output = FullSoftmaxOutput(512, 32_000, 32_000, FullSoftmaxSettings(tied=True))
+    found = sum(weight.numel() for module in (encoder, output) for weight in module.parameters())
+    assert found / 1e6 == pytest.approx(92, abs=0.1)
+
+
 @pytest.mark.parametrize(("types", "paper"), [(793_471, 196), (2_000_000, 213)])
 def test_adaptive_softmax(types: int, paper: int) -> None:
     """The paper does not say its cut-offs: those of our config come near."""
-    settings = load_config(ELMO_A).output_layer
+    settings = load_config(CONFIGS / "elmo_a.toml").output_layer
     assert isinstance(settings, AdaptiveSettings)
     with torch.device("meta"):
         found = millions(AdaptiveOutput(512, types, types, settings))

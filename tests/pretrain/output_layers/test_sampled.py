@@ -1,7 +1,6 @@
 """Sampled softmax, with trained vectors and with fixed ones: plain twins, the sampler's distribution, whole runs."""
 
 import math
-import shutil
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from pretrain.data.windows import Position
 from pretrain.output_layers import Candidates, Loss, OutputLayer, SampleSettings, Targets
 from pretrain.output_layers.retrieval import retrieval
 from pretrain.output_layers.sampled import FixedOutput, FixedSettings, SampledOutput, SampledSettings
-from pretrain.run.directory import RunDirectory, read_metrics
-from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
+from pretrain.run.directory import read_metrics
+from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
 
 TYPES, WIDTH, PROJECTION = 40, 6, 5
 KINDS: dict[str, dict[str, Any]] = {
@@ -233,12 +232,7 @@ def test_metrics_of_fixed_vectors_are_those_of_a_plain_program(tiny_corpus: Corp
 def test_a_resumed_run_ends_the_same(runs: TinyRuns, kind: str) -> None:
     settings = settings_of(kind, optimiser__average=0.2)
     run = runs.run("run", **settings)
-    shutil.copytree(run.path, runs.folder / "resumed")
-    resumed = RunDirectory(runs.folder / "resumed")
-    resumed.checkpoint_paths()[-1].unlink()
-    assert last_checkpoint(resumed)["update"] == 6
-    runs.run("resumed", "--resume", **settings)
-    assert_same(last_checkpoint(resumed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
+    assert_resumes_exactly(runs, "run", 6, **settings)
     weights = read_model_directory(run.path).output_layer.weights
     assert weights is not None
     assert {name.partition(".")[0] for name in weights} == (
@@ -249,14 +243,9 @@ def test_a_resumed_run_ends_the_same(runs: TinyRuns, kind: str) -> None:
 
 def test_a_run_goes_on_from_its_first_checkpoint(runs: TinyRuns) -> None:
     """Whose Adagrad has a state already, and Adam none."""
-    run = runs.run("run", **settings_of("sampled", log__keep=10))
-    shutil.copytree(run.path, runs.folder / "resumed")
-    resumed = RunDirectory(runs.folder / "resumed")
-    for path in resumed.checkpoint_paths()[1:]:
-        path.unlink()
-    assert last_checkpoint(resumed)["update"] == 0
-    runs.run("resumed", "--resume", **settings_of("sampled", log__keep=10))
-    assert_same(last_checkpoint(resumed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
+    settings = settings_of("sampled", log__keep=10)
+    runs.run("run", **settings)
+    assert_resumes_exactly(runs, "run", 0, **settings)
 
 
 @pytest.mark.parametrize("kind", KINDS)

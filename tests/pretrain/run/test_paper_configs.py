@@ -9,6 +9,7 @@ import torch
 
 import pretrain
 from elmoc.__main__ import main as elmoc_main
+from elmoc.corpus import Corpus
 from elmoc.features.reader import FeatureFile
 from elmoc.model import ElmoC
 from pretrain.__main__ import main
@@ -20,6 +21,7 @@ TINY_LAYERS: dict[str, dict[str, Any]] = {
     "elmo.toml": {"input_layer.filters": [[1, 4], [2, 6]], "output_layer.samples": 5},
     "elmo_a.toml": {"output_layer.cutoffs": [6, 14], "output_layer.reduction": 2},
 }
+SUBWORDS = "elmo_sub.toml"
 
 
 def arguments(config: Path, runs: TinyRuns, name: str, *options: str) -> list[str]:
@@ -29,7 +31,9 @@ def arguments(config: Path, runs: TinyRuns, name: str, *options: str) -> list[st
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
-def test_it_trains_resumes_and_makes_features(runs: TinyRuns, config: Path) -> None:
+def test_it_trains_resumes_and_makes_features(runs: TinyRuns, config: Path, tiny_subwords: Corpus) -> None:
+    if config.name == SUBWORDS:
+        runs.corpus = tiny_subwords.path
     assert main(arguments(config, runs, "run")) == 0
     shutil.copytree(runs.folder / "run", runs.folder / "resumed")
     run, resumed = RunDirectory(runs.folder / "run"), RunDirectory(runs.folder / "resumed")

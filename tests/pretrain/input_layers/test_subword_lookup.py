@@ -1,0 +1,190 @@
+"""A lookup of subwords: whole runs, with vectors of its own and tied with the softmax, and the models they leave."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from data_scripts.build_subwords import build_subwords
+from data_scripts.build_vectors import build_vectors
+from elmoc.corpus import Corpus
+from elmoc.model import ElmoC
+from elmoc.model_directory import read_model_directory
+from elmoc.word_vectors.subwords import StoredSubwords, Subwords
+from pretrain.config import load_config
+from pretrain.data.loader import gather_window
+from pretrain.run.directory import read_checkpoint, read_metrics
+from pretrain.setup import TrainingSetup, set_up
+from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
+from tests.tiny import learnable_sentences, write_corpus
+
+CPU = torch.device("cpu")
+LOOKUP: dict[str, Any] = {
+    "input_layer__kind": "subwords",
+    "encoder__input_layer": "identity",
+    "output_layer__kind": "softmax",
+    "data__input_vectors": "none at all",
+    "data__target_vectors": "none at all",
+    "log__checkpoint_updates": 6,
+    "optimiser__average": 0.2,
+}
+TIED = LOOKUP | {"output_layer__tied": True, "output_layer__projection_regularisation": 0.15}
+
+
+@pytest.fixture
+def runs(runs: TinyRuns, tiny_subwords: Corpus) -> TinyRuns:
+    runs.corpus = tiny_subwords.path
+    return runs
+
+
+def setup_of(runs: TinyRuns, **settings: Any) -> TrainingSetup:
+    arguments = runs.arguments("run", encoder__dropout=0, **settings)[2:]
+    return set_up(load_config(runs.config, [argument.removeprefix("--set=") for argument in arguments]))
+
+
+def words_with(runs: TinyRuns, word: str) -> Corpus:
+    """A corpus of words in which one is much more frequent than in the tiny one."""
+    shards = [[[word, word]] * 40, learnable_sentences(40, 7)]
+    return write_corpus(runs.folder / f"words_{word}", shards, [learnable_sentences(40, 8)])
+
+
+@pytest.mark.parametrize("settings", [LOOKUP, TIED], ids=["own", "tied"])
+def test_a_resumed_run_ends_the_same(runs: TinyRuns, settings: dict[str, Any]) -> None:
+    run = runs.run("run", **settings)
+    assert_resumes_exactly(runs, "run", 6, **settings)
+    shared = {"shared"} if settings is TIED else {"input", "shared"}
+    checkpoint = last_checkpoint(run)
+    assert checkpoint["optimisers"].keys() == {"forward", "backward", *shared}
+    assert checkpoint["averages"].keys() == {"forward", "backward", *shared}
+
+
+def test_tied_vectors_are_one_tensor(runs: TinyRuns) -> None:
+    setup = setup_of(runs, **TIED)
+    state = setup.new_state()
+    network, layer = setup.input_network, setup.output_layers.direction("shared")
+    assert network is not None
+    assert layer.tied_rows is not None
+    assert network.rows is layer.tied_rows  # type: ignore[attr-defined]
+    assert not list(network.parameters())
+    everything = [weight for name in state.optimisers for weight in state.parameters(name)]
+    assert len({id(weight) for weight in everything}) == len(everything)
+    assert setup.parameters == sum(weight.numel() for weight in everything)
+    run = runs.run("run", **TIED)
+    checkpoint = last_checkpoint(run)
+    assert checkpoint["input"] == {}
+    vectors = [name for name, weight in checkpoint["heads"].items() if weight.shape == layer.tied_rows.shape]
+    assert vectors == ["shared.rows"]
+    # and after reloading: what the model reads is what its softmax has
+    model = read_model_directory(run.path)
+    stored = model.read_stored_vectors()
+    assert isinstance(stored, StoredSubwords)
+    assert model.output_layer.weights is not None
+    assert torch.equal(stored.vectors, model.output_layer.weights["shared.rows"])
+    best = read_checkpoint(run.checkpoint_path(model.training["updates"]))
+    assert any(torch.equal(stored.vectors, each) for each in best["averages"]["shared"])
+
+
+@pytest.mark.parametrize("settings", [LOOKUP, TIED], ids=["own", "tied"])
+def test_the_gradient_is_the_sum_of_all_that_read_the_vectors(runs: TinyRuns, settings: dict[str, Any]) -> None:
+    setup = setup_of(runs, **settings)
+    state = setup.new_state()
+    network = setup.input_network
+    assert network is not None
+    window = next(setup.data.windows())
+    batch = gather_window(window, setup.data.tables(CPU), CPU)
+
+    def loss(direction: str, vectors: torch.Tensor) -> torch.Tensor:
+        states = state.encoder.direction(direction)(vectors).layer_states[-1]
+        return state.output_layers.direction(direction)(states, batch.targets(direction)).total
+
+    rows: torch.nn.Parameter = network.rows  # type: ignore[attr-defined,assignment]
+    plain = []
+    for direction in ("forward", "backward"):
+        ids = torch.from_numpy(window.ids[direction][:, :-1].astype(np.int64))
+        vectors = torch.stack([torch.stack([rows[row] for row in stream]) for stream in ids])
+        torch.testing.assert_close(state.read(batch, direction), vectors)
+        plain.append(torch.autograd.grad(loss(direction, vectors), rows)[0])
+    for direction in ("forward", "backward"):
+        loss(direction, state.read(batch, direction)).backward()
+    torch.testing.assert_close(rows.grad, sum(plain), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("settings", [LOOKUP, TIED], ids=["own", "tied"])
+def test_it_learns_and_its_model_reads_words(runs: TinyRuns, settings: dict[str, Any]) -> None:
+    sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "train__updates": 200}
+    run = runs.run("run", **settings | sizes)
+    *_, last = read_metrics(run.path, "evaluation")
+    assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]
+    assert last["word_perplexity"] < 0.3 * last["constant_word_perplexity"]
+    assert last["word_perplexity"] > last["vocabulary_perplexity"]
+    states = ElmoC.from_pretrained(run.path).embed(["w1", "unheard-of", "w2"])
+    assert states.shape == (3, 3, 32)
+    assert states.isfinite().all()
+
+
+def test_going_on_with_other_text_takes_the_vectors_by_their_units(
+    runs: TinyRuns, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = runs.run("run", **TIED)
+    words = write_corpus(
+        runs.folder / "words", [[["w19", "w18"]] * 40, learnable_sentences(40, 7)], [learnable_sentences(40, 8)]
+    )
+    build_subwords(words.path, runs.folder / "units", like=str(run.path))
+    before = runs.corpus
+    runs.corpus = runs.folder / "units"
+    again = runs.run("again", "--init-from", str(run.path), **TIED | {"train__updates": 1, "log__keep": 10})
+    units, stored = Corpus(runs.corpus), read_model_directory(run.path).read_stored_vectors()
+    assert isinstance(stored, StoredSubwords)
+    assert units.lexicon != list(stored.units), "they are counted in another text"
+    first = torch.load(again.checkpoints / f"{0:09d}.pt")["heads"]["shared.rows"]
+    for row, unit in enumerate(units.lexicon):
+        assert torch.equal(first[row], stored.vectors[list(stored.units).index(unit)]), unit
+    runs.corpus = before
+    capsys.readouterr()
+    same = runs.run("same", "--init-from", str(run.path), **TIED | {"train__updates": 1, "log__keep": 10})
+    assert ", as it is" in capsys.readouterr().out
+    heads = read_model_directory(run.path).output_layer.weights
+    assert_same(dict(torch.load(same.checkpoints / f"{0:09d}.pt")["heads"]), dict(heads or {}))
+    # what does not fit
+    other = write_corpus(
+        runs.folder / "other", [[["abc", "abd"]] * 40, learnable_sentences(40, 7)], [learnable_sentences(40, 8)]
+    )
+    build_subwords(other.path, runs.folder / "other_units", units=264)
+    runs.corpus = runs.folder / "other_units"
+    assert runs.status("no", "--init-from", str(run.path), **TIED) == 1
+    assert (
+        "the subwords of the corpus are others than those of the model: make the corpus by" in capsys.readouterr().err
+    )
+    runs.corpus = before
+    assert runs.status("no", "--init-from", str(run.path), **TIED | {"encoder__projection_size": 7}) == 1
+    assert "projection_size (here 7, there 8)" in capsys.readouterr().err
+    assert runs.status("no", "--init-from", str(run.path), **LOOKUP | {"input_layer__kind": "character_cnn"}) == 1
+    assert "the model has no character CNN: choose its input_layer.kind" in capsys.readouterr().err
+
+
+def test_a_table_of_a_models_subwords_is_an_input_that_stays_as_it_is(runs: TinyRuns, tiny_corpus: Corpus) -> None:
+    run = runs.run("run", **TIED)
+    build_subwords(tiny_corpus.path, runs.folder / "units", like=str(run.path))
+    units = Corpus(runs.folder / "units")
+    build_vectors(units, str(run.model), name="frozen", dtype="float32")
+    runs.corpus = units.path
+    frozen = LOOKUP | {"input_layer__kind": "vectors", "data__input_vectors": "frozen"}
+    after = ElmoC.from_pretrained(runs.run("frozen", **frozen).path)
+    before = ElmoC.from_pretrained(run.path)
+    assert after.word_vectors.fingerprint == before.word_vectors.fingerprint
+    torch.testing.assert_close(after.embed(["w1", "new"])[0], before.embed(["w1", "new"])[0])
+
+
+def test_corpora_and_inputs_have_to_fit(
+    runs: TinyRuns, tiny_corpus: Corpus, capsys: pytest.CaptureFixture[str], tmp_path: object
+) -> None:
+    build_subwords(tiny_corpus.path, runs.folder / "units", units=262)
+    build_vectors(Corpus(runs.folder / "units"), "random:1:8", name="raw")
+    runs.corpus = runs.folder / "units"
+    assert runs.status("run") == 1
+    assert "is a corpus of subwords, and " in capsys.readouterr().err
+    runs.corpus = tiny_corpus.path
+    assert runs.status("run", **TIED) == 1
+    assert "is a corpus of words, and not of subwords: make one of it by" in capsys.readouterr().err
+    assert len(Subwords.of_corpus(Corpus(runs.folder / "units")).merges) > 0

@@ -1,0 +1,116 @@
+"""Full softmax: values and gradients of a plain twin, projection regularisation, and metrics."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from elmoc.errors import InputError
+from pretrain.output_layers import Targets, class_counts
+from pretrain.output_layers.full_softmax import FullSoftmaxOutput, FullSoftmaxSettings
+from pretrain.output_layers.softmax import SoftmaxScorer, log_probabilities
+from pretrain.run.directory import read_metrics
+from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly
+
+PROJECTION, TYPES = 6, 9
+
+
+def layer_of(settings: FullSoftmaxSettings, types: int = TYPES, lexicon: int = 12) -> FullSoftmaxOutput:
+    torch.manual_seed(0)
+    layer = FullSoftmaxOutput(PROJECTION, types, types + (types < lexicon), settings).double()
+    torch.nn.init.normal_(layer.bias)
+    if layer.projection is not None:
+        torch.nn.init.normal_(layer.projection)
+    return layer
+
+
+def plain_loss(layer: FullSoftmaxOutput, states: Tensor, ids: Tensor, regularisation: float) -> Tensor:
+    """− log softmax(V P h + b), word by word, and λ‖P‖₂ for each (Press and Wolf 2017, Section 3)."""
+    total = states.new_zeros(())
+    for state, target in zip(states.view(-1, PROJECTION), ids.flatten().tolist(), strict=True):
+        if layer.projection is not None:
+            state = layer.projection @ state
+            total = total + regularisation * layer.projection.square().sum().sqrt()
+        scores = torch.stack([row @ state + bias for row, bias in zip(layer.rows, layer.bias, strict=True)])
+        total = total + scores.exp().sum().log() - scores[min(target, TYPES)]
+    return total
+
+
+@pytest.mark.parametrize("regularisation", [0.0, 0.15])
+@pytest.mark.parametrize("ids", [[[0, 4], [8, 11], [9, 3]], [[1]]])
+def test_loss_and_gradients_are_those_of_a_plain_twin(ids: list[list[int]], regularisation: float) -> None:
+    layer = layer_of(FullSoftmaxSettings(types=TYPES, projection_regularisation=regularisation))
+    targets = torch.tensor(ids)
+    states = torch.randn(*targets.shape, PROJECTION, dtype=torch.float64, requires_grad=True)
+    loss = layer(states, Targets(targets, None))
+    expected = plain_loss(layer, states, targets, regularisation)
+    torch.testing.assert_close(loss.total, expected, check_dtype=False, rtol=1e-5, atol=1e-5)
+    assert (int(loss.counted), int(loss.masked)) == (targets.numel(), 0)
+    leaves = [states, *layer.parameters()]
+    assert len(leaves) == 3 + (regularisation > 0)
+    for ours, theirs in zip(*(torch.autograd.grad(each, leaves) for each in (loss.total, expected)), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_probabilities_leave_the_regularisation_out() -> None:
+    layer = layer_of(FullSoftmaxSettings(types=TYPES, projection_regularisation=0.5))
+    states = torch.randn(3, PROJECTION, dtype=torch.float64)
+    found = layer.log_probabilities(states)
+    assert found.shape == (3, TYPES + 1)
+    torch.testing.assert_close(found.exp().sum(dim=1), torch.ones(3))
+    for row, state in zip(found, states, strict=True):
+        for target in range(TYPES + 1):
+            assert row[target].item() == pytest.approx(
+                -plain_loss(layer, state, torch.tensor([target]), 0.0).item(), abs=1e-4
+            )
+
+
+def test_the_perplexity_of_words_is_that_of_all_their_units() -> None:
+    """Words are written as 1, 2 and 3 units: 0 | 1 5 | 2 6 7, where 0, 1 and 2 begin a word."""
+    layer = layer_of(FullSoftmaxSettings(), lexicon=TYPES).float()
+    ids = np.array([0, 1, 5, 2, 6, 7], dtype=np.uint32)
+    states = torch.randn(6, PROJECTION)
+    counts = class_counts(np.arange(TYPES, 0, -1), TYPES)
+    scorer = SoftmaxScorer(log_probabilities, counts, candidates=TYPES)
+    scorer.begins_word = np.arange(TYPES) < 3
+    with torch.no_grad():
+        values = scorer.score(layer, states, ids, {"": slice(None), "last": slice(3, 6)})
+        rows = layer.log_probabilities(states)
+    overall = np.array([row[target].item() for row, target in zip(rows, ids.tolist(), strict=True)])
+    assert values[""]["word_perplexity"] == pytest.approx(math.exp(-overall.sum() / 3), rel=1e-5)
+    assert values["last"]["word_perplexity"] == pytest.approx(math.exp(-overall[3:].sum()), rel=1e-5)
+    unigrams = np.log(counts / counts.sum())[ids]
+    assert values[""]["constant_word_perplexity"] == pytest.approx(math.exp(-unigrams.sum() / 3), rel=1e-5)
+
+
+def test_over_words_with_a_class_for_rare_ones(runs: TinyRuns) -> None:
+    settings = {
+        "output_layer__kind": "softmax",
+        "output_layer__types": 15,
+        "output_layer__projection_regularisation": 0.1,
+        "data__target_vectors": "none at all",
+        "encoder__cell_size": 32,
+        "encoder__projection_size": 16,
+        "train__updates": 120,
+        "log__checkpoint_updates": 60,
+        "log__keep": 20,
+    }
+    run = runs.run("run", **settings)
+    assert_resumes_exactly(runs, "run", 60, **settings)
+    *_, last = read_metrics(run.path, "evaluation")
+    assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]
+    assert "word_perplexity" not in last
+
+
+def test_impossible_settings(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InputError, match=r"output_layer.tied needs a class for each type: leave"):
+        FullSoftmaxSettings(types=5, tied=True)
+    tied = {"output_layer__kind": "softmax", "output_layer__tied": True}
+    assert runs.status("run", **tied) == 1
+    assert "output_layer.tied needs an input layer that is trained: choose input_layer.kind=subwords" in (
+        capsys.readouterr().err
+    )
+    assert runs.status("run", input_layer__kind="character_cnn", encoder__input_layer="identity", **tied) == 1
+    assert "needs an input layer that has a vector for each type, and character CNN has none" in capsys.readouterr().err
