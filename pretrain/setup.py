@@ -197,7 +197,7 @@ class TrainingSetup:
         transform, word_vectors, stored = self.data.inputs.transform, self.data.inputs.source, self.stored_vectors
         if self.input_network is not None:
             stored = self.input_network.stored()
-            vectors = stored.open(stored.file_name)
+            vectors = stored.word_vectors(stored.file_name)
             transform = VectorTransform(boundary=vectors.lookup([BEGIN, END]))
             word_vectors = VectorSource(stored.file_name, vectors.fingerprint, vectors.size, "none")
         return ModelDirectory(
@@ -315,7 +315,7 @@ def read_stored_vectors(setup: TrainingSetup) -> StoredVectors | None:
     file = setup.stored_vectors if isinstance(setup.stored_vectors, Path) else Path(source.origin)
     try:
         stored = read_stored(file)
-        check_vectors(stored.open(str(file)), source)
+        check_vectors(stored.word_vectors(str(file)), source)
     except InputError as error:
         print(
             f"warning: models of this run will not hold their word vectors ({error}): who uses "

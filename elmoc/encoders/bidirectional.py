@@ -169,8 +169,10 @@ def check_weights(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor])
 
 
 def check_finite(weights: Mapping[str, Tensor]) -> None:
-    """Raise an `InputError` for a weight with a number that is NaN or infinite."""
+    """Raise an `InputError` for a weight with a number that is NaN or infinite, or of a type that cannot be told."""
     for name, tensor in weights.items():
+        if tensor.is_floating_point() and tensor.dtype.itemsize < 2:  # PyTorch hardly computes with these
+            raise InputError(f"{name} has the type {tensor.dtype}, which no weight has")
         if tensor.is_floating_point() and tensor.numel():
             least, largest = tensor.aminmax()  # NaN where there is any
             if not (least.isfinite() and largest.isfinite()):

@@ -77,7 +77,7 @@ class StoredCharacterCnn(StoredVectors):
         kept = {name.removeprefix(_KEPT): tensors.pop(name) for name in list(tensors) if name.startswith(_KEPT)}
         return cls(record, tensors, lexicons.get(_LEXICONS[0]), lexicons.get(_LEXICONS[1]), kept)
 
-    def open(self, origin: str) -> "CharacterCnnVectors":
+    def word_vectors(self, origin: str) -> "CharacterCnnVectors":
         return CharacterCnnVectors(self, origin=origin)
 
     @property

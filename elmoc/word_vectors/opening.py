@@ -97,4 +97,4 @@ def open_stored(path: Path | str) -> WordVectors:
                 "by `elmoc import-elmo` or trained with an input layer of its own; else give a file of them"
             )
         path = next(each for each in found if each.exists())
-    return read_stored(path).open(os.path.realpath(path))
+    return read_stored(path).word_vectors(os.path.realpath(path))

@@ -51,7 +51,7 @@ class StoredVectors(ABC):
         """A content hash of all that a lookup depends on."""
 
     @abstractmethod
-    def open(self, origin: str) -> WordVectors:
+    def word_vectors(self, origin: str) -> WordVectors:
         """The vectors, which are read from `origin`; an `InputError` where parts do not fit each other."""
 
     def write(self, path: Path | str) -> None:

@@ -140,7 +140,7 @@ class StoredSubwords(StoredVectors):
             raise InputError(f"{where}: {error}: {ADVICE}") from None
         return cls(tensors["vectors"], units, merges)
 
-    def open(self, origin: str) -> "SubwordVectors":
+    def word_vectors(self, origin: str) -> "SubwordVectors":
         return SubwordVectors(self, origin=origin)
 
     @property

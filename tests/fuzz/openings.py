@@ -31,6 +31,7 @@ NOT_DAMAGED = {
     "elmoc/kernels/compiling.py:processor": "reads what the system says about the processor",
     "downstream/peers/character_training.py": "reads what its own training has written, atomically, and goes on with",
     "downstream/peers/many_langs_training.py": "reads what its own training has written, and the source of a package",
+    "data_scripts/build_subwords.py:learn": "parses what a library has just learnt, not a file",
     "pretrain/speed/": "reads what the system says about memory and processor",
     "pretrain/distributed/processes.py": "reads messages of other processes of the same run, not files",
     "data_scripts/parts/text_pieces.py:line_number": "counts the lines before damaged text, which the sample has not",
@@ -47,6 +48,12 @@ HELPERS = {
     "old/run/model/README.md": "is for people, and never read",
     "elmo/model/README.md": "is for people, and never read",
     "old/probes/results.jsonl": "lines of results are what they were",
+    **{
+        f"subwords/{name}": "is read like that of the corpus of words"
+        for name in ("corpus.json", "lexicon.txt", "counts.npy", "shards/train-N.bin", "shards/held-out-N.bin")
+    },
+    "subwords/shards/train-N.documents.npy": "is read like that of the corpus of words",
+    "subwords/shards/held-out-N.documents.npy": "is read like that of the corpus of words",
     "unfinished/.work/lock": "has no content",
     "archive/.corpus.unpacked/news.en-N-of-N": "text, which build_corpus reads like any other",
 }

@@ -11,8 +11,9 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
+import torch
 
-from data_scripts import build_corpus, build_vectors, one_billion, train_fasttext
+from data_scripts import build_corpus, build_subwords, build_vectors, one_billion, train_fasttext
 from downstream.__main__ import main as downstream
 from downstream.peers.record import PeerDirectory, PeerRecord
 from downstream.probe.cli import run_probes
@@ -29,6 +30,7 @@ from elmoc.kernels.compiling import default_compiler
 from elmoc.word_vectors.fasttext import index as fasttext_index
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import RandomVectors
+from elmoc.word_vectors.subwords import StoredSubwords, Subwords
 from pretrain.config import load_config
 from pretrain.recipe.begun import begun
 from pretrain.run.directory import RunDirectory, Start
@@ -113,6 +115,7 @@ def make_sample(folder: Path) -> None:
     """Write everything; the working directory has to be `folder`, so that no path in a file is of this machine."""
     write_text(folder)
     write_corpora(folder)
+    write_subwords()
     write_task_data(folder)
     write_run(folder)
     write_probe(folder)
@@ -177,6 +180,14 @@ def write_corpora(folder: Path) -> None:
             member.size = len(data)
             archive.addfile(member, io.BytesIO(data))
     one_billion.unpack(Path("archive/words.tar.gz"), Path("archive/.corpus.unpacked"))
+
+
+def write_subwords() -> None:
+    """The corpus in subwords, and vectors of these."""
+    build_subwords.build_subwords(Path("corpus"), Path("subwords"), units=262)
+    subwords = Subwords.of_corpus(Corpus("subwords"))
+    vectors = torch.from_numpy(RandomVectors(seed=1, size=4).lookup(subwords.units))
+    StoredSubwords(vectors, subwords.units, subwords.merges).write("vectors/subwords.safetensors")
 
 
 def write_task_data(folder: Path) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from downstream.inputs.feature_states import FeatureStates
 from downstream.inputs.sentence import make_sentence
+from elmoc.corpus import Corpus
 from elmoc.features.converting.convert import convert_features
 from elmoc.features.dumping.dump import DumpOptions, dump_features
 from elmoc.features.reader import FeatureFile
@@ -21,8 +22,10 @@ from elmoc.kernels.compiling import KernelBuildError
 from elmoc.looking.uses import find_uses
 from elmoc.model import ElmoC
 from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.subwords import Subwords, SubwordVectors
+from tests.fuzz.mutations.arrays import SAFETENSORS
 from tests.fuzz.mutations.hdf5 import GROUPS, HDF5, LINKS, MAP
-from tests.fuzz.mutations.json_tree import JSON_LINES
+from tests.fuzz.mutations.json_tree import JSON, JSON_LINES
 from tests.fuzz.mutations.raw import INTEGERS, RAW, header_integers
 from tests.fuzz.mutations.text import TEXT, compressed
 from tests.fuzz.readers.reader import Reader, consistent, same
@@ -37,6 +40,17 @@ def read_vectors(file: str) -> Any:
         return open_word_vectors(str(folder / "vectors" / file)).lookup(WORDS)
 
     return read
+
+
+def read_subword_vectors(folder: Path) -> np.ndarray:
+    vectors = open_word_vectors(str(folder / "vectors/subwords.safetensors"))
+    assert isinstance(vectors, SubwordVectors)
+    found = [vectors.lookup([unit for word in words for unit in word]) for words in vectors.subwords.split([WORDS])]
+    return np.concatenate(found)[:1]
+
+
+def read_merges(folder: Path) -> Any:
+    return Subwords.of_corpus(Corpus(folder / "subwords")).split([WORDS])
 
 
 def finite(result: np.ndarray, expected: np.ndarray) -> bool:
@@ -195,6 +209,14 @@ READERS = (
         read=read_vectors("small.vec.gz"),
         right=finite,
     ),
+    Reader(
+        name="subword vectors",
+        target="vectors/subwords.safetensors",
+        mutations=SAFETENSORS,
+        read=read_subword_vectors,
+        right=finite,
+    ),
+    Reader(name="subwords", target="subwords/subwords.json", mutations=JSON, read=read_merges),
     Reader(name="features", target="features/layers.h5", mutations=HDF5, read=read_features, right=right_features),
     *(
         Reader(
