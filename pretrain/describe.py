@@ -88,7 +88,7 @@ def mflop(multiplications: float) -> str:
 
 def measure(setup: TrainingSetup) -> float:
     """Seconds a word of whole updates on this machine; with a learning rate of 0, so that no weight changes."""
-    _config, device = setup.config, setup.execution.device
+    device = setup.execution.device
     if device.type == "cpu":  # more streams would hardly be faster
         setup = with_streams(setup, min(setup.data.streams, TRIAL_STREAMS))
     setup.require_memory()

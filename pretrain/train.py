@@ -99,7 +99,7 @@ def starting_state(setup: TrainingSetup, run: RunDirectory, resumed: Checkpoint 
 
     Raises `InputError` when the checkpoint does not fit, or is of other data.
     """
-    _config, processes, device = setup.config, setup.processes, setup.execution.device
+    processes = setup.processes
     networks = [] if setup.input_network is None else [setup.input_network]
     processes.broadcast_weights(setup.encoder, setup.output_layers, *networks)
     state = setup.new_state()
@@ -113,10 +113,15 @@ def starting_state(setup: TrainingSetup, run: RunDirectory, resumed: Checkpoint 
                     "new run"
                 )
             take_over(resumed, setup, run, state)
-    processes.connect_groups(device)
-    for direction, group in processes.groups.items():
-        group.all_reduce_gradients(state.parameters(direction))
+    sum_gradients(setup, state)
     return state
+
+
+def sum_gradients(setup: TrainingSetup, state: TrainState) -> None:
+    """From now on, gradients of a direction are summed over the processes that train it; all processes call this."""
+    setup.processes.connect_groups(setup.execution.device)
+    for direction, group in setup.processes.groups.items():
+        group.all_reduce_gradients(state.parameters(direction))
 
 
 def take_over(checkpoint: Checkpoint, setup: TrainingSetup, run: RunDirectory, state: TrainState) -> None:

@@ -3,9 +3,10 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 from elmoc.errors import InputError, run_command
 from elmoc.process import keep_freed_memory, wait_without_spinning
@@ -36,6 +37,16 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--device", help="cpu, cuda, cuda:N or auto (default: the config's)")
     parser.add_argument("--threads", type=int, help="of a CPU (default: the config's, or as many as PyTorch takes)")
     parser.add_argument("--corpus", metavar="DIR", help="a corpus with vector tables (default: a synthetic one)")
+    table = parser.add_argument_group("tables of the paper (Li et al. 2019, Section 5.2)")
+    table.add_argument(
+        "--table",
+        type=int,
+        choices=(4, 5),
+        help="instead, output layers by vocabularies (4) or by encoders (5), with several processes by torchrun",
+    )
+    table.add_argument("--sizes", choices=("paper", "small"), help="(default: paper on a GPU, small on a CPU)")
+    table.add_argument("--memory", metavar="SIZE", help="of a batch (default: 12GB, or 6GB with the small sizes)")
+    table.add_argument("--most-streams", type=int, default=1024, metavar="B", help="of a batch (default: 1024)")
     parser.add_argument("--json", metavar="OUT.json", help="write everything measured to this file, too")
     return parser
 
@@ -45,15 +56,29 @@ def speed(arguments: argparse.Namespace) -> None:
     from elmoc.files.locks import locked
     from elmoc.files.records import write_json
     from elmoc.files.writing import refuse_existing
+
+    for name in ("streams", "updates", "warm_up", "most_streams"):
+        least = min(arguments.streams) if name == "streams" else getattr(arguments, name)
+        if least < 1:
+            raise InputError(f"--{name.replace('_', '-')} must be at least 1, not {least}")
+    reports = contestants_reports if arguments.table is None else table_reports
+    with ExitStack() as stack:
+        if arguments.json is not None:
+            stack.enter_context(locked(arguments.json))
+            refuse_existing(arguments.json)
+        for report, text in stack.enter_context(closing(reports(arguments))):
+            print(text, flush=True)
+            if arguments.json is not None:
+                write_json(arguments.json, report)
+
+
+def contestants_reports(arguments: argparse.Namespace) -> Generator[tuple[dict[str, Any], str]]:
+    """The reports of the benchmark, and what is printed of each."""
     from pretrain.config import load_config
     from pretrain.speed.benchmark import benchmark
     from pretrain.speed.contestants import WAYS
     from pretrain.speed.table import heading, last_comparison
 
-    for name in ("streams", "updates", "warm_up"):
-        least = min(arguments.streams) if name == "streams" else getattr(arguments, name)
-        if least < 1:
-            raise InputError(f"--{name.replace('_', '-')} must be at least 1, not {least}")
     if unknown := [name for name in arguments.contestants if name not in WAYS]:
         raise InputError(f"{unknown[0]!r} is not a contestant: choose from {', '.join(WAYS)}")
     settings = {"data.corpus": arguments.corpus or "", "train.directions": DIRECTIONS[arguments.directions]}
@@ -67,15 +92,34 @@ def speed(arguments: argparse.Namespace) -> None:
         updates=arguments.updates,
         warm_up=arguments.warm_up,
     )
-    with ExitStack() as stack:
-        if arguments.json is not None:
-            stack.enter_context(locked(arguments.json))
-            refuse_existing(arguments.json)
-        stack.enter_context(closing(reports))
+    with closing(reports):
         for report in reports:
-            print(last_comparison(report) if report["comparisons"] else heading(report), flush=True)
-            if arguments.json is not None:
-                write_json(arguments.json, report)
+            yield report, last_comparison(report) if report["comparisons"] else heading(report)
+
+
+def table_reports(arguments: argparse.Namespace) -> Generator[tuple[dict[str, Any], str]]:
+    """The report on a table of the paper, and what is printed of it."""
+    import torch
+
+    from pretrain.distributed.rendezvous import connect
+    from pretrain.speed.paper_tables import TableOptions, paper_table, parse_bytes, text_of
+
+    on_gpu = torch.cuda.is_available() and arguments.device != "cpu"
+    size = arguments.sizes or ("paper" if on_gpu else "small")
+    options = TableOptions(
+        size=size,
+        memory=parse_bytes(arguments.memory or ("12GB" if size == "paper" else "6GB")),
+        most_streams=arguments.most_streams,
+        updates=arguments.updates,
+        warm_up=arguments.warm_up,
+        device=arguments.device,
+        threads=arguments.threads,
+    )
+    with connect() as processes:
+        report: dict[str, Any] = {}
+        for report in paper_table(arguments.table, options, processes):  # noqa: B007 (the last one is whole)
+            pass
+        yield report, text_of(report)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -19,10 +19,12 @@ ROUNDS = 5
 
 
 def first_batches(setup: TrainingSetup, count: int) -> list[Batch]:
-    """The first windows with their vectors, on the device."""
-    device = setup.execution.device
+    """The first windows of this process with their vectors, on the device."""
+    device, processes = setup.execution.device, setup.processes
     tables = setup.data.tables(device, resident=False)
-    return [gather_window(window, tables, device) for window in islice(setup.data.windows(), count)]
+    own = processes.stream_slice(setup.data.streams)
+    windows = setup.data.windows(directions=processes.directions, own=own)
+    return [gather_window(window, tables, device) for window in islice(windows, count)]
 
 
 def seconds_a_window(setup: TrainingSetup) -> dict[str, float]:

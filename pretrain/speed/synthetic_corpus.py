@@ -29,8 +29,11 @@ BYTES_OF_A_TOKEN = 24
 
 
 @contextmanager
-def corpus_for(data: DataConfig, tokens: int) -> Iterator[str]:
-    """The path of the corpus of `data`, or of a synthetic one of at least `tokens` tokens while the block lasts."""
+def corpus_for(data: DataConfig, tokens: int, *, types: int = TYPES) -> Iterator[str]:
+    """The path of the corpus of `data`, or of a synthetic one of at least `tokens` tokens while the block lasts.
+
+    `types` are the word types of the synthetic one.
+    """
     if data.corpus:
         yield data.corpus
         return
@@ -41,25 +44,25 @@ def corpus_for(data: DataConfig, tokens: int) -> Iterator[str]:
             f"{human_bytes(free)} free: use fewer streams"
         )
     with TemporaryDirectory() as folder:
-        write_synthetic_corpus(Path(folder), data, max(tokens, TOKENS))
+        write_synthetic_corpus(Path(folder), data, max(tokens, TOKENS), types=types)
         yield folder
 
 
-def write_synthetic_corpus(path: Path, data: DataConfig, tokens: int) -> None:
+def write_synthetic_corpus(path: Path, data: DataConfig, tokens: int, *, types: int = TYPES) -> None:
     """A corpus of random words whose frequency falls as 1 / rank, with the random float16 tables that `data` names."""
-    lexicon = [END, BEGIN, *(f"w{rank}" for rank in range(2, TYPES))]
+    lexicon = [END, BEGIN, *(f"w{rank}" for rank in range(2, types))]
     generator = np.random.default_rng(0)
     shards, counts = {}, {}
     (path / "shards").mkdir()
     for name, size in (("train", tokens), ("held-out", HELD_OUT)):
         sentences = -(-size // SENTENCE)
-        ranks = 2 * (TYPES / 2) ** generator.random((sentences, SENTENCE))  # log-uniform from 2 to the number of types
+        ranks = 2 * (types / 2) ** generator.random((sentences, SENTENCE))  # log-uniform from 2 to the number of types
         ids = ranks.astype(ID_DTYPE)
         ids[:, 0], ids[:, -1] = lexicon.index(BEGIN), lexicon.index(END)
         ids.tofile(path / f"shards/{name}.bin")
         save_array(path / f"shards/{name}.documents.npy", np.zeros(1, dtype=np.int64))
         shards[name] = [Shard(f"shards/{name}.bin", ids.size, sentences, 1)]
-        counts[name] = np.bincount(ids.ravel(), minlength=TYPES)
+        counts[name] = np.bincount(ids.ravel(), minlength=types)
     finish_corpus(
         path,
         lexicon=lexicon,
