@@ -10,7 +10,7 @@ PEERS := .venv-peers
 PEER_NAMES ?= masked_lm character_lm many_langs
 PEERS_OUT ?= runs/peers
 
-.PHONY: quickstart model test test-all test-integrations test-peers peers-environment peers check docs-check fuzz machine
+.PHONY: quickstart model tables test test-all test-integrations test-peers peers-environment peers check docs-check fuzz machine
 
 quickstart: $(VENV)/installed
 	$(RUN) -m quickstart
@@ -21,6 +21,14 @@ model: $(VENV)/installed
 	$(RUN) -m pretrain.recipe $(TEXT) $(or $(OUT),models/mine) $(if $(CONFIG),--config $(CONFIG)) \
 		$(if $(TIME),--max-time $(TIME)) $(if $(VECTORS),--vectors $(VECTORS)) $(if $(BUNDLE),--bundle) \
 		$(if $(LICENCE),--licence "$(LICENCE)") $(if $(NAME),--name "$(NAME)")
+
+# make tables CORPUS=corpora/mine VECTORS=vectors.bin SUITE=suite.toml TIME=15m (or WORDS=5000000) QUICK=1 ROWS=…
+tables: $(VENV)/installed
+	@test -n "$(CORPUS)" -a -n "$(VECTORS)" -a -n "$(SUITE)" -a -n "$(TIME)$(WORDS)" || \
+		{ echo 'error: say on what and how long: make tables CORPUS=… VECTORS=… SUITE=… TIME=15m (docs/paper_tables.md)' >&2; exit 1; }
+	$(RUN) -m pretrain.recipe.tables $(CORPUS) $(or $(OUT),runs/tables) --vectors $(VECTORS) --suite $(SUITE) \
+		$(if $(TIME),--max-time $(TIME)) $(if $(WORDS),--words $(WORDS)) $(if $(QUICK),--quick) \
+		$(if $(ROWS),--rows $(ROWS)) $(TABLES_OPTIONS)
 
 test: $(VENV)/installed
 	$(RUN) -m pytest -m "not slow" -rs $(PARALLEL)

@@ -1,0 +1,241 @@
+"""The command `python -m pretrain.recipe.tables CORPUS OUT`: the paper's Tables 2 and 3 in miniature.
+
+The small twins of the paper's configs are trained on one corpus, one after the other, for the same time or the same
+number of words; a suite of probes is run for each; and the table is printed (Li et al. 2019, Sections 4 and 5.1).
+`make tables` calls it. Safe to interrupt; goes on by the same command.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from elmoc.corpus import Corpus
+from elmoc.errors import InputError, run_command
+from elmoc.settings import parse_duration
+from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.table import VectorTable
+from pretrain.recipe.begun import begun
+from pretrain.recipe.steps import Step, run_steps, training_command
+from pretrain.recipe.tables_report import SUITE_REPORT, text_of
+
+TWINS = Path("pretrain/configs/twins")
+OF_ELMO = "cnn"
+"""The table of the word vectors that the character CNN of the row `elmo` makes."""
+OF_CORPUS = "one_billion"
+"""The table of fastText vectors of the corpus itself, as the paper's config calls it."""
+
+
+@dataclass(frozen=True)
+class System:
+    """A row: the twin of a config of the paper, and what differs from it; `needs` are further tables of vectors."""
+
+    config: str
+    sets: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+    @property
+    def reads_subwords(self) -> bool:
+        """Whether its corpus is one of subwords."""
+        return self.config == "elmo_sub"
+
+
+SYSTEMS = {
+    "elmo": System("elmo"),
+    "elmo_a": System("elmo_a"),
+    "elmo_sub": System("elmo_sub"),
+    "elmo_c": System("elmo_c"),
+    "elmo_c_oneb": System("elmo_c_oneb", needs=(OF_CORPUS,)),
+    "elmo_c_rnd": System("elmo_c_rnd", needs=("random",)),
+    "elmo_c_cnn": System("elmo_c_cnn", needs=(OF_ELMO,)),
+    "elmo_c_cnn_cc": System("elmo_c_cnn_cc", needs=(OF_ELMO,)),
+    "elmo_c_cc_cnn": System("elmo_c_cc_cnn", needs=(OF_ELMO,)),
+    "elmo_c_rnd_input": System("elmo_c", ("data.input_vectors=random",), ("random",)),
+    "contrastive": System("elmo_c", ("output_layer.kind=contrastive",)),
+}
+"""Those of Table 2 and Table 3, the random input that the paper found brittle, and the contrastive output layer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables:
+    """What the command is given (see its help), and its steps."""
+
+    corpus: Path
+    output: Path
+    vectors: str
+    suite: Path
+    systems: tuple[str, ...]
+    quick: bool
+    data: Path | None
+    max_time: str | None
+    words: int | None
+    sets: tuple[str, ...]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What stays the same as long as it goes on."""
+        return {
+            "corpus": str(self.corpus),
+            "vectors": self.vectors,
+            "suite": str(self.suite),
+            "quick": self.quick,
+            "max_time": self.max_time,
+            "words": self.words,
+            "sets": self.sets,
+        }
+
+    def steps(self) -> list[Step]:
+        """The steps in their order."""
+        steps = [
+            self._table_step("input", self.vectors, self.corpus),
+            self._table_step("target", self.vectors, self.corpus),
+        ]
+        chosen = {name: SYSTEMS[name] for name in self.systems}
+        needed = {table for system in chosen.values() for table in system.needs}
+        if "random" in needed:
+            steps.append(self._table_step("random", "random:1:300", self.corpus))
+        if OF_CORPUS in needed:
+            own = self.output / "vectors.bin"
+            steps.append(Step("fastText vectors of the corpus", lambda: self._train_fasttext(own), own))
+            steps.append(self._table_step(OF_CORPUS, own, self.corpus))
+        if any(system.reads_subwords for system in chosen.values()):
+            steps.append(Step("the corpus in subwords", self._build_subwords, self.subwords / "corpus.json"))
+        for name, system in chosen.items():
+            if OF_ELMO in system.needs and not any(step.title.startswith(f"vectors {OF_ELMO}") for step in steps):
+                steps.append(self._table_step(OF_ELMO, self.run_of("elmo") / "model", self.corpus))
+            steps.append(
+                Step(
+                    f"training {name}",
+                    partial(self._train, name, system),
+                    self.report_of(name),
+                    None if self.max_time is None else parse_duration(self.max_time),
+                )
+            )
+            steps.append(Step(f"probes of {name}", partial(self._suite, name), self.report_of(name)))
+        return steps
+
+    @property
+    def subwords(self) -> Path:
+        """The corpus of subwords."""
+        return self.output / "subwords"
+
+    def run_of(self, name: str) -> Path:
+        """The run directory of a row."""
+        return self.output / "runs" / name
+
+    def report_of(self, name: str) -> Path:
+        """What the suite writes of a row at its end."""
+        return self.output / "probes" / name / SUITE_REPORT
+
+    def _table_step(self, name: str, origin: str | Path, corpus: Path) -> Step:
+        command = ["data_scripts.build_vectors", corpus, origin, "--name", name]
+        return Step(f"vectors {name} of every word type", lambda: command, corpus / f"vectors/{name}.json")
+
+    def _train_fasttext(self, path: Path) -> Sequence[object]:
+        return ["data_scripts.train_fasttext", self.corpus, path]
+
+    def _build_subwords(self) -> Sequence[object]:
+        return ["data_scripts.build_subwords", self.corpus, self.subwords]
+
+    def _train(self, name: str, system: System) -> Sequence[object]:
+        corpus = self.subwords if system.reads_subwords else self.corpus
+        sets = [f"data.corpus={corpus}", *system.sets, *self.sets]
+        if self.words is not None:
+            from pretrain.config import load_config
+
+            config = load_config(TWINS / f"small_{system.config}.toml", sets, quiet=True)
+            share = self.words / Corpus(self.corpus).train_tokens  # of the text, whatever it is written in
+            tokens = share * Corpus(corpus).train_tokens
+            sets.append(f"train.updates={max(1, round(tokens / (config.train.streams * config.train.window)))}")
+        return training_command(TWINS / f"small_{system.config}.toml", self.run_of(name), sets, self.max_time)
+
+    def _suite(self, name: str) -> Sequence[object]:
+        out = self.report_of(name).parent
+        more = [*(["--quick"] if self.quick else []), *([] if self.data is None else ["--data", self.data])]
+        options = ["--vectors", self.vectors, "--out", out, "--baseline", out.parent / "baseline", *more]
+        return ["downstream", "suite", self.suite, "--model", self.run_of(name), "--corpus", self.corpus, *options]
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m pretrain.recipe.tables",
+        description="Train the small twins of the paper's configs on one corpus, run probes for each, and print Tables "
+        "2 and 3 in miniature. Safe to interrupt; goes on by the same command.",
+    )
+    parser.add_argument("corpus", type=Path, metavar="CORPUS", help="corpus directory; it gets the tables of vectors")
+    parser.add_argument("output", type=Path, metavar="OUT", help="where runs and results go")
+    parser.add_argument("--vectors", required=True, metavar="FILE", help="fastText vectors, in place of Common Crawl's")
+    parser.add_argument("--suite", required=True, type=Path, metavar="SUITE.toml", help="the probes (docs/suite.md)")
+    parser.add_argument("--quick", action="store_true", help="run the quick suite")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="what paths of data in the suite are relative to")
+    length = parser.add_mutually_exclusive_group(required=True)
+    length.add_argument("--max-time", metavar="TIME", help="of each training, e.g. 15m")
+    length.add_argument("--words", type=int, metavar="N", help="that each training reads")
+    parser.add_argument(
+        "--rows",
+        default=",".join(SYSTEMS),
+        metavar="NAME,…",
+        help="those to make, in order (default: %(default)s)",
+    )
+    parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="of every training")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
+    arguments = parser().parse_args(argv)
+    return run_command(lambda: make_tables(arguments))
+
+
+def make_tables(arguments: argparse.Namespace) -> None:
+    """Make the tables as the parsed command line says; raises `InputError` where a step fails."""
+    systems = tuple(dict.fromkeys(arguments.rows.split(",")))
+    for name in systems:
+        if name not in SYSTEMS:
+            raise InputError(f"--rows: {name!r:.50} is not a row; choose from {', '.join(SYSTEMS)}")
+    if arguments.words is not None and arguments.words < 1:
+        raise InputError(f"--words must be at least 1, not {arguments.words}")
+    if arguments.max_time is not None:
+        parse_duration(arguments.max_time)
+    if not arguments.suite.is_file():
+        raise InputError(f"--suite {arguments.suite} does not exist: check the name")
+    require_own_tables(arguments.corpus, arguments.vectors)
+    tables = Tables(
+        corpus=arguments.corpus,
+        output=arguments.output,
+        vectors=arguments.vectors,
+        suite=arguments.suite,
+        systems=systems,
+        quick=arguments.quick,
+        data=arguments.data,
+        max_time=arguments.max_time,
+        words=arguments.words,
+        sets=tuple(arguments.set),
+    )
+    if needs_elmo := [name for name in systems if OF_ELMO in SYSTEMS[name].needs]:
+        trained = "elmo" in systems[: systems.index(needs_elmo[0])] or (tables.run_of("elmo") / "model").exists()
+        if not trained:
+            raise InputError(f"--rows: {needs_elmo[0]} reads the character CNN of elmo: put elmo before it")
+    with begun(arguments.output, "python -m pretrain.recipe.tables", tables.options):
+        run_steps(tables.steps())
+    rows = {name: (tables.run_of(name), tables.report_of(name)) for name in SYSTEMS if tables.report_of(name).exists()}
+    print("\n" + text_of(rows))
+
+
+def require_own_tables(path: Path, vectors: str) -> None:
+    """Raise an `InputError` where a corpus is of subwords, or has an input or target table of other vectors."""
+    corpus = Corpus(path)
+    corpus.require_words()
+    fingerprint = open_word_vectors(vectors, only=[]).fingerprint
+    for name in ("input", "target"):
+        if (path / f"vectors/{name}.json").exists() and VectorTable(corpus, name).source.fingerprint != fingerprint:
+            raise InputError(
+                f"{path}/vectors/{name}.npy was not made from {vectors}: give the vectors that it was made from"
+            )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

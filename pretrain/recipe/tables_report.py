@@ -1,0 +1,89 @@
+"""Report of the tables in miniature: what each row took to train, and what its features are worth in the probes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from elmoc.errors import InputError
+from elmoc.files.records import read_json
+from elmoc.model_directory import ModelDirectory, read_model_directory
+from pretrain.input_layers import VectorInput
+from pretrain.run.directory import RunDirectory, read_checkpoint, read_metrics
+from pretrain.speed.table import aligned
+
+SUITE_REPORT = "suite.json"
+BOTH, VECTORS = "both", "vectors"
+HEADING = ("", "parameters", "batch", "words", "time", "acc@1", "acc@10", "perplexity")
+
+NOTES = """batch: words of an update, streams × window. time: of training, evaluations included. Held out: accuracy and
+perplexity of the next word among the most frequent words, or of the next subword where subwords are read. Probes: word
+vectors with features, and in brackets their gain over word vectors alone (95 %, bootstrap over items)."""
+
+
+def text_of(rows: Mapping[str, tuple[Path, Path]]) -> str:
+    """The table.
+
+    Args:
+        rows: by name the run directory, and what the suite has written of it.
+
+    Raises:
+        InputError: one of these is damaged.
+    """
+    probes: list[str] = []
+    cells: dict[str, dict[str, str]] = {}
+    baseline: dict[str, str] = {}
+    for name, (_, report) in rows.items():
+        scores = scores_of(report)
+        probes += [probe for probe in scores if probe not in probes]
+        cells[name] = {probe: each[BOTH] for probe, each in scores.items()}
+        baseline |= {probe: each[VECTORS] for probe, each in scores.items()}
+    vectors_alone = ("word vectors alone", *[""] * (len(HEADING) - 1), *(baseline[each] for each in probes))
+    lines = [(*HEADING, *probes), vectors_alone]
+    for name, (run, _) in rows.items():
+        lines.append((name, *training_of(run), *(cells[name].get(each, "") for each in probes)))
+    return "\n\n".join([aligned(lines), NOTES])
+
+
+def training_of(path: Path) -> tuple[str, ...]:
+    """What it took to train a run, and what it gave."""
+    run = RunDirectory(path)
+    model = read_model_directory(path)
+    checkpoint = read_checkpoint(run.checkpoint_paths()[-1])
+    last = read_metrics(path, "evaluation")[-1]
+    training = model.training
+    return (
+        f"{parameters_of(model) / 1e6:.1f}M",
+        f"{training['streams']} × {training['window']}",
+        f"{checkpoint['words'] / 1e6:.2f}M",
+        f"{checkpoint['seconds'] / 60:.0f} min",
+        *(f"{last[metric]:.3f}" if metric in last else "" for metric in ("accuracy_at_1", "accuracy_at_10")),
+        f"{last['perplexity']:.1f}" if "perplexity" in last else "",
+    )
+
+
+def parameters_of(model: ModelDirectory) -> int:
+    """Those that were trained; tied ones count once."""
+    recipe: dict[str, Any] = model.training.get("recipe", {})
+    count = sum(weight.numel() for weight in model.encoder.weights().values())
+    count += sum(weight.numel() for weight in (model.output_layer.weights or {}).values())
+    trained = recipe.get("input_layer.kind", VectorInput.kind) != VectorInput.kind
+    if trained and not recipe.get("output_layer.tied", False) and (stored := model.read_stored_vectors()) is not None:
+        count += sum(tensor.numel() for tensor in stored.tensors().values() if tensor.is_floating_point())
+    return count
+
+
+def scores_of(report: Path) -> dict[str, dict[str, str]]:
+    """For each set of data of a suite the score of word vectors alone and of both, with its gain."""
+    found: dict[str, dict[str, str]] = {}
+    values = read_json(report, advice="remove it, and run the command again")
+    try:
+        for row in values["rows"]:
+            scores, gain = row["scores"], row["gains"].get(BOTH)
+            low, high = (gain["interval"][end] for end in ("low", "high")) if gain else (0, 0)
+            found[row["dataset"]] = {
+                VECTORS: f"{scores[VECTORS]['mean']:.2f}",
+                BOTH: f"{scores[BOTH]['mean']:.2f}" + (f" [{low:+.2f}, {high:+.2f}]" if gain else ""),
+            }
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise InputError(f"{report} is not what a suite writes: remove it, and run the command again") from None
+    return found

@@ -1,0 +1,118 @@
+"""The tables in miniature: every row is trained and probed by the project's commands, and what was done is kept."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from elmoc.files.records import read_json
+from elmoc.model_directory import read_model_directory
+from pretrain.recipe import steps
+from pretrain.recipe.tables import SYSTEMS, main
+from pretrain.recipe.tables_report import parameters_of, text_of
+from pretrain.run.directory import RunDirectory, read_checkpoint
+from tests.tiny import learnable_sentences, write_corpus
+
+SIZES = {
+    "encoder.projection_size": 8,
+    "encoder.cell_size": 12,
+    "train.streams": 4,
+    "train.window": 5,
+    "train.device": '"cpu"',
+    "evaluation.words": 60,
+    "evaluation.candidates": 20,
+}
+SUITE = {
+    "rows": [
+        {
+            "dataset": "Tweets",
+            "scores": {"vectors": {"mean": 40.0}, "both": {"mean": 43.215}},
+            "gains": {"both": {"interval": {"low": 1.5, "high": 4.25}}},
+        },
+        {"dataset": "Pairs", "scores": {"vectors": {"mean": 70.0}, "both": {"mean": 70.0}}, "gains": {}},
+    ]
+}
+
+
+@pytest.fixture
+def arguments(tmp_path: Path) -> list[str]:
+    shards = [learnable_sentences(count, seed) for seed, count in enumerate((150, 40, 40))]
+    write_corpus(tmp_path / "corpus", shards[:2], shards[2:])
+    (tmp_path / "suite.toml").write_text("")
+    sets = [f"--set={name}={value}" for name, value in SIZES.items()]
+    options = ["--vectors", "random:5:8", "--suite", str(tmp_path / "suite.toml"), "--words", "200", *sets]
+    return [str(tmp_path / "corpus"), str(tmp_path / "out"), *options]
+
+
+@pytest.fixture
+def lines_run(steps_here: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Steps are run here, and a suite is not run: its report is written."""
+    run_here = steps.run_module
+
+    def run(words: list[object]) -> None:
+        if words[0] != "downstream":
+            run_here(words)
+            return
+        steps_here.append(list(map(str, words)))
+        out = Path(str(words[words.index("--out") + 1]))
+        out.mkdir(parents=True)
+        (out / "suite.json").write_text(json.dumps(SUITE))
+
+    monkeypatch.setattr(steps, "run_module", run)
+    return steps_here
+
+
+def test_rows_are_trained_for_the_same_words_and_probed(
+    arguments: list[str], tmp_path: Path, lines_run: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ["--rows", "elmo_sub,elmo_c,contrastive,elmo_c_rnd"]
+    assert main([*arguments, *rows]) == 0
+    assert [line[0] for line in lines_run] == [
+        *["data_scripts.build_vectors"] * 3,
+        "data_scripts.build_subwords",
+        *["pretrain", "downstream"] * 4,
+    ]
+    printed = capsys.readouterr().out
+    assert "43.22 [+1.50, +4.25]" in printed
+    names = rows[1].split(",")
+    runs = [RunDirectory(tmp_path / "out/runs" / name) for name in names]
+    words = [read_checkpoint(run.checkpoint_paths()[-1])["words"] for run in runs]
+    assert dict(zip(names, words, strict=True)) == dict.fromkeys(names, 200), "each of these words is one subword"
+    lines_run.clear()
+    assert main([*arguments, *rows]) == 0
+    assert not lines_run, "all is done before"
+    assert main([*arguments, "--rows", "elmo_c_cnn"]) == 1
+    assert "--rows: elmo_c_cnn reads the character CNN of elmo: put elmo before it" in capsys.readouterr().err
+    assert main([*arguments, "--rows", "elmo,elmo_c_cnn", "--set=input_layer.filters=[[1, 8]]"]) == 1, "begun otherwise"
+
+
+def test_every_row_names_a_config() -> None:
+    for system in SYSTEMS.values():
+        assert (Path("pretrain/configs/twins") / f"small_{system.config}.toml").is_file()
+
+
+def test_parameters_are_those_that_were_trained(
+    arguments: list[str], tmp_path: Path, lines_run: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*arguments, "--rows", "elmo,elmo_c_cnn,elmo_sub"]) == 0
+    for name in ("elmo", "elmo_c_cnn", "elmo_sub"):
+        start = read_json(tmp_path / "out/runs" / name / "model/config.json", advice="")
+        assert start["training"]["words"] >= 0
+        model = read_model_directory(tmp_path / "out/runs" / name)
+        checkpoint = read_checkpoint(RunDirectory(tmp_path / "out/runs" / name).checkpoint_paths()[-1])
+        trained = [weight for part in ("encoder", "heads", "input") for weight in checkpoint[part].values()]
+        assert parameters_of(model) == sum(weight.numel() for weight in trained), name
+
+
+def test_what_cannot_be_is_refused(arguments: list[str], tmp_path: Path, error_line: Callable[[int], str]) -> None:
+    assert "--rows: 'bert' is not a row; choose from elmo, " in error_line(main([*arguments, "--rows", "elmo,bert"]))
+    assert "--words must be at least 1" in error_line(main([*arguments, "--words", "0"]))
+    missing = [*arguments[:4], "--suite", str(tmp_path / "none.toml"), "--max-time", "5m"]
+    assert "none.toml does not exist: check the name" in error_line(main(missing))
+
+
+def test_a_damaged_report_is_named(tmp_path: Path) -> None:
+    (tmp_path / "suite.json").write_text('{"rows": [{"dataset": "x"}]}')
+    with pytest.raises(Exception, match=r"suite.json is not what a suite writes: remove it"):
+        text_of({"elmo_c": (tmp_path, tmp_path / "suite.json")})
