@@ -109,7 +109,7 @@ def test_table_4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.usefixtures("tiny")
 def test_table_5_says_where_memory_is_too_small(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--table", "5", "--device", "cpu", "--updates", "1", "--warm-up", "1", "--most-streams", "16"]
-    assert main([*arguments, "--memory", "40KB"]) == 0
+    assert main([*arguments, "--memory", "4KB"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:]]
     assert rows[0] == ["LSTM", "ELMo"]
     assert [row[0] for row in rows[1:]] == ["CONT", "SUBWORD", "SAMPLED"], "of the vocabularies 800K alone"
