@@ -6,10 +6,12 @@ Letters: B streams or sentences of a batch, T time, P projection, L layers.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from elmoc.settings import check_settings, setting
 
@@ -106,6 +108,12 @@ class Encoder(nn.Module, ABC):
         weight = next(self.parameters())
         keep = torch.full((batch, size), 1 - dropout, device=weight.device)
         return [torch.bernoulli(keep, generator=generator).to(weight.dtype) / (1 - dropout) for _ in range(count)]
+
+    def recomputed(self, layer: Callable[..., Any]) -> Callable[..., Any]:
+        """`layer`; in training, while `recompute` is set, what it keeps is made again in the backward pass."""
+        if not (self.recompute and torch.is_grad_enabled()):
+            return layer
+        return partial(checkpoint, layer, use_reentrant=False, preserve_rng_state=False)
 
     def prepare(self, dtype: torch.dtype) -> PreparedEncoder | None:
         """What runs it fastest in inference, with factors of matrix products in `dtype`; None is `forward` itself.

@@ -6,12 +6,10 @@ Source: Li et al. 2019, Section 4.1 (ELMo's LSTM with projection, layer norm aft
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
 from elmoc.encoders.fused_recurrence import FusedRecurrence, Workspace
@@ -196,11 +194,9 @@ class LstmStack(Encoder):
         """See `Encoder`; the state of a layer is an `LSTMState`."""
         if dropout_masks is None and self.training:
             dropout_masks = self.draw_dropout_masks(len(inputs))
-        recompute = self.recompute and torch.is_grad_enabled()
         layer_states, new_state = [inputs], []
         for index, layer in enumerate(self.layers):
-            run = partial(checkpoint, layer, use_reentrant=False, preserve_rng_state=False) if recompute else layer
-            outputs, layer_state = run(
+            outputs, layer_state = self.recomputed(layer)(
                 inputs,
                 None if state is None else LSTMState(*state.layers[index]),
                 lengths=lengths,

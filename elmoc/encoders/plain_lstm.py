@@ -5,13 +5,11 @@ Letters: B streams or sentences of a batch, T time, P width of a layer.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
-from torch.utils.checkpoint import checkpoint
 
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
 from elmoc.settings import setting
@@ -69,16 +67,11 @@ class PlainLstm(Encoder):
         """See `Encoder`; the state of a layer is hidden [B, P] and cell [B, P]."""
         if dropout_masks is None and self.training:
             dropout_masks = self.draw_dropout_masks(len(inputs))
-        recompute = self.recompute and torch.is_grad_enabled()
         layer_states, after = [inputs], []
         for index, layer in enumerate(self.layers):
             assert isinstance(layer, nn.LSTM)
-            run = (
-                partial(checkpoint, run_layer, use_reentrant=False, preserve_rng_state=False)
-                if recompute
-                else run_layer
-            )
-            outputs, *carried = run(layer, inputs, None if state is None else state.layers[index], lengths)
+            before = None if state is None else state.layers[index]
+            outputs, *carried = self.recomputed(run_layer)(layer, inputs, before, lengths)
             mask = None if dropout_masks is None else dropout_masks[index]
             inputs = outputs if mask is None else outputs * mask.unsqueeze(1)
             layer_states.append(inputs)

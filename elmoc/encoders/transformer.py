@@ -7,13 +7,11 @@ width of a layer, H heads, F width of the feed-forward layer.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
 
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
 from elmoc.errors import InputError
@@ -97,12 +95,10 @@ class Transformer(Encoder):
         if dropout_masks is None and self.training:
             dropout_masks = self.draw_dropout_masks(len(inputs))
         masks = [None] * (2 * len(self.layers)) if dropout_masks is None else dropout_masks
-        recompute = self.recompute and torch.is_grad_enabled()
         layer_states = [inputs]
         x = inputs + sinusoids(inputs.shape[1], inputs.shape[2], inputs.device).to(inputs.dtype)
         for index, layer in enumerate(self.layers):
-            run = partial(checkpoint, layer, use_reentrant=False, preserve_rng_state=False) if recompute else layer
-            x = run(x, masks[2 * index], masks[2 * index + 1])
+            x = self.recomputed(layer)(x, masks[2 * index], masks[2 * index + 1])
             layer_states.append(x)
         layer_states[-1] = self.norm(x)
         return EncoderOutput(layer_states, EncoderState(tuple(() for _ in self.layers)))
