@@ -40,7 +40,11 @@ class SubwordTable:
 
 
 class SubwordNetwork(InputNetwork):
-    """The vectors, with random numbers; where they are tied, they are those of the output layer, and not its own."""
+    """√P times the vectors of units, as Vaswani et al. (2017, Section 3.4) have it.
+
+    Vectors of a softmax are so short, compared with the layer states of an encoder with layer norm, that it would hardly
+    see what it reads. Where they are tied, they are those of the output layer, and not its own.
+    """
 
     kind = "lookup of subwords"
 
@@ -48,6 +52,7 @@ class SubwordNetwork(InputNetwork):
         super().__init__()
         self._subwords = subwords
         self.own: nn.Parameter | None = nn.Parameter(torch.empty(len(subwords.units), projection_size))
+        self.scale = projection_size**0.5
         self._tied: tuple[nn.Parameter, ...] = ()  # in a tuple, so that it is no parameter of this module
         nn.init.normal_(self.own, std=projection_size**-0.5)
 
@@ -62,7 +67,7 @@ class SubwordNetwork(InputNetwork):
 
     def forward(self, rows: Tensor) -> Tensor:
         """Numbers of units int32 [n, 1] → float32 [n, P]."""
-        return F.embedding(rows[:, 0].long(), self.rows)
+        return self.scale * F.embedding(rows[:, 0].long(), self.rows)
 
     @property
     def activation_bytes(self) -> int:
@@ -73,7 +78,8 @@ class SubwordNetwork(InputNetwork):
         return 0
 
     def stored(self) -> StoredSubwords:
-        return StoredSubwords(self.rows.detach().float().cpu(), self._subwords.units, self._subwords.merges)
+        vectors = self.scale * self.rows.detach().float().cpu()
+        return StoredSubwords(vectors, self._subwords.units, self._subwords.merges)
 
     @torch.no_grad()
     def load(self, stored: StoredVectors) -> None:
@@ -88,7 +94,7 @@ class SubwordNetwork(InputNetwork):
             widths = self.rows.shape[1], stored.vectors.shape[1]
             raise InputError(f"the vectors of subwords have another width (here {widths[0]}, there {widths[1]})")
         row_of = {unit: row for row, unit in enumerate(stored.units)}  # numbered by their counts in another corpus
-        self.rows.copy_(stored.vectors[[row_of[unit] for unit in self._subwords.units]])
+        self.rows.copy_(stored.vectors[[row_of[unit] for unit in self._subwords.units]] / self.scale)
 
 
 @dataclass(frozen=True)
