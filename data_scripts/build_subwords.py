@@ -102,12 +102,19 @@ def build_subwords(
             settings={
                 "words": os.path.realpath(words),
                 "units": len(lexicon),
+                "units_of_a_word": units_of_a_word(train, source.train),
                 **({} if like is None else {"like": like}),
             },
             subwords=True,
         )
-    tokens = [sum(shard.tokens - 2 * shard.sentences for shard in each) for each in (train, source.train)]
-    print(f"{corpus}: {len(lexicon):,} units, {tokens[0] / tokens[1]:.3f} a word; {describe_splits(train, held_out)}")
+    share = units_of_a_word(train, source.train)
+    print(f"{corpus}: {len(lexicon):,} units, {share:.3f} a word; in units: {describe_splits(train, held_out)}")
+
+
+def units_of_a_word(units: Sequence[Shard], words: Sequence[Shard]) -> float:
+    """How many units of shards a word of the same text has on average."""
+    counts = [sum(shard.tokens - 2 * shard.sentences for shard in each) for each in (units, words)]
+    return counts[0] / counts[1]
 
 
 def learn(corpus: Corpus, units: int) -> Subwords:

@@ -26,7 +26,7 @@ from elmoc.files.locks import locked
 from elmoc.files.writing import human_bytes, require_space, reserve_space, temporary_path
 from elmoc.progress import progress_bar
 from elmoc.word_vectors.opening import open_word_vectors
-from elmoc.word_vectors.sources import WordVectors, check_vectors
+from elmoc.word_vectors.sources import RandomVectors, WordVectors, check_vectors
 from elmoc.word_vectors.table import DTYPES, write_vector_table
 from elmoc.word_vectors.transform import TRANSFORMS, TransformKind, VectorTransform, boundary_vectors
 
@@ -117,6 +117,11 @@ def _build(
     if not origin.startswith("random:"):
         origin = str(Path(origin).absolute())  # it is recorded, and opened again from anywhere
     vectors = open_word_vectors(origin, only=set(corpus.lexicon))
+    if corpus.record.subwords and not isinstance(vectors, RandomVectors):
+        from elmoc.word_vectors.subwords import SubwordVectors  # PyTorch is only needed here
+
+        if not isinstance(vectors, SubwordVectors):
+            corpus.require_words()
     kind.check_width(vectors.size)
     name, transform = description.stem, kind.name
     fitted = None

@@ -119,6 +119,7 @@ def train_fasttext(corpus: Corpus, output: Path, settings: FastTextSettings) -> 
     """
     if output.suffix != ".bin":
         raise InputError(f"{output}: the name of a fastText model ends in .bin")
+    corpus.require_words()
     with locked(output):
         refuse_existing(output)
         _train(corpus, output, settings)

@@ -20,6 +20,7 @@ from elmoc.errors import InputError, shortened
 from elmoc.files.text import read_lines
 from elmoc.model import ElmoC
 from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.subwords import SubwordVectors
 
 LEAST_PAIRS = 3
 """Of fewer there is no rank correlation to speak of."""
@@ -102,16 +103,18 @@ def read_pairs(path: Path) -> WordPairs:
 def vectors_of(source: str, words: Sequence[str], *, model_vectors: str | None = None) -> dict[str, np.ndarray]:
     """Vectors [n, E] of words by their name: word vectors, and of a model layer 0, too.
 
-    A word that the word vectors do not know has zeros in both.
+    Of a model that reads subwords, layer 0 alone. A word that the word vectors do not know has zeros in both.
     """
     if not os.path.isdir(source):
         if model_vectors is not None:
             raise InputError(f"--model-vectors goes with a model directory, and {source} is none: leave it out")
         return {"vectors": open_word_vectors(source, only=words).lookup(words)}
     model = ElmoC.from_pretrained(source, vectors=model_vectors)
-    vectors = model.word_vectors.lookup(words)
     states = model.embed_batch([[word] for word in words])
     layer_0 = np.stack([each[0, 0].numpy() for each in states])
+    if isinstance(model.word_vectors, SubwordVectors):
+        return {"layer 0": layer_0}
+    vectors = model.word_vectors.lookup(words)
     return {"vectors": vectors, "layer 0": layer_0 * vectors.any(axis=1, keepdims=True)}
 
 

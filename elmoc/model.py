@@ -158,7 +158,8 @@ class ElmoC:
         training = self.directory.training
         records = [training, *(each for each in training.values() if isinstance(each, dict))]
         counts = [record["words"] for record in records if type(record.get("words")) is int and record["words"] > 0]
-        return max(counts, default=None)
+        units = training.get("units_of_a_word", 1.0)  # of subwords, which it has counted
+        return max((round(count / units) for count in counts), default=None)
 
     def with_encoder(self, encoder: BidirectionalEncoder) -> "ElmoC":
         """The model with other weights in its encoder."""
@@ -298,10 +299,10 @@ class ElmoC:
         length = len(tokens) + 2
         if self._subwords is None:
             yield from self._pieces(length, vectors, state)
-        elif tokens:
+        else:
             whole = self._joined(self.look_up([tokens]), 0, state)
             width = self.width // len(self.encoder.directions)
-            for index in range(len(self.encoder.directions)):
+            for index in range(len(self.encoder.directions) if len(tokens) else 0):
                 columns = slice(index * width, (index + 1) * width)
                 yield Piece(0, columns, whole[..., columns])
 

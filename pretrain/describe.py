@@ -71,7 +71,7 @@ def parts_of(setup: TrainingSetup) -> list[str]:
     }
     if setup.input_network is not None:
         most = mflop(setup.input_network.multiplications)
-        products[setup.input_network.kind] = f", at most {most} a distinct word of a window"
+        products[setup.input_network.title] = f", at most {most} a distinct word of a window"
     lines = []
     for name, module in setup.parts.items():
         count = sum(parameter.numel() for parameter in module.parameters())

@@ -47,7 +47,8 @@ def initialise_from(
         encoder.direction(direction).load_state_dict(model.encoder.direction(direction).state_dict())
     kept = model.output_layer
     if kept.weights is None or not kept.is_like(record):
-        print(f"going on from {path}; it has no output layers for these targets, so they start anew")
+        but_tied = "" if output_layers.tied_rows is None else ", but for the vectors that they share with the input"
+        print(f"going on from {path}; it has no output layers for these targets, so they start anew{but_tied}")
         return model
     prefixes = (f"{SHARED}.", *(f"{direction_name(direction)}." for direction in encoder.directions))
     weights = {name: each for name, each in kept.weights.items() if name.startswith(prefixes)}
@@ -67,10 +68,10 @@ def load_network(path: str, network: InputNetwork, model: ModelDirectory) -> Non
     """Give a network the weights of a model's; an `InputError` where there is none of its kind and sizes."""
     stored = model.read_stored_vectors()
     if stored is None:
-        raise InputError(f"--init-from {path}: the model has no {network.kind}: leave input_layer.kind out")
+        raise InputError(f"--init-from {path}: the model has no {network.title}: leave input_layer.kind out")
     if model.word_vectors.post_processing != "none":
         raise InputError(
-            f"--init-from {path}: the model reads vectors of its {network.kind} after post-processing "
+            f"--init-from {path}: the model reads vectors of its {network.title} after post-processing "
             f"({model.word_vectors.post_processing}), which a trained one does not have: leave input_layer.kind out"
         )
     try:

@@ -72,7 +72,7 @@ class TrainingSetup:
         network = self.input_network
         if network is not None and not list(network.parameters()):  # they are tied
             network = None
-        of_input = {} if network is None else {network.kind: network}
+        of_input = {} if network is None else {network.title: network}
         return {**of_input, "encoder": self.encoder, "output layer": self.output_layers}
 
     @property
@@ -177,6 +177,7 @@ class TrainingSetup:
                 "learning_rate": self.config.schedule.base,
                 "precision": self.execution.precision,
             }
+            | ({"units_of_a_word": corpus.record.settings["units_of_a_word"]} if corpus.record.subwords else {})
             | before
         )
 
@@ -319,7 +320,7 @@ def read_stored_vectors(setup: TrainingSetup) -> StoredVectors | None:
     except InputError as error:
         print(
             f"warning: models of this run will not hold their word vectors ({error}): who uses "
-            "them has to name it with --vectors",
+            "them has to name these with --vectors",
             file=sys.stderr,
         )
         return None

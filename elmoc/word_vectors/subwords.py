@@ -28,8 +28,6 @@ _CORPUS_FORMAT, _CORPUS_VERSION = "elmoc-subwords", 1
 _CORPUS_ADVICE = "build the corpus of subwords again"
 _TENSORS = ("vectors", "units", "merges")
 
-os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # else it warns in processes that are forked after a look-up
-
 
 def require_tokenizers() -> Any:
     """The library `tokenizers`; an `InputError` where it is not installed."""
@@ -51,6 +49,7 @@ class Subwords:
     """
 
     def __init__(self, units: Sequence[str], merges: Sequence[tuple[str, str]]) -> None:
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # else it warns in processes that are forked later
         library = require_tokenizers()
         self.units = units
         self.merges = merges
@@ -171,8 +170,7 @@ class SubwordVectors:
             raise InputError(f"{origin}: {error}: {ADVICE}") from None
         self.size: int = vectors.shape[1]
         self._rows = {unit: row for row, unit in enumerate(stored.units)}
-        # one more row, of zeros, for what is no unit
-        self._vectors = np.concatenate([vectors.numpy(), np.zeros((1, self.size), dtype=np.float32)])
+        self._vectors: np.ndarray = vectors.numpy()
 
     @cached_property
     def fingerprint(self) -> str:
@@ -180,6 +178,11 @@ class SubwordVectors:
         return self.stored.fingerprint
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
-        """float32 [len(words), E], of units; zeros for what is none."""
-        missing = len(self._vectors) - 1
-        return self._vectors[[self._rows.get(word, missing) for word in words]]
+        """float32 [len(words), E], of units; an `InputError` for what is none."""
+        for word in words:
+            if word not in self._rows:
+                raise InputError(
+                    f"{self.origin} has vectors of subwords, and {shortened(word)!r} is none of them: take vectors of "
+                    "words, or a corpus of these subwords (build_subwords --like)"
+                )
+        return self._vectors[[self._rows[word] for word in words]]

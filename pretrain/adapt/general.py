@@ -23,6 +23,7 @@ def write_sample(
 
     One sentence a line, and a blank line before every document. Returns the tokens, sentence boundaries included.
     """
+    corpus.require_words()
     weighted = [weights.get(shard.source, 1.0) * shard.tokens for shard in shards]
     share = tokens / max(1.0, sum(weighted))
     written = 0

@@ -11,6 +11,10 @@ from elmoc.files.writing import human_bytes
 BYTES_OF_A_SHUFFLED_TOKEN = 40
 
 
+class OutOfMemory(InputError):
+    """A run needs more memory than there is."""
+
+
 @dataclass(frozen=True)
 class MemoryNeed:
     """Bytes, roughly, that one process of a run takes on a device."""
@@ -42,6 +46,6 @@ class MemoryNeed:
         """Raise an `InputError` when the device has less."""
         free = free_memory(self.device)
         if self.bytes > free:
-            raise InputError(
+            raise OutOfMemory(
                 f"the run needs {self}; {human_bytes(free)} are free: use smaller sizes, or a machine with more memory"
             )

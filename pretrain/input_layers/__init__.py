@@ -42,10 +42,33 @@ class LexiconTable(Protocol):
         """What its vectors have been through, for words outside the table."""
 
 
+class MadeTable:
+    """A table that is made when a run begins, for a network that it trains; nothing of it is on disk.
+
+    Args:
+        name: of what is known.
+        rows: [V, D]
+        fingerprint: what tells it apart from others of the same name.
+    """
+
+    def __init__(self, name: str, rows: np.ndarray, fingerprint: str) -> None:
+        self.name = name
+        self.path = Path(name)
+        self.rows = rows
+        self.size: int = rows.shape[1]
+        self.zero_rows = 0
+        self.source = VectorSource(name, fingerprint, self.size, "none")
+
+    @property
+    def transform(self) -> VectorTransform:
+        """One that changes nothing: the network reads what is known as it is."""
+        return VectorTransform(np.zeros((2, self.size), dtype=np.float32))
+
+
 class InputNetwork(nn.Module, ABC):
     """A trained network that makes a vector of a word, the same for both directions, as the original ELMo has it."""
 
-    kind: ClassVar[str]
+    title: ClassVar[str]
     """What it is called in print."""
 
     @abstractmethod
@@ -65,8 +88,8 @@ class InputNetwork(nn.Module, ABC):
     def tie(self, rows: nn.Parameter) -> None:
         """Read the vectors [V, P] of an output layer, to which they belong; an `InputError` where it has no such."""
         raise InputError(
-            f"output_layer.tied needs an input layer that has a vector for each type, and {self.kind} has none: choose "
-            "input_layer.kind=subwords, or leave it out"
+            f"output_layer.tied needs an input layer that has a vector for each type, and a {self.title} has none: "
+            "choose input_layer.kind=subwords, or leave it out"
         )
 
     @abstractmethod

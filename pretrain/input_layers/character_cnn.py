@@ -4,7 +4,6 @@ Both directions share it. The words of the lexicon are spelled once, at the begi
 """
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -17,10 +16,8 @@ from elmoc.settings import setting
 from elmoc.word_vectors.character_cnn import CharacterCnnRecord, StoredCharacterCnn
 from elmoc.word_vectors.character_network import CharacterCnn, CharacterCnnConfig
 from elmoc.word_vectors.characters import UTF8, Utf8Spelling
-from elmoc.word_vectors.sources import VectorSource
 from elmoc.word_vectors.stored import StoredVectors
-from elmoc.word_vectors.transform import VectorTransform
-from pretrain.input_layers import InputLayerSettings, InputNetwork, LexiconTable
+from pretrain.input_layers import InputLayerSettings, InputNetwork, LexiconTable, MadeTable
 
 ELMO_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 BLOCK = 1 << 14
@@ -29,34 +26,25 @@ CARRY_BIAS = -2.0
 """Of a highway layer at first: most of what it reads goes through (Srivastava et al. 2015)."""
 
 
-class CharacterTable:
+class CharacterTable(MadeTable):
     """The characters of each word of the lexicon: ids of the UTF-8 bytes, with those that begin and end a word.
 
     rows  int16 [V, D], padded to D, the most characters of a word
     """
 
     def __init__(self, corpus: Corpus, most: int) -> None:
-        self.name = "characters"
-        self.path = Path("characters")
-        self.size = most
-        self.zero_rows = 0
-        self.source = VectorSource("characters", f"{UTF8} {most}", most, "none")
         spelling = Utf8Spelling(most)
-        self.rows = np.empty((corpus.types, most), dtype=np.int16)
+        rows = np.empty((corpus.types, most), dtype=np.int16)
         for start in range(0, corpus.types, BLOCK):
             words = corpus.lexicon[start : start + BLOCK]
-            self.rows[start : start + BLOCK] = spelling.rows([spelling.characters(word) for word in words], most)
-
-    @property
-    def transform(self) -> VectorTransform:
-        """One that changes nothing: the network reads characters as they are."""
-        return VectorTransform(np.zeros((2, self.size), dtype=np.float32))
+            rows[start : start + BLOCK] = spelling.rows([spelling.characters(word) for word in words], most)
+        super().__init__("characters", rows, f"{UTF8} {most}")
 
 
 class CharacterNetwork(InputNetwork):
     """The character CNN with random weights as bilm-tf draws them, all of them trained."""
 
-    kind = "character CNN"
+    title = "character CNN"
 
     def __init__(self, config: CharacterCnnConfig) -> None:
         super().__init__()

@@ -1,7 +1,6 @@
 """A lookup of subwords: a trained vector for each unit of a corpus of subwords, the same for both directions."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -11,14 +10,12 @@ from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.word_vectors.sources import VectorSource
 from elmoc.word_vectors.stored import StoredVectors
 from elmoc.word_vectors.subwords import StoredSubwords, Subwords
-from elmoc.word_vectors.transform import VectorTransform
-from pretrain.input_layers import InputLayerSettings, InputNetwork, LexiconTable
+from pretrain.input_layers import InputLayerSettings, InputNetwork, LexiconTable, MadeTable
 
 
-class SubwordTable:
+class SubwordTable(MadeTable):
     """The units of a corpus of subwords: what is known of each is its number.
 
     rows  int32 [V, 1]
@@ -26,27 +23,18 @@ class SubwordTable:
 
     def __init__(self, corpus: Corpus) -> None:
         self.subwords = Subwords.of_corpus(corpus)
-        self.name = "subwords"
-        self.path = Path("subwords")
-        self.size = 1
-        self.zero_rows = 0
-        self.source = VectorSource("subwords", corpus.lexicon_fingerprint, 1, "none")
-        self.rows = np.arange(corpus.types, dtype=np.int32)[:, np.newaxis]
-
-    @property
-    def transform(self) -> VectorTransform:
-        """One that changes nothing."""
-        return VectorTransform(np.zeros((2, self.size), dtype=np.float32))
+        numbers = np.arange(corpus.types, dtype=np.int32)[:, np.newaxis]
+        super().__init__("subwords", numbers, corpus.lexicon_fingerprint)
 
 
 class SubwordNetwork(InputNetwork):
     """√P times the vectors of units, as Vaswani et al. (2017, Section 3.4) have it.
 
-    Vectors of a softmax are so short, compared with the layer states of an encoder with layer norm, that it would hardly
-    see what it reads. Where they are tied, they are those of the output layer, and not its own.
+    Vectors of a softmax are so short, beside the layer states of an encoder with layer norm, that it would hardly see
+    what it reads. Where they are tied, they are those of the output layer, and not its own.
     """
 
-    kind = "lookup of subwords"
+    title = "lookup of subwords"
 
     def __init__(self, subwords: Subwords, projection_size: int) -> None:
         super().__init__()

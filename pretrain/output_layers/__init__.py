@@ -163,7 +163,9 @@ class OutputLayerSettings(ABC):
     metric: ClassVar[str]
     """The held-out metric that chooses the exported model; higher is better."""
     shown: ClassVar[tuple[tuple[str, str], ...]]
-    """(label, metric) of what an evaluation prints, as far as there is such a figure."""
+    """(label, metric) of what an evaluation prints."""
+    shown_of_subwords: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """The same of what there is more where the corpus is of subwords."""
     shared: ClassVar[bool] = False
     """Whether all directions train one layer, as ELMo's two language models share their softmax."""
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elmoc.corpus import BEGIN, END, Corpus
+from elmoc.corpus import BEGIN, END, UNKNOWN, Corpus
 from elmoc.errors import InputError
 from elmoc.settings import setting
 from elmoc.word_vectors.subwords import BOUNDARY
@@ -66,7 +66,7 @@ class FullSoftmaxSettings(SoftmaxSettings):
     """
 
     kind: ClassVar[str] = "softmax"
-    shown: ClassVar[tuple[tuple[str, str], ...]] = (*SoftmaxSettings.shown, ("of words", "word_perplexity"))
+    shown_of_subwords: ClassVar[tuple[tuple[str, str], ...]] = (("of words", "word_perplexity"),)
 
     tied: bool = False
     projection_regularisation: float = setting(0.0, least=0, most=1e3)
@@ -87,13 +87,15 @@ class FullSoftmaxSettings(SoftmaxSettings):
         return FullSoftmaxOutput(projection_size, self.types_of(corpus), self.classes_of(corpus), self)
 
     def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
-        """That of all softmaxes, and whether there is a projection."""
+        """That of all softmaxes, and whether there is a projection, and vectors that are tied."""
         projection = {"projection": True} if self.projection_regularisation else {}
-        return super().record(corpus=corpus, targets=targets) | projection
+        tied = {"tied": True} if self.tied else {}
+        return super().record(corpus=corpus, targets=targets) | projection | tied
 
     def scorer(self, *, corpus: Corpus, targets: LexiconTable, candidates: int, device: torch.device) -> SoftmaxScorer:
         """With `word_perplexity` where the corpus is of subwords."""
-        scorer = super().scorer(corpus=corpus, targets=targets, candidates=candidates, device=device)
+        begins = None
         if corpus.record.subwords:
-            scorer.begins_word = np.array([unit in (BEGIN, END) or unit[0] == BOUNDARY for unit in corpus.lexicon])
-        return scorer
+            marks = (BEGIN, END, UNKNOWN)
+            begins = np.array([unit in marks or unit.startswith(BOUNDARY) for unit in corpus.lexicon])
+        return self.scorer_of(corpus, candidates, begins_word=begins)

@@ -62,8 +62,13 @@ class SoftmaxSettings(OutputLayerSettings):
     def scorer(
         self, *, corpus: Corpus, targets: LexiconTable, candidates: int, device: torch.device
     ) -> "SoftmaxScorer":
+        return self.scorer_of(corpus, candidates)
+
+    def scorer_of(self, corpus: Corpus, candidates: int, *, begins_word: np.ndarray | None = None) -> "SoftmaxScorer":
+        """The scorer of a corpus; see there for `begins_word`."""
         counts = class_counts(corpus.counts, self.types)
-        return SoftmaxScorer(log_probabilities, counts, candidates=min(candidates, self.types_of(corpus)))
+        most = min(candidates, self.types_of(corpus))
+        return SoftmaxScorer(log_probabilities, counts, candidates=most, begins_word=begins_word)
 
 
 class SoftmaxOutput(OutputLayer):
@@ -112,6 +117,7 @@ class SoftmaxScorer:
         counts: [C], occurrences of each class in the training text.
         candidates: how many there are.
         known: bool [candidates], on the CPU: those that can be predicted at all.
+        begins_word: bool [V], where types are subwords: whether a word, or the boundary of a sentence, begins with it.
     """
 
     def __init__(
@@ -121,6 +127,7 @@ class SoftmaxScorer:
         *,
         candidates: int,
         known: Tensor | None = None,
+        begins_word: np.ndarray | None = None,
     ) -> None:
         self._scores = scores
         self._candidates = candidates
@@ -128,8 +135,7 @@ class SoftmaxScorer:
         self._whole = known is None
         self._known = torch.ones(candidates, dtype=torch.bool) if known is None else known
         self._constant = torch.from_numpy(log_frequencies(counts))  # float64 [C]
-        self.begins_word: np.ndarray | None = None
-        """bool [V], where types are subwords: whether a word, or the boundary of a sentence, begins with it."""
+        self._begins_word = begins_word
 
     def score(
         self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray, parts: Mapping[str, slice]
@@ -165,8 +171,8 @@ class SoftmaxScorer:
                     "vocabulary_perplexity": perplexity(overall[part]),
                     "constant_vocabulary_perplexity": perplexity(constants[part]),
                 }
-            if self.begins_word is not None:  # that of all units of a word together
-                units_of_a_word = len(ids[part]) / max(1, int(self.begins_word[ids[part]].sum()))
+            if self._begins_word is not None:  # that of all units of a word together
+                units_of_a_word = len(ids[part]) / max(1, int(self._begins_word[ids[part]].sum()))
                 values[name] |= {
                     "word_perplexity": perplexity(overall[part] * units_of_a_word),
                     "constant_word_perplexity": perplexity(constants[part] * units_of_a_word),

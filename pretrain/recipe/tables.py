@@ -90,31 +90,26 @@ class Tables:
     def steps(self) -> list[Step]:
         """The steps in their order."""
         steps = [
-            self._table_step("input", self.vectors, self.corpus),
-            self._table_step("target", self.vectors, self.corpus),
+            self._table_step("input", self.vectors),
+            self._table_step("target", self.vectors),
         ]
         chosen = {name: SYSTEMS[name] for name in self.systems}
         needed = {table for system in chosen.values() for table in system.needs}
         if "random" in needed:
-            steps.append(self._table_step("random", "random:1:300", self.corpus))
+            steps.append(self._table_step("random", "random:1:300"))
         if OF_CORPUS in needed:
             own = self.output / "vectors.bin"
             steps.append(Step("fastText vectors of the corpus", lambda: self._train_fasttext(own), own))
-            steps.append(self._table_step(OF_CORPUS, own, self.corpus))
+            steps.append(self._table_step(OF_CORPUS, own))
         if any(system.reads_subwords for system in chosen.values()):
             steps.append(Step("the corpus in subwords", self._build_subwords, self.subwords / "corpus.json"))
         for name, system in chosen.items():
             if OF_ELMO in system.needs and not any(step.title.startswith(f"vectors {OF_ELMO}") for step in steps):
-                steps.append(self._table_step(OF_ELMO, self.run_of("elmo") / "model", self.corpus))
-            steps.append(
-                Step(
-                    f"training {name}",
-                    partial(self._train, name, system),
-                    self.report_of(name),
-                    None if self.max_time is None else parse_duration(self.max_time),
-                )
-            )
-            steps.append(Step(f"probes of {name}", partial(self._suite, name), self.report_of(name)))
+                steps.append(self._table_step(OF_ELMO, self.run_of("elmo") / "model"))
+            seconds = None if self.max_time is None else parse_duration(self.max_time)
+            train = partial(self._train, name, system)
+            steps.append(Step(f"training {name}", train, finished=self.report_of(name), seconds=seconds))
+            steps.append(Step(f"probes of {name}", partial(self._suite, name)))  # what is done it passes over itself
         return steps
 
     @property
@@ -130,9 +125,15 @@ class Tables:
         """What the suite writes of a row at its end."""
         return self.output / "probes" / name / SUITE_REPORT
 
-    def _table_step(self, name: str, origin: str | Path, corpus: Path) -> Step:
-        command = ["data_scripts.build_vectors", corpus, origin, "--name", name]
-        return Step(f"vectors {name} of every word type", lambda: command, corpus / f"vectors/{name}.json")
+    def _table_step(self, name: str, origin: str | Path) -> Step:
+        return Step(f"vectors {name} of every word type", partial(self._table, name, str(origin)))
+
+    def _table(self, name: str, origin: str) -> Sequence[object] | None:
+        """Make a table, unless the corpus has it; an `InputError` where that is of other vectors."""
+        if (self.corpus / f"vectors/{name}.json").exists():
+            require_table(self.corpus, name, origin)
+            return None
+        return ["data_scripts.build_vectors", self.corpus, origin, "--name", name]
 
     def _train_fasttext(self, path: Path) -> Sequence[object]:
         return ["data_scripts.train_fasttext", self.corpus, path]
@@ -202,7 +203,10 @@ def make_tables(arguments: argparse.Namespace) -> None:
         parse_duration(arguments.max_time)
     if not arguments.suite.is_file():
         raise InputError(f"--suite {arguments.suite} does not exist: check the name")
-    require_own_tables(arguments.corpus, arguments.vectors)
+    Corpus(arguments.corpus).require_words()
+    for name in ("input", "target"):  # what is wrong is said now, and not after hours
+        if (arguments.corpus / f"vectors/{name}.json").exists():
+            require_table(arguments.corpus, name, arguments.vectors)
     tables = Tables(
         corpus=arguments.corpus,
         output=arguments.output,
@@ -225,16 +229,13 @@ def make_tables(arguments: argparse.Namespace) -> None:
     print("\n" + text_of(rows))
 
 
-def require_own_tables(path: Path, vectors: str) -> None:
-    """Raise an `InputError` where a corpus is of subwords, or has an input or target table of other vectors."""
-    corpus = Corpus(path)
-    corpus.require_words()
-    fingerprint = open_word_vectors(vectors, only=[]).fingerprint
-    for name in ("input", "target"):
-        if (path / f"vectors/{name}.json").exists() and VectorTable(corpus, name).source.fingerprint != fingerprint:
-            raise InputError(
-                f"{path}/vectors/{name}.npy was not made from {vectors}: give the vectors that it was made from"
-            )
+def require_table(corpus: Path, name: str, origin: str) -> None:
+    """Raise an `InputError` where a table of a corpus was not made from the vectors that `origin` names."""
+    if VectorTable(Corpus(corpus), name).source.fingerprint != open_word_vectors(origin, only=[]).fingerprint:
+        raise InputError(
+            f"{corpus}/vectors/{name}.npy was not made from {origin}: remove it and its .json, or take the vectors and "
+            "the OUT that it was made with"
+        )
 
 
 if __name__ == "__main__":

@@ -41,23 +41,28 @@ def text_of(rows: Mapping[str, tuple[Path, Path]]) -> str:
     lines = [(*HEADING, *probes), vectors_alone]
     for name, (run, _) in rows.items():
         lines.append((name, *training_of(run), *(cells[name].get(each, "") for each in probes)))
-    return "\n\n".join([aligned(lines), NOTES])
+    notes = [f"{name}: {note}" for name, (_, report) in rows.items() for note in notes_of(report)]
+    return "\n\n".join([aligned(lines), "\n".join([NOTES, *notes])])
 
 
 def training_of(path: Path) -> tuple[str, ...]:
     """What it took to train a run, and what it gave."""
     run = RunDirectory(path)
     model = read_model_directory(path)
-    checkpoint = read_checkpoint(run.checkpoint_paths()[-1])
-    last = read_metrics(path, "evaluation")[-1]
     training = model.training
+    checkpoints = run.checkpoint_paths()
+    evaluations = [each for each in read_metrics(path, "evaluation") if each["update"] == training["updates"]]
+    if not checkpoints or not evaluations:
+        raise InputError(f"{path} has no checkpoint, or no evaluation of its model: remove it, and begin it again")
+    checkpoint, exported = read_checkpoint(checkpoints[-1]), evaluations[-1]
+    words = checkpoint["words"] / training.get("units_of_a_word", 1.0)
     return (
         f"{parameters_of(model) / 1e6:.1f}M",
         f"{training['streams']} × {training['window']}",
-        f"{checkpoint['words'] / 1e6:.2f}M",
+        f"{words / 1e6:.2f}M",
         f"{checkpoint['seconds'] / 60:.0f} min",
-        *(f"{last[metric]:.3f}" if metric in last else "" for metric in ("accuracy_at_1", "accuracy_at_10")),
-        f"{last['perplexity']:.1f}" if "perplexity" in last else "",
+        *(f"{exported[metric]:.3f}" if metric in exported else "" for metric in ("accuracy_at_1", "accuracy_at_10")),
+        f"{exported['perplexity']:.1f}" if "perplexity" in exported else "",
     )
 
 
@@ -87,3 +92,9 @@ def scores_of(report: Path) -> dict[str, dict[str, str]]:
     except (KeyError, TypeError, AttributeError, ValueError):
         raise InputError(f"{report} is not what a suite writes: remove it, and run the command again") from None
     return found
+
+
+def notes_of(report: Path) -> list[str]:
+    """What the suite has to say of a row: probes that are missing, and development text that was trained on."""
+    notes = read_json(report, advice="remove it, and run the command again").get("notes", [])
+    return [note for note in notes if isinstance(note, str) and note.startswith(("Missing", "WARNING"))]

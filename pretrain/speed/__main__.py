@@ -6,10 +6,13 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from elmoc.errors import InputError, run_command
 from elmoc.process import keep_freed_memory, wait_without_spinning
+
+if TYPE_CHECKING:
+    from pretrain.distributed.processes import Processes
 
 PAPER_SIZE = Path(__file__).parent.parent / "configs" / "elmo_c.toml"
 DIRECTIONS = {1: ["forward"], 2: ["forward", "backward"]}
@@ -56,20 +59,34 @@ def speed(arguments: argparse.Namespace) -> None:
     from elmoc.files.locks import locked
     from elmoc.files.records import write_json
     from elmoc.files.writing import refuse_existing
+    from pretrain.distributed.processes import Processes
+    from pretrain.distributed.rendezvous import connect
 
-    for name in ("streams", "updates", "warm_up", "most_streams"):
+    for name in ("streams", "updates", "warm_up"):
         least = min(arguments.streams) if name == "streams" else getattr(arguments, name)
         if least < 1:
             raise InputError(f"--{name.replace('_', '-')} must be at least 1, not {least}")
-    reports = contestants_reports if arguments.table is None else table_reports
+    if arguments.table is not None:
+        refuse_options_of_contestants(arguments)
     with ExitStack() as stack:
-        if arguments.json is not None:
+        processes = stack.enter_context(connect()) if arguments.table is not None else Processes()
+        writes = arguments.json is not None and processes.is_rank0
+        if writes:
             stack.enter_context(locked(arguments.json))
             refuse_existing(arguments.json)
-        for report, text in stack.enter_context(closing(reports(arguments))):
-            print(text, flush=True)
-            if arguments.json is not None:
+        reports = contestants_reports(arguments) if arguments.table is None else table_reports(arguments, processes)
+        for report, text in stack.enter_context(closing(reports)):
+            if text:
+                print(text, flush=True)
+            if writes:
                 write_json(arguments.json, report)
+
+
+def refuse_options_of_contestants(arguments: argparse.Namespace) -> None:
+    """Raise an `InputError` for an option that a table of the paper does not know."""
+    for name in ("config", "corpus", "streams", "directions", "contestants"):
+        if getattr(arguments, name) != parser().get_default(name):
+            raise InputError(f"--{name} is not for --table, whose rows say what they are: leave it out")
 
 
 def contestants_reports(arguments: argparse.Namespace) -> Generator[tuple[dict[str, Any], str]]:
@@ -97,11 +114,10 @@ def contestants_reports(arguments: argparse.Namespace) -> Generator[tuple[dict[s
             yield report, last_comparison(report) if report["comparisons"] else heading(report)
 
 
-def table_reports(arguments: argparse.Namespace) -> Generator[tuple[dict[str, Any], str]]:
-    """The report on a table of the paper, and what is printed of it."""
+def table_reports(arguments: argparse.Namespace, processes: "Processes") -> Generator[tuple[dict[str, Any], str]]:
+    """The report on a table of the paper, after each of its rows, and at the end what is printed of it."""
     import torch
 
-    from pretrain.distributed.rendezvous import connect
     from pretrain.speed.paper_tables import TableOptions, paper_table, parse_bytes, text_of
 
     on_gpu = torch.cuda.is_available() and arguments.device != "cpu"
@@ -115,11 +131,10 @@ def table_reports(arguments: argparse.Namespace) -> Generator[tuple[dict[str, An
         device=arguments.device,
         threads=arguments.threads,
     )
-    with connect() as processes:
-        report: dict[str, Any] = {}
-        for report in paper_table(arguments.table, options, processes):  # noqa: B007 (the last one is whole)
-            pass
-        yield report, text_of(report)
+    report: dict[str, Any] = {}
+    for report in paper_table(arguments.table, options, processes):
+        yield report, ""
+    yield report, text_of(report)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -91,7 +91,11 @@ class Encoder:
 
 
 def encoders(size: str) -> dict[str, Encoder]:
-    """The columns of Table 5; at the small size, widths are an eighth of the paper's, and windows a quarter at most."""
+    """The columns of Table 5.
+
+    At the small size plain LSTMs have an eighth of the paper's width, Transformers a quarter and a third of its layers,
+    ELMo's LSTM half the projection and a quarter of the cell; GPT's window is a quarter.
+    """
     paper = size == "paper"
 
     def of(*figures: float | str) -> dict[str, float | str]:

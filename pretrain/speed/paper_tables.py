@@ -19,6 +19,7 @@ from elmoc.files.writing import human_bytes
 from elmoc.progress import progress_bar
 from pretrain.config import RunConfig
 from pretrain.distributed.processes import Processes
+from pretrain.execution.memory import OutOfMemory
 from pretrain.setup import TrainingSetup, set_up
 from pretrain.speed.benchmark import processor
 from pretrain.speed.contestants import with_streams
@@ -32,6 +33,7 @@ from pretrain.train import new_train_step, sum_gradients
 
 FORMAT, VERSION = "elmoc-speed-table", 1
 LEAST_STREAMS = 8
+"""Of the largest batch, and between two sizes that are tried."""
 BATCHES = 4
 OUT_OF_MEMORY = "OOM"
 
@@ -55,6 +57,10 @@ class TableOptions:
     device: str | None = None
     threads: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.most_streams < LEAST_STREAMS:
+            raise InputError(f"--most-streams must be at least {LEAST_STREAMS}, not {self.most_streams}")
+
 
 class Trained:
     """A model that is ready to make updates."""
@@ -63,6 +69,7 @@ class Trained:
         self.setup = setup
         self.state = setup.new_state()
         sum_gradients(setup, self.state)
+        self.groups = setup.processes.groups
         self.train_step = new_train_step(setup, self.state)
         self.batches = cycle(first_batches(setup, BATCHES))
 
@@ -73,8 +80,10 @@ class Trained:
         return timed(lambda: self.train_step(batch, rate), self.setup.execution.device)[0]
 
     def close(self) -> None:
-        """End its threads."""
+        """End its threads, and disconnect its processes."""
         self.train_step.close()
+        for group in self.groups.values():
+            group.disconnect()
 
 
 def paper_table(number: int, options: TableOptions, processes: Processes) -> Iterator[dict[str, Any]]:
@@ -106,13 +115,13 @@ def paper_table(number: int, options: TableOptions, processes: Processes) -> Ite
 
 
 def configured(config: RunConfig, options: TableOptions) -> RunConfig:
-    """The config on the device that is asked for."""
-    train = config.train
+    """The config on the device that is asked for, and on text that is made up."""
+    train, data = config.train, replace(config.data, corpus="", tables_on_device=False)
     if options.device is not None:
         train = replace(train, device=options.device)
     if options.threads is not None:
         train = replace(train, threads=options.threads)
-    return replace(config, train=replace(train, precision="auto"))
+    return replace(config, data=data, train=replace(train, precision="auto"))
 
 
 def measure(
@@ -131,7 +140,7 @@ def measure(
     """
 
     def setup_of(each: Row) -> TrainingSetup:
-        data = replace(config.data, corpus=corpus_of(each), tables_on_device=False)
+        data = replace(config.data, corpus=corpus_of(each))
         train = replace(config.train, window=encoder.window, streams=processes.world_size)
         own = replace(config, data=data, train=train, encoder=encoder.sizes, output_layer=each.settings)
         return set_up(own, processes=processes)
@@ -155,7 +164,9 @@ def measure(
             figures, peak = compare(
                 with_streams(setup, streams), with_streams(reference, of_first), options, same=row is first
             )
-        except torch.OutOfMemoryError:
+        except (torch.OutOfMemoryError, OutOfMemory):
+            if processes.world_size > 1:  # others of which may have room, and would wait
+                raise
             continue
         finally:
             gc.collect()

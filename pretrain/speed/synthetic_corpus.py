@@ -12,7 +12,7 @@ from elmoc.corpus import BEGIN, END, ID_DTYPE, Corpus, Shard, finish_corpus
 from elmoc.devices import free_memory
 from elmoc.errors import InputError
 from elmoc.files.arrays import save_array
-from elmoc.files.writing import human_bytes
+from elmoc.files.writing import human_bytes, require_space
 from elmoc.word_vectors.sources import RandomVectors
 from elmoc.word_vectors.table import write_vector_table
 from elmoc.word_vectors.transform import VectorTransform, boundary_vectors
@@ -26,6 +26,8 @@ SENTENCE = 25
 HELD_OUT = 2_000
 BYTES_OF_A_TOKEN = 24
 """Of memory, while it is drawn: two numbers of 64 bits, the id, and what is counted."""
+BYTES_OF_A_NUMBER = 6
+"""Of a vector, in memory, while they are drawn; a corpus has two tables of half of that on disk."""
 
 
 @contextmanager
@@ -37,13 +39,15 @@ def corpus_for(data: DataConfig, tokens: int, *, types: int = TYPES) -> Iterator
     if data.corpus:
         yield data.corpus
         return
-    needed, free = BYTES_OF_A_TOKEN * tokens, free_memory(torch.device("cpu"))
+    needed = BYTES_OF_A_TOKEN * tokens + BYTES_OF_A_NUMBER * types * VECTOR_SIZE
+    free = free_memory(torch.device("cpu"))
     if needed > free:
         raise InputError(
-            f"a synthetic corpus of {tokens:,} tokens needs about {human_bytes(needed)} of memory, and there are "
-            f"{human_bytes(free)} free: use fewer streams"
+            f"a synthetic corpus of {tokens:,} tokens and {types:,} types needs about {human_bytes(needed)} of memory, "
+            f"and there are {human_bytes(free)} free: use fewer streams"
         )
     with TemporaryDirectory() as folder:
+        require_space(folder, BYTES_OF_A_NUMBER * types * VECTOR_SIZE)
         write_synthetic_corpus(Path(folder), data, max(tokens, TOKENS), types=types)
         yield folder
 

@@ -120,8 +120,10 @@ def test_the_file_is_read_as_it_was_written(stored: StoredSubwords, tmp_path: Pa
     assert torch.equal(again.vectors, stored.vectors)
     assert (list(again.units), list(again.merges)) == (units(), MERGES)
     assert again.fingerprint == stored.fingerprint
-    found = open_stored(tmp_path).lookup(["Ġthe", "no unit", END])
-    np.testing.assert_array_equal(found, [stored.vectors[0].numpy(), [0] * 6, stored.vectors[-1].numpy()])
+    vectors = open_stored(tmp_path)
+    np.testing.assert_array_equal(vectors.lookup(["Ġthe", END]), stored.vectors[[0, -1]].numpy())
+    with pytest.raises(InputError, match="has vectors of subwords, and 'the' is none of them: take vectors of words"):
+        vectors.lookup(["Ġthe", "the"])
     for changed in (
         StoredSubwords(stored.vectors + 1, units(), MERGES),
         StoredSubwords(stored.vectors, [*units()[:-2], END, units()[-2]], MERGES),

@@ -9,6 +9,7 @@ import torch
 from data_scripts.build_subwords import build_subwords
 from data_scripts.build_vectors import build_vectors
 from elmoc.corpus import Corpus
+from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.subwords import StoredSubwords, Subwords
@@ -80,9 +81,9 @@ def test_tied_vectors_are_one_tensor(runs: TinyRuns) -> None:
     stored = model.read_stored_vectors()
     assert isinstance(stored, StoredSubwords)
     assert model.output_layer.weights is not None
-    assert torch.equal(stored.vectors, model.output_layer.weights["shared.rows"])
+    assert torch.equal(stored.vectors, 8**0.5 * model.output_layer.weights["shared.rows"])
     best = read_checkpoint(run.checkpoint_path(model.training["updates"]))
-    assert any(torch.equal(stored.vectors, each) for each in best["averages"]["shared"])
+    assert any(torch.equal(stored.vectors, 8**0.5 * each) for each in best["averages"]["shared"])
 
 
 @pytest.mark.parametrize("settings", [LOOKUP, TIED], ids=["own", "tied"])
@@ -102,7 +103,7 @@ def test_the_gradient_is_the_sum_of_all_that_read_the_vectors(runs: TinyRuns, se
     plain = []
     for direction in ("forward", "backward"):
         ids = torch.from_numpy(window.ids[direction][:, :-1].astype(np.int64))
-        vectors = torch.stack([torch.stack([rows[row] for row in stream]) for stream in ids])
+        vectors = torch.stack([torch.stack([8**0.5 * rows[row] for row in stream]) for stream in ids])
         torch.testing.assert_close(state.read(batch, direction), vectors)
         plain.append(torch.autograd.grad(loss(direction, vectors), rows)[0])
     for direction in ("forward", "backward"):
@@ -139,13 +140,20 @@ def test_going_on_with_other_text_takes_the_vectors_by_their_units(
     assert units.lexicon != list(stored.units), "they are counted in another text"
     first = torch.load(again.checkpoints / f"{0:09d}.pt")["heads"]["shared.rows"]
     for row, unit in enumerate(units.lexicon):
-        assert torch.equal(first[row], stored.vectors[list(stored.units).index(unit)]), unit
+        torch.testing.assert_close(8**0.5 * first[row], stored.vectors[list(stored.units).index(unit)], msg=unit)
+    assert "so they start anew, but for the vectors that they share with the input" in capsys.readouterr().out
     runs.corpus = before
-    capsys.readouterr()
     same = runs.run("same", "--init-from", str(run.path), **TIED | {"train__updates": 1, "log__keep": 10})
     assert ", as it is" in capsys.readouterr().out
     heads = read_model_directory(run.path).output_layer.weights
     assert_same(dict(torch.load(same.checkpoints / f"{0:09d}.pt")["heads"]), dict(heads or {}))
+    # vectors that were not tied before are those of the input, and not those of the softmax
+    apart = runs.run("apart", **LOOKUP)
+    joined = runs.run("joined", "--init-from", str(apart.path), **TIED | {"train__updates": 1, "log__keep": 10})
+    first = torch.load(joined.checkpoints / f"{0:09d}.pt")["heads"]["shared.rows"]
+    own = read_model_directory(apart.path).read_stored_vectors()
+    assert isinstance(own, StoredSubwords)
+    torch.testing.assert_close(8**0.5 * first, own.vectors)
     # what does not fit
     other = write_corpus(
         runs.folder / "other", [[["abc", "abd"]] * 40, learnable_sentences(40, 7)], [learnable_sentences(40, 8)]
@@ -180,7 +188,10 @@ def test_corpora_and_inputs_have_to_fit(
     runs: TinyRuns, tiny_corpus: Corpus, capsys: pytest.CaptureFixture[str], tmp_path: object
 ) -> None:
     build_subwords(tiny_corpus.path, runs.folder / "units", units=262)
+    (runs.folder / "words.vec").write_text("w1 1 2\nw2 2 1\n")
     build_vectors(Corpus(runs.folder / "units"), "random:1:8", name="raw")
+    with pytest.raises(InputError, match="is a corpus of subwords: name the corpus of words that it was made from"):
+        build_vectors(Corpus(runs.folder / "units"), str(runs.folder / "words.vec"), name="wrong")
     runs.corpus = runs.folder / "units"
     assert runs.status("run") == 1
     assert "is a corpus of subwords, and " in capsys.readouterr().err

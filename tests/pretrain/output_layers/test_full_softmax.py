@@ -73,8 +73,7 @@ def test_the_perplexity_of_words_is_that_of_all_their_units() -> None:
     ids = np.array([0, 1, 5, 2, 6, 7], dtype=np.uint32)
     states = torch.randn(6, PROJECTION)
     counts = class_counts(np.arange(TYPES, 0, -1), TYPES)
-    scorer = SoftmaxScorer(log_probabilities, counts, candidates=TYPES)
-    scorer.begins_word = np.arange(TYPES) < 3
+    scorer = SoftmaxScorer(log_probabilities, counts, candidates=TYPES, begins_word=np.arange(TYPES) < 3)
     with torch.no_grad():
         values = scorer.score(layer, states, ids, {"": slice(None), "last": slice(3, 6)})
         rows = layer.log_probabilities(states)
@@ -113,4 +112,4 @@ def test_impossible_settings(runs: TinyRuns, capsys: pytest.CaptureFixture[str])
         capsys.readouterr().err
     )
     assert runs.status("run", input_layer__kind="character_cnn", encoder__input_layer="identity", **tied) == 1
-    assert "needs an input layer that has a vector for each type, and character CNN has none" in capsys.readouterr().err
+    assert "input layer that has a vector for each type, and a character CNN has none" in capsys.readouterr().err

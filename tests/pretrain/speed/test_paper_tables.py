@@ -1,6 +1,7 @@
 """The paper's tables of speed: sizes of their rows, the largest batch, what is compared, and what is printed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from elmoc.corpus import Corpus
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.plain_lstm import PlainLstmSizes
 from elmoc.files.records import read_json
-from pretrain.config import RunConfig, load_config
+from pretrain.config import DataConfig, RunConfig, load_config
 from pretrain.distributed.processes import Processes
 from pretrain.output_layers.continuous import ContinuousSettings
 from pretrain.output_layers.full_softmax import FullSoftmaxSettings
@@ -34,7 +35,22 @@ def tiny_config(corpus: Corpus) -> RunConfig:
 
 
 @pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch, tiny_corpus: Corpus) -> None:
+def types(monkeypatch: pytest.MonkeyPatch, tiny_corpus: Corpus) -> list[int]:
+    """The types of the corpora that are asked for; all are the tiny corpus."""
+    asked = []
+
+    @contextmanager
+    def corpus_for(data: DataConfig, tokens: int, *, types: int) -> Iterator[str]:
+        assert not data.corpus, "text is made up"
+        asked.append(types)
+        yield str(tiny_corpus.path)
+
+    monkeypatch.setattr(paper_tables, "corpus_for", corpus_for)
+    return asked
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch, tiny_corpus: Corpus, types: list[int]) -> None:
     """Tables of tiny models, on the tiny corpus."""
     rows = [
         Row("CONT", "", ContinuousSettings(), paper=(76, 640, 0.5, 115.0, 34.5)),
@@ -83,7 +99,7 @@ def test_the_largest_batch_fits_and_the_next_does_not(tiny_corpus: Corpus) -> No
 
 
 @pytest.mark.usefixtures("tiny")
-def test_table_4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_4(tmp_path: Path, capsys: pytest.CaptureFixture[str], types: list[int]) -> None:
     arguments = ["--table", "4", "--device", "cpu", "--updates", "2", "--warm-up", "1", "--most-streams", "16"]
     assert main([*arguments, "--memory", "1MB", "--json", str(tmp_path / "table.json")]) == 0
     report = read_json(tmp_path / "table.json", advice="")
@@ -92,8 +108,9 @@ def test_table_4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cont["streams"] == subword["streams"] == 16
     assert cont["small_batch"]["ratio"] == cont["large_batch"]["ratio"] == 1
     for figures in (subword["small_batch"], subword["large_batch"]):
-        assert figures["least_ratio"] <= figures["ratio"] <= figures["greatest_ratio"]
+        assert 0 < figures["least_ratio"] <= figures["greatest_ratio"]
         assert figures["seconds"] > 0
+    assert types == [793_471, 2_000_000], "a corpus for each vocabulary"
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].startswith("Table 4, sizes: small; cpu (")
     (heading,) = [line for line in printed if line.startswith("output layer")]
@@ -167,3 +184,9 @@ def test_sizes_of_memory(text: str, size: int) -> None:
 def test_what_is_no_size_is_refused(text: str, error_line: Callable[[int], str]) -> None:
     status = main(["--table", "4", "--device", "cpu", f"--memory={text}" if text else "--memory=x"])
     assert "--memory takes a number with KB, MB or GB, such as 12GB" in error_line(status)
+
+
+@pytest.mark.parametrize("option", [["--streams", "4"], ["--config", "x.toml"], ["--directions", "1"]])
+def test_options_of_the_benchmark_are_refused(option: list[str], error_line: Callable[[int], str]) -> None:
+    error = error_line(main(["--table", "4", "--device", "cpu", *option]))
+    assert f"{option[0]} is not for --table, whose rows say what they are: leave it out" in error
