@@ -70,18 +70,25 @@ class AdaptiveSettings(SoftmaxSettings):
 
     def multiplications(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, candidates: int) -> float:
         """Those of the head, and of each cluster as often as its words occur in the training text."""
-        counts = class_counts(corpus.counts, self.types)
-        bounds = [*self.cutoffs_below(len(counts)), len(counts)]
-        total: float = projection_size * (bounds[0] + len(bounds) - 1)
-        for cluster, (start, stop) in enumerate(pairwise(bounds), 1):
+        head, clusters = self.head_and_clusters(corpus)
+        total: float = projection_size * head
+        for cluster, (size, share) in enumerate(clusters, 1):
             width = int(projection_size // self.reduction**cluster)
-            share = counts[start:stop].sum() / counts.sum()
-            total += float(share) * width * (projection_size + stop - start)
+            total += share * width * (projection_size + size)
         return total
 
+    def head_and_clusters(self, corpus: Corpus) -> tuple[int, list[tuple[int, float]]]:
+        """The size of the head, and of each cluster its size, and its words' share of the training text."""
+        counts = class_counts(corpus.counts, self.types)
+        bounds = [*self.cutoffs_below(len(counts)), len(counts)]
+        shares = [float(counts[start:stop].sum() / counts.sum()) for start, stop in pairwise(bounds)]
+        sizes = [stop - start for start, stop in pairwise(bounds)]
+        return bounds[0] + len(sizes), list(zip(sizes, shares, strict=True))
+
     def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:
-        """The scores of the most frequent types, their softmax and its gradient."""
-        return 3 * 4 * words * (self.cutoffs[0] + len(self.cutoffs))
+        """The scores of the head, and of each cluster for its own words, their softmax and its gradient."""
+        head, clusters = self.head_and_clusters(corpus)
+        return round(3 * 4 * words * (head + sum(size * share for size, share in clusters)))
 
     def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> AdaptiveOutput:
         classes = self.classes_of(corpus)
