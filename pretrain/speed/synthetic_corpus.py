@@ -24,6 +24,9 @@ TOKENS = 1_000_000
 SENTENCE = 25
 """Tokens from `<s>` to `</s>`."""
 HELD_OUT = 2_000
+EXPONENT, SHIFT = 1.4, 20
+"""Of frequencies: of 793,471 types those from the 4,000th on make 11 % of a text, from the 40,000th on 3.5 %, from the
+200,000th on 1.1 %. In 137 million words of nine kinds of English these were 14, 3.2 and 0.9 %."""
 BYTES_OF_A_TOKEN = 24
 """Of memory, while it is drawn: two numbers of 64 bits, the id, and what is counted."""
 BYTES_OF_A_NUMBER = 6
@@ -53,15 +56,20 @@ def corpus_for(data: DataConfig, tokens: int, *, types: int = TYPES) -> Iterator
 
 
 def write_synthetic_corpus(path: Path, data: DataConfig, tokens: int, *, types: int = TYPES) -> None:
-    """A corpus of random words whose frequency falls as 1 / rank, with the random float16 tables that `data` names."""
+    """A corpus of random words as frequent as those of text, with the random float16 tables that `data` names.
+
+    The frequency of the word of rank r is in proportion to (r + SHIFT)^−EXPONENT.
+    """
     lexicon = [END, BEGIN, *(f"w{rank}" for rank in range(2, types))]
     generator = np.random.default_rng(0)
     shards, counts = {}, {}
     (path / "shards").mkdir()
     for name, size in (("train", tokens), ("held-out", HELD_OUT)):
         sentences = -(-size // SENTENCE)
-        ranks = 2 * (types / 2) ** generator.random((sentences, SENTENCE))  # log-uniform from 2 to the number of types
-        ids = ranks.astype(ID_DTYPE)
+        most, least = ((rank + SHIFT) ** (1 - EXPONENT) for rank in (2, types))
+        chances = generator.random((sentences, SENTENCE))
+        ranks = (most - chances * (most - least)) ** (1 / (1 - EXPONENT)) - SHIFT  # from 2 to the number of types
+        ids = ranks.clip(2, types - 1).astype(ID_DTYPE)
         ids[:, 0], ids[:, -1] = lexicon.index(BEGIN), lexicon.index(END)
         ids.tofile(path / f"shards/{name}.bin")
         save_array(path / f"shards/{name}.documents.npy", np.zeros(1, dtype=np.int64))
