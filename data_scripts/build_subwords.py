@@ -114,7 +114,7 @@ def build_subwords(
 def units_of_a_word(units: Sequence[Shard], words: Sequence[Shard]) -> float:
     """How many units of shards a word of the same text has on average."""
     counts = [sum(shard.tokens - 2 * shard.sentences for shard in each) for each in (units, words)]
-    return counts[0] / counts[1]
+    return round(counts[0] / counts[1], 4)
 
 
 def learn(corpus: Corpus, units: int) -> Subwords:

@@ -34,6 +34,7 @@ _METRICS = {
     "reciprocal_rank": "mean reciprocal rank",
     "perplexity": "perplexity",
     "vocabulary_perplexity": "perplexity over the whole vocabulary",
+    "word_perplexity": "perplexity of words",
 }
 """Of the held-out metrics, those that a card shows."""
 _FACTS = {
@@ -42,6 +43,7 @@ _FACTS = {
     "corpus_tokens": "tokens of the corpus, `<s>` and `</s>` counted",
     "corpus_types": "word types of the corpus",
     "words": "words read in training",
+    "units_of_a_word": "subwords of a word: what is called words and tokens here are these",
     "updates": "updates",
     "streams": "streams",
     "window": "window, in tokens",

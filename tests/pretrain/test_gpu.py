@@ -62,11 +62,19 @@ KINDS: dict[str, dict[str, Any]] = {
     "adaptive": {"output_layer__kind": "adaptive", "output_layer__cutoffs": [4, 12], "output_layer__reduction": 2},
     "character CNN": {"input_layer__kind": "character_cnn", "input_layer__filters": [[1, 6], [2, 6]]},
     "full softmax": {"output_layer__kind": "softmax"},
+    "tied subwords": {
+        "input_layer__kind": "subwords",
+        "output_layer__kind": "softmax",
+        "output_layer__tied": True,
+        "output_layer__projection_regularisation": 0.15,
+    },
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_does_on_a_gpu_what_it_does_on_a_cpu(runs: TinyRuns, kind: str) -> None:
+def test_every_kind_does_on_a_gpu_what_it_does_on_a_cpu(runs: TinyRuns, kind: str, tiny_subwords: Corpus) -> None:
+    if kind == "tied subwords":
+        runs.corpus = tiny_subwords.path
     settings = {"encoder__dropout": 0.0, "log__every_updates": 1, "train__updates": 6, **KINDS[kind]}
     losses = {
         name: [line["loss"] for line in read_metrics(runs.run(name, **settings, **options).path, "train")]

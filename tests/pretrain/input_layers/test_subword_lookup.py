@@ -119,7 +119,12 @@ def test_it_learns_and_its_model_reads_words(runs: TinyRuns, settings: dict[str,
     assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]
     assert last["word_perplexity"] < 0.3 * last["constant_word_perplexity"]
     assert last["word_perplexity"] > last["vocabulary_perplexity"]
-    states = ElmoC.from_pretrained(run.path).embed(["w1", "unheard-of", "w2"])
+    elmo = ElmoC.from_pretrained(run.path)
+    training = elmo.directory.training
+    assert training["units_of_a_word"] > 1
+    assert elmo.training_words == round(training["words"] / training["units_of_a_word"])
+    assert "| subwords of a word: " in (run.model / "README.md").read_text()
+    states = elmo.embed(["w1", "unheard-of", "w2"])
     assert states.shape == (3, 3, 32)
     assert states.isfinite().all()
 
