@@ -34,6 +34,24 @@ class AdaptiveOutput(SoftmaxOutput):
         counted = targets.ids.new_tensor(targets.ids.numel())
         return Loss(-output.sum(), counted, counted - counted)
 
+    def scored(self, states: Tensor, classes: Tensor, candidates: int) -> tuple[Tensor, Tensor]:
+        """See `SoftmaxOutput`: of clusters without candidates only those that a class is in, for its word alone."""
+        softmax = self.softmax
+        with torch.autocast(states.device.type, enabled=False):
+            states = states.to(softmax.head.weight.dtype)
+            head = softmax.head(states).log_softmax(dim=1)
+            parts = [head[:, : softmax.shortlist_size]]
+            for cluster, start in enumerate(softmax.cutoffs[:-1]):
+                if start < candidates:
+                    within = softmax.tail[cluster](states).log_softmax(dim=1)
+                    parts.append(within + head[:, softmax.shortlist_size + cluster].unsqueeze(1))
+            own = softmax(states, classes).output
+        return torch.cat(parts, dim=1)[:, :candidates].float(), own.float()
+
+    def scores_of_a_word(self, candidates: int) -> int:
+        """Those of the clusters with candidates."""
+        return next((cutoff for cutoff in self.softmax.cutoffs if cutoff >= candidates), self.classes)
+
     def log_probabilities(self, states: Tensor) -> Tensor:
         with torch.autocast(states.device.type, enabled=False):
             return self.softmax.log_prob(states.to(self.softmax.head.weight.dtype)).float()

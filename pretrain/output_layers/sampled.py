@@ -153,7 +153,8 @@ class FixedSettings(LinearSettings):
         known = rows.any(dim=1)
         unknown, rows = (~known).to(device), rows.to(device)
 
-        def scores(layer: OutputLayer, predictions: Tensor) -> Tensor:
-            return (predictions.to(device) @ rows.T).masked_fill(unknown, -torch.inf).log_softmax(dim=1)
+        def scores(layer: OutputLayer, predictions: Tensor, classes: Tensor, candidates: int) -> tuple[Tensor, Tensor]:
+            found = (predictions.to(device) @ rows.T).masked_fill(unknown, -torch.inf).log_softmax(dim=1)
+            return found, found.gather(1, classes.to(device).unsqueeze(1))[:, 0]
 
         return SoftmaxScorer(scores, corpus.counts, candidates=len(rows), known=known)

@@ -68,7 +68,7 @@ class SoftmaxSettings(OutputLayerSettings):
         """The scorer of a corpus; see there for `begins_word`."""
         counts = class_counts(corpus.counts, self.types)
         most = min(candidates, self.types_of(corpus))
-        return SoftmaxScorer(log_probabilities, counts, candidates=most, begins_word=begins_word)
+        return SoftmaxScorer(scored, counts, candidates=most, begins_word=begins_word)
 
 
 class SoftmaxOutput(OutputLayer):
@@ -96,11 +96,23 @@ class SoftmaxOutput(OutputLayer):
     def log_probabilities(self, states: Tensor) -> Tensor:
         """float32 [N, C], from top layer states [N, P]."""
 
+    def scored(self, states: Tensor, classes: Tensor, candidates: int) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of the first classes, float32 [N, candidates], and of one class of each state [N, P], [N].
 
-def log_probabilities(layer: OutputLayer, states: Tensor) -> Tensor:
-    """float32 [n, C]: those of a softmax layer."""
+        A layer that needs fewer than all for these computes fewer.
+        """
+        scores = self.log_probabilities(states)
+        return scores[:, :candidates], scores.gather(1, classes.unsqueeze(1))[:, 0]
+
+    def scores_of_a_word(self, candidates: int) -> int:
+        """How many numbers `scored` makes of each word."""
+        return self.classes
+
+
+def scored(layer: OutputLayer, predictions: Tensor, classes: Tensor, candidates: int) -> tuple[Tensor, Tensor]:
+    """See `SoftmaxOutput.scored`."""
     assert isinstance(layer, SoftmaxOutput)
-    return layer.log_probabilities(states)
+    return layer.scored(predictions, classes.to(predictions.device), candidates)
 
 
 class SoftmaxScorer:
@@ -112,8 +124,8 @@ class SoftmaxScorer:
     `word_perplexity`, where types are subwords, that of words, which are all their units.
 
     Args:
-        scores: from a layer and predictions [n, D] the log-probabilities [n, C] of all classes, or with `known` those
-            of the candidates alone.
+        scores: from a layer, predictions [n, D], a class for each [n], and how many candidates there are, the
+            log-probabilities of these [n, candidates], and of the classes [n]; with `known` all are among candidates.
         counts: [C], occurrences of each class in the training text.
         candidates: how many there are.
         known: bool [candidates], on the CPU: those that can be predicted at all.
@@ -122,7 +134,7 @@ class SoftmaxScorer:
 
     def __init__(
         self,
-        scores: Callable[[OutputLayer, Tensor], Tensor],
+        scores: Callable[[OutputLayer, Tensor, Tensor, int], tuple[Tensor, Tensor]],
         counts: np.ndarray,
         *,
         candidates: int,
@@ -147,13 +159,16 @@ class SoftmaxScorer:
         columns = targets.clamp(max=self._columns - 1)
         ranks = torch.zeros(len(targets), dtype=torch.int64)
         among, overall = torch.zeros(2, len(targets))
-        for block in torch.arange(len(targets)).split(max(1, SCORES // self._columns)):
-            scores = self._scores(layer, predictions[block])  # [n, C] or [n, candidates]
-            true = scores.gather(1, columns[block].to(scores.device).unsqueeze(1))
-            overall[block] = true[:, 0].float().cpu()
-            scores = scores[:, : self._candidates]
-            ranks[block] = (scores >= true).sum(dim=1).cpu() * inside[block]
-            among[block] = (true[:, 0] - scores.logsumexp(dim=1)).float().cpu()
+        of_a_word = self._columns
+        if isinstance(layer, SoftmaxOutput):
+            of_a_word = layer.scores_of_a_word(self._candidates)
+        for block in torch.arange(len(targets)).split(max(1, SCORES // of_a_word)):
+            scores, true = self._scores(layer, predictions[block], columns[block], self._candidates)
+            overall[block] = true.float().cpu()
+            # a candidate's own score, of which rounding makes another one where it is computed apart
+            own = scores.gather(1, columns[block].clamp(max=self._candidates - 1).to(scores.device).unsqueeze(1))
+            ranks[block] = (scores >= own).sum(dim=1).cpu() * inside[block]
+            among[block] = (own[:, 0] - scores.logsumexp(dim=1)).float().cpu()
         constants = self._constant[targets]
         constants_among = constants - self._constant[: self._candidates][self._known].logsumexp(dim=0)
         constant_ranks = (targets + 1) * (targets < self._candidates)

@@ -22,7 +22,7 @@ from pretrain.join import join
 from pretrain.output_layers import Targets, class_counts
 from pretrain.output_layers.adaptive import AdaptiveOutput, AdaptiveSettings
 from pretrain.output_layers.retrieval import retrieval
-from pretrain.output_layers.softmax import SoftmaxScorer, log_probabilities
+from pretrain.output_layers.softmax import SoftmaxScorer, scored
 from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.setup import set_up
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
@@ -89,15 +89,16 @@ def test_all_classes_have_a_probability() -> None:
     assert layer_of(types=30).log_probabilities(states).shape == (3, 30), "without rarer types there is no <unk>"
 
 
-def test_metrics_are_those_of_a_plain_program() -> None:
+@pytest.mark.parametrize("candidates", [3, 5, 10, 17])
+def test_metrics_are_those_of_a_plain_program(candidates: int) -> None:
     generator = np.random.default_rng(0)
     counts = np.sort(generator.integers(1, 100, 30))[::-1].copy()
     ids = generator.integers(0, 30, 50).astype(np.uint32)
     states = torch.randn(50, PROJECTION)
-    layer, candidates = layer_of().float(), 17
+    layer = layer_of().float()
     with torch.no_grad():
-        scorer = SoftmaxScorer(log_probabilities, class_counts(counts, TYPES), candidates=candidates)
-        scored = scorer.score(layer, states, ids, {"": slice(None), "first": slice(0, 20)})
+        scorer = SoftmaxScorer(scored, class_counts(counts, TYPES), candidates=candidates)
+        metrics = scorer.score(layer, states, ids, {"": slice(None), "first": slice(0, 20)})
         rows = layer.log_probabilities(states).double().numpy()
     unigrams = np.log([*counts[:TYPES] / counts.sum(), counts[TYPES:].sum() / counts.sum()])
     ranks, among, overall, constant_among, constant_overall = [], [], [], [], []
@@ -108,18 +109,29 @@ def test_metrics_are_those_of_a_plain_program() -> None:
         if target < candidates:
             among.append(row[target] - np.log(np.exp(row[:candidates]).sum()))
             constant_among.append(unigrams[target] - np.log(np.exp(unigrams[:candidates]).sum()))
-    values = scored[""]
+    values = metrics[""]
     expected = {
         **retrieval(torch.tensor(ranks)),
         "perplexity": math.exp(-np.mean(among)),
         "vocabulary_perplexity": math.exp(-np.mean(overall)),
         "constant_perplexity": math.exp(-np.mean(constant_among)),
         "constant_vocabulary_perplexity": math.exp(-np.mean(constant_overall)),
-        "constant_accuracy_at_10": np.mean(ids < 10),
+        "constant_accuracy_at_10": np.mean(ids < min(10, candidates)),
     }
     for name, value in expected.items():
         assert values[name] == pytest.approx(value, rel=1e-5), name
-    assert scored["first"]["reciprocal_rank"] == pytest.approx(retrieval(torch.tensor(ranks[:20]))["reciprocal_rank"])
+    assert metrics["first"]["reciprocal_rank"] == pytest.approx(retrieval(torch.tensor(ranks[:20]))["reciprocal_rank"])
+
+
+def test_clusters_without_candidates_are_not_computed() -> None:
+    layer = layer_of()
+    states, classes = torch.randn(6, PROJECTION, dtype=torch.float64), torch.tensor([0, 4, 5, 11, 12, 20])
+    everything = layer.log_probabilities(states)
+    for candidates, computed in ((3, 5), (5, 5), (6, 12), (12, 12), (13, TYPES + 1), (TYPES + 1, TYPES + 1)):
+        assert layer.scores_of_a_word(candidates) == computed
+        found, own = layer.scored(states, classes, candidates)
+        torch.testing.assert_close(found, everything[:, :candidates])
+        torch.testing.assert_close(own, everything.gather(1, classes.unsqueeze(1))[:, 0])
 
 
 def test_it_learns_a_language_to_its_entropy() -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from elmoc.errors import InputError
 from pretrain.output_layers import Targets, class_counts
 from pretrain.output_layers.full_softmax import FullSoftmaxOutput, FullSoftmaxSettings
-from pretrain.output_layers.softmax import SoftmaxScorer, log_probabilities
+from pretrain.output_layers.softmax import SoftmaxScorer, scored
 from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly
 
@@ -73,7 +73,7 @@ def test_the_perplexity_of_words_is_that_of_all_their_units() -> None:
     ids = np.array([0, 1, 5, 2, 6, 7], dtype=np.uint32)
     states = torch.randn(6, PROJECTION)
     counts = class_counts(np.arange(TYPES, 0, -1), TYPES)
-    scorer = SoftmaxScorer(log_probabilities, counts, candidates=TYPES, begins_word=np.arange(TYPES) < 3)
+    scorer = SoftmaxScorer(scored, counts, candidates=TYPES, begins_word=np.arange(TYPES) < 3)
     with torch.no_grad():
         values = scorer.score(layer, states, ids, {"": slice(None), "last": slice(3, 6)})
         rows = layer.log_probabilities(states)
