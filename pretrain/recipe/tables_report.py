@@ -12,6 +12,7 @@ from pretrain.run.directory import RunDirectory, read_checkpoint, read_metrics
 from pretrain.speed.table import aligned
 
 SUITE_REPORT = "suite.json"
+ADVICE = "remove it, and run the command again"
 BOTH, VECTORS = "both", "vectors"
 HEADING = ("", "parameters", "batch", "words", "time", "acc@1", "acc@10", "perplexity")
 
@@ -32,8 +33,10 @@ def text_of(rows: Mapping[str, tuple[Path, Path]]) -> str:
     probes: list[str] = []
     cells: dict[str, dict[str, str]] = {}
     baseline: dict[str, str] = {}
+    notes: list[str] = []
     for name, (_, report) in rows.items():
-        scores = scores_of(report)
+        scores, warnings = read_report(report)
+        notes += [f"{name}: {warning}" for warning in warnings]
         probes += [probe for probe in scores if probe not in probes]
         cells[name] = {probe: each[BOTH] for probe, each in scores.items()}
         baseline |= {probe: each[VECTORS] for probe, each in scores.items()}
@@ -41,7 +44,6 @@ def text_of(rows: Mapping[str, tuple[Path, Path]]) -> str:
     lines = [(*HEADING, *probes), vectors_alone]
     for name, (run, _) in rows.items():
         lines.append((name, *training_of(run), *(cells[name].get(each, "") for each in probes)))
-    notes = [f"{name}: {note}" for name, (_, report) in rows.items() for note in notes_of(report)]
     return "\n\n".join([aligned(lines), "\n".join([NOTES, *notes])])
 
 
@@ -77,10 +79,13 @@ def parameters_of(model: ModelDirectory) -> int:
     return count
 
 
-def scores_of(report: Path) -> dict[str, dict[str, str]]:
-    """For each set of data of a suite the score of word vectors alone and of both, with its gain."""
+def read_report(path: Path) -> tuple[dict[str, dict[str, str]], list[str]]:
+    """For each set of data of a suite the score of word vectors alone and of both, with its gain; and what it warns of.
+
+    That is probes that are missing, and development text that was trained on.
+    """
     found: dict[str, dict[str, str]] = {}
-    values = read_json(report, advice="remove it, and run the command again")
+    values = read_json(path, advice=ADVICE)
     try:
         for row in values["rows"]:
             scores, gain = row["scores"], row["gains"].get(BOTH)
@@ -89,12 +94,7 @@ def scores_of(report: Path) -> dict[str, dict[str, str]]:
                 VECTORS: f"{scores[VECTORS]['mean']:.2f}",
                 BOTH: f"{scores[BOTH]['mean']:.2f}" + (f" [{low:+.2f}, {high:+.2f}]" if gain else ""),
             }
+        notes = [note for note in values["notes"] if note.startswith(("Missing", "WARNING"))]
     except (KeyError, TypeError, AttributeError, ValueError):
-        raise InputError(f"{report} is not what a suite writes: remove it, and run the command again") from None
-    return found
-
-
-def notes_of(report: Path) -> list[str]:
-    """What the suite has to say of a row: probes that are missing, and development text that was trained on."""
-    notes = read_json(report, advice="remove it, and run the command again").get("notes", [])
-    return [note for note in notes if isinstance(note, str) and note.startswith(("Missing", "WARNING"))]
+        raise InputError(f"{path} is not what a suite writes: {ADVICE}") from None
+    return found, notes

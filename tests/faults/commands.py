@@ -65,6 +65,7 @@ CORPUS = "data_scripts.build_corpus {inputs}/{source}.txt {folder}/corpus --work
 NAMED_CORPUS = CORPUS.replace("{inputs}", "prose={inputs}") + " --leave-out {inputs}/raw.txt"
 VECTORS = "data_scripts.build_vectors {folder}/corpus random:{source}:300 --name new --workers 1"
 VECTORS += " --post-process remove-top=1"
+SUBWORDS = "data_scripts.build_subwords {inputs}/{source} {folder}/corpus --units 300 --workers 1"
 FASTTEXT = "data_scripts.train_fasttext {inputs}/{source} {folder}/out.bin --dim 4 --epochs 1 --buckets 20 --workers 1"
 ONE_BILLION = "data_scripts.one_billion {inputs}/{source}.tar.gz {folder}/corpus --workers 1"
 DUMP = "elmoc.__main__ dump-features {inputs}/model {inputs}/{source}.txt {folder}/out.h5"
@@ -124,6 +125,13 @@ COMMANDS = (
         two_workers(with_source(NAMED_CORPUS, "text")),
         (Output("corpus", outputs.read_corpus),),
         two_workers(with_source(NAMED_CORPUS, "other_text")),
+        workers=True,
+    ),
+    Command(
+        "build_subwords --workers 2",
+        two_workers(with_source(SUBWORDS, "corpus")),
+        (Output("corpus", outputs.read_corpus),),
+        two_workers(with_source(SUBWORDS, "other_corpus")),
         workers=True,
     ),
     Command(

@@ -439,8 +439,8 @@ def test_a_damaged_corpus_ends_in_one_sentence(
         ({"train__strems": 3}, "unknown key train.strems"),
         ({"encoder__kind": ["lstm"]}, "encoder.kind must be one of lstm, plain_lstm, transformer, not ['lstm']"),
         (
-            {"output_layer__kind": "softmax"},
-            "output_layer.kind must be one of continuous, contrastive, sampled, fixed, adaptive, not 'softmax'",
+            {"output_layer__kind": "hardmax"},
+            "output_layer.kind must be one of continuous, contrastive, softmax, sampled, fixed, adaptive, not",
         ),
         (
             {"output_layer__types": 5},

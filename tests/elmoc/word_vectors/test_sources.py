@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from elmoc.errors import InputError
+from elmoc.word_vectors.fasttext.vectors import FastTextVectors
 from elmoc.word_vectors.opening import open_word_vectors
-from elmoc.word_vectors.sources import FastTextVectors, RandomVectors, TextVectors
+from elmoc.word_vectors.sources import RandomVectors, TextVectors
 
 
 def test_fasttext_vectors(fasttext_file: Path) -> None:

@@ -10,6 +10,7 @@ from pretrain.adapt.settings import adapted, learning_rate, recipe_of
 from pretrain.config import load_config
 from pretrain.plot import plot
 from pretrain.recipe.begun import begun
+from pretrain.recipe.tables_report import read_report
 from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.setup import TrainingSetup, set_up
 from pretrain.train import train
@@ -110,6 +111,14 @@ READERS = (
         read=read_recipe,
         right=consistent,
         names=("sample/run",),
+        share=0.5,
+    ),
+    Reader(
+        name="suite report",
+        target="suite/report.json",
+        mutations=JSON,
+        read=lambda folder: read_report(folder / "suite/report.json"),
+        right=consistent,
         share=0.5,
     ),
     Reader(

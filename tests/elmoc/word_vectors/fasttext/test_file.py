@@ -12,7 +12,7 @@ import pytest
 
 from elmoc.errors import InputError
 from elmoc.word_vectors.fasttext.file import vector_width
-from elmoc.word_vectors.sources import FastTextVectors
+from elmoc.word_vectors.fasttext.vectors import FastTextVectors
 from tests.elmoc.word_vectors.fasttext.files import DIM, FIELDS, KINDS, WORDS
 
 
@@ -195,7 +195,7 @@ def test_no_number_crashes_the_library(tmp_path: Path) -> None:
 import resource, sys
 from pathlib import Path
 from elmoc.errors import InputError
-from elmoc.word_vectors.sources import FastTextVectors
+from elmoc.word_vectors.fasttext.vectors import FastTextVectors
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 loaded = 0
 for path in sorted(Path(sys.argv[1]).iterdir()):
