@@ -59,7 +59,14 @@ def test_a_twin_differs_in_sizes_alone(path: Path) -> None:
     }
     assert changed <= {
         *("data.corpus", "encoder.projection_size", "encoder.cell_size", "schedule.base"),
-        *("train.streams", "train.mix_shards", "train.epochs", "train.precision", "evaluation.words"),
+        *(
+            "train.streams",
+            "train.mix_shards",
+            "train.epochs",
+            "train.precision",
+            "evaluation.words",
+            "evaluation.candidates",
+        ),
         *("schedule.linear_warmup_updates", "schedule.linear_cooldown"),
         *("output_layer.cutoffs", "output_layer.reduction", "output_layer.samples", "input_layer.filters"),
         *("output_layer.rate_factor", "output_layer.accumulator"),
