@@ -91,7 +91,8 @@ def build_subwords(
         shards = list(written)
         train, held_out = shards[: len(source.train)], shards[len(source.train) :]
         lexicon = [learnt.units[row] for row in order.tolist()]
-        Subwords(lexicon, learnt.merges).write_merges(corpus)
+        learnt.write_merges(corpus)
+        share = units_of_a_word(train, source.train)
         finish_corpus(
             corpus,
             lexicon=lexicon,
@@ -102,12 +103,11 @@ def build_subwords(
             settings={
                 "words": os.path.realpath(words),
                 "units": len(lexicon),
-                "units_of_a_word": units_of_a_word(train, source.train),
+                "units_of_a_word": share,
                 **({} if like is None else {"like": like}),
             },
             subwords=True,
         )
-    share = units_of_a_word(train, source.train)
     print(f"{corpus}: {len(lexicon):,} units, {share:.3f} a word; in units: {describe_splits(train, held_out)}")
 
 

@@ -70,9 +70,7 @@ class TrainingSetup:
     def parts(self) -> dict[str, nn.Module]:
         """What is trained, of all directions."""
         network = self.input_network
-        if network is not None and not list(network.parameters()):  # they are tied
-            network = None
-        of_input = {} if network is None else {network.title: network}
+        of_input = {network.title: network} if network is not None and network.has_weights else {}
         return {**of_input, "encoder": self.encoder, "output layer": self.output_layers}
 
     @property
@@ -215,20 +213,12 @@ class TrainingSetup:
         )
 
 
-def set_up(
-    config: RunConfig,
-    init_from: str | None = None,
-    processes: Processes | None = None,
-    *,
-    to_train: bool = False,
-) -> TrainingSetup:
-    """Open everything a run needs, before anything large is made.
+def open_setup(config: RunConfig, processes: Processes | None = None) -> TrainingSetup:
+    """Open and check everything that a run needs; its modules have sizes, and no weights yet.
 
     Args:
         config: of the run.
-        init_from: names a model directory whose weights it goes on from.
         processes: among which the work is divided; None is this process alone.
-        to_train: whether all that training takes has to fit into memory, or the weights alone.
     """
     train = config.train
     processes = processes or Processes()
@@ -269,9 +259,29 @@ def set_up(
     setup = TrainingSetup(config, data, encoder, output_layers, execution, processes, input_network=input_network)
     tie(setup)
     data.updates_per_epoch, setup.updates  # noqa: B018 (too little text, or too long a run, is found out now)
+    return setup
+
+
+def set_up(
+    config: RunConfig,
+    init_from: str | None = None,
+    processes: Processes | None = None,
+    *,
+    to_train: bool = False,
+) -> TrainingSetup:
+    """Open everything a run needs, and then make its weights.
+
+    Args:
+        config: of the run.
+        init_from: names a model directory whose weights it goes on from.
+        processes: among which the work is divided; None is this process alone.
+        to_train: whether all that training takes has to fit into memory, or the weights alone.
+    """
+    setup = open_setup(config, processes)
+    train, data, execution, processes = config.train, setup.data, setup.execution, setup.processes
     setup.require_memory(to_train=to_train)
     setup.encoder, setup.output_layers = initial_modules(config, data, fast=execution.fast)
-    if input_network is not None:
+    if setup.input_network is not None:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(SHARED_SEED - 1 - data.seed)
             setup.input_network = config.input_layer.build(config.encoder.projection_size, data.inputs)

@@ -69,7 +69,7 @@ class TrainState:
     @property
     def shared_parts(self) -> list[str]:
         """The parts that the directions share: the network that makes word vectors, and the output layer, if any."""
-        of_input = self.input_network is not None and any(True for _ in self.input_network.parameters())  # if not tied
+        of_input = self.input_network is not None and self.input_network.has_weights
         return [INPUT] * of_input + [SHARED] * self.output_layers.is_shared
 
     def read(self, batch: Batch, direction: str) -> Tensor:

@@ -179,10 +179,10 @@ class SubwordVectors:
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E], of units; an `InputError` for what is none."""
-        for word in words:
-            if word not in self._rows:
-                raise InputError(
-                    f"{self.origin} has vectors of subwords, and {shortened(word)!r} is none of them: take vectors of "
-                    "words, or a corpus of these subwords (build_subwords --like)"
-                )
-        return self._vectors[[self._rows[word] for word in words]]
+        try:
+            return self._vectors[[self._rows[word] for word in words]]
+        except KeyError as missing:
+            raise InputError(
+                f"{self.origin} has vectors of subwords, and {shortened(missing.args[0])!r} is none of them: take "
+                "vectors of words, or a corpus of these subwords (build_subwords --like)"
+            ) from None

@@ -85,6 +85,11 @@ class InputNetwork(nn.Module, ABC):
     def activation_bytes(self) -> int:
         """What autograd keeps at most of a distinct word of a window."""
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether it has weights of its own: not where they are tied, and the output layer's."""
+        return any(True for _ in self.parameters())
+
     def tie(self, rows: nn.Parameter) -> None:
         """Read the vectors [V, P] of an output layer, to which they belong; an `InputError` where it has no such."""
         raise InputError(

@@ -18,6 +18,7 @@ from elmoc.errors import InputError, run_command
 from elmoc.settings import parse_duration
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
+from pretrain.config import load_config
 from pretrain.recipe.begun import begun
 from pretrain.recipe.steps import Step, run_steps, training_command
 from pretrain.recipe.tables_report import SUITE_REPORT, text_of
@@ -103,14 +104,19 @@ class Tables:
             steps.append(self._table_step(OF_CORPUS, own))
         if any(system.reads_subwords for system in chosen.values()):
             steps.append(Step("the corpus in subwords", self._build_subwords, self.subwords / "corpus.json"))
+        seconds = None if self.max_time is None else parse_duration(self.max_time)
         for name, system in chosen.items():
-            if OF_ELMO in system.needs and not any(step.title.startswith(f"vectors {OF_ELMO}") for step in steps):
+            if name in self.reading_elmo[:1]:
                 steps.append(self._table_step(OF_ELMO, self.run_of("elmo") / "model"))
-            seconds = None if self.max_time is None else parse_duration(self.max_time)
             train = partial(self._train, name, system)
             steps.append(Step(f"training {name}", train, finished=self.report_of(name), seconds=seconds))
             steps.append(Step(f"probes of {name}", partial(self._suite, name)))  # what is done it passes over itself
         return steps
+
+    @property
+    def reading_elmo(self) -> list[str]:
+        """The rows that read the character CNN of the row `elmo`."""
+        return [name for name in self.systems if OF_ELMO in SYSTEMS[name].needs]
 
     @property
     def subwords(self) -> Path:
@@ -145,8 +151,6 @@ class Tables:
         corpus = self.subwords if system.reads_subwords else self.corpus
         sets = [f"data.corpus={corpus}", *system.sets, *self.sets]
         if self.words is not None:
-            from pretrain.config import load_config
-
             config = load_config(TWINS / f"small_{system.config}.toml", sets, quiet=True)
             share = self.words / Corpus(self.corpus).train_tokens  # of the text, whatever it is written in
             tokens = share * Corpus(corpus).train_tokens
@@ -219,10 +223,10 @@ def make_tables(arguments: argparse.Namespace) -> None:
         words=arguments.words,
         sets=tuple(arguments.set),
     )
-    if needs_elmo := [name for name in systems if OF_ELMO in SYSTEMS[name].needs]:
-        trained = "elmo" in systems[: systems.index(needs_elmo[0])] or (tables.run_of("elmo") / "model").exists()
+    for name in tables.reading_elmo[:1]:
+        trained = "elmo" in systems[: systems.index(name)] or (tables.run_of("elmo") / "model").exists()
         if not trained:
-            raise InputError(f"--rows: {needs_elmo[0]} reads the character CNN of elmo: put elmo before it")
+            raise InputError(f"--rows: {name} reads the character CNN of elmo: put elmo before it")
     with begun(arguments.output, "python -m pretrain.recipe.tables", tables.options):
         run_steps(tables.steps())
     rows = {name: (tables.run_of(name), tables.report_of(name)) for name in SYSTEMS if tables.report_of(name).exists()}

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from elmoc.errors import InputError
 from elmoc.files.records import read_json
 from elmoc.model_directory import ModelDirectory, read_model_directory
-from pretrain.input_layers import VectorInput
+from pretrain.join import trains_its_input
 from pretrain.run.directory import RunDirectory, read_checkpoint, read_metrics
 from pretrain.speed.table import aligned
 
@@ -70,11 +69,10 @@ def training_of(path: Path) -> tuple[str, ...]:
 
 def parameters_of(model: ModelDirectory) -> int:
     """Those that were trained; tied ones count once."""
-    recipe: dict[str, Any] = model.training.get("recipe", {})
     count = sum(weight.numel() for weight in model.encoder.weights().values())
     count += sum(weight.numel() for weight in (model.output_layer.weights or {}).values())
-    trained = recipe.get("input_layer.kind", VectorInput.kind) != VectorInput.kind
-    if trained and not recipe.get("output_layer.tied", False) and (stored := model.read_stored_vectors()) is not None:
+    is_tied = model.output_layer.config.get("tied", False)
+    if trains_its_input(model) and not is_tied and (stored := model.read_stored_vectors()) is not None:
         count += sum(tensor.numel() for tensor in stored.tensors().values() if tensor.is_floating_point())
     return count
 

@@ -5,7 +5,7 @@ same memory (by the estimate of `--describe`).
 """
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import cycle
@@ -20,7 +20,7 @@ from elmoc.progress import progress_bar
 from pretrain.config import RunConfig
 from pretrain.distributed.processes import Processes
 from pretrain.execution.memory import OutOfMemory
-from pretrain.setup import TrainingSetup, set_up
+from pretrain.setup import TrainingSetup, open_setup, set_up
 from pretrain.speed.benchmark import processor
 from pretrain.speed.contestants import with_streams
 from pretrain.speed.memory import PeakMemory
@@ -87,7 +87,7 @@ class Trained:
 
 
 def paper_table(number: int, options: TableOptions, processes: Processes) -> Iterator[dict[str, Any]]:
-    """Yield the report as far as it is, after each row of Table 4, or each encoder of Table 5."""
+    """Yield the report as far as it is, after each output layer, in Table 5 of each encoder."""
     config = configured(base_config(options.size), options)
     rows = output_layers(options.size)
     report: dict[str, Any] = {"format": FORMAT, "version": VERSION, "table": number, "size": options.size, "rows": []}
@@ -129,7 +129,7 @@ def measure(
     encoder: Encoder,
     first: Row,
     row: Row,
-    corpus_of: Any,
+    corpus_of: Callable[[Row], str],
     options: TableOptions,
     processes: Processes,
 ) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def measure(
         data = replace(config.data, corpus=corpus_of(each))
         train = replace(config.train, window=encoder.window, streams=processes.world_size)
         own = replace(config, data=data, train=train, encoder=encoder.sizes, output_layer=each.settings)
-        return set_up(own, processes=processes)
+        return open_setup(own, processes)
 
     setup, reference = setup_of(row), setup_of(first)
     result: dict[str, Any] = {
@@ -205,7 +205,7 @@ def compare(
 
 
 def fresh(setup: TrainingSetup) -> TrainingSetup:
-    """The same run with weights of its own."""
+    """The same run with weights."""
     train = replace(setup.config.train, streams=setup.data.streams)
     return set_up(replace(setup.config, train=train), processes=setup.processes)
 

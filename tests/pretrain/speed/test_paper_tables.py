@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,10 +14,11 @@ from elmoc.encoders.plain_lstm import PlainLstmSizes
 from elmoc.files.records import read_json
 from pretrain.config import DataConfig, RunConfig, load_config
 from pretrain.distributed.processes import Processes
+from pretrain.execution.memory import OutOfMemory
 from pretrain.output_layers.continuous import ContinuousSettings
 from pretrain.output_layers.full_softmax import FullSoftmaxSettings
 from pretrain.output_layers.sampled import SampledSettings
-from pretrain.setup import set_up
+from pretrain.setup import TrainingSetup, set_up
 from pretrain.speed import paper_rows, paper_tables
 from pretrain.speed.__main__ import main
 from pretrain.speed.contestants import with_streams
@@ -132,6 +134,25 @@ def test_table_5_says_where_memory_is_too_small(capsys: pytest.CaptureFixture[st
     assert [row[0] for row in rows[1:]] == ["CONT", "SUBWORD", "SAMPLED"], "of the vocabularies 800K alone"
     assert rows[1][1:] == ["OOM", "(3.97)", "OOM"]
     assert rows[2][1:3] == ["OOM", "(OOM)"]
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_row_whose_weights_do_not_fit_ends_no_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def with_little_memory(config: RunConfig, **options: Any) -> TrainingSetup:
+        if isinstance(config.output_layer, SampledSettings):
+            raise OutOfMemory("the run needs more")
+        return set_up(config, **options)
+
+    monkeypatch.setattr(paper_tables, "set_up", with_little_memory)
+    arguments = ["--table", "4", "--device", "cpu", "--updates", "1", "--warm-up", "1", "--most-streams", "16"]
+    assert main([*arguments, "--memory", "1MB"]) == 0
+    *_, sampled, rarer = capsys.readouterr().out.splitlines()
+    for line in (sampled, rarer):
+        assert line.startswith("SAMPLED")
+        assert line.count("OOM") == 3, "the batch, S1 and S2"
+        assert "0.0M" in line, "its parameters are known"
 
 
 def test_subwords_take_as_many_steps_as_a_word_has(monkeypatch: pytest.MonkeyPatch, tiny_corpus: Corpus) -> None:
