@@ -10,12 +10,12 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.files.records import write_toml
 from elmoc.model_directory import ModelDirectory
-from elmoc.settings import check_settings, parse_duration, setting
+from elmoc.settings import check_settings, setting
 from elmoc.word_vectors.opening import is_stored
 from elmoc.word_vectors.sources import VectorSource
 from pretrain.adapt.general import write_sample
 from pretrain.adapt.settings import adapted, learning_rate, recipe_of
-from pretrain.recipe.steps import Step, training_command
+from pretrain.recipe.steps import Step, seconds_of_training, training_command
 from pretrain.recipe.texts import estimated_bytes, name_of, named
 
 GENERAL, NEW = "general", "new"
@@ -94,12 +94,11 @@ class Adaptation:
     def steps(self) -> list[Step]:
         """The steps in their order."""
         corpus = self.corpus
-        seconds = None if self.max_time is None else parse_duration(self.max_time)
         steps = [
             Step("a corpus of the text", self._build_corpus, corpus / "corpus.json"),
             Step("input vectors, made as the model's", self._input_table, corpus / "vectors/input.json"),
             Step("target vectors, of the model's kind", self._target_table, corpus / "vectors/target.json"),
-            Step("training", self._train, seconds=seconds),
+            Step("training", self._train, seconds=seconds_of_training(self.output, self.max_time)),
         ]
         if self.general is not None:
             steps.insert(0, Step("a sample of general text", self._write_general, self.output / "general_held_out.txt"))

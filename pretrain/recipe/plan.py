@@ -7,8 +7,7 @@ from typing import Any
 
 from elmoc.files.records import toml_value
 from elmoc.model_directory import read_model_directory, write_model_directory
-from elmoc.settings import parse_duration
-from pretrain.recipe.steps import Step, training_command
+from pretrain.recipe.steps import Step, seconds_of_training, training_command
 from pretrain.run.directory import RunDirectory
 
 _FIXED = ("texts", "held_out", "vectors", "targets")
@@ -48,7 +47,6 @@ class Recipe:
     def steps(self) -> list[Step]:
         """The steps in their order."""
         corpus = self.corpus
-        seconds = None if self.max_time is None else parse_duration(self.max_time)
         steps = [
             Step("a corpus of the text", self._build_corpus, corpus / "corpus.json"),
             Step("fastText vectors of the corpus", self._train_fasttext, Path(self.word_vectors)),
@@ -60,7 +58,7 @@ class Recipe:
                 lambda: self._table("target", self.targets),
                 corpus / "vectors/target.json",
             ),
-            Step("training", self._train, seconds=seconds),
+            Step("training", self._train, seconds=seconds_of_training(self.output, self.max_time)),
         ]
         if self.vectors is not None:
             del steps[1]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from elmoc.errors import InputError
 from elmoc.process import run_child
+from elmoc.settings import parse_duration
 from pretrain.run.directory import RunDirectory
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -78,6 +79,11 @@ def training_command(
     words = [word for each in sets for word in ("--set", each)]
     begun = ["--resume"] if RunDirectory(output).config.exists() else list(anew)
     return ["pretrain", config, output, *words, *begun, *([] if max_time is None else ["--max-time", max_time])]
+
+
+def seconds_of_training(output: Path, max_time: str | None) -> float | None:
+    """How long the training of a run directory takes; None once it was begun, since it says itself what is left."""
+    return None if max_time is None or RunDirectory(output).config.exists() else parse_duration(max_time)
 
 
 def duration(seconds: float) -> str:

@@ -20,7 +20,7 @@ from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
 from pretrain.config import load_config
 from pretrain.recipe.begun import begun
-from pretrain.recipe.steps import Step, run_steps, training_command
+from pretrain.recipe.steps import Step, run_steps, seconds_of_training, training_command
 from pretrain.recipe.tables_report import SUITE_REPORT, text_of
 
 TWINS = Path("pretrain/configs/twins")
@@ -104,11 +104,10 @@ class Tables:
             steps.append(self._table_step(OF_CORPUS, own))
         if any(system.reads_subwords for system in chosen.values()):
             steps.append(Step("the corpus in subwords", self._build_subwords, self.subwords / "corpus.json"))
-        seconds = None if self.max_time is None else parse_duration(self.max_time)
         for name, system in chosen.items():
             if name in self.reading_elmo[:1]:
                 steps.append(self._table_step(OF_ELMO, self.run_of("elmo") / "model"))
-            train = partial(self._train, name, system)
+            train, seconds = partial(self._train, name, system), seconds_of_training(self.run_of(name), self.max_time)
             steps.append(Step(f"training {name}", train, finished=self.report_of(name), seconds=seconds))
             steps.append(Step(f"probes of {name}", partial(self._suite, name)))  # what is done it passes over itself
         return steps

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from elmoc.errors import InputError
-from pretrain.recipe.steps import Step, duration, run_module, run_steps
+from pretrain.recipe.steps import Step, duration, run_module, run_steps, seconds_of_training
 from pretrain.recipe.texts import estimated_bytes, name_of, named
+from pretrain.run.directory import RunDirectory
 
 SLOW = """\
 import signal, sys, time
@@ -46,6 +47,13 @@ def test_what_is_finished_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixtu
     printed = capsys.readouterr().out
     assert "step 1 of 3: one: done before" in printed
     assert "step 2 of 3: two (0 s so far, 2 h 1 min of training to come)" in printed
+
+
+def test_a_training_that_was_begun_says_itself_what_is_left(tmp_path: Path) -> None:
+    assert seconds_of_training(tmp_path, "2h") == 7200
+    assert seconds_of_training(tmp_path, None) is None
+    RunDirectory(tmp_path).config.write_text("")
+    assert seconds_of_training(tmp_path, "2h") is None
 
 
 def test_a_command_that_fails_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,8 @@
 """The paper's tables of speed: sizes of their rows, the largest batch, what is compared, and what is printed."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -8,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import pretrain
 from elmoc.corpus import Corpus
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.plain_lstm import PlainLstmSizes
@@ -25,6 +29,16 @@ from pretrain.speed.contestants import with_streams
 from pretrain.speed.paper_rows import SIZES, Encoder, Row, encoders, output_layers
 from pretrain.speed.paper_tables import TableOptions, largest_batch, parse_bytes, text_of
 
+ROOT = Path(pretrain.__file__).parent.parent
+TABLE_OF_TINY_MODELS = """
+import sys
+import pytest
+from elmoc.corpus import Corpus
+from pretrain.speed.__main__ import main
+from tests.pretrain.speed.test_paper_tables import use_tiny_models
+use_tiny_models(pytest.MonkeyPatch(), Corpus(sys.argv[1]))
+sys.exit(main(sys.argv[2:]))
+"""
 OPTIONS = TableOptions(size="small", memory=10**9, most_streams=64, updates=1, warm_up=1)
 
 
@@ -36,24 +50,16 @@ def tiny_config(corpus: Corpus) -> RunConfig:
     return replace(config, encoder=LstmSizes(projection_size=6, cell_size=8))
 
 
-@pytest.fixture
-def types(monkeypatch: pytest.MonkeyPatch, tiny_corpus: Corpus) -> list[int]:
-    """The types of the corpora that are asked for; all are the tiny corpus."""
+def use_tiny_models(monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> list[int]:
+    """Tables of tiny models, on one corpus; returns the types of those that are asked for."""
     asked = []
 
     @contextmanager
     def corpus_for(data: DataConfig, tokens: int, *, types: int) -> Iterator[str]:
         assert not data.corpus, "text is made up"
         asked.append(types)
-        yield str(tiny_corpus.path)
+        yield str(corpus.path)
 
-    monkeypatch.setattr(paper_tables, "corpus_for", corpus_for)
-    return asked
-
-
-@pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch, tiny_corpus: Corpus, types: list[int]) -> None:
-    """Tables of tiny models, on the tiny corpus."""
     rows = [
         Row("CONT", "", ContinuousSettings(), paper=(76, 640, 0.5, 115.0, 34.5)),
         Row("SUBWORD", "", FullSoftmaxSettings(types=15), 1.5, paper=(92, 320, 1.09, 1.53, 1.55)),
@@ -64,9 +70,17 @@ def tiny(monkeypatch: pytest.MonkeyPatch, tiny_corpus: Corpus, types: list[int])
         "LSTM": Encoder(PlainLstmSizes(projection_size=6, layers=1), {"CONT": 3.97, "SUBWORD": "OOM"}, window=4),
         "ELMo": Encoder(LstmSizes(projection_size=6, cell_size=8), {}),
     }
+    monkeypatch.setattr(paper_tables, "corpus_for", corpus_for)
     monkeypatch.setattr(paper_tables, "output_layers", lambda size: rows)
     monkeypatch.setattr(paper_tables, "encoders", lambda size: columns)
-    monkeypatch.setattr(paper_tables, "base_config", lambda size: tiny_config(tiny_corpus))
+    monkeypatch.setattr(paper_tables, "base_config", lambda size: tiny_config(corpus))
+    return asked
+
+
+@pytest.fixture
+def types(monkeypatch: pytest.MonkeyPatch, tiny_corpus: Corpus) -> list[int]:
+    """Tables are of tiny models; the types of the corpora that are asked for."""
+    return use_tiny_models(monkeypatch, tiny_corpus)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -100,7 +114,6 @@ def test_the_largest_batch_fits_and_the_next_does_not(tiny_corpus: Corpus) -> No
     assert largest_batch(two, OPTIONS) == 128, "of all processes"
 
 
-@pytest.mark.usefixtures("tiny")
 def test_table_4(tmp_path: Path, capsys: pytest.CaptureFixture[str], types: list[int]) -> None:
     arguments = ["--table", "4", "--device", "cpu", "--updates", "2", "--warm-up", "1", "--most-streams", "16"]
     assert main([*arguments, "--memory", "1MB", "--json", str(tmp_path / "table.json")]) == 0
@@ -125,7 +138,7 @@ def test_table_4(tmp_path: Path, capsys: pytest.CaptureFixture[str], types: list
     assert second.endswith("× (1.53×)")
 
 
-@pytest.mark.usefixtures("tiny")
+@pytest.mark.usefixtures("types")
 def test_table_5_says_where_memory_is_too_small(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--table", "5", "--device", "cpu", "--updates", "1", "--warm-up", "1", "--most-streams", "16"]
     assert main([*arguments, "--memory", "4KB"]) == 0
@@ -136,7 +149,7 @@ def test_table_5_says_where_memory_is_too_small(capsys: pytest.CaptureFixture[st
     assert rows[2][1:3] == ["OOM", "(OOM)"]
 
 
-@pytest.mark.usefixtures("tiny")
+@pytest.mark.usefixtures("types")
 def test_a_row_whose_weights_do_not_fit_ends_no_table(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -194,6 +207,28 @@ def test_several_processes_have_a_column_of_their_own() -> None:
     assert "4 processes" in printed
     assert "30.00 s a million words (34.58 s)" in printed
     assert "S1" not in printed
+
+
+def test_processes_of_torchrun_measure_together(tmp_path: Path, tiny_corpus: Corpus) -> None:
+    """One of them talks and writes; the batch is that of all of them."""
+    script, out = tmp_path / "table.py", tmp_path / "table.json"
+    script.write_text(TABLE_OF_TINY_MODELS)
+    arguments = ["--table", "4", "--device", "cpu", "--updates", "1", "--warm-up", "1", "--most-streams", "16"]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    found = subprocess.run(
+        [*torchrun, script, tiny_corpus.path, *arguments, "--memory", "1MB", "--json", out],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.count("Table 4, sizes: small") == 1
+    report = read_json(out, advice="")
+    assert report["processes"] == 2
+    for row in report["rows"]:
+        assert row["small_batch"] is None
+        assert row["streams"] == 16
+        assert row["large_batch"]["seconds"] > 0
 
 
 @pytest.mark.parametrize(("text", "size"), [("12GB", 12 * 10**9), ("0.5 MB", 500_000), ("3kb", 3000)])
