@@ -15,12 +15,14 @@ PEERS_OUT ?= runs/peers
 quickstart: $(VENV)/installed
 	$(RUN) -m quickstart
 
-# make model TEXT='talk=talk.txt news=news.txt' OUT=models/mine CONFIG=… TIME=3h VECTORS=… LICENCE=… NAME=… BUNDLE=1
+# make model TEXT='talk=talk.txt news=news.txt' OUT=models/mine CONFIG=… TIME=3h VECTORS=… LEAVE_OUT=… LICENCE=… NAME=…
+# BUNDLE=1 MODEL_OPTIONS=…
 model: $(VENV)/installed
 	@[ -n "$(TEXT)" ] || { echo "error: say which text, e.g. make model TEXT=text.txt (docs/recipe.md)" >&2; exit 1; }
 	$(RUN) -m pretrain.recipe $(TEXT) $(or $(OUT),models/mine) $(if $(CONFIG),--config $(CONFIG)) \
 		$(if $(TIME),--max-time $(TIME)) $(if $(VECTORS),--vectors $(VECTORS)) $(if $(BUNDLE),--bundle) \
-		$(if $(LICENCE),--licence "$(LICENCE)") $(if $(NAME),--name "$(NAME)")
+		$(if $(LEAVE_OUT),--leave-out $(LEAVE_OUT)) $(if $(LICENCE),--licence "$(LICENCE)") \
+		$(if $(NAME),--name "$(NAME)") $(MODEL_OPTIONS)
 
 # make tables CORPUS=corpora/mine VECTORS=vectors.bin SUITE=suite.toml TIME=15m (or WORDS=5000000) QUICK=1 ROWS=…
 tables: $(VENV)/installed

@@ -10,7 +10,7 @@ subwords.json     of a corpus of subwords, how words are split into them (see `e
 vectors/NAME.npy  vector tables (see `elmoc/word_vectors/table.py`)
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -202,6 +202,21 @@ class Corpus:
         if (largest := int(ids.max())) >= self.types:
             raise InputError(f"{path} has the id {largest}, but the corpus has {self.types:,} types: {ADVICE}")
         return ids
+
+    def sentences(self, shard: Shard, *, tokens: int | None = None) -> Iterator[tuple[list[str], bool]]:
+        """The words of each sentence that has any, and whether it begins a document.
+
+        With `tokens`, of the sentences that begin before that position of the shard.
+        """
+        ids = self.read_shard(shard)
+        documents = set(self.read_documents(shard).tolist())
+        begins = np.flatnonzero(ids == self.begin_id)
+        for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(ids)], strict=True):
+            if tokens is not None and begin >= tokens:
+                break
+            words = [self.lexicon[row] for row in ids[begin + 1 : end - 1].tolist()]
+            if words:
+                yield words, begin in documents
 
     def read_documents(self, shard: Shard) -> np.ndarray:
         """int64 [documents]: the position in the shard of each document's first token."""

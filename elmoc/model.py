@@ -21,6 +21,7 @@ from elmoc.errors import InputError, shortened
 from elmoc.files.arrays import all_finite
 from elmoc.model_directory import ModelDirectory, open_model_vectors, read_model_directory, write_model_directory
 from elmoc.sharing.hub import download_model, is_hub_name
+from elmoc.sharing.training_record import training_words
 from elmoc.version import VERSION
 from elmoc.word_vectors.rows import SentenceRows, WordRows
 from elmoc.word_vectors.sources import WordVectors
@@ -151,15 +152,8 @@ class ElmoC:
 
     @property
     def training_words(self) -> int | None:
-        """How many words it has read in training, by its record; None where that does not say.
-
-        Of directions that were trained apart and joined, the larger number.
-        """
-        training = self.directory.training
-        records = [training, *(each for each in training.values() if isinstance(each, dict))]
-        counts = [record["words"] for record in records if type(record.get("words")) is int and record["words"] > 0]
-        units = training.get("units_of_a_word", 1.0)  # of subwords, which it has counted
-        return max((round(count / units) for count in counts), default=None)
+        """How many words it has read in training, by its record; None where that does not say."""
+        return training_words(self.directory.training)
 
     def with_encoder(self, encoder: BidirectionalEncoder) -> "ElmoC":
         """The model with other weights in its encoder."""

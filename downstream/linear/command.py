@@ -98,7 +98,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         metavar="LABEL",
         help="what is to be found: pos (part of speech), constituent (the label of the lowest constituent that holds "
         "the word and others) or constituent:K (the K-th above the word) of CoNLL-2012 files, column:N of CoNLL "
-        "columns (from 0, the word; -1 is the last)",
+        "columns (from 0, the word; -1 is the last), deprel (dependency relation), upos or xpos of CoNLL-U files",
     )
     group.add_argument(
         "--most-words",

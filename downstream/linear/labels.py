@@ -6,6 +6,8 @@
 | `constituent` | CoNLL-2012 | the label of the lowest constituent that holds it and other words, too |
 | `constituent:K` | CoNLL-2012 | the label of the K-th such constituent above it; 1 is the lowest |
 | `column:N` | CoNLL columns, the word first | the cell of column N, from 0; -1 is the last |
+| `deprel` | CoNLL-U | its relation to the word that it depends on, without subtypes (`nsubj` for `nsubj:pass`) |
+| `upos`, `xpos` | CoNLL-U | its part of speech, universal or the language's own |
 
 Parents, grandparents and so on in constituency trees are what Blevins et al. (2018) ask of layers; constituents of one
 word, which the part of speech gives away, are left out here.
@@ -20,10 +22,13 @@ from pathlib import Path
 from downstream.inputs.sentence import Sentence, make_sentence
 from downstream.readers.conll2012 import PART_OF_SPEECH, WORD, DocumentSentence, Span, read_documents
 from downstream.readers.conll_columns import ColumnSentence, read_columns
+from downstream.readers.conllu import COLUMNS, FORM, read_conllu
 from elmoc.errors import InputError, shortened
 
-KINDS = "pos, constituent, constituent:K or column:N"
-_LABEL = re.compile(r"pos|constituent(:[1-9]\d{0,2})?|column:-?\d{1,5}")
+KINDS = "pos, constituent, constituent:K, column:N, deprel, upos or xpos"
+_LABEL = re.compile(r"pos|constituent(:[1-9]\d{0,2})?|column:-?\d{1,5}|deprel|upos|xpos")
+_FORMATS = {"column": "files whose first column is the word", "deprel": "CoNLL-U files"}
+_FORMATS |= {"upos": _FORMATS["deprel"], "xpos": _FORMATS["deprel"]}
 _FUNCTION_TAG = re.compile(r"(?<=.)[-=|].*")
 """What follows the label of a constituent in some treebanks: `NP-SBJ`."""
 
@@ -44,11 +49,10 @@ def check_labels(kinds: Sequence[str]) -> None:
     for kind in kinds:
         if not _LABEL.fullmatch(kind):
             raise InputError(f"--label {shortened(kind)} is not possible: give {KINDS}")
-    if len({kind.startswith("column:") for kind in kinds}) > 1:
-        raise InputError(
-            f"--label {' '.join(kinds)} is not possible: columns are those of files whose first column is the word, "
-            "the others those of CoNLL-2012 files; ask for them by two commands"
-        )
+    formats = {_FORMATS.get(kind.partition(":")[0], "CoNLL-2012 files"): kind for kind in kinds}
+    if len(formats) > 1:
+        of_formats = ", ".join(f"{kind} is of {files}" for files, kind in formats.items())
+        raise InputError(f"--label {' '.join(kinds)} is not possible: {of_formats}; ask for them by several commands")
 
 
 def read_labelled(path: Path, kinds: Sequence[str]) -> Iterator[LabelledSentence]:
@@ -61,6 +65,11 @@ def read_labelled(path: Path, kinds: Sequence[str]) -> Iterator[LabelledSentence
         for columns in read_columns(path):
             words = make_sentence([row[0] for row in columns.rows], file=path, line=columns.lines[0])
             yield LabelledSentence(words, [_column(columns, number, path) for number in numbers])
+        return
+    if kinds[0] in COLUMNS:
+        for columns in read_conllu(path):
+            words = make_sentence([row[FORM] for row in columns.rows], file=path, line=columns.lines[0])
+            yield LabelledSentence(words, [_of_conllu(columns, kind) for kind in kinds])
         return
     readers = [_reader(kind) for kind in kinds]
     for document in read_documents(path):
@@ -88,6 +97,13 @@ def _column(columns: ColumnSentence, number: int, path: Path) -> Labels:
         if not row[place]:
             raise InputError(f"{path}, line {line}: the word {reprlib.repr(row[0])} has no label: the cell is empty")
     return [row[place] for row in columns.rows]
+
+
+def _of_conllu(columns: ColumnSentence, kind: str) -> Labels:
+    """A column of CoNLL-U, in which _ is a word without a label."""
+    cells = [row[COLUMNS.index(kind)] for row in columns.rows]
+    labels = [cell.partition(":")[0] for cell in cells] if kind == "deprel" else cells
+    return [None if label in ("", "_") else label for label in labels]
 
 
 def constituent_labels(spans: Sequence[Span], *, words: int, height: int = 1) -> Labels:

@@ -9,9 +9,12 @@ with the variance s² of a run pooled over the two.
 
 Two encoders' figures are not independent: both are scored on the same items, whose luck is shared, and a baseline that
 they share cancels, so that the variance of their difference is s² (1/n + 1/n') by seeds, for n and n' seeds of both.
+
+Seeds are those of the probes. What another seed of the encoder's own training would have given is in none of this.
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -170,7 +173,7 @@ def differences_table(rows: Sequence[NamedRow]) -> TextTable | None:
 
 
 def merits_of_encoders(rows: Sequence[NamedRow]) -> list[tuple[str, int | None, Merit]]:
-    """Name, words read and figure of merit of each encoder that has one, in the order of the rows."""
+    """Name, words read and figure of merit of each encoder that has one, in the order of their results."""
     return [
         (name, training_words(own), merit)
         for name, own in rows_of_encoders(rows).items()
@@ -179,12 +182,26 @@ def merits_of_encoders(rows: Sequence[NamedRow]) -> list[tuple[str, int | None, 
 
 
 def rows_of_encoders(rows: Sequence[NamedRow]) -> dict[str, list[NamedRow]]:
-    """Encoder → its rows, both in their order."""
+    """Encoder → its rows; encoders in the order of the files that their results are in."""
     found: dict[str, list[NamedRow]] = {}
     for row in rows:
         if row.with_encoder:
             found.setdefault(row.encoder, []).append(row)
-    return found
+    first = {name: min(row.with_encoder.number for row in own if row.with_encoder) for name, own in found.items()}
+    return {name: found[name] for name in sorted(found, key=first.__getitem__)}
+
+
+def repeated_data(rows: Sequence[NamedRow]) -> list[str]:
+    """Notes on sets of data that an encoder's figure of merit counts more than once, being run in several ways."""
+    notes = []
+    for name, own in rows_of_encoders(rows).items():
+        counts = Counter(f"{row.first.task} {row.first.dataset}" for row in own if "both" in row.gains)
+        if several := [data for data, count in counts.items() if count > 1]:
+            notes.append(
+                f"WARNING: the figure of merit of {name} counts {', '.join(several)} more than once, as they were run "
+                "in several ways: give the results of one suite for each encoder."
+            )
+    return notes
 
 
 def training_words(rows: Sequence[Row]) -> int | None:
@@ -210,7 +227,7 @@ def _error_columns(merits: Sequence[Merit]) -> list[Column]:
 def _error_by_seeds(groups: Sequence[Sequence[float]], *, cancelled: Sequence[Sequence[float]] = ()) -> float | None:
     """The standard error of a sum or difference of means over seeds, all runs having the same variance.
 
-    cancelled  groups that tell of the variance, but whose means do not count
+    cancelled  groups whose scores only help to estimate the variance: their means cancel in the difference
     """
     told = [*groups, *cancelled]
     degrees = sum(len(group) - 1 for group in told)

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from downstream.results.columns import mean_mix, metrics_table, result_tables, runs_table
 from downstream.results.comparison import PAPER, Metrics, arrange, compare
-from downstream.results.merit import differences_table, merit_table, merits_of_encoders
+from downstream.results.merit import differences_table, merit_table, merits_of_encoders, repeated_data
 from downstream.results.reading import Result, read_results
 from downstream.results.records import layer_names
 from downstream.results.row_names import NONE, NamedRow, name_rows
@@ -82,6 +82,7 @@ def _write_table(options: argparse.Namespace, tasks: Tasks) -> None:
     if options.merit and (merits := merits_of_encoders(rows)):
         more.append(merit_table(merits))
         more += filter(None, [differences_table(rows)])
+        notes = [*repeated_data(rows), *notes]
     notes = explanations(rows, resamples=options.resamples) + notes
     text = tables_as_text(rows, more, notes)
     print(text, end="")
@@ -189,6 +190,8 @@ def explanations(rows: Sequence[NamedRow], *, resamples: int) -> list[str]:
         "both: word vectors and features side by side. paper: the gain of ELMo-C over fastText alone in Li et al. "
         "(2019), on SNLI, SST-5, CoNLL-2003 (ner) and OntoNotes (srl, coref).",
     ]
+    if any(row.first.split == "dev" for row in rows):
+        paragraphs.append("dev: the development part, which also chose the epoch, for all kinds of inputs alike.")
     if any(mean_mix(row) for row in rows):
         paragraphs.append(
             "mix of layers: the weight of each in the probe's scalar mix × its scale, means over seeds; of both, or of "

@@ -11,7 +11,7 @@ from downstream.inputs.kinds import INPUT_KINDS, SEPARATOR
 from downstream.suite.data import ProbeData, describe_features, dump_features, read_data, write_sentences
 from downstream.suite.entries import INPUTS
 from downstream.suite.jobs import Job, Sources, make_jobs
-from downstream.suite.overlap import corpus_of, overlap_notes
+from downstream.suite.overlap import corpora_of, overlap_notes
 from downstream.suite.plan import Suite, Tasks, read_suite
 from downstream.suite.report import REPORT, write_report
 from downstream.suite.running import Failure, JobRunner, run_jobs
@@ -100,12 +100,17 @@ def _run(
 
 def _overlap(options: argparse.Namespace, data: Mapping[str, ProbeData], *, baseline: Path) -> list[str]:
     """Warnings about development and test parts that are in the pretraining text, as far as that is known."""
-    corpus = options.corpus or (corpus_of(options.model) if options.model else None)
-    if corpus is None:
-        if options.model or options.features:
-            print("whether the pretraining text holds development parts is not checked")
-        return []
-    return overlap_notes(data, corpus, baseline)
+    corpora: list[Path] | None = options.corpus
+    notes: list[str] = []
+    if corpora is None and options.model:
+        corpora, notes = corpora_of(options.model)
+    elif corpora is None and options.features:
+        notes = ["Not checked for sentences of development parts: the text that made the features (--corpus names it)."]
+    for note in notes:
+        print(note, flush=True)
+    for corpus in corpora or []:
+        notes += overlap_notes(data, corpus, baseline)
+    return notes
 
 
 def _states(options: argparse.Namespace, data: Mapping[str, ProbeData], out: Path) -> _States:
@@ -157,9 +162,10 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--corpus",
         type=Path,
+        nargs="+",
         metavar="DIR",
-        help="corpus of the pretraining text, in which sentences of dev and test parts are looked for (default: what "
-        "the model's training record names, if it is there)",
+        help="corpora of the pretraining text, in which sentences of dev and test parts are looked for (default: those "
+        "that the model's training record names, as far as they are there)",
     )
     parser.add_argument(
         "--baseline", type=Path, metavar="DIR", help="results of word vectors alone (default: baseline beside --out)"

@@ -7,7 +7,6 @@ baseline, as a corpus is long and stays the same from one encoder to the next.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from downstream.suite.data import ProbeData
 from elmoc.corpus import Corpus
@@ -16,6 +15,7 @@ from elmoc.files.records import read_record, write_record
 from elmoc.model_directory import read_model_directory
 from elmoc.progress import progress_bar
 from elmoc.settings import setting
+from elmoc.sharing.training_record import training_corpora
 from elmoc.text.overlap import Overlap, overlapping_sentences
 
 FORMAT, VERSION = "elmoc-overlap", 1
@@ -59,26 +59,29 @@ def overlap_notes(data: Mapping[str, ProbeData], corpus: Path, folder: Path) -> 
         print(f"{name}, {split}: {count:,} sentences of {corpus} overlap with its {len(sentences):,}", flush=True)
         if count:
             notes.append(
-                f"WARNING: {count:,} sentences of the pretraining text overlap with the {split} part of {name}: build "
-                "the corpus without them (build_corpus --leave-out)."
+                f"WARNING: {count:,} sentences of the pretraining text ({corpus}) overlap with the {split} part of "
+                f"{name}: build the corpus without them (build_corpus --leave-out)."
             )
     return notes
 
 
-def corpus_of(model: Path) -> Path | None:
-    """The corpus that a model's training record names, if it is there, and says so where it is not."""
-    for training in _records(read_model_directory(model).training):
-        if isinstance(named := training.get("corpus"), str):
-            if (Path(named) / "corpus.json").is_file() and (corpus := Corpus(named)).record.subwords:
-                named = str(corpus.record.settings.get("words"))
-            if (Path(named) / "corpus.json").is_file():
-                return Path(named)
-            print(f"the corpus that {model} was trained on, {named}, is not there: --corpus says where it is now")
-            return None
-    print(f"{model} does not say which corpus it was trained on: --corpus names it")
-    return None
-
-
-def _records(training: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The training records of a model, of which one that was joined has two."""
-    return [training, *(each for each in training.values() if isinstance(each, dict))]
+def corpora_of(model: Path) -> tuple[list[Path], list[str]]:
+    """The corpora that a model was trained on, by its record, as far as they are there, and notes on what is not."""
+    found, notes = [], []
+    for named in training_corpora(read_model_directory(model).training):
+        corpus = Path(named)
+        if (corpus / "corpus.json").is_file() and (opened := Corpus(corpus)).record.subwords:
+            corpus = Path(str(opened.record.settings.get("words")))
+        if (corpus / "corpus.json").is_file():
+            found.append(corpus)
+        else:
+            notes.append(
+                f"Not checked for sentences of development parts: {corpus}, on which {model} was trained, is not there "
+                "(--corpus says where it is now)."
+            )
+    if not found and not notes:
+        notes.append(
+            f"Not checked for sentences of development parts: {model} does not say on which corpus it was trained "
+            "(--corpus names it)."
+        )
+    return list(dict.fromkeys(found)), notes

@@ -1,11 +1,9 @@
 """General text: a bounded sample of a corpus directory, written back as text to be mixed with new text."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-
-import numpy as np
 
 from elmoc.corpus import Corpus, Shard
 from elmoc.files.writing import atomic_path
@@ -29,20 +27,7 @@ def write_sample(
     written = 0
     with atomic_path(path) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
         for shard, size in zip(shards, weighted, strict=True):
-            for sentence, is_first in sentences(corpus, shard, tokens=math.ceil(share * size)):
+            for sentence, is_first in corpus.sentences(shard, tokens=math.ceil(share * size)):
                 file.write(("\n" if is_first else "") + " ".join(sentence) + "\n")
                 written += len(sentence) + 2
     return written
-
-
-def sentences(corpus: Corpus, shard: Shard, *, tokens: int) -> Iterator[tuple[list[str], bool]]:
-    """The first sentences of a shard until there are `tokens`, and whether each begins a document."""
-    ids = corpus.read_shard(shard)
-    documents = set(corpus.read_documents(shard).tolist())
-    begins = np.flatnonzero(ids == corpus.begin_id)
-    for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(ids)], strict=True):
-        if begin >= tokens:
-            break
-        words = [corpus.lexicon[row] for row in ids[begin + 1 : end - 1].tolist()]
-        if words:
-            yield words, begin in documents

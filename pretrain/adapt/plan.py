@@ -26,7 +26,7 @@ HELD_OUT_TOKENS = 50_000
 """Of general text, at most."""
 TOKENS_AT_LEAST = 2_000
 """Of general text: a corpus is cut into shards."""
-_FIXED = ("texts", "held_out", "general", "general_share", "keep_targets")
+_FIXED = ("texts", "held_out", "leave_out", "general", "general_share", "keep_targets")
 """What decides which text is read; the run itself says which of its settings may not change."""
 
 
@@ -47,6 +47,7 @@ class Adaptation:
     path: Path
     texts: tuple[str, ...]
     held_out: tuple[str, ...]
+    leave_out: tuple[str, ...]
     general: str | None
     output: Path
     vectors: str | None
@@ -62,6 +63,8 @@ class Adaptation:
         check_settings(self, lambda name: f"--{name.replace('_', '-')}")
         if self.learning_rate is not None and not 0 < self.learning_rate <= 1e6:
             raise InputError(f"--learning-rate must be above 0 and at most 1e6, not {self.learning_rate}")
+        if GENERAL in map(name_of, [*self.texts, *self.held_out]):
+            raise InputError(f"{GENERAL}=… is what general text is called here: give your text another name")
         if self.targets is None:
             raise InputError(
                 f"{self.path} was not trained against word vectors, as adapting needs it: go on with it by "
@@ -133,6 +136,7 @@ class Adaptation:
             texts += [f"{GENERAL}={self.output / 'general.txt'}"] if self.general_share else []
             held_out += [f"{GENERAL}={self.output / 'general_held_out.txt'}"]
         more = ["--held-out", *held_out, "--of-every-source"] if held_out else []
+        more += ["--leave-out", *self.leave_out] if self.leave_out else []
         return ["data_scripts.build_corpus", *texts, self.corpus, *more]
 
     def _input_table(self) -> Sequence[object]:

@@ -18,6 +18,14 @@ def add_options(parser: argparse.ArgumentParser, *, text: str) -> None:
         metavar="FILE",
         help=f"{text} to be evaluated on alone; of kinds that it has none of, the last part",
     )
+    parser.add_argument(
+        "--leave-out",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="tokenised text whose sentences must not be read in training, such as the parts of tasks that you report "
+        "scores on",
+    )
     parser.add_argument("--max-time", metavar="TIME", help="fit the training into this time, e.g. 20m, 3h")
     parser.add_argument("--licence", default="", metavar="TEXT", help=f"of the {text}, for the model card")
     parser.add_argument("--name", default="", metavar="TEXT", help="of the model, for the model card")
@@ -32,6 +40,7 @@ def shared_values(arguments: argparse.Namespace) -> dict[str, Any]:
         "texts": tuple(arguments.text),
         "output": arguments.output,
         "held_out": tuple(arguments.held_out),
+        "leave_out": tuple(arguments.leave_out),
         "max_time": arguments.max_time,
         "card": {"name": arguments.name, "licence": arguments.licence},
         "sets": tuple(arguments.set),

@@ -10,7 +10,7 @@ from elmoc.model_directory import read_model_directory, write_model_directory
 from pretrain.recipe.steps import Step, seconds_of_training, training_command
 from pretrain.run.directory import RunDirectory
 
-_FIXED = ("texts", "held_out", "vectors", "targets")
+_FIXED = ("texts", "held_out", "leave_out", "vectors", "targets")
 """What decides which text and vectors are read; the run itself says which of its settings may not change."""
 
 
@@ -20,6 +20,7 @@ class Recipe:
 
     texts: tuple[str, ...]
     held_out: tuple[str, ...]
+    leave_out: tuple[str, ...]
     output: Path
     config: str
     max_time: str | None
@@ -68,6 +69,7 @@ class Recipe:
 
     def _build_corpus(self) -> Sequence[object]:
         more = ["--held-out", *self.held_out, "--of-every-source"] if self.held_out else []
+        more += ["--leave-out", *self.leave_out] if self.leave_out else []
         return ["data_scripts.build_corpus", *self.texts, self.corpus, *more]
 
     def _train_fasttext(self) -> Sequence[object]:

@@ -66,6 +66,7 @@ NAMED_CORPUS = CORPUS.replace("{inputs}", "prose={inputs}") + " --leave-out {inp
 VECTORS = "data_scripts.build_vectors {folder}/corpus random:{source}:300 --name new --workers 1"
 VECTORS += " --post-process remove-top=1"
 SUBWORDS = "data_scripts.build_subwords {inputs}/{source} {folder}/corpus --units 300 --workers 1"
+TEXT = "data_scripts.write_text {inputs}/{source} {folder}/out.txt"
 FASTTEXT = "data_scripts.train_fasttext {inputs}/{source} {folder}/out.bin --dim 4 --epochs 1 --buckets 20 --workers 1"
 ONE_BILLION = "data_scripts.one_billion {inputs}/{source}.tar.gz {folder}/corpus --workers 1"
 DUMP = "elmoc.__main__ dump-features {inputs}/model {inputs}/{source}.txt {folder}/out.h5"
@@ -127,6 +128,7 @@ COMMANDS = (
         two_workers(with_source(NAMED_CORPUS, "other_text")),
         workers=True,
     ),
+    Command("write_text", with_source(TEXT, "corpus"), (Output("out.txt"),), with_source(TEXT, "other_corpus")),
     Command(
         "build_subwords --workers 2",
         two_workers(with_source(SUBWORDS, "corpus")),

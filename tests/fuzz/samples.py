@@ -36,6 +36,7 @@ from pretrain.recipe.begun import begun
 from pretrain.run.directory import RunDirectory, Start
 from pretrain.setup import set_up
 from pretrain.train import train
+from tests.downstream.readers.test_conllu import TREES as DEPENDENCIES
 from tests.downstream.suite.in_process import run_jobs_here
 from tests.elmoc.word_vectors.fasttext.files import KINDS
 from tests.fuzz.readers.command_lines import SUITE_OPTIONS, write_words
@@ -203,6 +204,7 @@ def write_task_data(folder: Path) -> None:
         "pairs.txt": "".join("\t".join(pair) + "\n" for pair in PAIRS if pair[0] != "-"),
         "documents.conll": DOCUMENT,
         "trees.txt": TREES,
+        "trees.conllu": DEPENDENCIES,
     }
     for name, content in contents.items():
         (folder / "data" / name).write_text(content)

@@ -9,6 +9,7 @@ from downstream.linear.labels import check_labels, constituent_labels, read_labe
 from downstream.readers.conll2012 import Span
 from elmoc.errors import InputError
 from tests.downstream.readers.test_conll2012 import TWO_PARTS
+from tests.downstream.readers.test_conllu import TREES
 
 PARSED = TWO_PARTS.replace("*))  ", "*))))", 1)  # all brackets of the parse are closed
 
@@ -64,12 +65,25 @@ def test_columns(ten: Path) -> None:
     assert labels(ten, "column:1")[7] == [["B-PER", "I-PER", "I-PER"]]
 
 
+def test_labels_of_dependency_trees(tmp_path: Path) -> None:
+    path = tmp_path / "d.conllu"
+    path.write_text(TREES)
+    assert labels(path, "deprel", "upos", "xpos") == [
+        [["nsubj", "root", "case", "obl", "punct"], ["PRON", "VERB", "ADP", "PROPN", "PUNCT"], [None] * 4 + [":"]],
+        [["root"], ["INTJ"], [None]],
+    ]
+    words = [one.sentence.words for one in read_labelled(path, ["upos"])]
+    assert words == [("Se", "fue", "a", "Nueva_York", ":"), ("Adiós",)]
+
+
 @pytest.mark.parametrize(
     ("kinds", "text", "message"),
     [
-        (["tense"], "", "--label tense is not possible: give pos, constituent, constituent:K or column:N"),
+        (["tense"], "", "--label tense is not possible: give pos, constituent, constituent:K, column:N, deprel"),
         (["constituent:0"], "", "--label constituent:0 is not possible"),
-        (["pos", "column:1"], "", "ask for them by two commands"),
+        (["pos", "column:1"], "", "pos is of CoNLL-2012 files, column:1 is of files whose first column is the word"),
+        (["deprel", "pos"], "", "deprel is of CoNLL-U files, pos is of CoNLL-2012 files; ask for them by several"),
+        (["upos"], "1\tAda\n", "line 1: CoNLL-U has 10 columns separated by tabs, and this line 2"),
         (["column:2"], "Ada\tO\n", "line 1: there is no column 2 of labels; the line has 2 columns"),
         (["column:0"], "Ada\tO\n", "line 1: there is no column 0 of labels"),
         (["column:1"], "Ada\tO\nmet\t\n", "line 2: the word 'met' has no label: the cell is empty"),

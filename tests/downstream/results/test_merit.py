@@ -164,6 +164,32 @@ def test_differences_are_to_the_first_encoder_and_say_what_is_open(
     assert "less that of" not in capsys.readouterr().out
 
 
+def test_the_first_encoder_is_that_of_the_first_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where it has no results of the first task."""
+    vectors = ner_line("vectors", {1: WORSE[1]}, compared_as="tuned")
+    pairs = {"task": "snli", "metric": "accuracy", "figures": {}, "counts": [[[1, 1]] * 20], "scores": [100.0]}
+    (m1,), (m2,) = suite_lines(1, "m1", {1: WORSE[2]}), suite_lines(1, "m2", {1: BETTER[1]})
+    first = write_lines(tmp_path / "first.jsonl", vectors, vectors | pairs, m1)
+    second = write_lines(tmp_path / "second.jsonl", vectors, vectors | pairs, m2, m2 | pairs)
+    assert main(["table", str(first), str(second), "--resamples", "100", "--merit"]) == 0
+    assert "Figure of merit less that of m1, " in capsys.readouterr().out
+    assert main(["table", str(second), str(first), "--resamples", "100", "--merit"]) == 0
+    assert "Figure of merit less that of m2, " in capsys.readouterr().out
+
+
+def test_data_that_count_twice_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (m1,) = suite_lines(1, "m1", {1: BETTER[1]})
+    lines = [ner_line("vectors", {1: WORSE[1]}, compared_as="tuned"), m1]
+    path = write_lines(tmp_path / "lines.jsonl", *lines)
+    assert main(["table", str(path), "--resamples", "100", "--merit"]) == 0
+    assert "more than once" not in capsys.readouterr().out
+    path = write_lines(tmp_path / "lines.jsonl", *lines, *(line | {"compared_as": "quick"} for line in lines))
+    assert main(["table", str(path), "--resamples", "100", "--merit"]) == 0
+    assert "WARNING: the figure of merit of m1 counts ner novels more than once" in " ".join(
+        capsys.readouterr().out.split()
+    )
+
+
 def suite_lines(words: int, model: str, right: dict[int, list[int]]) -> list[dict[str, object]]:
     features = {"file": "x.h5", "directory": f"runs/{model}", "model": model, "word_vectors": "v1", "layers": ["0"]}
     features |= {"training_words": words}

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from data_scripts import build_corpus, build_vectors, one_billion, tokenize, train_fasttext
+from data_scripts import build_corpus, build_vectors, one_billion, tokenize, train_fasttext, write_text
 from data_scripts.parts.download import download
 from downstream.__main__ import TASKS
 from downstream.__main__ import main as downstream
@@ -38,6 +38,7 @@ COMMANDS = {
         --compress --carry-state --allow-empty --unknown error --format bilm""",
     "tokenize": "text/raw.txt out/x.txt --tokenised no --wrapped auto",
     "build_corpus": "text/tokenised.txt out/corpus --held-out text/raw.txt --min-count 2 --shard-tokens 120",
+    "write_text": "corpus out/x.txt --times prose=1.5",
     "build_vectors": "corpus vectors/small.vec --name x --dtype float16 --post-process remove-top=1",
     "train_fasttext": "corpus out/x.bin --dim 4 --epochs 1 --buckets 20 --min-count 1 --seed 0 --learning-rate 0.05",
     "one_billion": "archive/words.tar.gz out/corpus",
@@ -181,6 +182,7 @@ READERS = (
     command_reader("dump-features-several", dump_features, share=0.1),
     command_reader("tokenize", of(tokenize.main, *ALONE), share=0.5),
     command_reader("build_corpus", of(build_corpus.main, *ALONE), share=0.5),
+    command_reader("write_text", of(write_text.main), share=0.5),
     command_reader("build_vectors", of(build_vectors.main, *ALONE), writes=True),
     command_reader("train_fasttext", of(train_fasttext.main, *ALONE)),
     command_reader("one_billion", of(one_billion.main, *ALONE), share=0.1),

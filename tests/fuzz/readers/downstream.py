@@ -57,7 +57,8 @@ def read_labels(*kinds: str) -> Callable[[Path], None]:
     """A reader of labels: every word has one of each kind, or None."""
 
     def read(folder: Path) -> None:
-        file = "entities.conll" if kinds[0].startswith("column") else "documents.conll"
+        files = {"column:1": "entities.conll", "deprel": "trees.conllu"}
+        file = files.get(kinds[0], "documents.conll")
         for one in read_labelled(folder / "data" / file, kinds):
             for labels in one.labels:
                 assert len(labels) == len(one.sentence.words)
@@ -185,6 +186,13 @@ READERS = (
         target="data/entities.conll",
         mutations=TEXT,
         read=read_labels("column:1"),
+        right=consistent,
+    ),
+    Reader(
+        name="labels of dependency trees",
+        target="data/trees.conllu",
+        mutations=TEXT,
+        read=read_labels("deprel", "upos", "xpos"),
         right=consistent,
     ),
     *(

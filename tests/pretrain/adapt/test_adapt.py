@@ -118,6 +118,21 @@ def test_without_a_share_general_text_is_only_evaluated(
     assert corpus.held_out_sources == ["tweets", "general"]
 
 
+def test_new_text_is_not_called_general(model: Path, new_text: Path, tmp_path: Path, error_line: Fails) -> None:
+    said = error_line(adapt(model, f"general={new_text}", tmp_path / "out"))
+    assert "general=… is what general text is called here: give your text another name" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_sentences_that_are_to_be_left_out_are(
+    model: Path, new_text: Path, tmp_path: Path, steps_here: list[list[str]]
+) -> None:
+    left_out = tmp_path / "dev.txt"
+    left_out.write_text("\n".join(line for line in new_text.read_text().splitlines()[:3]) + "\n")
+    assert adapt(model, new_text, tmp_path / "out", "--leave-out", left_out) == 0
+    assert sum(Corpus(tmp_path / "out/corpus").record.settings["left_out_sentences"].values()) >= 3
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -78,11 +78,16 @@ def test_kinds_without_text_held_out_have_their_last_part_held_out(
     sentences = [" ".join(words) for words in learnable_sentences(40, seed=9)]
     (tmp_path / "apart.txt").write_text("\n".join(sentences) + "\n")
     options = ["--config", tmp_path / "tiny.toml", "--vectors", tmp_path / "vectors.bin"]
+    options += ["--leave-out", tmp_path / "dev.txt"]
+    (tmp_path / "dev.txt").write_text("w1 w2 w3 w4 w5 w6\n")
+    two = tmp_path / "two.txt"
+    two.write_text("W1 w2 w3 w4 w5 w6 !\n" + two.read_text())
     assert recipe(*texts, tmp_path / "out", *options, "--held-out", f"one={tmp_path / 'apart.txt'}") == 0
     corpus = Corpus(tmp_path / "out/corpus")
+    assert corpus.record.settings["left_out_sentences"]["two"] > 0, "but for case and punctuation it is the same"
     assert set(corpus.held_out_sources) == {"one", "two"}
     held_out = sum(shard.tokens for shard in corpus.held_out if shard.source == "one")
-    assert held_out == sum(len(line.split()) + 2 for line in sentences)
+    assert held_out == sum(len(line.split()) + 2 for line in sentences if line != "w1 w2 w3 w4 w5 w6")
 
 
 @pytest.mark.parametrize("setting", ["input_layer.kind=character_cnn", "data.target_vectors=random"])

@@ -1,0 +1,30 @@
+"""Training records: words and corpora of all trainings of a model."""
+
+from typing import Any
+
+import pytest
+
+from elmoc.sharing.training_record import training_corpora, training_words
+
+BASE = {"words": 54_000, "corpus": "base", "tokens_by_source": {"words": 10**9, "novels": 7}}
+TASK = {"words": 2_000, "corpus": "task", "started_from": BASE}
+
+
+@pytest.mark.parametrize(
+    ("record", "words", "corpora"),
+    [
+        ({}, None, []),
+        (BASE, 54_000, ["base"]),
+        (TASK, 56_000, ["task", "base"]),
+        ({"words": 500, "corpus": "base", "started_from": TASK}, 56_500, ["base", "task"]),
+        ({"words": 0, "corpus": "task", "started_from": BASE}, 54_000, ["task", "base"]),
+        ({"forward": BASE, "backward": TASK}, 56_000, ["base", "task"]),
+        ({"words": 1_000, "started_from": {"forward": BASE, "backward": BASE}}, 55_000, ["base"]),
+        ({"words": 110, "units_of_a_word": 1.1, "corpus": "units"}, 100, ["units"]),
+        ({"words": 110, "started_from": "a model that says nothing"}, 110, []),
+        ({"words": "many", "units_of_a_word": "few", "corpus": 3}, None, []),
+    ],
+)
+def test_trainings_before_count(record: dict[str, Any], words: int | None, corpora: list[str]) -> None:
+    assert training_words(record) == words
+    assert training_corpora(record) == corpora
