@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from elmoc.encoders.transformer import Transformer, TransformerLayer, TransformerSizes, sinusoids
+from elmoc.encoders.transformer import Transformer, TransformerLayer, TransformerSizes, attention, sinusoids
 from elmoc.errors import InputError
 
 SIZES = TransformerSizes(projection_size=8, layers=2, heads=2, feedforward_size=6, dropout=0.4)
@@ -86,6 +86,24 @@ def test_states_and_gradients_are_those_of_the_equations(recompute: bool) -> Non
         torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-6)  # sinusoids are float32
     for ours, theirs in zip(*gradients, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-4)
+
+
+def test_training_in_bf16_is_near_float32() -> None:
+    """Attention is computed in float32 then, and its result handed on in bf16."""
+    stack = stack_of().float().eval()
+    x = torch.randn(3, 6, 8, requires_grad=True)
+    gradients = []
+    for enabled in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            top = stack(x).layer_states[-1]
+        gradients.append(torch.autograd.grad((top.float() ** 3).sum(), [x, *stack.parameters()]))
+    for exact, rounded in zip(*gradients, strict=True):
+        assert (rounded - exact).norm() <= 0.05 * exact.norm() + 1e-3
+    heads = [torch.randn(3, 2, 6, 4, dtype=torch.bfloat16, requires_grad=True) for _ in range(3)]
+    found = attention(*heads)
+    assert found.dtype == torch.bfloat16
+    with torch.no_grad():
+        torch.testing.assert_close(found, attention(*heads), rtol=2e-2, atol=2e-2)
 
 
 def test_a_word_sees_itself_and_those_before_it_alone() -> None:
