@@ -34,7 +34,7 @@ def pretrain(arguments: argparse.Namespace) -> None:
     from pretrain.describe import describe
     from pretrain.distributed.rendezvous import connect
     from pretrain.run.directory import RunDirectory, Start
-    from pretrain.setup import set_up
+    from pretrain.setup import open_setup, set_up
     from pretrain.train import train
 
     run = RunDirectory(arguments.run)
@@ -57,10 +57,10 @@ def pretrain(arguments: argparse.Namespace) -> None:
         values, init_from, max_seconds = processes.broadcast_from_rank0((values, init_from, max_seconds))
         resumed = None if values is None else Checkpoint.from_dict(values)
         with processes.raise_together():
-            setup = set_up(config, init_from, processes, to_train=not arguments.describe)
-        if arguments.describe:
-            print(describe(setup))
-            return
+            if arguments.describe:
+                print(describe(open_setup(config, processes), init_from))
+                return
+            setup = set_up(config, init_from, processes, to_train=True)
         processes.require_equal_settings(fixed_settings(config) | setup.data.fingerprints | setup.arithmetic)
         with processes.raise_together():
             if processes.is_rank0 and not resume:

@@ -5,7 +5,8 @@ from functools import partial
 
 from elmoc.devices import free_memory
 from elmoc.files.writing import human_bytes
-from pretrain.setup import TrainingSetup
+from pretrain.execution.memory import OutOfMemory
+from pretrain.setup import TrainingSetup, set_up
 from pretrain.speed.contestants import with_streams
 from pretrain.speed.streaming import first_batches
 from pretrain.speed.timing import timed
@@ -15,11 +16,13 @@ TRIAL_STREAMS = 128
 TRIAL_UPDATES = 3
 
 
-def describe(setup: TrainingSetup) -> str:
-    """Parameters, memory, updates, and the time to expect from a short trial (of few streams where a run has many)."""
-    data, execution, directions = setup.data, setup.execution, setup.data.directions
+def describe(setup: TrainingSetup, init_from: str | None = None) -> str:
+    """Parameters, memory, updates, and the time to expect from a short trial (of few streams where a run has many).
+
+    `setup` needs no weights. `init_from` names a model that the run goes on from, which is checked.
+    """
+    data, directions = setup.data, setup.data.directions
     trained = setup.parameters
-    seconds_per_word = measure(setup)
     words = setup.updates * data.words_per_update
     lines = [
         f"encoder: {setup.encoder.config.sizes.description}, {' and '.join(directions)}",
@@ -33,10 +36,22 @@ def describe(setup: TrainingSetup) -> str:
         f"updates: {setup.updates:,} of {data.streams} streams × {data.window} words "
         f"({data.updates_per_epoch:,} an epoch), {words / 1e6:,.1f}M words",
         f"by {setup.implementation}",
-        f"speed on {execution.device} in {execution.precision}: about {1 / seconds_per_word:,.0f} words/s, so "
-        f"{human_duration(words * seconds_per_word)} in all",
+        speed_of(setup, init_from),
     ]
     return "\n".join(lines)
+
+
+def speed_of(setup: TrainingSetup, init_from: str | None) -> str:
+    """How fast it is and how long it takes; a run that does not fit into memory here is not tried."""
+    execution, words = setup.execution, setup.updates * setup.data.words_per_update
+    try:
+        seconds_per_word = measure(set_up(setup.config, init_from, setup.processes))
+    except OutOfMemory as error:
+        return f"speed: not tried here: {error}"
+    return (
+        f"speed on {execution.device} in {execution.precision}: about {1 / seconds_per_word:,.0f} words/s, so "
+        f"{human_duration(words * seconds_per_word)} in all"
+    )
 
 
 def by_direction(setup: TrainingSetup) -> str:

@@ -13,6 +13,7 @@ from elmoc.files.writing import human_bytes
 from pretrain.config import load_config
 from pretrain.data.windows import windows_per_epoch
 from pretrain.describe import human_duration, measure
+from pretrain.execution import memory
 from pretrain.output_layers.adaptive import AdaptiveSettings
 from pretrain.output_layers.continuous import ContinuousSettings
 from pretrain.setup import set_up
@@ -63,6 +64,17 @@ def test_each_part_is_weighed(
     assert f"  encoder: {2 * (E * P + P + 2 * P + 2 * (layer + 4 * C + 2 * P)):,} parameters, " in printed
     assert f" to train them, {mflop:,.2f} MFLOP a word" in printed
     assert f"  output layer: {output}" in printed
+
+
+def test_what_does_not_fit_into_memory_is_described_and_not_tried(
+    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(memory, "free_memory", lambda device: 10**6)
+    runs.run("run", "--describe", encoder__cell_size=10**6)
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[1].startswith("trainable parameters: 304,000,384 ")
+    assert printed[-1].startswith("speed: not tried here: the run needs about")
+    assert "use smaller sizes, or a machine with more memory" in printed[-1]
 
 
 def test_operations_are_those_of_the_paper() -> None:
