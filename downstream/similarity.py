@@ -65,12 +65,20 @@ def run_similarity(arguments: Sequence[str]) -> None:
         help="two words and a score a line, divided by tabs or spaces (plain or .gz)",
     )
     parser.add_argument("--model-vectors", metavar="V", help="the model's word vectors, if they have moved")
+    parser.add_argument(
+        "--pooling",
+        choices=("first", "last", "mean"),
+        help="of a model that reads subwords, which of a word's states is layer 0: that of its first subword (default), "
+        "of its last, or the mean of all",
+    )
     options = parser.parse_args(arguments)
     files = [read_pairs(path) for path in options.files]
     words = list(dict.fromkeys(word for file in files for pair in file.pairs for word in pair))
     columns = {
         name: [correlation(file, dict(zip(words, vectors, strict=True))) for file in files]
-        for name, vectors in vectors_of(options.source, words, model_vectors=options.model_vectors).items()
+        for name, vectors in vectors_of(
+            options.source, words, model_vectors=options.model_vectors, pooling=options.pooling
+        ).items()
     }
     print(similarity_table(options.source, files, columns).text())
 
@@ -100,16 +108,19 @@ def read_pairs(path: Path) -> WordPairs:
     return WordPairs(path.name.removesuffix(".gz").removesuffix(".txt"), pairs, np.array(scores))
 
 
-def vectors_of(source: str, words: Sequence[str], *, model_vectors: str | None = None) -> dict[str, np.ndarray]:
+def vectors_of(
+    source: str, words: Sequence[str], *, model_vectors: str | None = None, pooling: str | None = None
+) -> dict[str, np.ndarray]:
     """Vectors [n, E] of words by their name: word vectors, and of a model layer 0, too.
 
     Of a model that reads subwords, layer 0 alone. A word that the word vectors do not know has zeros in both.
     """
     if not os.path.isdir(source):
-        if model_vectors is not None:
-            raise InputError(f"--model-vectors goes with a model directory, and {source} is none: leave it out")
+        for name, value in (("model-vectors", model_vectors), ("pooling", pooling)):
+            if value is not None:
+                raise InputError(f"--{name} goes with a model directory, and {source} is none: leave it out")
         return {"vectors": open_word_vectors(source, only=words).lookup(words)}
-    model = ElmoC.from_pretrained(source, vectors=model_vectors)
+    model = ElmoC.from_pretrained(source, vectors=model_vectors, pooling=pooling)
     states = model.embed_batch([[word] for word in words])
     layer_0 = np.stack([each[0, 0].numpy() for each in states])
     if isinstance(model.word_vectors, SubwordVectors):

@@ -24,6 +24,8 @@ from pretrain.output_layers.linear import LinearOutput, LinearSettings
 from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxScorer, SoftmaxSettings
 
 MOST_SAMPLES = 2**24
+SCORED_AT_ONCE = 2**15
+"""Classes whose scores are computed together in evaluation, so that they stay in a cache."""
 
 
 def sampled_loss(predictions: Tensor, rows: Tensor, bias: Tensor, candidates: Candidates) -> Loss:
@@ -69,7 +71,24 @@ class SampledOutput(SoftmaxOutput):
         return sampled_loss(states.flatten(0, 1), rows[:, :-1], rows[:, -1], targets.candidates)
 
     def log_probabilities(self, states: Tensor) -> Tensor:
-        return (states @ self.rows[:, :-1].T + self.rows[:, -1]).float().log_softmax(dim=1)
+        return scores_of(states, self.rows).log_softmax(dim=1)
+
+    def scored(self, states: Tensor, classes: Tensor, candidates: int) -> tuple[Tensor, Tensor]:
+        """See `SoftmaxOutput`: of classes that are no candidates, scores are summed as soon as they are there."""
+        sums = [scores_of(states, rows).logsumexp(dim=1) for rows in self.rows.split(SCORED_AT_ONCE)]
+        total = torch.stack(sums).logsumexp(dim=0)
+        first = scores_of(states, self.rows[:candidates])
+        own = (states * self.rows[classes, :-1]).sum(dim=1).float() + self.rows[classes, -1]
+        return first - total.unsqueeze(1), own - total
+
+    def scores_of_a_word(self, candidates: int) -> int:
+        """Those that are there at once."""
+        return max(candidates, min(SCORED_AT_ONCE, self.classes))
+
+
+def scores_of(states: Tensor, rows: Tensor) -> Tensor:
+    """float32 [N, n] of states [N, P] and classes [n, P + 1], of which the last number is the bias."""
+    return (states @ rows[:, :-1].T + rows[:, -1]).float()
 
 
 @dataclass(frozen=True)

@@ -8,26 +8,32 @@ number of words; a suite of probes is run for each; and the table is printed (Li
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
+from elmoc.files.checksums import fingerprint
 from elmoc.settings import parse_duration
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
-from pretrain.config import load_config
+from pretrain.config import RunConfig, load_config
 from pretrain.recipe.begun import begun
 from pretrain.recipe.steps import Step, run_steps, seconds_of_training, training_command
 from pretrain.recipe.tables_report import SUITE_REPORT, text_of
+from pretrain.setup import open_setup
 
 TWINS = Path("pretrain/configs/twins")
 OF_ELMO = "cnn"
 """The table of the word vectors that the character CNN of the row `elmo` makes."""
 OF_CORPUS = "one_billion"
 """The table of fastText vectors of the corpus itself, as the paper's config calls it."""
+MADE_HERE = (OF_ELMO, OF_CORPUS)
+"""Tables of vectors that the command makes; in the corpus they have names that are of its OUT alone."""
+AT_THE_END = 10**9
+"""Updates between two evaluations: there is one before the first update, and one after the last."""
 
 
 @dataclass(frozen=True)
@@ -98,15 +104,16 @@ class Tables:
         needed = {table for system in chosen.values() for table in system.needs}
         if "random" in needed:
             steps.append(self._table_step("random", "random:1:300"))
+        steps.append(Step("a look at the settings of every row", self._check_rows))
         if OF_CORPUS in needed:
             own = self.output / "vectors.bin"
             steps.append(Step("fastText vectors of the corpus", lambda: self._train_fasttext(own), own))
-            steps.append(self._table_step(OF_CORPUS, own))
+            steps.append(self._table_step(self.table_of(OF_CORPUS), own))
         if any(system.reads_subwords for system in chosen.values()):
             steps.append(Step("the corpus in subwords", self._build_subwords, self.subwords / "corpus.json"))
         for name, system in chosen.items():
             if name in self.reading_elmo[:1]:
-                steps.append(self._table_step(OF_ELMO, self.run_of("elmo") / "model"))
+                steps.append(self._table_step(self.table_of(OF_ELMO), self.run_of("elmo") / "model"))
             train, seconds = partial(self._train, name, system), seconds_of_training(self.run_of(name), self.max_time)
             steps.append(Step(f"training {name}", train, finished=self.report_of(name), seconds=seconds))
             steps.append(Step(f"probes of {name}", partial(self._suite, name)))  # what is done it passes over itself
@@ -121,6 +128,10 @@ class Tables:
     def subwords(self) -> Path:
         """The corpus of subwords."""
         return self.output / "subwords"
+
+    def table_of(self, name: str) -> str:
+        """What the table of the corpus is called that configs call `name`."""
+        return f"{name}-{fingerprint(str(self.output.resolve()).encode())[:8]}" if name in MADE_HERE else name
 
     def run_of(self, name: str) -> Path:
         """The run directory of a row."""
@@ -146,11 +157,42 @@ class Tables:
     def _build_subwords(self) -> Sequence[object]:
         return ["data_scripts.build_subwords", self.corpus, self.subwords]
 
-    def _train(self, name: str, system: System) -> Sequence[object]:
+    def _config(self, system: System) -> tuple[RunConfig, list[str]]:
+        """The config of a row, and the settings in which it differs from its file."""
         corpus = self.subwords if system.reads_subwords else self.corpus
-        sets = [f"data.corpus={corpus}", *system.sets, *self.sets]
+        sets = [f"data.corpus={corpus}", f"evaluation.every_updates={AT_THE_END}", *system.sets, *self.sets]
+        data = load_config(TWINS / f"small_{system.config}.toml", sets, quiet=True).data
+        for key, table in (("input_vectors", data.input_vectors), ("target_vectors", data.target_vectors)):
+            if table in MADE_HERE:
+                sets.append(f"data.{key}={self.table_of(table)}")
+        return load_config(TWINS / f"small_{system.config}.toml", sets, quiet=True), sets
+
+    def _check_rows(self) -> None:
+        """Open every row, with the input vectors in place of vectors that are still to be made.
+
+        What is wrong is said now, and not after hours.
+        """
+
+        def there(table: str) -> str:
+            return table if (self.corpus / f"vectors/{table}.json").exists() else "input"
+
+        for name in self.systems:
+            config, _ = self._config(SYSTEMS[name])
+            if not SYSTEMS[name].reads_subwords:
+                data = replace(
+                    config.data,
+                    input_vectors=there(config.data.input_vectors),
+                    target_vectors=there(config.data.target_vectors),
+                )
+                try:
+                    open_setup(replace(config, data=data))
+                except InputError as error:
+                    raise InputError(f"the row {name}: {error}") from None
+
+    def _train(self, name: str, system: System) -> Sequence[object]:
+        config, sets = self._config(system)
         if self.words is not None:
-            config = load_config(TWINS / f"small_{system.config}.toml", sets, quiet=True)
+            corpus = config.data.corpus
             share = self.words / Corpus(self.corpus).train_tokens  # of the text, whatever it is written in
             tokens = share * Corpus(corpus).train_tokens
             sets.append(f"train.updates={max(1, round(tokens / (config.train.streams * config.train.window)))}")

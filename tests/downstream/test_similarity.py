@@ -95,7 +95,17 @@ def test_bad_files(files: tuple[Path, Path], text: str, message: str, capsys: py
     assert message in capsys.readouterr().err
 
 
-def test_vectors_of_a_model_without_a_model(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("option", [("--model-vectors", "other.bin"), ("--pooling", "mean")])
+def test_options_of_a_model_without_a_model(
+    files: tuple[Path, Path], option: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     vectors, pairs = files
-    assert main(["similarity", str(vectors), str(pairs), "--model-vectors", "other.bin"]) == 1
-    assert "--model-vectors goes with a model directory" in capsys.readouterr().err
+    assert main(["similarity", str(vectors), str(pairs), *option]) == 1
+    assert f"{option[0]} goes with a model directory" in capsys.readouterr().err
+
+
+def test_pooling_is_for_subwords(
+    files: tuple[Path, Path], model_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["similarity", str(model_path), str(files[1]), "--pooling", "mean"]) == 1
+    assert "reads whole words, and not subwords: leave pooling out" in capsys.readouterr().err

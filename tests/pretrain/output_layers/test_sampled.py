@@ -14,7 +14,7 @@ from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.candidates import LogUniformSampler, draws_for
 from pretrain.data.windows import Position
-from pretrain.output_layers import Candidates, Loss, OutputLayer, SampleSettings, Targets
+from pretrain.output_layers import Candidates, Loss, OutputLayer, SampleSettings, Targets, sampled
 from pretrain.output_layers.retrieval import retrieval
 from pretrain.output_layers.sampled import FixedOutput, FixedSettings, SampledOutput, SampledSettings
 from pretrain.run.directory import read_metrics
@@ -195,6 +195,46 @@ def test_in_expectation_the_gradient_at_the_truth_is_that_of_the_full_softmax() 
         assert layer.rows.grad is not None
         norms.append(layer.rows.grad.to_dense().norm().item())
     assert norms[0] < 0.2 * norms[1]
+
+
+def test_it_learns_a_language_to_its_entropy() -> None:
+    """With few of its classes in each window."""
+    generator = torch.Generator().manual_seed(0)
+    truth = torch.distributions.Dirichlet(torch.full((26,), 0.3)).sample((PROJECTION,))  # P(w | context)
+    sampler = sampler_of(8, types=25, targets=500)
+    layer = SampledOutput(PROJECTION, 25, 26, SampledSettings(types=25, samples=8))
+    optimiser = torch.optim.Adagrad(layer.parameters(), lr=0.5)
+    for number in range(600):
+        optimiser.param_groups[0]["lr"] = 0.5 * (1 - number / 600)
+        contexts = torch.randint(PROJECTION, (1, 500), generator=generator)
+        targets = torch.multinomial(truth[contexts.flatten()], 1, generator=generator).view(1, 500)
+        ids, drawn = sampler.candidates(targets.numpy().astype(np.uint32), Position(0, 0, number), "forward")
+        places = torch.from_numpy(np.argsort(ids)[np.searchsorted(np.sort(ids), targets.numpy())])
+        chance = torch.from_numpy(sampler.log_chance[ids])
+        candidates = Candidates(None, chance, chance, places, torch.from_numpy(ids.astype(np.int64)), drawn)
+        loss = layer(5 * torch.eye(PROJECTION)[contexts], Targets(targets, None, candidates))
+        optimiser.zero_grad()
+        (loss.total / loss.counted).backward()
+        optimiser.step()
+    with torch.no_grad():
+        found = layer.log_probabilities(5 * torch.eye(PROJECTION))
+    divergence = (truth * (truth.clamp(min=1e-9).log() - found)).sum(dim=1).mean()
+    assert divergence < 0.05  # of entropies around 2
+
+
+@pytest.mark.parametrize("at_once", [4, 26, 100])
+def test_scores_of_parts_are_those_of_the_whole(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampled, "SCORED_AT_ONCE", at_once)
+    layer = SampledOutput(PROJECTION, 25, 26, SampledSettings(types=25))
+    with torch.no_grad():
+        layer.rows[:, -1] = torch.randn(26)
+        states, classes = torch.randn(8, PROJECTION), torch.tensor([0, 3, 4, 11, 12, 20, 24, 25])
+        everything = layer.log_probabilities(states)
+        for candidates in (3, 12, 26):
+            found, own = layer.scored(states, classes, candidates)
+            torch.testing.assert_close(found, everything[:, :candidates])
+            torch.testing.assert_close(own, everything.gather(1, classes.unsqueeze(1))[:, 0])
+            assert layer.scores_of_a_word(candidates) == max(candidates, min(at_once, 26))
 
 
 def test_metrics_of_fixed_vectors_are_those_of_a_plain_program(tiny_corpus: Corpus) -> None:

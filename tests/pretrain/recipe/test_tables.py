@@ -12,7 +12,7 @@ from elmoc.model_directory import read_model_directory
 from pretrain.recipe import steps
 from pretrain.recipe.tables import SYSTEMS, main
 from pretrain.recipe.tables_report import parameters_of, text_of
-from pretrain.run.directory import RunDirectory, read_checkpoint
+from pretrain.run.directory import RunDirectory, read_checkpoint, read_metrics
 from tests.tiny import learnable_sentences, write_corpus
 
 SIZES = {
@@ -91,6 +91,30 @@ def test_rows_are_trained_for_the_same_words_and_probed(
     assert main([*arguments, "--rows", "elmo_c_cnn"]) == 1
     assert "--rows: elmo_c_cnn reads the character CNN of elmo: put elmo before it" in capsys.readouterr().err
     assert main([*arguments, "--rows", "elmo,elmo_c_cnn", "--set=input_layer.filters=[[1, 8]]"]) == 1, "begun otherwise"
+
+
+def test_another_directory_makes_vectors_of_its_own(
+    arguments: list[str], tmp_path: Path, lines_run: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the same corpus: equal time in one, equal words in another."""
+    rows = ["--rows", "elmo,elmo_c_cnn"]
+    for name in ("out", "other"):
+        arguments[1] = str(tmp_path / name)
+        assert main([*arguments, *rows]) == 0, capsys.readouterr().err
+    tables = {path.stem for path in (tmp_path / "corpus/vectors").glob("*.json")}
+    assert len(tables) == 4
+    first, second = (read_model_directory(tmp_path / name / "runs/elmo_c_cnn") for name in ("out", "other"))
+    assert first.word_vectors.fingerprint == second.word_vectors.fingerprint, "the row elmo has the same seed"
+    evaluations = [each["update"] for each in read_metrics(tmp_path / "out/runs/elmo_c_cnn", "evaluation")]
+    assert evaluations == [0, 10], "at the beginning and at the end"
+
+
+def test_a_row_that_cannot_be_is_named_before_the_others_are_made(
+    arguments: list[str], lines_run: list[list[str]], error_line: Callable[[int], str]
+) -> None:
+    said = error_line(main([*arguments, "--rows", "elmo_c,elmo_a"]))
+    assert "the row elmo_a: output_layer.cutoffs=[4000, 40000] are not below the number of classes" in said
+    assert [line[0] for line in lines_run] == ["data_scripts.build_vectors"] * 2
 
 
 def test_every_row_names_a_config() -> None:
