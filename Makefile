@@ -46,7 +46,8 @@ test-peers: $(PEERS)/installed
 
 peers-environment: $(PEERS)/installed
 
-# make peers TEXT="a.txt b.txt" TIME=100m SUITE=suite.toml [SUITE_OPTIONS=…] [PEERS_OUT=…]: what is done is not done again
+# make peers TEXT="a.txt b.txt" TIME=100m SUITE=suite.toml [SUITE_OPTIONS=…] [PEER_NAMES=…] [PEER_OPTIONS=…] [PEERS_OUT=…]:
+# what is done is not done again
 peers: $(PEERS)/installed $(VENV)/installed
 	@test -n "$(TEXT)" -a -n "$(TIME)" -a -n "$(SUITE)" || \
 		{ echo 'error: say what to train on: make peers TEXT="FILE…" TIME=100m SUITE=SUITE.toml' >&2; exit 1; }
@@ -54,7 +55,8 @@ peers: $(PEERS)/installed $(VENV)/installed
 		$(RUN) -m downstream suite $(SUITE) $(SUITE_OPTIONS) --sentences $(PEERS_OUT)/sentences.txt
 	for peer in $(PEER_NAMES); do \
 		test -e $(PEERS_OUT)/$$peer.h5 || { \
-			$(PEERS)/bin/python -m downstream.peers.$$peer train $(TEXT) $(PEERS_OUT)/$$peer --max-time $(TIME) --resume && \
+			$(PEERS)/bin/python -m downstream.peers.$$peer train $(TEXT) $(PEERS_OUT)/$$peer --max-time $(TIME) --resume \
+				$(PEER_OPTIONS) && \
 			$(PEERS)/bin/python -m downstream.peers.$$peer dump $(PEERS_OUT)/$$peer $(PEERS_OUT)/sentences.txt \
 				$(PEERS_OUT)/$$peer.h5 --resume; \
 		} && \

@@ -68,8 +68,8 @@ def run_similarity(arguments: Sequence[str]) -> None:
     parser.add_argument(
         "--pooling",
         choices=("first", "last", "mean"),
-        help="of a model that reads subwords, which of a word's states is layer 0: that of its first subword (default), "
-        "of its last, or the mean of all",
+        help="of a model that reads subwords, which of a word's states is layer 0: that of its first subword (the "
+        "default), of its last, or the mean of all",
     )
     options = parser.parse_args(arguments)
     files = [read_pairs(path) for path in options.files]

@@ -44,8 +44,8 @@ def evaluate(
 ) -> dict[str, float]:
     """Held-out metrics over `words` words, for each direction and averaged, beside the best constant prediction.
 
-    Where held-out text has sources, these are over an equal number of words of each; `NAME/METRIC` is over the words of
-    the source NAME, averaged over the directions.
+    Where held-out text has sources, these are over an equal number of words of each, as far as it holds so many;
+    `NAME/METRIC` is over the words of the source NAME, averaged over the directions.
     """
     state.encoder.eval()
     state.output_layers.eval()

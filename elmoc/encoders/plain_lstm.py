@@ -1,4 +1,4 @@
-"""The plain LSTM encoder: PyTorch's own layers, without projection (Grave et al. 2017; Li et al. 2019, Section 5.3).
+"""The plain LSTM encoder: PyTorch's own layers, without projection (Grave et al. 2017; Li et al. 2019, Section 5.2.2).
 
 Letters: B streams or sentences of a batch, T time, P width of a layer.
 """

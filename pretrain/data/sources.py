@@ -38,7 +38,7 @@ class DataConfig:
     tables_on_device: keep the whole tables on the GPU, where they fit, instead of streaming the rows of each window.
     On a CPU it changes nothing but where a window's vectors are read from.
     sources: how many times an epoch reads each source of a corpus whose text is named (see `build_corpus`): 1 unless
-    said, 0 leaves it out, and of a fraction the next epoch reads another part.
+    said, and 0 leaves it out; with 0.4, each epoch reads another 40 %.
     """
 
     corpus: str = ""
