@@ -70,7 +70,7 @@ def test_loss_and_gradients_are_those_of_plain_loops(options: dict[str, Any], ze
     ids = sampler.candidates(targets, Position(), "forward").ids
     torch.manual_seed(0)
     layer = ContrastiveOutput(PROJECTION, WIDTH, settings)
-    states = torch.randn(3, 4, PROJECTION)
+    states = torch.randn(3, 4, PROJECTION, requires_grad=True)
     loss = layer(
         states, Targets(torch.from_numpy(targets.astype(np.int64)), None, candidates_of(sampler, rows, targets, ids))
     )
@@ -80,9 +80,11 @@ def test_loss_and_gradients_are_those_of_plain_loops(options: dict[str, Any], ze
     drawn = np.setdiff1d(ids, targets)
     drawn = [*drawn, *[int(targets[0, 0])] * (settings.extra_candidates - len(drawn))]
 
-    def plain(weight: np.ndarray, bias: np.ndarray, temperature: float, frequency_weight: float) -> list[float]:
+    def plain(
+        states: np.ndarray, weight: np.ndarray, bias: np.ndarray, temperature: float, frequency_weight: float
+    ) -> list[float]:
         return references.contrastive_losses(
-            states.view(12, PROJECTION).double().numpy() @ weight.T + bias,
+            states @ weight.T + bias,
             [int(each) for each in targets.ravel()],
             rows,
             counts.tolist(),
@@ -95,6 +97,7 @@ def test_loss_and_gradients_are_those_of_plain_loops(options: dict[str, Any], ze
         )
 
     values = {
+        "states": states.detach().view(12, PROJECTION).double().numpy(),
         "weight": layer.weight.detach().double().numpy(),
         "bias": layer.bias.detach().double().numpy(),
         "temperature": settings.temperature,
@@ -113,6 +116,10 @@ def test_loss_and_gradients_are_those_of_plain_loops(options: dict[str, Any], ze
             sums.append(sum(plain(**{**values, name: moved})))
         return (sums[0] - sums[1]) / 2e-5
 
+    assert states.grad is not None
+    for index in np.ndindex(12, PROJECTION):
+        found = states.grad.view(12, PROJECTION)[index].item()
+        assert found == pytest.approx(slope("states", index), rel=1e-3, abs=1e-3)
     for index in np.ndindex(layer.weight.shape):
         assert layer.weight.grad[index].item() == pytest.approx(slope("weight", index), rel=1e-3, abs=1e-3)
     assert layer.bias.grad[2].item() == pytest.approx(slope("bias", (2,)), rel=1e-3, abs=1e-3)
@@ -162,6 +169,43 @@ def gradient_at_the_truth(*, extra: int, correction: bool) -> float:
         ]
         ((losses[0] - losses[1]) / (windows * targets.size)).backward()
     return float(layer.weight.grad.norm())
+
+
+def test_a_second_layer_adds_the_loss_of_the_word_after_the_next_one() -> None:
+    counts, rows, near = example([2, 5])
+    after = near[::-1, ::-1].copy()
+    settings = ContrastiveSettings(ahead_weight=0.3, cosine_weight=0.5)
+    sampler = CandidateSampler(counts, targets=near.size, settings=settings.candidates, seed=1)
+    ids = sampler.candidates(near, Position(), "forward").ids
+    torch.manual_seed(0)
+    layer = ContrastiveOutput(PROJECTION, WIDTH, settings)
+    assert isinstance(layer.ahead, ContrastiveOutput)
+    states = torch.randn(3, 4, PROJECTION, requires_grad=True)
+    of_words = [
+        Targets(torch.from_numpy(targets.astype(np.int64)), None, candidates_of(sampler, rows, targets, ids))
+        for targets in (near, after)
+    ]
+    loss = layer(states, Targets(of_words[0].ids, None, of_words[0].candidates, after=of_words[1]))
+    expected = 0.0
+    for each, targets, weight in ((layer, near, 1.0), (layer.ahead, after, 0.3)):
+        losses = references.contrastive_losses(
+            each.predict(states).detach().view(12, WIDTH).double().numpy(),
+            [int(target) for target in targets.ravel()],
+            rows,
+            counts.tolist(),
+            drawn=[],
+            power=settings.extra_power,
+            temperature=settings.temperature,
+            frequency_weight=1.0,
+            correction=True,
+            cosine_weight=0.5,
+        )
+        expected += weight * sum(losses)
+    assert loss.total.item() == pytest.approx(expected, rel=1e-5)
+    parts = [each.loss(states, targets).total for each, targets in zip((layer, layer.ahead), of_words, strict=True)]
+    (found,) = torch.autograd.grad(loss.total, states, retain_graph=True)
+    (alone,) = torch.autograd.grad(parts[0] + 0.3 * parts[1], states)
+    torch.testing.assert_close(found, alone)
 
 
 @pytest.mark.parametrize("extra", [0, 4])
