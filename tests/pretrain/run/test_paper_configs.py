@@ -8,11 +8,14 @@ import pytest
 import torch
 
 import pretrain
+from data_scripts.build_vectors import build_vectors
 from elmoc.__main__ import main as elmoc_main
 from elmoc.corpus import Corpus
 from elmoc.features.reader import FeatureFile
 from elmoc.model import ElmoC
+from elmoc.word_vectors.table import VectorTable
 from pretrain.__main__ import main
+from pretrain.config import load_config
 from pretrain.run.directory import RunDirectory
 from tests.pretrain.conftest import TINY, TinyRuns, assert_same, last_checkpoint
 
@@ -22,18 +25,32 @@ TINY_LAYERS: dict[str, dict[str, Any]] = {
     "elmo_a.toml": {"output_layer.cutoffs": [6, 14], "output_layer.reduction": 2},
 }
 SUBWORDS = "elmo_sub.toml"
+TABLES = ("input", "target", "one_billion", "random", "cnn")
+"""Those that the configs name; of different vectors."""
+
+
+@pytest.fixture(scope="module")
+def corpus(tiny_corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    path = tmp_path_factory.mktemp("configs") / "corpus"
+    shutil.copytree(tiny_corpus.path, path)
+    for seed, name in enumerate(TABLES):
+        build_vectors(Corpus(path), f"random:{seed}:8", name=name)
+    return Corpus(path)
 
 
 def arguments(config: Path, runs: TinyRuns, name: str, *options: str) -> list[str]:
-    values = TINY | {"data.corpus": str(runs.corpus), "train.updates": 10, "log.checkpoint_updates": 5}
+    tables = ("data.input_vectors", "data.target_vectors")
+    tiny = {key: value for key, value in TINY.items() if key not in tables}
+    values = tiny | {"data.corpus": str(runs.corpus), "train.updates": 10, "log.checkpoint_updates": 5}
     sets = [f"--set={key}={value}" for key, value in (values | TINY_LAYERS.get(config.name, {})).items()]
     return [str(config), str(runs.folder / name), *sets, *options]
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
-def test_it_trains_resumes_and_makes_features(runs: TinyRuns, config: Path, tiny_subwords: Corpus) -> None:
-    if config.name == SUBWORDS:
-        runs.corpus = tiny_subwords.path
+def test_it_trains_resumes_and_makes_features(
+    runs: TinyRuns, config: Path, corpus: Corpus, tiny_subwords: Corpus
+) -> None:
+    runs.corpus = (tiny_subwords if config.name == SUBWORDS else corpus).path
     assert main(arguments(config, runs, "run")) == 0
     shutil.copytree(runs.folder / "run", runs.folder / "resumed")
     run, resumed = RunDirectory(runs.folder / "run"), RunDirectory(runs.folder / "resumed")
@@ -41,6 +58,11 @@ def test_it_trains_resumes_and_makes_features(runs: TinyRuns, config: Path, tiny
     assert last_checkpoint(resumed)["update"] == 5
     assert main(arguments(config, runs, "resumed", "--resume")) == 0
     assert_same(last_checkpoint(resumed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
+    data = load_config(config).data
+    read = last_checkpoint(run)["data"]
+    for key, table in (("data.input_vectors", data.input_vectors), ("data.target_vectors", data.target_vectors)):
+        if key in read and (table in TABLES and config.name not in (SUBWORDS, "elmo.toml")):
+            assert read[key].startswith(VectorTable(corpus, table).source.fingerprint), "the tables that it names"
     text = runs.folder / "text.txt"
     text.write_text("w1 w2 unheard-of\nw3\n")
     assert elmoc_main(["dump-features", str(run.path), str(text), str(runs.folder / "f.h5")]) == 0
