@@ -18,7 +18,7 @@ from elmoc.errors import InputError
 from elmoc.files.records import convert, parse_toml, read_toml
 from elmoc.settings import setting
 from pretrain.data.sources import DataConfig
-from pretrain.data.windows import ORDERS
+from pretrain.data.windows import CUTS, ORDERS
 from pretrain.evaluation import EvaluationConfig
 from pretrain.input_layers import InputLayerSettings, VectorInput
 from pretrain.input_layers.character_cnn import CharacterCnnInput
@@ -51,6 +51,8 @@ class TrainConfig:
     the corpus has named ones. An encoder that reads one kind of text at a time drifts towards it. Memory: about 40
     bytes a token of them.
     order: what is shuffled: `sentences`, or whole `documents`, in which sentences stay in their order.
+    cut: where windows begin: `anywhere` in running text, or with a sentence or a document (`sentences`, `documents`;
+    what a window breaks off is read again by the next), for encoders that carry no state from window to window.
     precision: of the matrix products (weights, Adam, cell state and layer norm are float32 in any case): `fp32`,
     `bf16`, or `auto`, which is bf16 where the hardware has it.
     recurrence: `fused` is the fast one, `plain` the reference that it equals up to rounding.
@@ -65,6 +67,7 @@ class TrainConfig:
     window: int = setting(20, least=1)
     mix_shards: int = setting(8, least=1)
     order: str = setting(ORDERS[0], choices=ORDERS)
+    cut: str = setting(CUTS[0], choices=CUTS)
     epochs: float = setting(10.0, above=0, most=1e6)
     updates: int = setting(0, least=0, most=MOST_UPDATES)
     carry_state: bool = True
@@ -82,6 +85,8 @@ class TrainConfig:
                 f'train.directions must be ["forward", "backward"], ["forward"] or ["backward"], not '
                 f"{list(self.directions)!r:.200}"
             )
+        if self.cut == "documents" != self.order:
+            raise InputError('train.cut="documents" needs whole documents: set train.order="documents", too')
 
 
 @dataclass(frozen=True)

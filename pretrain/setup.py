@@ -245,6 +245,11 @@ def open_setup(config: RunConfig, processes: Processes | None = None) -> Trainin
             f"train.cuda_graph is for one process on a GPU, and this is {processes.world_size} on "
             f"{execution.device.type}: leave it out"
         )
+    if train.cut != "anywhere" and train.carry_state and config.encoder.carries_state:
+        raise InputError(
+            f'train.cut="{train.cut}" begins every window anew: set train.carry_state=false, or choose an encoder that '
+            "carries no state (encoder.kind=transformer)"
+        )
     if train.threads:
         torch.set_num_threads(train.threads)
     data = open_data(config)
@@ -355,6 +360,7 @@ def open_data(config: RunConfig) -> TrainingData:
         seed=train.seed,
         weights=config.data.sources,
         order=train.order,
+        cut=train.cut,
         reads_targets=reads_targets,
         words_ahead=config.output_layer.words_ahead,
         candidates=config.output_layer.candidates,

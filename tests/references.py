@@ -178,6 +178,28 @@ def plain_windows(
     return windows
 
 
+def plain_cut_windows(
+    units: Sequence[Sequence[int]], *, streams: int, window: int, backward: bool
+) -> list[list[list[int]]]:
+    """As `plain_windows`, of windows that begin with a unit (a sentence or document); units are in their order."""
+    marked = [(token, place == 0) for unit in units for place, token in enumerate(unit)]  # and whether it begins one
+    if backward:
+        marked = [(token, place == 0) for unit in reversed(units) for place, token in enumerate(reversed(unit))]
+    length = len(marked) // streams
+    rows = []
+    for number in range(streams):
+        row = marked[number * length : (number + 1) * length]
+        start = next((place for place in range(min(window, length)) if row[place][1]), 0)
+        read = []
+        while len(read) < (length - 1) // window:
+            start = min(start, length - window - 1)
+            read.append([token for token, _ in row[start : start + window + 1]])
+            later = [place for place in range(start + 1, min(length, start + window + 1)) if row[place][1]]
+            start = later[-1] if later else start + window
+        rows.append(read)
+    return [list(of_streams) for of_streams in zip(*rows, strict=True)]
+
+
 class PlainCosineLoss(NamedTuple):
     """A loss, what it was taken over, and its gradient with respect to the predictions."""
 

@@ -15,6 +15,7 @@ from pretrain.data.batches import ResidentTables, StreamedTables, Tables
 from pretrain.data.candidates import CandidateSampler, LogUniformSampler, with_candidates
 from pretrain.data.groups import TextGroups, require_sources, text_groups
 from pretrain.data.windows import (
+    CUTS,
     ORDERS,
     Position,
     Window,
@@ -76,9 +77,9 @@ def open_sources(
 class TrainingData:
     """A corpus, the tables of its input and target vectors, and how windows are cut from it (see `TrainConfig`).
 
-    `weights` and `order` are `data.sources` and `train.order`. What output layers ask for: `reads_targets`, target
-    vectors; `words_ahead`, targets that reach so far (1: the next word); `candidates`, if any. `resident` says whether
-    whole tables go to the device, `fixed_sizes` whether every batch has as many candidates.
+    `weights`, `order` and `cut` are `data.sources`, `train.order` and `train.cut`. What output layers ask for:
+    `reads_targets`, target vectors; `words_ahead`, targets that reach so far (1: the next word); `candidates`, if any.
+    `resident` says whether whole tables go to the device, `fixed_sizes` whether every batch has as many candidates.
     """
 
     corpus: Corpus
@@ -91,6 +92,7 @@ class TrainingData:
     seed: int
     weights: Mapping[str, float] = field(default_factory=dict)
     order: str = ORDERS[0]
+    cut: str = CUTS[0]
     reads_targets: bool = True
     words_ahead: int = 1
     candidates: CandidateSettings | SampleSettings | None = None
@@ -199,6 +201,7 @@ class TrainingData:
             mix=self.mix_shards,
             weights=self.weights,
             order=self.order,
+            cut=self.cut,
             own=own if self.sampler is None else slice(None),
             ahead=self.words_ahead,
         )
@@ -216,6 +219,7 @@ class TrainingData:
             directions=self.directions,
             words=words,
             source=source,
+            cut=self.cut,
         )
 
     def tables(self, device: torch.device, *, resident: bool | None = None) -> Tables:

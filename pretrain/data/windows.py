@@ -2,8 +2,12 @@
 
 The sentences (or documents) of a group of text are shuffled together and concatenated; the stream is cut into B equal
 streams; a window is T consecutive tokens of each. The backward direction reads the whole stream reversed.
+
+Windows follow each other without a gap, unless they are cut at sentences or documents (`CUTS`): then each begins with
+one, and reads again what the window before it broke off.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -18,6 +22,8 @@ from pretrain.data.groups import Group, text_groups
 
 ORDERS = ("sentences", "documents")
 """What is shuffled."""
+CUTS = ("anywhere", "sentences", "documents")
+"""Where windows begin."""
 UNWEIGHTED: Mapping[str, float] = MappingProxyType({})
 
 
@@ -90,6 +96,7 @@ def training_windows(
     mix: int = 1,
     weights: Mapping[str, float] = UNWEIGHTED,
     order: str = ORDERS[0],
+    cut: str = CUTS[0],
     own: slice = slice(None),
     ahead: int = 1,
 ) -> Iterator[Window]:
@@ -104,12 +111,16 @@ def training_windows(
             group = groups.group(position.epoch, place)
             count = windows_of(group.tokens, streams, window, ahead)
             if count > position.window:
-                tokens = shuffled(corpus, group, order)
-                rows = {direction: cut_streams(tokens, streams, direction)[own] for direction in directions}
+                tokens, documents = shuffled(corpus, group, order)
+                units = units_of(corpus, tokens, documents, cut)
+                rows = {
+                    direction: Streams(tokens, streams, direction, length=window + ahead, step=window, units=units)
+                    for direction in directions
+                }
                 for index in range(position.window, count):
                     last = index == count - 1
                     position = Position(position.epoch, place + 1 if last else place, 0 if last else index + 1)
-                    ids = {name: window_at(streams_, index, window, ahead) for name, streams_ in rows.items()}
+                    ids = {name: streams_.window(index)[own] for name, streams_ in rows.items()}
                     yield Window(ids, position, ahead=ahead)
             else:
                 position = Position(position.epoch, place + 1, 0)
@@ -117,20 +128,34 @@ def training_windows(
 
 
 def held_out_windows(
-    corpus: Corpus, *, streams: int, window: int, directions: tuple[str, ...], words: int, source: str = ""
+    corpus: Corpus,
+    *,
+    streams: int,
+    window: int,
+    directions: tuple[str, ...],
+    words: int,
+    source: str = "",
+    cut: str = CUTS[0],
 ) -> Iterator[dict[str, np.ndarray]]:
     """Ids [B, T + 1] for each direction over the first `words` held-out tokens of a source, in the order of the text.
 
     Fewer streams are used where the held-out text is short.
     """
     require_held_out(corpus, window)
-    tokens = np.concatenate([corpus.read_shard(shard) for shard in corpus.held_out if shard.source == source])
+    shards = [shard for shard in corpus.held_out if shard.source == source]
+    tokens = np.concatenate([corpus.read_shard(shard) for shard in shards])
+    before = np.cumsum([0, *(shard.tokens for shard in shards)])
+    documents = np.concatenate([corpus.read_documents(shard) + at for shard, at in zip(shards, before, strict=False)])
+    units = units_of(corpus, tokens, documents, cut)
     streams = max(1, min(streams, len(tokens) // (4 * window)))
     available = windows_of(len(tokens), streams, window)
     wanted = max(1, -(-words // (streams * window)))
-    rows = {direction: cut_streams(tokens, streams, direction) for direction in directions}
+    rows = {
+        direction: Streams(tokens, streams, direction, length=window + 1, step=window, units=units)
+        for direction in directions
+    }
     for index in range(min(available, wanted)):
-        yield {name: window_at(streams_, index, window) for name, streams_ in rows.items()}
+        yield {name: streams_.window(index) for name, streams_ in rows.items()}
 
 
 def require_held_out(corpus: Corpus, window: int) -> None:
@@ -144,8 +169,8 @@ def require_held_out(corpus: Corpus, window: int) -> None:
             )
 
 
-def shuffled(corpus: Corpus, group: Group, order: str) -> np.ndarray:
-    """uint32 [tokens]: the sentences, or the documents, of a group in random order."""
+def shuffled(corpus: Corpus, group: Group, order: str) -> tuple[np.ndarray, np.ndarray]:
+    """The sentences, or the documents, of a group in random order, uint32 [tokens], and where each begins, [n]."""
     tokens = np.concatenate([corpus.read_shard(part.shard, part.start, part.end) for part in group.parts])
     sentences = np.flatnonzero(tokens == corpus.begin_id)
     if len(sentences) == 0 or sentences[0] != 0:
@@ -157,7 +182,7 @@ def shuffled(corpus: Corpus, group: Group, order: str) -> np.ndarray:
     lengths = lengths[permutation]
     ends = np.cumsum(lengths)
     offsets = np.repeat(starts[permutation] - (ends - lengths), lengths)
-    return tokens[offsets + np.arange(len(tokens))]
+    return tokens[offsets + np.arange(len(tokens))], ends - lengths
 
 
 def document_starts(corpus: Corpus, group: Group) -> np.ndarray:
@@ -172,13 +197,63 @@ def document_starts(corpus: Corpus, group: Group) -> np.ndarray:
     return np.array(starts, dtype=np.int64)
 
 
-def cut_streams(tokens: np.ndarray, streams: int, direction: str) -> np.ndarray:
-    """uint32 [B, tokens // B] in the direction's reading order; what does not fill a stream is left out."""
-    if direction == "backward":
-        tokens = tokens[::-1]
-    return tokens[: len(tokens) // streams * streams].reshape(streams, -1)
+def units_of(corpus: Corpus, tokens: np.ndarray, documents: np.ndarray, cut: str) -> np.ndarray | None:
+    """Where the sentences of a text begin, or its documents, whichever it is cut at; None where it is cut anywhere."""
+    if cut == "anywhere":
+        return None
+    return documents if cut == "documents" else np.flatnonzero(tokens == corpus.begin_id)
 
 
-def window_at(rows: np.ndarray, index: int, window: int, ahead: int = 1) -> np.ndarray:
-    """[B, T + A]: the tokens of window `index` and the `ahead` ones after."""
-    return rows[:, index * window : (index + 1) * window + ahead]
+class Streams:
+    """A text as B equal streams in the reading order of a direction; what does not fill a stream is left out.
+
+    Args:
+        tokens: uint32 [n]
+        streams: B
+        direction: `forward` or `backward`, which reads the whole text reversed.
+        length: tokens of a window, T + A.
+        step: T, by which the next window is further where units do not say otherwise.
+        units: where the sentences (or documents) begin that windows begin with; None: windows follow each other.
+    """
+
+    def __init__(
+        self,
+        tokens: np.ndarray,
+        streams: int,
+        direction: str,
+        *,
+        length: int,
+        step: int,
+        units: np.ndarray | None = None,
+    ) -> None:
+        if direction == "backward":
+            tokens = tokens[::-1]
+            units = None if units is None else np.sort(len(tokens) - np.append(units[1:], len(tokens)))
+        self._rows = tokens[: len(tokens) // streams * streams].reshape(streams, -1)
+        self._length, self._step = length, step
+        self._begins = None if units is None else self._cut_at(units)
+
+    def window(self, index: int) -> np.ndarray:
+        """uint32 [B, T + A]"""
+        if self._begins is None:
+            return self._rows[:, index * self._step : index * self._step + self._length]
+        places = self._begins[:, index, np.newaxis] + np.arange(self._length)
+        return np.take_along_axis(self._rows, places, axis=1)
+
+    def _cut_at(self, units: np.ndarray) -> np.ndarray:
+        """int64 [B, windows]: where in its stream each window begins.
+
+        That is the last unit which begins in the window before or right behind it; of a unit that is longer than a
+        window, the next part.
+        """
+        streams, tokens = self._rows.shape
+        begins = np.zeros((streams, (tokens - self._length) // self._step + 1), dtype=np.int64)
+        for row in range(streams):
+            first, end = np.searchsorted(units, (row * tokens, (row + 1) * tokens))
+            own = (units[first:end] - row * tokens).tolist()
+            place = own[0] if own and own[0] < self._step else 0
+            for index in range(begins.shape[1]):
+                begins[row, index] = place = min(place, tokens - self._length)
+                last = own[at - 1] if (at := bisect_right(own, place + self._step)) else 0
+                place = last if last > place else place + self._step
+        return begins

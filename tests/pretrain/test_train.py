@@ -434,6 +434,11 @@ def test_a_damaged_corpus_ends_in_one_sentence(
         ({"train__window": 200, "train__streams": 1}, "holds out only"),
         ({"train__device": "cuda:99"}, "cuda:99"),
         ({"train__device": "gpu"}, "train.device: 'gpu' is not a device"),
+        (
+            {"train__cut": "sentences"},
+            'train.cut="sentences" begins every window anew: set train.carry_state=false, or',
+        ),
+        ({"train__cut": "documents"}, 'train.cut="documents" needs whole documents: set train.order="documents", too'),
         ({"encoder__layers": 0}, "encoder.layers must be at least 1"),
         ({"encoder__dropout": 1.0}, "encoder.dropout must be at least 0 and below 1"),
         ({"train__strems": 3}, "unknown key train.strems"),

@@ -10,7 +10,7 @@ from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
 from pretrain.data.windows import Position, held_out_windows, training_windows, windows_per_epoch
-from tests.references import plain_windows
+from tests.references import plain_cut_windows, plain_windows
 from tests.tiny import write_corpus
 
 
@@ -66,6 +66,62 @@ def test_every_epoch_is_that_of_the_plain_program(corpus: Corpus, streams: int, 
         assert {name: ids.tolist() for name, ids in read.ids.items()} == wanted
     assert windows[per_epoch - 1].next in (Position(0, 3, 0), Position(0, 2, 0))  # the last shard may give none
     assert windows[-1].next.epoch == 2
+
+
+@pytest.mark.parametrize("cut", ["sentences", "documents"])
+@pytest.mark.parametrize(("streams", "window"), [(1, 1), (1, 6), (2, 9), (3, 4)])
+def test_windows_that_begin_with_a_sentence_or_document(tmp_path: Path, cut: str, streams: int, window: int) -> None:
+    """Of lengths below that of a window, and above."""
+    text = [[f"n{number}w{word}" for word in range(number % 9)] for number in range(60)]
+    corpus = write_corpus(tmp_path / "corpus", [text], [text[:20]], documents=3)
+    tokens = corpus.read_shard(corpus.train[0])
+    sentences = [unit.tolist() for unit in np.split(tokens, np.flatnonzero(tokens == corpus.begin_id)[1:])]
+    documents = [unit.tolist() for unit in np.split(tokens, corpus.read_documents(corpus.train[0])[1:])]
+    assert [len(documents), len(sentences)] == [20, 60]
+    shuffled = {"sentences": sentences, "documents": documents}
+    for order in ("sentences", "documents") if cut == "sentences" else ("documents",):
+        permutation = np.random.default_rng([5, 0, 0]).permutation(len(shuffled[order]))
+        units = [shuffled[order][number] for number in permutation]
+        if order != cut:  # documents whose sentences stay in their order
+            units = [
+                part.tolist()
+                for unit in map(np.array, units)
+                for part in np.split(unit, np.flatnonzero(unit == corpus.begin_id)[1:])
+            ]
+        count = windows_per_epoch(corpus, streams, window)
+        found = islice(
+            training_windows(
+                corpus,
+                streams=streams,
+                window=window,
+                directions=DIRECTIONS,
+                seed=5,
+                position=Position(),
+                order=order,
+                cut=cut,
+            ),
+            count,
+        )
+        both = [
+            plain_cut_windows(units, streams=streams, window=window, backward=direction == "backward")
+            for direction in DIRECTIONS
+        ]
+        expected = [dict(zip(DIRECTIONS, pair, strict=True)) for pair in zip(*both, strict=True)]
+        read = [{name: ids.tolist() for name, ids in each.ids.items()} for each in found]
+        assert read == expected
+        if window == 9 and cut == "sentences":
+            inside = [each["forward"][row][0] == corpus.begin_id for each in read for row in range(streams)]
+            assert np.mean(inside) > 0.7, "but for sentences that are longer than a window"
+
+
+def test_held_out_windows_are_cut_as_well(corpus: Corpus) -> None:
+    options = {"streams": 2, "window": 7, "directions": DIRECTIONS, "words": 10_000}
+    read = list(held_out_windows(corpus, **options, cut="sentences"))
+    sentence = corpus.read_shard(corpus.held_out[0])[:5]
+    for ids in read:
+        for direction in DIRECTIONS:
+            first = sentence if direction == "forward" else sentence[::-1]
+            assert (ids[direction][:, :5] == first).all(), "all sentences are one of five tokens"
 
 
 def test_mixed_shards_are_shuffled_together(corpus: Corpus) -> None:

@@ -15,7 +15,7 @@ from elmoc.model_directory import read_model_directory
 from pretrain.join import join
 from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.speed.__main__ import main as speed_main
-from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
+from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "lstm": {},
@@ -48,6 +48,20 @@ def test_a_resumed_run_ends_the_same(runs: TinyRuns, kind: str, precision: str) 
     assert last_checkpoint(resumed)["update"] == 6
     runs.run("resumed", "--resume", **settings)
     assert_same(last_checkpoint(resumed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        settings_of("transformer") | {"train__cut": "sentences"},
+        settings_of("transformer") | {"train__cut": "documents", "train__order": "documents"},
+        settings_of("lstm") | {"train__cut": "sentences", "train__carry_state": False},
+    ],
+    ids=["sentences", "documents", "LSTM without carried state"],
+)
+def test_a_run_whose_windows_begin_with_sentences_is_resumed_exactly(runs: TinyRuns, settings: dict[str, Any]) -> None:
+    runs.run("run", **settings)
+    assert_resumes_exactly(runs, "run", 6, **settings)
 
 
 @pytest.mark.usefixtures("restore_threads")
