@@ -49,6 +49,9 @@ def parser() -> argparse.ArgumentParser:
     )
     table.add_argument("--sizes", choices=("paper", "small"), help="(default: paper on a GPU, small on a CPU)")
     table.add_argument("--memory", metavar="SIZE", help="of a batch (default: 12GB, or 6GB with the small sizes)")
+    table.add_argument(
+        "--only", default="", metavar="NAME,…", help="these output layers and encoders of the table (default: all)"
+    )
     table.add_argument("--most-streams", type=int, default=1024, metavar="B", help="of a batch (default: 1024)")
     parser.add_argument("--json", metavar="OUT.json", help="write everything measured to this file, too")
     return parser
@@ -128,6 +131,7 @@ def table_reports(arguments: argparse.Namespace, processes: "Processes") -> Gene
         most_streams=arguments.most_streams,
         updates=arguments.updates,
         warm_up=arguments.warm_up,
+        only=tuple(filter(None, arguments.only.split(","))),
         device=arguments.device,
         threads=arguments.threads,
     )

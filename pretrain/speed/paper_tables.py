@@ -5,7 +5,7 @@ same memory (by the estimate of `--describe`).
 """
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import cycle
@@ -46,6 +46,7 @@ class TableOptions:
     memory: bytes that weights, gradients, optimiser and activations may take in a process.
     most_streams: of a batch, in a process.
     updates, warm_up: timed and untimed updates of each row.
+    only: output layers and encoders by name, in any case of letters; without any of one of the two, all of these.
     device, threads: where it runs; None as the config has it.
     """
 
@@ -54,6 +55,7 @@ class TableOptions:
     most_streams: int
     updates: int
     warm_up: int
+    only: tuple[str, ...] = ()
     device: str | None = None
     threads: int | None = None
 
@@ -104,14 +106,33 @@ def paper_table(number: int, options: TableOptions, processes: Processes) -> Ite
         columns = {"ELMo": Encoder(config.encoder, {})} if number == 4 else encoders(options.size)
         if number == 5:
             rows = [row for row in rows if row.vocabulary in ("", "800K")]
-        steps = [(name, encoder, row) for name, encoder in columns.items() for row in rows]
+        of_rows, of_columns = chosen(options.only, rows, columns)
+        steps = [(name, columns[name], row) for name in of_columns for row in of_rows]
         for name, encoder, row in progress_bar(iterable=steps, desc=f"table {number}", unit=" rows"):
-            measured = measure(config, encoder, rows[0], row, corpus_of, options, processes)
+            measured = measure(config, encoder, rows[0], row, corpus_of, options, processes, single=number == 4)
             report["device"] = measured.pop("device")
             paper = row.paper if number == 4 else encoder.paper.get(row.name)
             report["rows"].append({"encoder": name, "output": row.name, "vocabulary": row.vocabulary} | measured)
             report["rows"][-1]["paper"] = paper
             yield report
+
+
+def chosen(only: Sequence[str], rows: Sequence[Row], columns: Collection[str]) -> tuple[list[Row], list[str]]:
+    """The output layers, the first one always among them, and the encoders that are asked for by name.
+
+    Raises `InputError` for a name that is neither.
+    """
+    asked = {name.casefold() for name in only}
+    known = {name.casefold(): name for name in (*(row.name for row in rows), *columns)}
+    if unknown := asked - known.keys():
+        raise InputError(
+            f"--only {min(unknown):.50}: there is no such row or column; there are {', '.join(known.values())}"
+        )
+    of_rows = [row for row in rows if row.name.casefold() in asked]
+    of_columns = [name for name in columns if name.casefold() in asked]
+    if of_rows and of_rows[0] is not rows[0]:
+        of_rows.insert(0, rows[0])
+    return of_rows or list(rows), of_columns or list(columns)
 
 
 def configured(config: RunConfig, options: TableOptions) -> RunConfig:
@@ -132,10 +153,12 @@ def measure(
     corpus_of: Callable[[Row], str],
     options: TableOptions,
     processes: Processes,
+    *,
+    single: bool = True,
 ) -> dict[str, Any]:
     """What a row takes, beside the `first` one in turn: parameters, batch, peak memory, and seconds.
 
-    `small_batch`, with one stream in one process: seconds of an update, and the ratio to the first row's.
+    `small_batch`, with one stream in one process: seconds of an update, and the ratio to the first row's; if `single`.
     `large_batch`: seconds for a million words with the largest batch, and that ratio. None where nothing fits.
     """
 
@@ -152,10 +175,11 @@ def measure(
         "small_batch": None,
         "large_batch": None,
         "streams": None,
+        "most_streams": options.most_streams,
         "peak_bytes": None,
     }
     batches = {"large_batch": (largest_batch(setup, options), largest_batch(reference, options))}
-    if processes.world_size == 1:
+    if processes.world_size == 1 and single:
         batches = {"small_batch": (1, 1)} | batches
     for name, (streams, of_first) in batches.items():
         if not streams or not of_first:
@@ -191,16 +215,18 @@ def compare(
 ) -> tuple[list[tuple[float, float]], int | None]:
     """Seconds of updates of both in turn, and the peak memory of the first; with `same` they are one."""
     with ExitStack() as stack:
+        peak = PeakMemory(setup.execution.device)
         other = stack.enter_context(closing(Trained(fresh(reference))))
         for _ in range(options.warm_up):
             other.seconds()
-        peak = PeakMemory(setup.execution.device)
-        mine = other if same else stack.enter_context(closing(Trained(fresh(setup))))
+        if same:
+            peak_bytes = peak.bytes()
+            return [(seconds, seconds) for seconds in (other.seconds() for _ in range(options.updates))], peak_bytes
+        peak = PeakMemory(setup.execution.device)  # above what the other takes
+        mine = stack.enter_context(closing(Trained(fresh(setup))))
         for _ in range(options.warm_up):
             mine.seconds()
-        peak_bytes = None if same else peak.bytes()
-        if same:
-            return [(seconds, seconds) for seconds in (mine.seconds() for _ in range(options.updates))], None
+        peak_bytes = peak.bytes()
         return [(mine.seconds(), other.seconds()) for _ in range(options.updates)], peak_bytes
 
 
@@ -255,12 +281,17 @@ def table_4(report: dict[str, Any]) -> list[tuple[str, ...]]:
                 row["output"],
                 row["vocabulary"] or "∞",
                 f"{row['parameters'] / 1e6:,.1f}M{bracketed(paper[0], 'M')}",
-                f"{row['streams'] or OUT_OF_MEMORY}{bracketed(paper[1])}",
+                f"{batch_of(row)}{bracketed(paper[1])}",
                 "–" if peak is None else human_bytes(peak),
                 *(shown(*column, first=row is report["rows"][0]) for column in columns),
             )
         )
     return rows
+
+
+def batch_of(row: dict[str, Any]) -> str:
+    """The largest batch; one that could be larger, but for `--most-streams`, with a sign."""
+    return f"{'≥ ' if row['streams'] == row['most_streams'] else ''}{row['streams'] or OUT_OF_MEMORY}"
 
 
 def table_5(report: dict[str, Any]) -> list[tuple[str, ...]]:

@@ -131,11 +131,25 @@ def test_table_4(tmp_path: Path, capsys: pytest.CaptureFixture[str], types: list
     (heading,) = [line for line in printed if line.startswith("output layer")]
     assert heading.split() == ["output", "layer", "vocabulary", "parameters", "batch", "peak", "memory", "S1", "S2"]
     (first,) = [line for line in printed if line.startswith("CONT ")]
-    assert "16 (640)" in first
+    assert "≥ 16 (640)" in first
     assert "s a batch (0.5 s)" in first
     assert "s a million words (115 s)" in first
     (second,) = [line for line in printed if line.startswith("SUBWORD")]
     assert second.endswith("× (1.53×)")
+
+
+@pytest.mark.usefixtures("types")
+def test_a_part_of_a_table(tmp_path: Path, error_line: Callable[[int], str]) -> None:
+    arguments = ["--table", "5", "--device", "cpu", "--updates", "1", "--warm-up", "1", "--most-streams", "16"]
+    arguments += ["--memory", "1MB", "--json", str(tmp_path / "table.json"), "--only"]
+    assert main([*arguments, "subword,lstm"]) == 0
+    rows = read_json(tmp_path / "table.json", advice="")["rows"]
+    assert [(row["encoder"], row["output"]) for row in rows] == [("LSTM", "CONT"), ("LSTM", "SUBWORD")]
+    assert all(row["small_batch"] is None and row["large_batch"] for row in rows)
+    (tmp_path / "table.json").unlink()
+    assert "--only gpt: there is no such row or column; there are CONT, SUBWORD," in error_line(
+        main([*arguments, "ELMo,GPT"])
+    )
 
 
 @pytest.mark.usefixtures("types")
@@ -191,6 +205,7 @@ def test_several_processes_have_a_column_of_their_own() -> None:
         "vocabulary": "",
         "parameters": 10**6,
         "streams": 8,
+        "most_streams": 64,
         "peak_bytes": 10**6,
     }
     row |= {"small_batch": None, "large_batch": figures, "paper": (76, 640, 0.47, 115.28, 34.58)}
