@@ -3,6 +3,7 @@
 import argparse
 import re
 import shlex
+import subprocess
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -194,6 +195,37 @@ def test_commands_in_the_text_are_understood(
         assert words is not None, f"{place} is neither run nor listed in tests/docs/tables.py"
         problem = command_line_problem(words, monkeypatch, capsys)
         assert problem is None, f"{place}\n{problem}"
+
+
+MADE = {
+    """model TEXT='talk=a.txt b.txt' OUT=models/x CONFIG=c.toml TIME=3h VECTORS=v.bin BUNDLE=1 LICENCE='CC BY 4.0'
+    NAME="Ada's" LEAVE_OUT='dev.txt test.txt' MODEL_OPTIONS='--set data.sources={a=2}'""": ["pretrain.recipe"],
+    """tables CORPUS=c VECTORS=v.bin SUITE=s.toml TIME=15m QUICK=1 ROWS=elmo,elmo_c OUT=runs/t
+    TABLES_OPTIONS='--set evaluation.words=9'""": ["pretrain.recipe.tables"],
+    """peers TEXT='a.txt b.txt' TIME=100m SUITE=s.toml SUITE_OPTIONS='--corpus c' PEER_NAMES=masked_lm
+    PEER_OPTIONS='--seed 2' PEERS_OUT=runs/p""": [
+        "downstream",
+        "downstream.peers.masked_lm",
+        "downstream.peers.masked_lm",
+        "downstream",
+    ],
+}
+"""Targets of the Makefile with all of their variables, and the commands that they run."""
+
+
+@pytest.mark.parametrize("target", MADE, ids=lambda target: target.split()[0])
+def test_what_make_runs_is_understood(
+    target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ready = [word for each in (".venv", ".venv-peers") for word in ("-o", f"{each}/installed")]
+    make = ["make", "-n", *ready, *shlex.split(target)]
+    printed = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    lines = printed.replace("\\\n", " ").replace("$peer", "masked_lm").splitlines()
+    commands = [part for line in lines for part in re.split(r"&&|\|\||;|\{\s", line) if " -m " in part]
+    found = [shlex.split(command)[1:] for command in commands]
+    assert [words[1] for words in found] == MADE[target]
+    for words in found:
+        assert command_line_problem(words[1:], monkeypatch, capsys) is None, words
 
 
 def test_options_in_the_text_exist(capsys: pytest.CaptureFixture[str]) -> None:
