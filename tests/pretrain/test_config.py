@@ -48,7 +48,7 @@ def test_the_configs_of_the_project_load(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("twins/small_*.toml")), ids=lambda path: path.name)
-def test_a_twin_differs_in_sizes_alone(path: Path) -> None:
+def test_a_twin_differs_in_sizes_and_what_goes_with_them_alone(path: Path) -> None:
     twin, parent = (config_to_dict(load_config(each)) for each in (path, CONFIGS / path.name.removeprefix("small_")))
     sizes = config_to_dict(load_config(CONFIGS / "twins/sizes.toml"))
     changed = {
