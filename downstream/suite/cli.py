@@ -11,7 +11,7 @@ from downstream.inputs.kinds import INPUT_KINDS, SEPARATOR
 from downstream.suite.data import ProbeData, describe_features, dump_features, read_data, write_sentences
 from downstream.suite.entries import INPUTS
 from downstream.suite.jobs import Job, Sources, make_jobs
-from downstream.suite.overlap import corpora_of, overlap_notes
+from downstream.suite.overlap import ADVICE, NOT_CHECKED, corpora_of, overlap_notes
 from downstream.suite.plan import Suite, Tasks, read_suite
 from downstream.suite.report import REPORT, write_report
 from downstream.suite.running import Failure, JobRunner, run_jobs
@@ -105,7 +105,7 @@ def _overlap(options: argparse.Namespace, data: Mapping[str, ProbeData], *, base
     if corpora is None and options.model:
         corpora, notes = corpora_of(options.model)
     elif corpora is None and options.features:
-        notes = ["Not checked for sentences of development parts: the text that made the features (--corpus names it)."]
+        notes = [f"{NOT_CHECKED}: the text that the features' encoder was trained on ({ADVICE})."]
     for note in notes:
         print(note, flush=True)
     for corpus in corpora or []:
@@ -162,10 +162,10 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--corpus",
         type=Path,
-        nargs="+",
+        action="append",
         metavar="DIR",
-        help="corpora of the pretraining text, in which sentences of dev and test parts are looked for (default: those "
-        "that the model's training record names, as far as they are there)",
+        help="corpus of the pretraining text, in which sentences of dev and test parts are looked for; once for each "
+        "(default: those that the model's training record names, as far as they are there)",
     )
     parser.add_argument(
         "--baseline", type=Path, metavar="DIR", help="results of word vectors alone (default: baseline beside --out)"

@@ -21,6 +21,8 @@ from elmoc.text.overlap import Overlap, overlapping_sentences
 FORMAT, VERSION = "elmoc-overlap", 1
 EVALUATED = ("dev", "test")
 """The splits that must not be in the text."""
+NOT_CHECKED = "Not checked for sentences of development parts"
+ADVICE = "--corpus, once for each, names all corpora of a model's trainings"
 
 
 @dataclass(frozen=True)
@@ -69,19 +71,17 @@ def corpora_of(model: Path) -> tuple[list[Path], list[str]]:
     """The corpora that a model was trained on, by its record, as far as they are there, and notes on what is not."""
     found, notes = [], []
     for named in training_corpora(read_model_directory(model).training):
+        if named is None:
+            notes.append(
+                f"{NOT_CHECKED}: {model}, or a model that it went on from, does not say on which corpus it was "
+                f"trained ({ADVICE})."
+            )
+            continue
         corpus = Path(named)
         if (corpus / "corpus.json").is_file() and (opened := Corpus(corpus)).record.subwords:
             corpus = Path(str(opened.record.settings.get("words")))
         if (corpus / "corpus.json").is_file():
             found.append(corpus)
         else:
-            notes.append(
-                f"Not checked for sentences of development parts: {corpus}, on which {model} was trained, is not there "
-                "(--corpus says where it is now)."
-            )
-    if not found and not notes:
-        notes.append(
-            f"Not checked for sentences of development parts: {model} does not say on which corpus it was trained "
-            "(--corpus names it)."
-        )
-    return list(dict.fromkeys(found)), notes
+            notes.append(f"{NOT_CHECKED}: {corpus}, on which {model} was trained, is not there ({ADVICE}).")
+    return list(dict.fromkeys(found)), list(dict.fromkeys(notes))

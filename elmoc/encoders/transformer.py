@@ -58,9 +58,9 @@ class TransformerSizes(EncoderSizes):
 
     def activation_bytes(self, *, fast: bool, recompute: bool, dtype: torch.dtype) -> int:
         width, hidden = self.projection_size, self.feedforward_size
-        # in float32 two norms' inputs, two sums, and what attention reads and makes (on a GPU less: it is in `dtype`);
-        # what products read in `dtype`
-        layer = 4 * 8 * width + dtype.itemsize * (3 * width + 3 * hidden)
+        # two norms' inputs and two sums in float32; what products read and attention makes in their type (on a CPU
+        # attention has 8 bytes more of each number of the width)
+        layer = 4 * 4 * width + dtype.itemsize * (7 * width + 3 * hidden)
         return layer + self.layers * 4 * width if recompute else self.layers * layer
 
 

@@ -7,31 +7,38 @@ _DIRECTIONS = ("forward", "backward")
 
 
 def training_words(record: Mapping[str, Any]) -> int | None:
-    """How many words were read in this training and in those before it; None where the record does not say.
+    """How many words were read in this training and in those before it; None where one of them does not say.
 
     Of directions that were trained apart and joined, the larger number; of subwords, the words that they make.
     """
-    counts = [words for part in _parts(record) if (words := training_words(part))]
+    if parts := _parts(record):
+        of_parts = [training_words(part) for part in parts]
+        return None if None in of_parts else max(words for words in of_parts if words is not None)
     words, units = record.get("words"), record.get("units_of_a_word", 1.0)
-    if type(words) is int and words > 0 and isinstance(units, int | float) and units > 0:
-        counts.append(round(words / units))
+    if type(words) is not int or words < 0 or not isinstance(units, int | float) or units <= 0:
+        return None
     before = record.get("started_from")
-    earlier = training_words(before) if isinstance(before, dict) else None
-    return (max(counts, default=0) + (earlier or 0)) or None
+    earlier = 0 if before is None else training_words(before) if isinstance(before, dict) else None
+    return None if earlier is None else (earlier + round(words / units)) or None
 
 
-def training_corpora(record: Mapping[str, Any]) -> list[str]:
-    """The corpus directories that were read in this training and in those before it, each once."""
+def training_corpora(record: Mapping[str, Any]) -> list[str | None]:
+    """The corpus directories that were read in this training and in those before it, each once.
+
+    None among them is that of a training that does not say.
+    """
     return list(dict.fromkeys(_corpora(record)))
 
 
-def _corpora(record: Mapping[str, Any]) -> Iterator[str]:
-    if isinstance(corpus := record.get("corpus"), str):
-        yield corpus
-    for part in _parts(record):
-        yield from _corpora(part)
-    if isinstance(before := record.get("started_from"), dict):
-        yield from _corpora(before)
+def _corpora(record: Mapping[str, Any]) -> Iterator[str | None]:
+    if parts := _parts(record):
+        for part in parts:
+            yield from _corpora(part)
+        return
+    corpus = record.get("corpus")
+    yield corpus if isinstance(corpus, str) else None
+    if (before := record.get("started_from")) is not None:
+        yield from _corpora(before if isinstance(before, dict) else {})
 
 
 def _parts(record: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -13,18 +13,24 @@ TASK = {"words": 2_000, "corpus": "task", "started_from": BASE}
 @pytest.mark.parametrize(
     ("record", "words", "corpora"),
     [
-        ({}, None, []),
+        ({}, None, [None]),
         (BASE, 54_000, ["base"]),
         (TASK, 56_000, ["task", "base"]),
         ({"words": 500, "corpus": "base", "started_from": TASK}, 56_500, ["base", "task"]),
         ({"words": 0, "corpus": "task", "started_from": BASE}, 54_000, ["task", "base"]),
         ({"forward": BASE, "backward": TASK}, 56_000, ["base", "task"]),
-        ({"words": 1_000, "started_from": {"forward": BASE, "backward": BASE}}, 55_000, ["base"]),
+        (
+            {"words": 1_000, "corpus": "task", "started_from": {"forward": BASE, "backward": BASE}},
+            55_000,
+            ["task", "base"],
+        ),
+        ({"forward": BASE, "backward": {}}, None, ["base", None]),
+        ({"words": 2_000, "corpus": "task", "started_from": {"imported": {}}}, None, ["task", None]),
         ({"words": 110, "units_of_a_word": 1.1, "corpus": "units"}, 100, ["units"]),
-        ({"words": 110, "started_from": "a model that says nothing"}, 110, []),
-        ({"words": "many", "units_of_a_word": "few", "corpus": 3}, None, []),
+        ({"words": 110, "corpus": "task", "started_from": "a model"}, None, ["task", None]),
+        ({"words": "many", "units_of_a_word": "few", "corpus": 3}, None, [None]),
     ],
 )
-def test_trainings_before_count(record: dict[str, Any], words: int | None, corpora: list[str]) -> None:
+def test_trainings_before_count(record: dict[str, Any], words: int | None, corpora: list[str | None]) -> None:
     assert training_words(record) == words
     assert training_corpora(record) == corpora
