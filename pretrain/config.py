@@ -51,8 +51,9 @@ class TrainConfig:
     the corpus has named ones. An encoder that reads one kind of text at a time drifts towards it. Memory: about 40
     bytes a token of them.
     order: what is shuffled: `sentences`, or whole `documents`, in which sentences stay in their order.
-    cut: where windows begin: `anywhere` in running text, or with a sentence or a document (`sentences`, `documents`;
-    what a window breaks off is read again by the next), for encoders that carry no state from window to window.
+    cut: where windows begin: `anywhere` in running text, or with a sentence or a document (`sentences`, `documents`),
+    for encoders that carry no state. What a window breaks off is read again by the next, so that an epoch has more
+    windows, and the words of a run count what is read twice.
     precision: of the matrix products (weights, Adam, cell state and layer norm are float32 in any case): `fp32`,
     `bf16`, or `auto`, which is bf16 where the hardware has it.
     recurrence: `fused` is the fast one, `plain` the reference that it equals up to rounding.
@@ -85,7 +86,7 @@ class TrainConfig:
                 f'train.directions must be ["forward", "backward"], ["forward"] or ["backward"], not '
                 f"{list(self.directions)!r:.200}"
             )
-        if self.cut == "documents" != self.order:
+        if self.cut == "documents" and self.order != "documents":
             raise InputError('train.cut="documents" needs whole documents: set train.order="documents", too')
 
 

@@ -19,7 +19,7 @@ TRIAL_UPDATES = 3
 def describe(setup: TrainingSetup, init_from: str | None = None) -> str:
     """Parameters, memory, updates, and the time to expect from a short trial (of few streams where a run has many).
 
-    `setup` needs no weights. `init_from` names a model that the run goes on from, which is checked.
+    `setup` needs no weights. `init_from` names a model that the run goes on from, which the trial checks.
     """
     data, directions = setup.data, setup.data.directions
     trained = setup.parameters
@@ -47,7 +47,7 @@ def speed_of(setup: TrainingSetup, init_from: str | None) -> str:
     try:
         seconds_per_word = measure(set_up(setup.config, init_from, setup.processes))
     except OutOfMemory as error:
-        return f"speed: not tried here: {error}"
+        return f"speed: unknown, since it does not fit here: {error}"
     return (
         f"speed on {execution.device} in {execution.precision}: about {1 / seconds_per_word:,.0f} words/s, so "
         f"{human_duration(words * seconds_per_word)} in all"

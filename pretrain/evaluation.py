@@ -11,6 +11,7 @@ from elmoc.encoders import EncoderState
 from elmoc.settings import setting
 from pretrain.data.loader import gather
 from pretrain.data.sources import TrainingData
+from pretrain.data.windows import CUTS
 from pretrain.execution.device import Execution
 from pretrain.output_layers import OutputLayerSettings, Scorer
 from pretrain.train_state import TrainState
@@ -89,7 +90,7 @@ def predict(
 ) -> tuple[dict[str, torch.Tensor], dict[str, np.ndarray]]:
     """For each direction what is predicted [N, D] in windows that follow each other, and the types that are true [N].
 
-    The first begins in zero state.
+    The first begins in zero state; all do where windows are cut at sentences or documents, since these overlap.
     """
     directions = state.encoder.directions
     tables = data.held_out_tables
@@ -102,7 +103,7 @@ def predict(
             with execution.autocast():
                 output = state.encoder.direction(direction)(state.read(batch, direction), recurrent[direction])
                 predicted = state.output_layers.direction(direction).predict(output.layer_states[-1])  # [B, T, D]
-            recurrent[direction] = output.state
+            recurrent[direction] = output.state if data.cut == CUTS[0] else None
             predictions[direction].append(predicted.flatten(0, 1))
             targets[direction].append(ids[direction][:, 1:].ravel())
     return (

@@ -51,7 +51,7 @@ def check_labels(kinds: Sequence[str]) -> None:
             raise InputError(f"--label {shortened(kind)} is not possible: give {KINDS}")
     formats = {_FORMATS.get(kind.partition(":")[0], "CoNLL-2012 files"): kind for kind in kinds}
     if len(formats) > 1:
-        of_formats = ", ".join(f"{kind} is of {files}" for files, kind in formats.items())
+        of_formats = ", ".join(f"{kind} is a label of {files}" for files, kind in formats.items())
         raise InputError(f"--label {' '.join(kinds)} is not possible: {of_formats}; ask for them by several commands")
 
 

@@ -1,7 +1,8 @@
 """Sentences in CoNLL-U, the format of Universal Dependencies (universaldependencies.org/format.html).
 
 Ten columns a word, separated by tabs; lines that begin with # are comments, and a line of white space ends a sentence.
-Multiword tokens (ids such as 1-2) and empty nodes (1.1) are no words of the tree, and skipped.
+Multiword tokens (ids such as 1-2) and empty nodes (1.1) are no words of the tree, and skipped. (The package `conllu`
+does not say in which line a file is damaged.)
 """
 
 import re
@@ -14,7 +15,6 @@ from elmoc.files.text import read_lines
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 FORM = COLUMNS.index("form")
-_WORD = re.compile(r"[1-9]\d*")
 _NO_WORD = re.compile(r"\d+[-.]\d+")
 
 
@@ -25,7 +25,7 @@ def read_conllu(path: Path) -> Iterator[ColumnSentence]:
     """
     rows: list[list[str]] = []
     lines: list[int] = []
-    empty = True
+    words = set()
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
             if rows:
@@ -38,13 +38,21 @@ def read_conllu(path: Path) -> Iterator[ColumnSentence]:
                     f"{path}, line {number}: CoNLL-U has {len(COLUMNS)} columns separated by tabs, and this line "
                     f"{len(row)}: give a .conllu file"
                 )
-            if _WORD.fullmatch(row[0]):
-                rows.append(row)
-                lines.append(number)
-                empty = False
-            elif not _NO_WORD.fullmatch(row[0]):
-                raise InputError(f"{path}, line {number}: {shortened(row[0])} is not the number of a word")
+            if _NO_WORD.fullmatch(row[0]):
+                continue
+            if row[0] != str(len(rows) + 1):
+                raise InputError(
+                    f"{path}, line {number}: {shortened(row[0])!r} stands where the number of word {len(rows) + 1} of "
+                    "its sentence is expected; is a blank line missing before it?"
+                )
+            if not row[FORM]:
+                raise InputError(f"{path}, line {number}: the word (column 2) is empty")
+            rows.append(row)
+            lines.append(number)
+            words.add(row[FORM])
     if rows:
         yield ColumnSentence(rows, lines)
-    if empty:
+    if not words:
         raise InputError(f"{path} holds no sentences: words in the ten columns of CoNLL-U are expected")
+    if words == {"_"}:
+        raise InputError(f"{path} has _ in the place of every word: put the words in, by the treebank's own script")

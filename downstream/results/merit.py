@@ -187,7 +187,7 @@ def rows_of_encoders(rows: Sequence[NamedRow]) -> dict[str, list[NamedRow]]:
     for row in rows:
         if row.with_encoder:
             found.setdefault(row.encoder, []).append(row)
-    first = {name: min(row.with_encoder.number for row in own if row.with_encoder) for name, own in found.items()}
+    first = {name: min(row.with_encoder.order for row in own if row.with_encoder) for name, own in found.items()}
     return {name: found[name] for name in sorted(found, key=first.__getitem__)}
 
 
@@ -195,7 +195,7 @@ def repeated_data(rows: Sequence[NamedRow]) -> list[str]:
     """Notes on sets of data that an encoder's figure of merit counts more than once, being run in several ways."""
     notes = []
     for name, own in rows_of_encoders(rows).items():
-        counts = Counter(f"{row.first.task} {row.first.dataset}" for row in own if "both" in row.gains)
+        counts = Counter(" ".join(row.first.place) for row in own if "both" in row.gains)
         if several := [data for data, count in counts.items() if count > 1]:
             notes.append(
                 f"WARNING: the figure of merit of {name} counts {', '.join(several)} more than once, as they were run "

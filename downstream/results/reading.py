@@ -30,8 +30,8 @@ class Result(ResultLine):
     """float64 [seeds, N, K]: what the metric counts in each of the N items of the test set."""
     origins: list[str]
     """The file and the line of each seed."""
-    number: int = 0
-    """Of its first line, among those of all files."""
+    order: int = 0
+    """The place of its first line among those of all files."""
 
     @property
     def place(self) -> tuple[str, str, str]:
@@ -83,11 +83,11 @@ def read_results(paths: Iterable[Path]) -> tuple[list[Result], list[str]]:
     """
     pooled: dict[str, Result] = {}
     notes: list[str] = []
-    numbers = count()
+    places = count()
     for path in {os.path.realpath(path): path for path in paths}.values():
         for origin, value in _values(path, notes):
             line = parse_line(value, ResultLine, where=origin, advice=ADVICE)
-            result = _result(line, origin, number=next(numbers))
+            result = _result(line, origin, order=next(places))
             key = _identity([result.comparable, result.inputs, result.encoder, result.word_vectors])
             pooled[key] = _pool([pooled[key], result] if key in pooled else [result], notes)
     if not pooled:
@@ -133,7 +133,7 @@ def _pool(results: Sequence[Result], notes: list[str]) -> Result:
     }
     columns["mixes"] = [_mix(result, row) for result, row in chosen]
     columns["counts"] = np.stack(columns["counts"])
-    columns["number"] = results[0].number
+    columns["order"] = results[0].order
     columns["figures"] = {
         name: [result.figures[name][row] for result, row in chosen]
         for name in results[-1].figures
@@ -174,11 +174,11 @@ def _count_line_ends(path: Path) -> int | None:
         )
 
 
-def _result(line: ResultLine, origin: str, *, number: int) -> Result:
+def _result(line: ResultLine, origin: str, *, order: int) -> Result:
     values = {each.name: getattr(line, each.name) for each in fields(ResultLine)}
     values["counts"] = np.array(line.counts, dtype=np.float64)
     values["inputs"] = "features" if line.inputs == "model" else line.inputs
-    return Result(**values, origins=[origin] * len(line.seeds), number=number)
+    return Result(**values, origins=[origin] * len(line.seeds), order=order)
 
 
 def _identity(value: Any) -> str:

@@ -114,6 +114,8 @@ class TrainingData:
             mix=self.mix_shards,
             seed=self.seed,
             weights=self.weights,
+            order=self.order,
+            cut=self.cut,
             ahead=self.words_ahead,
         )
 
@@ -165,6 +167,8 @@ class TrainingData:
         groups, place = self.groups, position.shard
         tokens = groups.group(position.epoch, place).tokens if place < groups.count else 0
         windows = windows_of(tokens, self.streams, self.window, self.words_ahead)
+        if self.cut != CUTS[0]:  # there are more of them, which only the text says
+            windows = tokens // self.streams
         if place > groups.count or position.window >= max(1, windows):
             raise InputError(f"position must be that of a window, not group {place}, window {position.window}")
 

@@ -4,7 +4,8 @@ The sentences (or documents) of a group of text are shuffled together and concat
 streams; a window is T consecutive tokens of each. The backward direction reads the whole stream reversed.
 
 Windows follow each other without a gap, unless they are cut at sentences or documents (`CUTS`): then each begins with
-one, and reads again what the window before it broke off.
+one, and what the window before it broke off is read again. Of a sentence or document that is longer than a window, the
+next window has the next part.
 """
 
 from bisect import bisect_right
@@ -16,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elmoc.corpus import Corpus
+from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
 from elmoc.settings import setting
 from pretrain.data.groups import Group, text_groups
@@ -71,12 +73,22 @@ def windows_per_epoch(
     mix: int = 1,
     seed: int = 0,
     weights: Mapping[str, float] = UNWEIGHTED,
+    order: str = ORDERS[0],
+    cut: str = CUTS[0],
     ahead: int = 1,
 ) -> int:
-    """The updates of the first epoch (what is mixed changes it a little); none at all is an `InputError`."""
+    """The updates of the first epoch (what is mixed changes it a little); none at all is an `InputError`.
+
+    Where windows are cut they are about so many: as many as the first group of text has, by the tokens of all.
+    """
     groups = text_groups(corpus, weights, mix=mix, seed=seed)
     tokens = [groups.group(0, place).tokens for place in range(groups.count)]
-    count = sum(windows_of(each, streams, window, ahead) for each in tokens)
+    counts = [windows_of(each, streams, window, ahead) for each in tokens]
+    count = sum(counts)
+    if count and cut != CUTS[0]:
+        largest = int(np.argmax(counts))
+        text = cut_text(corpus, groups.group(0, largest), streams, window, order=order, cut=cut, ahead=ahead)
+        count = round(count * text[DIRECTIONS[0]].count / counts[largest])
     if count == 0:
         raise InputError(
             f"train.streams={streams} times train.window={window} is more than the shards of {corpus.path} hold "
@@ -110,19 +122,14 @@ def training_windows(
         for place in range(position.shard, groups.count):
             group = groups.group(position.epoch, place)
             count = windows_of(group.tokens, streams, window, ahead)
-            if count > position.window:
-                tokens, documents = shuffled(corpus, group, order)
-                units = units_of(corpus, tokens, documents, cut)
-                rows = {
-                    direction: Streams(tokens, streams, direction, length=window + ahead, step=window, units=units)
-                    for direction in directions
-                }
-                for index in range(position.window, count):
-                    last = index == count - 1
-                    position = Position(position.epoch, place + 1 if last else place, 0 if last else index + 1)
-                    ids = {name: streams_.window(index)[own] for name, streams_ in rows.items()}
-                    yield Window(ids, position, ahead=ahead)
-            else:
+            if count:
+                text = cut_text(corpus, group, streams, window, order=order, cut=cut, ahead=ahead)
+                count = text[DIRECTIONS[0]].count
+            for index in range(position.window, count):
+                last = index == count - 1
+                position = Position(position.epoch, place + 1 if last else place, 0 if last else index + 1)
+                yield Window({name: text[name].window(index)[own] for name in directions}, position, ahead=ahead)
+            if position.shard == place:  # too little text for a window
                 position = Position(position.epoch, place + 1, 0)
         position = replace(position, epoch=position.epoch + 1, shard=0, window=0)
 
@@ -139,23 +146,20 @@ def held_out_windows(
 ) -> Iterator[dict[str, np.ndarray]]:
     """Ids [B, T + 1] for each direction over the first `words` held-out tokens of a source, in the order of the text.
 
-    Fewer streams are used where the held-out text is short.
+    Fewer streams are used where the held-out text is short. Where windows are cut, some tokens are in two of them.
     """
     require_held_out(corpus, window)
     shards = [shard for shard in corpus.held_out if shard.source == source]
     tokens = np.concatenate([corpus.read_shard(shard) for shard in shards])
     before = np.cumsum([0, *(shard.tokens for shard in shards)])
     documents = np.concatenate([corpus.read_documents(shard) + at for shard, at in zip(shards, before, strict=False)])
-    units = units_of(corpus, tokens, documents, cut)
+    starts = starts_of(corpus, tokens, documents, cut)
     streams = max(1, min(streams, len(tokens) // (4 * window)))
     available = windows_of(len(tokens), streams, window)
     wanted = max(1, -(-words // (streams * window)))
-    rows = {
-        direction: Streams(tokens, streams, direction, length=window + 1, step=window, units=units)
-        for direction in directions
-    }
+    text = {name: Streams(tokens, streams, name, length=window + 1, step=window, starts=starts) for name in directions}
     for index in range(min(available, wanted)):
-        yield {name: streams_.window(index) for name, streams_ in rows.items()}
+        yield {name: each.window(index) for name, each in text.items()}
 
 
 def require_held_out(corpus: Corpus, window: int) -> None:
@@ -197,11 +201,26 @@ def document_starts(corpus: Corpus, group: Group) -> np.ndarray:
     return np.array(starts, dtype=np.int64)
 
 
-def units_of(corpus: Corpus, tokens: np.ndarray, documents: np.ndarray, cut: str) -> np.ndarray | None:
+def starts_of(corpus: Corpus, tokens: np.ndarray, documents: np.ndarray, cut: str) -> np.ndarray | None:
     """Where the sentences of a text begin, or its documents, whichever it is cut at; None where it is cut anywhere."""
     if cut == "anywhere":
         return None
     return documents if cut == "documents" else np.flatnonzero(tokens == corpus.begin_id)
+
+
+def cut_text(
+    corpus: Corpus, group: Group, streams: int, window: int, *, order: str, cut: str, ahead: int
+) -> dict[str, "Streams"]:
+    """The text of a group as streams of both directions, with as many windows."""
+    tokens, documents = shuffled(corpus, group, order)
+    starts = starts_of(corpus, tokens, documents, cut)
+    text = {
+        name: Streams(tokens, streams, name, length=window + ahead, step=window, starts=starts) for name in DIRECTIONS
+    }
+    count = min(each.count for each in text.values())
+    for each in text.values():
+        each.count = count
+    return text
 
 
 class Streams:
@@ -212,8 +231,8 @@ class Streams:
         streams: B
         direction: `forward` or `backward`, which reads the whole text reversed.
         length: tokens of a window, T + A.
-        step: T, by which the next window is further where units do not say otherwise.
-        units: where the sentences (or documents) begin that windows begin with; None: windows follow each other.
+        step: T, by which the next window is further where no sentence (or document) begins.
+        starts: where the sentences (or documents) begin that windows begin with; None: windows follow each other.
     """
 
     def __init__(
@@ -224,14 +243,16 @@ class Streams:
         *,
         length: int,
         step: int,
-        units: np.ndarray | None = None,
+        starts: np.ndarray | None = None,
     ) -> None:
         if direction == "backward":
             tokens = tokens[::-1]
-            units = None if units is None else np.sort(len(tokens) - np.append(units[1:], len(tokens)))
+            starts = None if starts is None else np.sort(len(tokens) - np.append(starts[1:], len(tokens)))
         self._rows = tokens[: len(tokens) // streams * streams].reshape(streams, -1)
         self._length, self._step = length, step
-        self._begins = None if units is None else self._cut_at(units)
+        self._begins = None if starts is None else self._cut_at(starts)
+        self.count = (self._rows.shape[1] - length) // step + 1 if self._begins is None else self._begins.shape[1]
+        """How many windows there are."""
 
     def window(self, index: int) -> np.ndarray:
         """uint32 [B, T + A]"""
@@ -240,20 +261,22 @@ class Streams:
         places = self._begins[:, index, np.newaxis] + np.arange(self._length)
         return np.take_along_axis(self._rows, places, axis=1)
 
-    def _cut_at(self, units: np.ndarray) -> np.ndarray:
-        """int64 [B, windows]: where in its stream each window begins.
+    def _cut_at(self, starts: np.ndarray) -> np.ndarray:
+        """int64 [B, windows]: where in its stream each window begins, until the first stream has come to its end.
 
-        That is the last unit which begins in the window before or right behind it; of a unit that is longer than a
-        window, the next part.
+        That is the last start in the window before or right behind it, or else where that window ends.
         """
         streams, tokens = self._rows.shape
-        begins = np.zeros((streams, (tokens - self._length) // self._step + 1), dtype=np.int64)
+        begins = []
         for row in range(streams):
-            first, end = np.searchsorted(units, (row * tokens, (row + 1) * tokens))
-            own = (units[first:end] - row * tokens).tolist()
+            first, end = np.searchsorted(starts, (row * tokens, (row + 1) * tokens))
+            own = (starts[first:end] - row * tokens).tolist()
             place = own[0] if own and own[0] < self._step else 0
-            for index in range(begins.shape[1]):
-                begins[row, index] = place = min(place, tokens - self._length)
-                last = own[at - 1] if (at := bisect_right(own, place + self._step)) else 0
-                place = last if last > place else place + self._step
-        return begins
+            places = [min(place, tokens - self._length)]
+            while places[-1] + self._step + self._length <= tokens:
+                place = places[-1] + self._step
+                last = own[at - 1] if (at := bisect_right(own, place)) else 0
+                places.append(last if last > places[-1] else place)
+            begins.append(places)
+        count = min(map(len, begins))
+        return np.array([places[:count] for places in begins], dtype=np.int64)

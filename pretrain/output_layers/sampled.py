@@ -74,10 +74,11 @@ class SampledOutput(SoftmaxOutput):
         return scores_of(states, self.rows).log_softmax(dim=1)
 
     def scored(self, states: Tensor, classes: Tensor, candidates: int) -> tuple[Tensor, Tensor]:
-        """See `SoftmaxOutput`: of classes that are no candidates, scores are summed as soon as they are there."""
-        sums = [scores_of(states, rows).logsumexp(dim=1) for rows in self.rows.split(SCORED_AT_ONCE)]
-        total = torch.stack(sums).logsumexp(dim=0)
+        """See `SoftmaxOutput`: of classes that are no candidates, the sum of a block alone stays in memory."""
         first = scores_of(states, self.rows[:candidates])
+        others = self.rows[candidates:].split(SCORED_AT_ONCE) if candidates < self.classes else ()
+        sums = [first.logsumexp(dim=1), *(scores_of(states, rows).logsumexp(dim=1) for rows in others)]
+        total = torch.stack(sums).logsumexp(dim=0)
         own = (states * self.rows[classes, :-1]).sum(dim=1).float() + self.rows[classes, -1]
         return first - total.unsqueeze(1), own - total
 

@@ -168,16 +168,20 @@ class Tables:
         return load_config(TWINS / f"small_{system.config}.toml", sets, quiet=True), sets
 
     def _check_rows(self) -> None:
-        """Open every row, with the input vectors in place of vectors that are still to be made.
+        """Open every row of words, with the input vectors in place of those that are still to be made.
 
         What is wrong is said now, and not after hours.
         """
+        made_here = {self.table_of(name) for name in MADE_HERE}
 
         def there(table: str) -> str:
-            return table if (self.corpus / f"vectors/{table}.json").exists() else "input"
+            return "input" if table in made_here and not (self.corpus / f"vectors/{table}.json").exists() else table
 
         for name in self.systems:
-            config, _ = self._config(SYSTEMS[name])
+            try:
+                config, _ = self._config(SYSTEMS[name])
+            except InputError as error:
+                raise InputError(f"the row {name}: {error}") from None
             if not SYSTEMS[name].reads_subwords:
                 data = replace(
                     config.data,

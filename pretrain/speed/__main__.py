@@ -71,6 +71,8 @@ def speed(arguments: argparse.Namespace) -> None:
             raise InputError(f"--{name.replace('_', '-')} must be at least 1, not {least}")
     if arguments.table is not None:
         refuse_options_of_contestants(arguments)
+    elif arguments.only:
+        raise InputError("--only is for a table of the paper: give --table 4 or 5, too, or leave it out")
     with ExitStack() as stack:
         processes = stack.enter_context(connect()) if arguments.table is not None else Processes()
         writes = arguments.json is not None and processes.is_rank0
@@ -131,7 +133,7 @@ def table_reports(arguments: argparse.Namespace, processes: "Processes") -> Gene
         most_streams=arguments.most_streams,
         updates=arguments.updates,
         warm_up=arguments.warm_up,
-        only=tuple(filter(None, arguments.only.split(","))),
+        only=tuple(filter(None, map(str.strip, arguments.only.split(",")))),
         device=arguments.device,
         threads=arguments.threads,
     )

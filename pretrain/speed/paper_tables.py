@@ -109,7 +109,7 @@ def paper_table(number: int, options: TableOptions, processes: Processes) -> Ite
         of_rows, of_columns = chosen(options.only, rows, columns)
         steps = [(name, columns[name], row) for name in of_columns for row in of_rows]
         for name, encoder, row in progress_bar(iterable=steps, desc=f"table {number}", unit=" rows"):
-            measured = measure(config, encoder, rows[0], row, corpus_of, options, processes, single=number == 4)
+            measured = measure(config, encoder, rows[0], row, corpus_of, options, processes, one_stream=number == 4)
             report["device"] = measured.pop("device")
             paper = row.paper if number == 4 else encoder.paper.get(row.name)
             report["rows"].append({"encoder": name, "output": row.name, "vocabulary": row.vocabulary} | measured)
@@ -154,11 +154,12 @@ def measure(
     options: TableOptions,
     processes: Processes,
     *,
-    single: bool = True,
+    one_stream: bool = True,
 ) -> dict[str, Any]:
     """What a row takes, beside the `first` one in turn: parameters, batch, peak memory, and seconds.
 
-    `small_batch`, with one stream in one process: seconds of an update, and the ratio to the first row's; if `single`.
+    `small_batch`, with one stream in one process: seconds of an update, and the ratio to the first row's; if
+        `one_stream`.
     `large_batch`: seconds for a million words with the largest batch, and that ratio. None where nothing fits.
     """
 
@@ -179,7 +180,7 @@ def measure(
         "peak_bytes": None,
     }
     batches = {"large_batch": (largest_batch(setup, options), largest_batch(reference, options))}
-    if processes.world_size == 1 and single:
+    if processes.world_size == 1 and one_stream:
         batches = {"small_batch": (1, 1)} | batches
     for name, (streams, of_first) in batches.items():
         if not streams or not of_first:
@@ -290,8 +291,9 @@ def table_4(report: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def batch_of(row: dict[str, Any]) -> str:
-    """The largest batch; one that could be larger, but for `--most-streams`, with a sign."""
-    return f"{'≥ ' if row['streams'] == row['most_streams'] else ''}{row['streams'] or OUT_OF_MEMORY}"
+    """The largest batch, with a sign where memory would hold more, and `--most-streams` does not allow it."""
+    most = row["most_streams"] // LEAST_STREAMS * LEAST_STREAMS
+    return f"{'≥ ' if row['streams'] == most else ''}{row['streams'] or OUT_OF_MEMORY}"
 
 
 def table_5(report: dict[str, Any]) -> list[tuple[str, ...]]:

@@ -1,6 +1,5 @@
 """Writing text: a corpus of it is the same corpus, and each kind is written as often as asked."""
 
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,40 +49,41 @@ def test_a_corpus_of_the_text_is_the_same_corpus(corpus: Corpus, tmp_path: Path)
     assert np.array_equal(corpus.counts, again.counts)
 
 
-def test_each_kind_is_written_as_often_as_asked(
+def test_each_source_is_written_as_often_as_asked(
     corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_text(corpus.path, tmp_path / "text.txt", times=["news=0.4", "talk=2.5"])
-    found = Counter(map(tuple, sentences(tmp_path / "text.txt")))
-    expected = Counter(map(tuple, [*TALK, *TALK, *TALK[1::2]]))
-    for part in (NEWS[:15], NEWS[15:]):  # two of five, evenly spread
-        expected.update(tuple(sentence) for number, sentence in enumerate(part) if number % 5 in (2, 4))
-    assert found == expected
-    lines = (tmp_path / "text.txt").read_text().split("\n\n")
-    assert len(lines[0].splitlines()) == 1, "the document of sentences 0 to 3 has sentence 2 alone"
+    write_text(corpus.path, tmp_path / "text.txt", sources=["news=0.4", "talk=2.3"])
+    expected = [*first(NEWS[:15], 0.4), *TALK, *first(NEWS[15:], 0.4), *TALK, *first(TALK, 0.3)]
+    assert sentences(tmp_path / "text.txt") == expected
     counts = {name: sum(map(len, part)) for name, part in (("news", NEWS), ("talk", TALK))}
-    printed = capsys.readouterr().out
-    assert f"text.txt: {sum(len(words) * n for words, n in found.items()):,} words (news " in printed
-    assert f", talk {2 * counts['talk'] + sum(map(len, TALK[1::2])):,})" in printed
-    write_text(corpus.path, tmp_path / "talk.txt", times=["news=0"])
+    words = sum(map(len, expected))
+    talk = 2 * counts["talk"] + sum(map(len, first(TALK, 0.3)))
+    assert f"text.txt: {words:,} words (news {words - talk:,}, talk {talk:,})" in capsys.readouterr().out
+    write_text(corpus.path, tmp_path / "talk.txt", sources=["news=0"])
     assert sentences(tmp_path / "talk.txt") == TALK
 
 
+def first(part: list[list[str]], share: float) -> list[list[str]]:
+    """The sentences that begin in the first part of a shard."""
+    begins = np.cumsum([0, *(len(sentence) + 2 for sentence in part)])
+    return [sentence for sentence, begin in zip(part, begins, strict=False) if begin < share * begins[-1]]
+
+
 @pytest.mark.parametrize(
-    ("times", "message"),
+    ("given", "message"),
     [
-        (["new=2"], "--times new=2: the corpus has no kind of text 'new'; it has news, talk"),
-        (["2"], "the corpus has no kind of text ''"),
-        (["news=nan"], "--times news=nan: give a number from 0 to 1,000"),
-        (["news=much"], "--times news=much: give a number"),
-        (["news=0", "talk=0"], "--times news=0 talk=0 leaves no text"),
+        (["new=2"], "--sources new=2: the corpus has no source 'new'; it has news, talk"),
+        (["2"], "the corpus has no source ''"),
+        (["news=nan"], "--sources news=nan: give a number from 0 to 1,000"),
+        (["news=much"], "--sources news=much: give a number"),
+        (["news=0", "talk=0"], "--sources news=0 talk=0 leaves no text"),
     ],
 )
 def test_what_cannot_be_is_refused(
-    corpus: Corpus, tmp_path: Path, error_line: Callable[[int], str], times: list[str], message: str
+    corpus: Corpus, tmp_path: Path, error_line: Callable[[int], str], given: list[str], message: str
 ) -> None:
     target = tmp_path / "text.txt"
-    assert message in error_line(main([str(corpus.path), str(target), "--times", *times]))
+    assert message in error_line(main([str(corpus.path), str(target), "--sources", *given]))
     assert not target.exists()
     target.write_text("mine")
     assert "text.txt exists" in error_line(main([str(corpus.path), str(target)]))

@@ -73,7 +73,7 @@ def test_what_does_not_fit_into_memory_is_described_and_not_tried(
     runs.run("run", "--describe", encoder__cell_size=10**6)
     printed = capsys.readouterr().out.splitlines()
     assert printed[1].startswith("trainable parameters: 304,000,384 ")
-    assert printed[-1].startswith("speed: not tried here: the run needs about")
+    assert printed[-1].startswith("speed: unknown, since it does not fit here: the run needs about")
     assert "use smaller sizes, or a machine with more memory" in printed[-1]
 
 

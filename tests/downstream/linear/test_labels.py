@@ -81,8 +81,12 @@ def test_labels_of_dependency_trees(tmp_path: Path) -> None:
     [
         (["tense"], "", "--label tense is not possible: give pos, constituent, constituent:K, column:N, deprel"),
         (["constituent:0"], "", "--label constituent:0 is not possible"),
-        (["pos", "column:1"], "", "pos is of CoNLL-2012 files, column:1 is of files whose first column is the word"),
-        (["deprel", "pos"], "", "deprel is of CoNLL-U files, pos is of CoNLL-2012 files; ask for them by several"),
+        (
+            ["pos", "column:1"],
+            "",
+            "pos is a label of CoNLL-2012 files, column:1 is a label of files whose first",
+        ),
+        (["deprel", "pos"], "", "deprel is a label of CoNLL-U files, pos is a label of CoNLL-2012 files; ask for them"),
         (["upos"], "1\tAda\n", "line 1: CoNLL-U has 10 columns separated by tabs, and this line 2"),
         (["column:2"], "Ada\tO\n", "line 1: there is no column 2 of labels; the line has 2 columns"),
         (["column:0"], "Ada\tO\n", "line 1: there is no column 0 of labels"),

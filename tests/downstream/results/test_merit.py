@@ -185,7 +185,7 @@ def test_data_that_count_twice_are_named(tmp_path: Path, capsys: pytest.CaptureF
     assert "more than once" not in capsys.readouterr().out
     path = write_lines(tmp_path / "lines.jsonl", *lines, *(line | {"compared_as": "quick"} for line in lines))
     assert main(["table", str(path), "--resamples", "100", "--merit"]) == 0
-    assert "WARNING: the figure of merit of m1 counts ner novels more than once" in " ".join(
+    assert "WARNING: the figure of merit of m1 counts ner novels test more than once" in " ".join(
         capsys.readouterr().out.split()
     )
 

@@ -88,8 +88,15 @@ def test_states_and_gradients_are_those_of_the_equations(recompute: bool) -> Non
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-4)
 
 
-def test_training_in_bf16_is_near_float32() -> None:
-    """Attention is computed in float32 then, and its result handed on in bf16."""
+def test_training_in_bf16_has_attention_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    types: list[torch.dtype] = []
+    plain = F.scaled_dot_product_attention
+
+    def watched(*heads: Tensor, **options: bool) -> Tensor:
+        types.append(heads[0].dtype)
+        return plain(*heads, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", watched)
     stack = stack_of().float().eval()
     x = torch.randn(3, 6, 8, requires_grad=True)
     gradients = []
@@ -97,13 +104,14 @@ def test_training_in_bf16_is_near_float32() -> None:
         with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
             top = stack(x).layer_states[-1]
         gradients.append(torch.autograd.grad((top.float() ** 3).sum(), [x, *stack.parameters()]))
+    assert types == [torch.float32] * 4
     for exact, rounded in zip(*gradients, strict=True):
         assert (rounded - exact).norm() <= 0.05 * exact.norm() + 1e-3
     heads = [torch.randn(3, 2, 6, 4, dtype=torch.bfloat16, requires_grad=True) for _ in range(3)]
     found = attention(*heads)
-    assert found.dtype == torch.bfloat16
-    with torch.no_grad():
-        torch.testing.assert_close(found, attention(*heads), rtol=2e-2, atol=2e-2)
+    assert torch.equal(found, plain(*(each.float() for each in heads), is_causal=True).bfloat16())
+    attention(*(each.detach() for each in heads))
+    assert types[4:] == [torch.float32, torch.bfloat16], "without gradients bf16 is as good"
 
 
 def test_a_word_sees_itself_and_those_before_it_alone() -> None:

@@ -38,7 +38,7 @@ COMMANDS = {
         --compress --carry-state --allow-empty --unknown error --format bilm""",
     "tokenize": "text/raw.txt out/x.txt --tokenised no --wrapped auto",
     "build_corpus": "text/tokenised.txt out/corpus --held-out text/raw.txt --min-count 2 --shard-tokens 120",
-    "write_text": "corpus out/x.txt --times prose=1.5",
+    "write_text": "corpus out/x.txt --sources prose=1.5",
     "build_vectors": "corpus vectors/small.vec --name x --dtype float16 --post-process remove-top=1",
     "train_fasttext": "corpus out/x.bin --dim 4 --epochs 1 --buckets 20 --min-count 1 --seed 0 --learning-rate 0.05",
     "one_billion": "archive/words.tar.gz out/corpus",

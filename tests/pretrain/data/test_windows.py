@@ -9,7 +9,7 @@ import pytest
 from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
-from pretrain.data.windows import Position, held_out_windows, training_windows, windows_per_epoch
+from pretrain.data.windows import Position, Streams, held_out_windows, training_windows, windows_per_epoch
 from tests.references import plain_cut_windows, plain_windows
 from tests.tiny import write_corpus
 
@@ -88,7 +88,12 @@ def test_windows_that_begin_with_a_sentence_or_document(tmp_path: Path, cut: str
                 for unit in map(np.array, units)
                 for part in np.split(unit, np.flatnonzero(unit == corpus.begin_id)[1:])
             ]
-        count = windows_per_epoch(corpus, streams, window)
+        both = [
+            plain_cut_windows(units, streams=streams, window=window, backward=direction == "backward")
+            for direction in DIRECTIONS
+        ]
+        count = min(map(len, both))
+        assert count == windows_per_epoch(corpus, streams, window, seed=5, order=order, cut=cut)
         found = islice(
             training_windows(
                 corpus,
@@ -102,16 +107,26 @@ def test_windows_that_begin_with_a_sentence_or_document(tmp_path: Path, cut: str
             ),
             count,
         )
-        both = [
-            plain_cut_windows(units, streams=streams, window=window, backward=direction == "backward")
-            for direction in DIRECTIONS
-        ]
-        expected = [dict(zip(DIRECTIONS, pair, strict=True)) for pair in zip(*both, strict=True)]
+        expected = [dict(zip(DIRECTIONS, pair, strict=True)) for pair in zip(*both, strict=False)]
         read = [{name: ids.tolist() for name, ids in each.ids.items()} for each in found]
         assert read == expected
         if window == 9 and cut == "sentences":
             inside = [each["forward"][row][0] == corpus.begin_id for each in read for row in range(streams)]
             assert np.mean(inside) > 0.7, "but for sentences that are longer than a window"
+
+
+def test_nearly_all_of_a_text_is_read_where_windows_are_cut() -> None:
+    generator = np.random.default_rng(0)
+    lengths = generator.integers(5, 45, 4000)
+    starts = np.cumsum(lengths) - lengths
+    tokens = np.arange(lengths.sum(), dtype=np.uint32)
+    for direction in DIRECTIONS:
+        text = Streams(tokens, 8, direction, length=65, step=64, starts=starts)
+        read = np.unique(np.concatenate([text.window(index).ravel() for index in range(text.count)]))
+        assert len(read) > 0.95 * len(tokens)
+        ends = starts + lengths - 1
+        first = np.concatenate([text.window(index)[:, 0] for index in range(1, text.count)])
+        assert np.isin(first, starts if direction == "forward" else ends).all(), "all are shorter than a window"
 
 
 def test_held_out_windows_are_cut_as_well(corpus: Corpus) -> None:

@@ -121,6 +121,7 @@ def test_table_4(tmp_path: Path, capsys: pytest.CaptureFixture[str], types: list
     assert [row["output"] for row in report["rows"]] == ["CONT", "SUBWORD", "SAMPLED", "SAMPLED"]
     cont, subword, *_ = report["rows"]
     assert cont["streams"] == subword["streams"] == 16
+    assert all(row["peak_bytes"] is not None for row in report["rows"]), "of CONT, too"
     assert cont["small_batch"]["ratio"] == cont["large_batch"]["ratio"] == 1
     for figures in (subword["small_batch"], subword["large_batch"]):
         assert 0 < figures["least_ratio"] <= figures["greatest_ratio"]
@@ -142,7 +143,7 @@ def test_table_4(tmp_path: Path, capsys: pytest.CaptureFixture[str], types: list
 def test_a_part_of_a_table(tmp_path: Path, error_line: Callable[[int], str]) -> None:
     arguments = ["--table", "5", "--device", "cpu", "--updates", "1", "--warm-up", "1", "--most-streams", "16"]
     arguments += ["--memory", "1MB", "--json", str(tmp_path / "table.json"), "--only"]
-    assert main([*arguments, "subword,lstm"]) == 0
+    assert main([*arguments, "subword, lstm"]) == 0
     rows = read_json(tmp_path / "table.json", advice="")["rows"]
     assert [(row["encoder"], row["output"]) for row in rows] == [("LSTM", "CONT"), ("LSTM", "SUBWORD")]
     assert all(row["small_batch"] is None and row["large_batch"] for row in rows)
@@ -150,6 +151,7 @@ def test_a_part_of_a_table(tmp_path: Path, error_line: Callable[[int], str]) -> 
     assert "--only gpt: there is no such row or column; there are CONT, SUBWORD," in error_line(
         main([*arguments, "ELMo,GPT"])
     )
+    assert "--only is for a table of the paper" in error_line(main(["--device", "cpu", "--only", "GPT"]))
 
 
 @pytest.mark.usefixtures("types")
