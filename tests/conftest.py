@@ -1,6 +1,7 @@
 """Fixtures that tests of several rooms share."""
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from elmoc.corpus import Corpus
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.sources import RandomVectors
 from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts the tests in the background ignores it
 
 
 @pytest.fixture
