@@ -28,11 +28,14 @@ def test_what_the_system_says_is_free() -> None:
     assert 2**20 < free_memory(torch.device("cpu")) < total
 
 
-@pytest.mark.parametrize("option", ["--describe", ""])
 def test_an_encoder_that_fits_into_no_memory_is_refused_before_it_is_built(
-    runs: TinyRuns, error_line: Fails, option: str
+    runs: TinyRuns, error_line: Fails, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    error = error_line(runs.status("run", *([option] if option else []), **ABSURD))
+    assert runs.status("run", "--describe", **ABSURD) == 0
+    weights = 2 * 1000 * 9 * 2**40
+    (parameters,) = re.findall(r"trainable parameters: ([\d,]+) ", capsys.readouterr().out)
+    assert int(parameters.replace(",", "")) == pytest.approx(weights, rel=0.01)
+    error = error_line(runs.status("run", **ABSURD))
     found = re.search(
         r"error: the run needs about (\d+)\.\d TB on cpu: weights, gradients and Adam \d+\.\d TB.*; "
         r"[\d.]+ GB are free: use smaller sizes, or a machine with more memory$",
@@ -40,7 +43,7 @@ def test_an_encoder_that_fits_into_no_memory_is_refused_before_it_is_built(
     )
     assert found, error
     # two directions of 1,000 layers with 8 · 2⁴⁰ weights for the gates and 2⁴⁰ for the projection
-    assert int(found[1]) == pytest.approx(2 * 1000 * 9 * 2**40 * 16 / 1e12, rel=0.01)
+    assert int(found[1]) == pytest.approx(weights * 16 / 1e12, rel=0.01)
     assert not (runs.folder / "run").exists()
 
 
