@@ -155,10 +155,9 @@ def held_out_windows(
     documents = np.concatenate([corpus.read_documents(shard) + at for shard, at in zip(shards, before, strict=False)])
     starts = starts_of(corpus, tokens, documents, cut)
     streams = max(1, min(streams, len(tokens) // (4 * window)))
-    available = windows_of(len(tokens), streams, window)
     wanted = max(1, -(-words // (streams * window)))
     text = {name: Streams(tokens, streams, name, length=window + 1, step=window, starts=starts) for name in directions}
-    for index in range(min(available, wanted)):
+    for index in range(min(wanted, *(each.count for each in text.values()))):
         yield {name: each.window(index) for name, each in text.items()}
 
 

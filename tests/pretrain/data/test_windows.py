@@ -139,6 +139,17 @@ def test_held_out_windows_are_cut_as_well(corpus: Corpus) -> None:
             assert (ids[direction][:, :5] == first).all(), "all sentences are one of five tokens"
 
 
+def test_a_stream_that_begins_in_the_middle_of_a_sentence_has_fewer_windows(tmp_path: Path) -> None:
+    """Held-out text that is cut is read as far as all streams go."""
+    text = [[f"n{number}w{word}" for word in range(7)] for number in range(30)]
+    corpus = write_corpus(tmp_path / "corpus", [text], [text])
+    for window in range(2, 40):
+        options = {"window": window, "directions": DIRECTIONS, "words": 10_000}
+        read = list(held_out_windows(corpus, streams=16, **options, cut="sentences"))
+        assert read
+        assert {ids[direction].shape[1] for ids in read for direction in DIRECTIONS} == {window + 1}
+
+
 def test_mixed_shards_are_shuffled_together(corpus: Corpus) -> None:
     order = shard_order(0)
     windows = list(
