@@ -159,7 +159,11 @@ class ProbeInputs(torch.nn.Module):
             vectors, known = embedding(rows, self.table), embedding(rows, self.known)  # [B, T, E], [B, T, S]
             if len(self.sizes) > 1:
                 known = known.repeat_interleave(self.sizes, dim=2)  # [B, T, E]
-            parts.append((vectors - known * self.mean) / self.deviation)
+            vectors = (vectors - known * self.mean) / self.deviation
+            if self._states is not None and self.training and self._settings.vectors_dropout:
+                kept = torch.rand(rows.shape, device=rows.device) >= self._settings.vectors_dropout  # [B, T]
+                vectors = vectors * kept.unsqueeze(2)
+            parts.append(vectors)
         return torch.cat(parts, dim=2) if len(parts) > 1 else parts[0], torch.tensor(lengths)
 
     def _layer_states(self, source: LayerStates, sentences: Sequence[Sentence]) -> list[Tensor]:

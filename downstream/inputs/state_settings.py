@@ -24,6 +24,13 @@ class StateSettings:
         "normalisation without weights)",
     )
     states_dropout: float = setting(0.0, help="dropout on the mixed states in training", least=0, below=1)
+    vectors_dropout: float = setting(
+        0.0,
+        help="with word vectors beside the states: the share of words, drawn anew for each batch of training, whose "
+        "vectors are zeros",
+        least=0,
+        below=1,
+    )
 
 
 AS_THEY_ARE = StateSettings()

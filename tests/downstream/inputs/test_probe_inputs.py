@@ -130,6 +130,27 @@ def test_dropout_is_on_mixed_states_alone_and_in_training_alone(features: Path) 
     assert torch.equal(inputs.eval()(SENTENCES)[0], whole)
 
 
+def test_dropout_of_vectors_takes_whole_words_beside_states_and_in_training_alone(features: Path) -> None:
+    words = WordTable("random:3:5", "random:4:2", sentences=SENTENCES)
+    sources = InputSources(words=words, states=FeatureStates(features, sentences=SENTENCES))
+    torch.manual_seed(1)
+    settings = StateSettings(vectors_dropout=0.25)
+    inputs = ProbeInputs(sources, settings)
+    inputs.standardise_words(SENTENCES)
+    whole, lengths = inputs.eval()(SENTENCES)
+    inputs.train()
+    first, again = inputs(SENTENCES)[0], inputs(SENTENCES)[0]
+    assert torch.equal(first[..., :12], whole[..., :12]), "states stay"
+    inside = valid_mask(lengths, first.device)
+    found, vectors = first[..., 12:][inside], whole[..., 12:][inside]
+    dropped = (found == 0).all(dim=1)
+    assert torch.equal(found[~dropped], vectors[~dropped])
+    assert 0.15 < dropped.float().mean() < 0.35
+    assert not torch.equal(first, again), "other words each time"
+    alone = ProbeInputs(sources.select(INPUT_KINDS["vectors"]), settings)
+    assert torch.equal(alone(SENTENCES)[0], alone.eval()(SENTENCES)[0]), "vectors alone lose none"
+
+
 @pytest.mark.parametrize(
     ("state_layers", "message"),
     [
