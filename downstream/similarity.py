@@ -16,6 +16,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from downstream.results.text_table import Column, TextTable
+from elmoc.encoders.pooling import POOLINGS
 from elmoc.errors import InputError, shortened
 from elmoc.files.text import read_lines
 from elmoc.model import ElmoC
@@ -67,7 +68,7 @@ def run_similarity(arguments: Sequence[str]) -> None:
     parser.add_argument("--model-vectors", metavar="V", help="the model's word vectors, if they have moved")
     parser.add_argument(
         "--pooling",
-        choices=("first", "last", "mean"),
+        choices=POOLINGS,
         help="of a model that reads subwords, which of a word's states is layer 0: that of its first subword (the "
         "default), of its last, or the mean of all",
     )

@@ -18,7 +18,7 @@ from elmoc.errors import InputError
 from elmoc.files.records import convert, parse_toml, read_toml
 from elmoc.settings import setting
 from pretrain.data.sources import DataConfig
-from pretrain.data.windows import CUTS, ORDERS
+from pretrain.data.windows import ANYWHERE, CUTS, ORDERS
 from pretrain.evaluation import EvaluationConfig
 from pretrain.input_layers import InputLayerSettings, VectorInput
 from pretrain.input_layers.character_cnn import CharacterCnnInput
@@ -68,7 +68,7 @@ class TrainConfig:
     window: int = setting(20, least=1)
     mix_shards: int = setting(8, least=1)
     order: str = setting(ORDERS[0], choices=ORDERS)
-    cut: str = setting(CUTS[0], choices=CUTS)
+    cut: str = setting(ANYWHERE, choices=CUTS)
     epochs: float = setting(10.0, above=0, most=1e6)
     updates: int = setting(0, least=0, most=MOST_UPDATES)
     carry_state: bool = True

@@ -6,7 +6,7 @@ from functools import partial
 from elmoc.devices import free_memory
 from elmoc.files.writing import human_bytes
 from pretrain.execution.memory import OutOfMemory
-from pretrain.setup import TrainingSetup, set_up
+from pretrain.setup import TrainingSetup, make_weights
 from pretrain.speed.contestants import with_streams
 from pretrain.speed.streaming import first_batches
 from pretrain.speed.timing import timed
@@ -19,7 +19,8 @@ TRIAL_UPDATES = 3
 def describe(setup: TrainingSetup, init_from: str | None = None) -> str:
     """Parameters, memory, updates, and the time to expect from a short trial (of few streams where a run has many).
 
-    `setup` needs no weights. `init_from` names a model that the run goes on from, which the trial checks.
+    `setup` has no weights yet: the trial makes them. `init_from` names a model that the run goes on from; the trial
+    checks it.
     """
     data, directions = setup.data, setup.data.directions
     trained = setup.parameters
@@ -45,7 +46,8 @@ def speed_of(setup: TrainingSetup, init_from: str | None) -> str:
     """How fast it is and how long it takes; a run that does not fit into memory here is not tried."""
     execution, words = setup.execution, setup.updates * setup.data.words_per_update
     try:
-        seconds_per_word = measure(set_up(setup.config, init_from, setup.processes))
+        make_weights(setup, init_from)
+        seconds_per_word = measure(setup)
     except OutOfMemory as error:
         return f"speed: unknown, since it does not fit here: {error}"
     return (

@@ -11,7 +11,7 @@ from elmoc.encoders import EncoderState
 from elmoc.settings import setting
 from pretrain.data.loader import gather
 from pretrain.data.sources import TrainingData
-from pretrain.data.windows import CUTS
+from pretrain.data.windows import ANYWHERE
 from pretrain.execution.device import Execution
 from pretrain.output_layers import OutputLayerSettings, Scorer
 from pretrain.train_state import TrainState
@@ -103,7 +103,7 @@ def predict(
             with execution.autocast():
                 output = state.encoder.direction(direction)(state.read(batch, direction), recurrent[direction])
                 predicted = state.output_layers.direction(direction).predict(output.layer_states[-1])  # [B, T, D]
-            recurrent[direction] = output.state if data.cut == CUTS[0] else None
+            recurrent[direction] = output.state if data.cut == ANYWHERE else None
             predictions[direction].append(predicted.flatten(0, 1))
             targets[direction].append(ids[direction][:, 1:].ravel())
     return (

@@ -19,6 +19,7 @@ from elmoc.word_vectors.stored import StoredVectors
 from elmoc.word_vectors.transform import VectorTransform
 from pretrain.config import MOST_UPDATES, RunConfig
 from pretrain.data.sources import TrainingData, open_sources
+from pretrain.data.windows import ANYWHERE
 from pretrain.distributed.processes import Processes
 from pretrain.execution.device import Execution, choose_execution
 from pretrain.execution.memory import BYTES_OF_A_SHUFFLED_TOKEN, MemoryNeed
@@ -245,7 +246,7 @@ def open_setup(config: RunConfig, processes: Processes | None = None) -> Trainin
             f"train.cuda_graph is for one process on a GPU, and this is {processes.world_size} on "
             f"{execution.device.type}: leave it out"
         )
-    if train.cut != "anywhere" and train.carry_state and config.encoder.carries_state:
+    if train.cut != ANYWHERE and train.carry_state and config.encoder.carries_state:
         raise InputError(
             f'train.cut="{train.cut}" begins every window anew: set train.carry_state=false, or choose an encoder that '
             "carries no state (encoder.kind=transformer)"
@@ -274,16 +275,22 @@ def set_up(
     *,
     to_train: bool = False,
 ) -> TrainingSetup:
-    """Open everything a run needs, and then make its weights.
+    """Open everything a run needs, and then make its weights: see `open_setup` and `make_weights`."""
+    setup = open_setup(config, processes)
+    make_weights(setup, init_from, to_train=to_train)
+    return setup
+
+
+def make_weights(setup: TrainingSetup, init_from: str | None = None, *, to_train: bool = False) -> None:
+    """Give the modules of a setup weights, once it is known that these fit into memory.
 
     Args:
-        config: of the run.
+        setup: with modules that have sizes alone.
         init_from: names a model directory whose weights it goes on from.
-        processes: among which the work is divided; None is this process alone.
         to_train: whether all that training takes has to fit into memory, or the weights alone.
     """
-    setup = open_setup(config, processes)
-    train, data, execution, processes = config.train, setup.data, setup.execution, setup.processes
+    config, data, execution, processes = setup.config, setup.data, setup.execution, setup.processes
+    train = config.train
     setup.require_memory(to_train=to_train)
     setup.encoder, setup.output_layers = initial_modules(config, data, fast=execution.fast)
     if setup.input_network is not None:
@@ -308,7 +315,6 @@ def set_up(
         setup.stored_vectors = before.stored_vectors if setup.input_network is None else None
     if processes.is_rank0 and setup.input_network is None:
         setup.stored_vectors = read_stored_vectors(setup)
-    return setup
 
 
 def tie(setup: TrainingSetup) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from elmoc.files.records import toml_section
 from elmoc.sharing.card_parts import FRONT, joined_parts, updated_card
 from elmoc.sharing.citations import ELMO, ELMO_C, THIS_PROJECT
+from elmoc.sharing.training_record import parts_of
 
 if TYPE_CHECKING:
     from elmoc.model_directory import ModelDirectory
@@ -190,8 +191,7 @@ def _licence(training: Mapping[str, Any]) -> str:
 
 
 def _licences(training: Mapping[str, Any], which: str) -> Iterator[tuple[str, str]]:
-    parts = [each for name, each in training.items() if name in ("forward", "backward") and isinstance(each, dict)]
-    if parts:
+    if parts := parts_of(training):
         for part in parts:
             yield from _licences(part, which)
         return

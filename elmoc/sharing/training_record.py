@@ -11,7 +11,7 @@ def training_words(record: Mapping[str, Any]) -> int | None:
 
     Of directions that were trained apart and joined, the larger number; of subwords, the words that they make.
     """
-    if parts := _parts(record):
+    if parts := parts_of(record):
         of_parts = [training_words(part) for part in parts]
         return None if None in of_parts else max(words for words in of_parts if words is not None)
     words, units = record.get("words"), record.get("units_of_a_word", 1.0)
@@ -31,7 +31,7 @@ def training_corpora(record: Mapping[str, Any]) -> list[str | None]:
 
 
 def _corpora(record: Mapping[str, Any]) -> Iterator[str | None]:
-    if parts := _parts(record):
+    if parts := parts_of(record):
         for part in parts:
             yield from _corpora(part)
         return
@@ -41,6 +41,6 @@ def _corpora(record: Mapping[str, Any]) -> Iterator[str | None]:
         yield from _corpora(before if isinstance(before, dict) else {})
 
 
-def _parts(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+def parts_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The records of directions that were trained apart and joined."""
     return [record[name] for name in _DIRECTIONS if isinstance(record.get(name), dict)]

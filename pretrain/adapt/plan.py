@@ -15,7 +15,7 @@ from elmoc.word_vectors.opening import is_stored
 from elmoc.word_vectors.sources import VectorSource
 from pretrain.adapt.general import write_sample
 from pretrain.adapt.settings import adapted, learning_rate, recipe_of
-from pretrain.recipe.steps import Step, seconds_of_training, training_command
+from pretrain.recipe.steps import Step, corpus_command, seconds_of_training, training_command
 from pretrain.recipe.texts import estimated_bytes, name_of, named
 
 GENERAL, NEW = "general", "new"
@@ -135,9 +135,7 @@ class Adaptation:
         if self.general is not None:
             texts += [f"{GENERAL}={self.output / 'general.txt'}"] if self.general_share else []
             held_out += [f"{GENERAL}={self.output / 'general_held_out.txt'}"]
-        more = ["--held-out", *held_out, "--of-every-source"] if held_out else []
-        more += ["--leave-out", *self.leave_out] if self.leave_out else []
-        return ["data_scripts.build_corpus", *texts, self.corpus, *more]
+        return corpus_command(texts, self.corpus, held_out=held_out, leave_out=self.leave_out)
 
     def _input_table(self) -> Sequence[object]:
         vectors = self._file_of(self.model.word_vectors)

@@ -15,7 +15,7 @@ from pretrain.data.batches import ResidentTables, StreamedTables, Tables
 from pretrain.data.candidates import CandidateSampler, LogUniformSampler, with_candidates
 from pretrain.data.groups import TextGroups, require_sources, text_groups
 from pretrain.data.windows import (
-    CUTS,
+    ANYWHERE,
     ORDERS,
     Position,
     Window,
@@ -92,7 +92,7 @@ class TrainingData:
     seed: int
     weights: Mapping[str, float] = field(default_factory=dict)
     order: str = ORDERS[0]
-    cut: str = CUTS[0]
+    cut: str = ANYWHERE
     reads_targets: bool = True
     words_ahead: int = 1
     candidates: CandidateSettings | SampleSettings | None = None
@@ -167,7 +167,7 @@ class TrainingData:
         groups, place = self.groups, position.shard
         tokens = groups.group(position.epoch, place).tokens if place < groups.count else 0
         windows = windows_of(tokens, self.streams, self.window, self.words_ahead)
-        if self.cut != CUTS[0]:  # there are more of them, which only the text says
+        if self.cut != ANYWHERE:  # there are more of them, which only the text says
             windows = tokens // self.streams
         if place > groups.count or position.window >= max(1, windows):
             raise InputError(f"position must be that of a window, not group {place}, window {position.window}")

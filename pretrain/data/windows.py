@@ -24,7 +24,8 @@ from pretrain.data.groups import Group, text_groups
 
 ORDERS = ("sentences", "documents")
 """What is shuffled."""
-CUTS = ("anywhere", "sentences", "documents")
+ANYWHERE = "anywhere"
+CUTS = (ANYWHERE, "sentences", "documents")
 """Where windows begin."""
 UNWEIGHTED: Mapping[str, float] = MappingProxyType({})
 
@@ -74,7 +75,7 @@ def windows_per_epoch(
     seed: int = 0,
     weights: Mapping[str, float] = UNWEIGHTED,
     order: str = ORDERS[0],
-    cut: str = CUTS[0],
+    cut: str = ANYWHERE,
     ahead: int = 1,
 ) -> int:
     """The updates of the first epoch (what is mixed changes it a little); none at all is an `InputError`.
@@ -85,7 +86,7 @@ def windows_per_epoch(
     tokens = [groups.group(0, place).tokens for place in range(groups.count)]
     counts = [windows_of(each, streams, window, ahead) for each in tokens]
     count = sum(counts)
-    if count and cut != CUTS[0]:
+    if count and cut != ANYWHERE:
         largest = int(np.argmax(counts))
         text = cut_text(corpus, groups.group(0, largest), streams, window, order=order, cut=cut, ahead=ahead)
         count = round(count * text[DIRECTIONS[0]].count / counts[largest])
@@ -108,7 +109,7 @@ def training_windows(
     mix: int = 1,
     weights: Mapping[str, float] = UNWEIGHTED,
     order: str = ORDERS[0],
-    cut: str = CUTS[0],
+    cut: str = ANYWHERE,
     own: slice = slice(None),
     ahead: int = 1,
 ) -> Iterator[Window]:
@@ -142,7 +143,7 @@ def held_out_windows(
     directions: tuple[str, ...],
     words: int,
     source: str = "",
-    cut: str = CUTS[0],
+    cut: str = ANYWHERE,
 ) -> Iterator[dict[str, np.ndarray]]:
     """Ids [B, T + 1] for each direction over the first `words` held-out tokens of a source, in the order of the text.
 
@@ -202,7 +203,7 @@ def document_starts(corpus: Corpus, group: Group) -> np.ndarray:
 
 def starts_of(corpus: Corpus, tokens: np.ndarray, documents: np.ndarray, cut: str) -> np.ndarray | None:
     """Where the sentences of a text begin, or its documents, whichever it is cut at; None where it is cut anywhere."""
-    if cut == "anywhere":
+    if cut == ANYWHERE:
         return None
     return documents if cut == "documents" else np.flatnonzero(tokens == corpus.begin_id)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from elmoc.files.records import toml_value
 from elmoc.model_directory import read_model_directory, write_model_directory
-from pretrain.recipe.steps import Step, seconds_of_training, training_command
+from pretrain.recipe.steps import Step, corpus_command, seconds_of_training, training_command
 from pretrain.run.directory import RunDirectory
 
 _FIXED = ("texts", "held_out", "leave_out", "vectors", "targets")
@@ -68,9 +68,7 @@ class Recipe:
         return steps
 
     def _build_corpus(self) -> Sequence[object]:
-        more = ["--held-out", *self.held_out, "--of-every-source"] if self.held_out else []
-        more += ["--leave-out", *self.leave_out] if self.leave_out else []
-        return ["data_scripts.build_corpus", *self.texts, self.corpus, *more]
+        return corpus_command(self.texts, self.corpus, held_out=self.held_out, leave_out=self.leave_out)
 
     def _train_fasttext(self) -> Sequence[object]:
         return ["data_scripts.train_fasttext", self.corpus, self.word_vectors]

@@ -81,6 +81,15 @@ def training_command(
     return ["pretrain", config, output, *words, *begun, *([] if max_time is None else ["--max-time", max_time])]
 
 
+def corpus_command(
+    texts: Sequence[str], corpus: Path, *, held_out: Sequence[str], leave_out: Sequence[str]
+) -> Sequence[object]:
+    """The building of a corpus; of sources without text in `held_out`, the last part is held out."""
+    more = ["--held-out", *held_out, "--of-every-source"] if held_out else []
+    more += ["--leave-out", *leave_out] if leave_out else []
+    return ["data_scripts.build_corpus", *texts, corpus, *more]
+
+
 def seconds_of_training(output: Path, max_time: str | None) -> float | None:
     """How long the training of a run directory takes; None once it was begun, since it says itself what is left."""
     return None if max_time is None or RunDirectory(output).config.exists() else parse_duration(max_time)

@@ -180,18 +180,15 @@ class Tables:
         for name in self.systems:
             try:
                 config, _ = self._config(SYSTEMS[name])
+                if not SYSTEMS[name].reads_subwords:
+                    data = replace(
+                        config.data,
+                        input_vectors=there(config.data.input_vectors),
+                        target_vectors=there(config.data.target_vectors),
+                    )
+                    open_setup(replace(config, data=data))
             except InputError as error:
                 raise InputError(f"the row {name}: {error}") from None
-            if not SYSTEMS[name].reads_subwords:
-                data = replace(
-                    config.data,
-                    input_vectors=there(config.data.input_vectors),
-                    target_vectors=there(config.data.target_vectors),
-                )
-                try:
-                    open_setup(replace(config, data=data))
-                except InputError as error:
-                    raise InputError(f"the row {name}: {error}") from None
 
     def _train(self, name: str, system: System) -> Sequence[object]:
         config, sets = self._config(system)
