@@ -285,7 +285,7 @@ def make_weights(setup: TrainingSetup, init_from: str | None = None, *, to_train
     """Give the modules of a setup weights, once it is known that these fit into memory.
 
     Args:
-        setup: with modules that have sizes alone.
+        setup: as `open_setup` leaves it, with modules on the `meta` device.
         init_from: names a model directory whose weights it goes on from.
         to_train: whether all that training takes has to fit into memory, or the weights alone.
     """

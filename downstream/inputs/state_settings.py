@@ -13,7 +13,7 @@ _LAYERS = re.compile(r"\d{1,4}(,\d{1,4})*")
 
 @dataclass(frozen=True, kw_only=True)
 class StateSettings:
-    """What is done with layer states before and after they are mixed; by default nothing."""
+    """What is done with layer states before and after they are mixed, and beside them; by default nothing."""
 
     state_layers: str = setting(
         "all", help="the layers that are mixed: all, top (the last), or their numbers from 0, such as 0,2"
@@ -27,7 +27,7 @@ class StateSettings:
     vectors_dropout: float = setting(
         0.0,
         help="with word vectors beside the states: the share of words, drawn anew for each batch of training, whose "
-        "vectors are zeros",
+        "vectors are zeros (the others are not scaled up)",
         least=0,
         below=1,
     )

@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,8 @@ import torch
 
 from downstream.inputs.kinds import INPUT_KINDS, InputKind
 from downstream.inputs.probe_inputs import ProbeInputs, open_sources
-from downstream.inputs.state_settings import AS_THEY_ARE
 from downstream.probe.saved_probe import SavedProbe, is_saved, read_probe
-from downstream.probe.settings import TrainingSettings
+from downstream.probe.settings import TrainingSettings, settings_of_inputs
 from downstream.probe.splits import read_split
 from downstream.probe.task import Probe, Task
 from downstream.probe.training import evaluate, train_probe
@@ -121,7 +120,7 @@ class Experiment:
             return self._train(kind, seed, vocabulary)
 
     def _train(self, kind: InputKind, seed: int, vocabulary: dict[str, Any]) -> dict[str, Any]:
-        task, settings, train = self.task, self._settings(kind), self.splits["train"]
+        task, settings, train = self.task, settings_of_inputs(self.options.settings, kind), self.splits["train"]
         title = f"{task.name} {kind.name} seed {seed}"
         facts = self._facts(kind, settings)
         if self._is_saved(kind, seed):
@@ -181,7 +180,7 @@ class Experiment:
 
     def _require_memory(self, kind: InputKind, vocabulary: dict[str, Any]) -> None:
         """Raise an `InputError` unless the weights of a probe, and what its training keeps of them, have room."""
-        inputs, settings = self.sources.select(kind), self._settings(kind)
+        inputs, settings = self.sources.select(kind), settings_of_inputs(self.options.settings, kind)
         with torch.device("meta"):
             probe = self.task.build(vocabulary=vocabulary, inputs=ProbeInputs(inputs, settings), settings=settings)
         needed, free = COPIES * sum(4 * each.numel() for each in probe.parameters()), free_memory(self.device)
@@ -211,11 +210,6 @@ class Experiment:
             "counts": [[[int(one) if one == int(one) else round(one, 6) for one in row] for row in counts.tolist()]],
         }
         return scored, predictions
-
-    def _settings(self, kind: InputKind) -> TrainingSettings:
-        """The hyper-parameters; of word vectors alone, those of layer states are the defaults, and so recorded."""
-        settings: TrainingSettings = self.options.settings
-        return settings if kind.states else replace(settings, **vars(AS_THEY_ARE))
 
     def _facts(self, kind: InputKind, settings: TrainingSettings) -> dict[str, Any]:
         """What a line of results says about a probe before it is trained or scored."""

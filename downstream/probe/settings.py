@@ -7,7 +7,8 @@ import argparse
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
-from downstream.inputs.state_settings import StateSettings
+from downstream.inputs.kinds import InputKind
+from downstream.inputs.state_settings import AS_THEY_ARE, StateSettings
 from elmoc.settings import check_settings, setting
 
 LARGE = 1e30
@@ -62,6 +63,16 @@ class TrainingSettings(StateSettings, CommandSettings):
         above=0,
         most=1,
     )
+
+
+AnyTraining = TypeVar("AnyTraining", bound=TrainingSettings)
+
+
+def settings_of_inputs(settings: AnyTraining, kind: InputKind) -> AnyTraining:
+    """The hyper-parameters of a probe on one kind of inputs: what does not concern it is as it is by default."""
+    if not kind.states:
+        return replace(settings, **vars(AS_THEY_ARE))
+    return settings if kind.words else replace(settings, vectors_dropout=AS_THEY_ARE.vectors_dropout)
 
 
 def size_setting(help: str, *, most: int = MOST_UNITS) -> Any:

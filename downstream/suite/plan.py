@@ -3,13 +3,12 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from downstream.inputs.kinds import INPUT_KINDS
-from downstream.inputs.state_settings import AS_THEY_ARE
-from downstream.probe.settings import ReaderOptions, TrainingSettings
+from downstream.probe.settings import ReaderOptions, TrainingSettings, settings_of_inputs
 from downstream.probe.task import Task
 from downstream.results.records import STATE_SETTINGS
 from downstream.suite.entries import ADVICE, INPUTS, Changes, Files, Options, SuiteEntries
@@ -53,10 +52,10 @@ class SuiteProbe:
         return re.sub(r"[^\w.-]+", "-", f"{self.task.name}-{self.name}", flags=re.ASCII)
 
     def settings(self, inputs: str) -> TrainingSettings:
-        """The hyper-parameters of its training on these inputs; those of layer states are the defaults without any."""
+        """The hyper-parameters of its training on these inputs."""
         defaults = self.task.small if self.preset == "small" else self.task.published
         changed: TrainingSettings = _changed(defaults, self.options[inputs], where="", prefix="")
-        return changed if INPUT_KINDS[inputs].states else replace(changed, **vars(AS_THEY_ARE))
+        return settings_of_inputs(changed, INPUT_KINDS[inputs])
 
     @property
     def reader(self) -> ReaderOptions:

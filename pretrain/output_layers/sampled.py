@@ -11,17 +11,19 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
+from elmoc.errors import InputError
 from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
 from pretrain.optimiser import AdagradConfig
 from pretrain.output_layers import Candidates, Loss, OutputLayer, SampleSettings, Targets
 from pretrain.output_layers.distances import NO_CANDIDATE
 from pretrain.output_layers.linear import LinearOutput, LinearSettings
-from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxScorer, SoftmaxSettings
+from pretrain.output_layers.output_embedding import EmbeddingSoftmax, EmbeddingSoftmaxSettings
+from pretrain.output_layers.softmax import SoftmaxScorer, SoftmaxSettings
 
 MOST_SAMPLES = 2**24
 SCORED_AT_ONCE = 2**15
@@ -49,32 +51,33 @@ def sampled_loss(predictions: Tensor, rows: Tensor, bias: Tensor, candidates: Ca
     return Loss((losses * counted).sum(), counted.sum(), (~counted).sum())
 
 
-class SampledOutput(SoftmaxOutput):
+class SampledOutput(EmbeddingSoftmax):
     """A vector and a bias for each class, of which an update reads and changes those of a window's candidates.
 
-    Their gradients are sparse, so that Adagrad updates them, as all weights of the original ELMo.
+    Their gradients are sparse, so that Adagrad updates them, as all weights of the original ELMo. Those of tied vectors
+    are dense, since sparse ones can be summed only where all processes have the same rows, and the input layer reads
+    other words in each; so Adam updates them, as all other weights.
     """
 
     def __init__(self, projection_size: int, types: int, classes: int, settings: "SampledSettings") -> None:
-        super().__init__(types, classes)
-        self.adagrad = AdagradConfig(settings.rate_factor, settings.accumulator)
-        self.rows = nn.Parameter(torch.empty(classes, projection_size + 1))  # the last number is the bias
-        nn.init.normal_(self.rows, std=projection_size**-0.5)
-        with torch.no_grad():
-            self.rows[:, -1].zero_()
+        super().__init__(projection_size, types, classes, settings, bias_in_rows=True)
+        if not settings.tied:
+            self.adagrad = AdagradConfig(settings.rate_factor, settings.accumulator)
 
     def forward(self, states: Tensor, targets: Targets) -> Loss:
         """See `OutputLayer`; no target is masked."""
         assert targets.candidates is not None
         assert targets.candidates.ids is not None
-        rows = F.embedding(targets.candidates.ids, self.rows, sparse=True)  # [U, P + 1]
-        return sampled_loss(states.flatten(0, 1), rows[:, :-1], rows[:, -1], targets.candidates)
+        rows = F.embedding(targets.candidates.ids, self.rows, sparse=self.tied_rows is None)  # [U, P + 1]
+        predictions = self.projected(states.flatten(0, 1))
+        return self.regularised(sampled_loss(predictions, rows[:, :-1], rows[:, -1], targets.candidates))
 
     def log_probabilities(self, states: Tensor) -> Tensor:
-        return scores_of(states, self.rows).log_softmax(dim=1)
+        return scores_of(self.projected(states), self.rows).log_softmax(dim=1)
 
     def scored(self, states: Tensor, classes: Tensor, candidates: int) -> tuple[Tensor, Tensor]:
         """See `SoftmaxOutput`: of classes that are no candidates, the sum of a block alone stays in memory."""
+        states = self.projected(states)
         first = scores_of(states, self.rows[:candidates])
         others = self.rows[candidates:].split(SCORED_AT_ONCE) if candidates < self.classes else ()
         sums = [first.logsumexp(dim=1), *(scores_of(states, rows).logsumexp(dim=1) for rows in others)]
@@ -93,11 +96,11 @@ def scores_of(states: Tensor, rows: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class SampledSettings(SoftmaxSettings):
+class SampledSettings(EmbeddingSoftmaxSettings):
     """The sampled softmax; the defaults of `samples` are the original ELMo's.
 
     samples: distinct types that are drawn for each window and direction, on average; half of all types or more: all.
-    rate_factor: how many times the schedule's learning rate that of its vectors is.
+    rate_factor: how many times the schedule's learning rate that of its vectors is, where they are not tied.
     accumulator: what Adagrad's sum of squares begins with.
     """
 
@@ -107,6 +110,11 @@ class SampledSettings(SoftmaxSettings):
     rate_factor: float = setting(20.0, above=0, most=1e6)
     accumulator: float = setting(0.0, least=0, most=1e6)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.projection_regularisation and not self.tied:
+            raise InputError("output_layer.projection_regularisation of a sampled softmax needs output_layer.tied=true")
+
     @property
     def candidates(self) -> SampleSettings:
         """Those that are drawn, of its types."""
@@ -114,7 +122,7 @@ class SampledSettings(SoftmaxSettings):
 
     def multiplications(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, candidates: int) -> float:
         """Those of the scores of the types drawn, and of the target itself."""
-        return (candidates + 1) * projection_size
+        return (candidates + 1) * projection_size + self.projection_multiplications(projection_size)
 
     def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:
         """Scores, their softmax and its gradient."""

@@ -11,12 +11,15 @@ import pytest
 import torch
 
 from elmoc.corpus import Corpus
+from elmoc.devices import has_bf16
 from elmoc.errors import InputError
 from elmoc.word_vectors.sources import RandomVectors
 from pretrain.__main__ import main
 from pretrain.recipe import steps
 from pretrain.run.directory import RunDirectory, read_checkpoint
 from tests.tiny import add_table, learnable_sentences, write_corpus
+
+needs_bf16 = pytest.mark.skipif(not has_bf16(torch.device("cpu")), reason="this CPU has no bf16 instructions")
 
 TINY = {
     "encoder.projection_size": 8,

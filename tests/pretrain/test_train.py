@@ -25,7 +25,7 @@ from pretrain.join import join
 from pretrain.run.clock import Clock
 from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.schedule import ScheduleConfig, learning_rate
-from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
+from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint, needs_bf16
 from tests.tiny import add_table, forget_checksums, learnable_sentences, write_corpus
 
 Fails = Callable[[int], str]
@@ -165,7 +165,7 @@ def test_epochs_give_the_updates_unless_they_are_given(runs: TinyRuns, tiny_corp
     assert checkpoint["position"]["epoch"] == 1
 
 
-@pytest.mark.skipif(not execution.has_bf16(torch.device("cpu")), reason="this CPU has no bf16 instructions")
+@needs_bf16
 def test_bf16_trains_with_weights_in_float32(runs: TinyRuns) -> None:
     run = runs.run("run", train__precision="bf16", train__updates=60)
     losses = [line["loss"] for line in read_metrics(run.path, "train")]

@@ -134,6 +134,8 @@ def test_how_layer_states_are_given_is_kept_with_a_probe_and_concerns_no_word_ve
     names = ("state_layers", "normalise_states", "states_dropout", "vectors_dropout")
     assert [vectors["settings"][name] for name in names] == ["all", False, 0.0, 0.0]
     assert [both["settings"][name] for name in names] == ["0,2", True, 0.1, 0.3]
+    (states,) = trained("--seeds", "1", "--epochs", "2", "--inputs", "features", *options)
+    assert [states["settings"][name] for name in names] == ["0,2", True, 0.1, 0.0]
     probe = tmp_path / "saved" / "both.seed1"
     assert load_file(probe / "probe.safetensors").keys() >= {f"inputs.mix.scalar_parameters.{row}" for row in (0, 1)}
     score = ["ner", "--evaluate-only", probe, "--test", ten, "--vectors", "random:1:12", "--features", features]

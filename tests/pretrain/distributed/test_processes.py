@@ -229,6 +229,15 @@ def test_candidates_are_those_of_all_processes(runs: TinyRuns) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("loss", ["l2", "von_mises_fisher", "max_margin"])
+def test_each_loss_of_vectors_is_taken_over_all_processes(runs: TinyRuns, loss: str) -> None:
+    settings = SIDE_BY_SIDE | {"output_layer__loss": loss, "train__updates": 40}
+    launch = Launch(runs, "pair", **settings)
+    assert launch.end() == 0, launch.said(0)
+    assert_close_end(launch.run, runs.run("alone", **SETTINGS | settings))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "layer",
     [
@@ -242,8 +251,14 @@ def test_candidates_are_those_of_all_processes(runs: TinyRuns) -> None:
             "output_layer__tied": True,
             "output_layer__projection_regularisation": 0.15,
         },
+        {
+            "input_layer__kind": "subwords",
+            "output_layer__kind": "sampled",
+            "output_layer__samples": 60,
+            "output_layer__tied": True,
+        },
     ],
-    ids=["adaptive", "sampled", "fixed", "character_cnn", "subwords"],
+    ids=["adaptive", "sampled", "fixed", "character_cnn", "subwords", "subwords_sampled"],
 )
 def test_shared_parts_have_the_gradients_of_all_processes(
     runs: TinyRuns, layer: dict[str, Any], tiny_subwords: Corpus

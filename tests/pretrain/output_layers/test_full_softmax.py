@@ -10,6 +10,7 @@ from torch import Tensor
 from elmoc.errors import InputError
 from pretrain.output_layers import Targets, class_counts
 from pretrain.output_layers.full_softmax import FullSoftmaxOutput, FullSoftmaxSettings
+from pretrain.output_layers.sampled import SampledSettings
 from pretrain.output_layers.softmax import SoftmaxScorer, scored
 from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly
@@ -106,6 +107,10 @@ def test_over_words_with_a_class_for_rare_ones(runs: TinyRuns) -> None:
 def test_impossible_settings(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InputError, match=r"output_layer.tied needs a class for each type: leave"):
         FullSoftmaxSettings(types=5, tied=True)
+    with pytest.raises(
+        InputError, match=r"projection_regularisation of a sampled softmax needs output_layer.tied=true"
+    ):
+        SampledSettings(projection_regularisation=0.1)
     tied = {"output_layer__kind": "softmax", "output_layer__tied": True}
     assert runs.status("run", **tied) == 1
     assert "output_layer.tied needs an input layer that is trained: choose input_layer.kind=subwords" in (

@@ -18,7 +18,7 @@ from pretrain.output_layers import Candidates, Loss, OutputLayer, SampleSettings
 from pretrain.output_layers.retrieval import retrieval
 from pretrain.output_layers.sampled import FixedOutput, FixedSettings, SampledOutput, SampledSettings
 from pretrain.run.directory import read_metrics
-from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
+from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint, needs_bf16
 
 TYPES, WIDTH, PROJECTION = 40, 6, 5
 KINDS: dict[str, dict[str, Any]] = {
@@ -114,6 +114,34 @@ def layer_of(kind: str, table: Tensor) -> tuple[OutputLayer, Tensor, Tensor]:
     with torch.no_grad():
         layer.rows[:, -1].normal_()
     return layer, layer.rows[:, :-1], layer.rows[:, -1]
+
+
+def test_a_projection_is_applied_in_training_and_in_evaluation_alike() -> None:
+    torch.manual_seed(0)
+    plain = SampledOutput(PROJECTION, TYPES, TYPES, SampledSettings(samples=TYPES))
+    layer = SampledOutput(
+        PROJECTION, TYPES, TYPES, SampledSettings(samples=TYPES, tied=True, projection_regularisation=0.15)
+    )
+    assert layer.projection is not None
+    with torch.no_grad():
+        layer.rows.copy_(plain.rows)
+        layer.projection.normal_()
+    targets, states = torch.tensor([[3, 39, 3], [30, 24, 8]]), torch.randn(2, 3, PROJECTION)
+    everything = Candidates(
+        None, torch.zeros(TYPES), torch.zeros(TYPES), targets, torch.arange(TYPES), TYPES
+    )  # all are drawn
+    projected = states @ layer.projection.detach().T
+    loss, expected = (
+        each(given, Targets(targets, None, everything)) for each, given in ((layer, states), (plain, projected))
+    )
+    penalty = 6 * 0.15 * layer.projection.detach().square().sum().sqrt()
+    assert loss.total.item() == pytest.approx((expected.total + penalty).item(), rel=1e-5)
+    flat, classes = (each.flatten(0, 1) for each in (states, targets))
+    torch.testing.assert_close(layer.log_probabilities(flat), plain.log_probabilities(projected.flatten(0, 1)))
+    for found, wanted in zip(
+        layer.scored(flat, classes, 9), plain.scored(projected.flatten(0, 1), classes, 9), strict=True
+    ):
+        torch.testing.assert_close(found, wanted)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -311,6 +339,7 @@ BF16: dict[str, dict[str, Any]] = KINDS | {
 }
 
 
+@needs_bf16
 @pytest.mark.parametrize("kind", BF16)
 @pytest.mark.parametrize(("dropout", "recurrence"), [(0.0, "fused"), (0.2, "fused"), (0.0, "plain")])
 def test_in_bf16_losses_are_nearly_the_same(runs: TinyRuns, kind: str, dropout: float, recurrence: str) -> None:

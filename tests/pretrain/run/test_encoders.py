@@ -15,7 +15,7 @@ from elmoc.model_directory import read_model_directory
 from pretrain.join import join
 from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.speed.__main__ import main as speed_main
-from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
+from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint, needs_bf16
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "lstm": {},
@@ -38,7 +38,7 @@ def test_every_kind_is_tried() -> None:
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=needs_bf16)])
 def test_a_resumed_run_ends_the_same(runs: TinyRuns, kind: str, precision: str) -> None:
     settings = settings_of(kind) | {"train__precision": precision, "encoder__dropout": 0.2}
     run = runs.run("run", **settings)
