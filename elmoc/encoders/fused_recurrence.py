@@ -325,6 +325,8 @@ def contiguous_copy(tensor: Tensor, dtype: torch.dtype) -> Tensor:
 def final_outputs(outputs: Tensor, hidden: Tensor, lengths: Tensor | None) -> Tensor:
     """The hidden state [B, P] after the last step of every stream, from outputs [T, B, P] and that before the first."""
     time, batch = outputs.shape[:2]
+    if not time:
+        return hidden.to(outputs.dtype, copy=True)
     if lengths is None:
         return outputs[-1].clone()
     last = lengths.clamp(max=time) - 1

@@ -98,4 +98,6 @@ def plain_recurrence(
             hidden = torch.where(active, new_hidden, hidden)
             cell = torch.where(active, new_cell, cell)
             outputs.append(torch.where(active, new_hidden, torch.zeros_like(new_hidden)))
+    if not outputs:
+        return inputs.new_empty(len(hidden), 0, hidden.shape[1]), LSTMState(hidden, cell)
     return torch.stack(outputs, dim=1), LSTMState(hidden, cell)
