@@ -186,6 +186,11 @@ class Corpus:
             raise InputError(f"{self.path / 'lexicon.txt'} has a word on two lines: {ADVICE}")
         return ids
 
+    @property
+    def unit(self) -> str:
+        """What its tokens are called in print."""
+        return "subwords" if self.record.subwords else "words"
+
     def require_words(self) -> None:
         """Raise an `InputError` where the types are subwords."""
         if self.record.subwords:

@@ -24,7 +24,7 @@ def describe(setup: TrainingSetup, init_from: str | None = None) -> str:
     """
     data, directions = setup.data, setup.data.directions
     trained = setup.parameters
-    words = setup.updates * data.words_per_update
+    words, unit = setup.updates * data.words_per_update, data.corpus.unit
     lines = [
         f"encoder: {setup.encoder.config.sizes.description}, {' and '.join(directions)}",
         f"trainable parameters: {trained:,} ({by_direction(setup)})",
@@ -34,8 +34,8 @@ def describe(setup: TrainingSetup, init_from: str | None = None) -> str:
         + (f", {human_bytes(data.bytes_in_memory)} in memory" if data.bytes_in_memory else "")
         + (f"; {data.targets.zero_rows:,} types without a target vector" if data.reads_targets else ""),
         *(f"memory: {need}; {human_bytes(free_memory(need.device))} are free" for need in setup.memory),
-        f"updates: {setup.updates:,} of {data.streams} streams × {data.window} words "
-        f"({data.updates_per_epoch:,} an epoch), {words / 1e6:,.1f}M words",
+        f"updates: {setup.updates:,} of {data.streams} streams × {data.window} {unit} "
+        f"({data.updates_per_epoch:,} an epoch), {words / 1e6:,.1f}M {unit}",
         f"by {setup.implementation}",
         speed_of(setup, init_from),
     ]
@@ -50,8 +50,9 @@ def speed_of(setup: TrainingSetup, init_from: str | None) -> str:
         seconds_per_word = measure(setup)
     except OutOfMemory as error:
         return f"speed: unknown, since it does not fit here: {error}"
+    speed = f"{1 / seconds_per_word:,.0f} {setup.data.corpus.unit}/s"
     return (
-        f"speed on {execution.device} in {execution.precision}: about {1 / seconds_per_word:,.0f} words/s, so "
+        f"speed on {execution.device} in {execution.precision}: about {speed}, so "
         f"{human_duration(words * seconds_per_word)} in all"
     )
 

@@ -112,8 +112,8 @@ def predict(
     )
 
 
-def evaluation_line(state: TrainState, settings: OutputLayerSettings, values: dict[str, float]) -> str:
-    """The held-out metrics as one line, and a second where there are several sources."""
+def evaluation_line(state: TrainState, settings: OutputLayerSettings, values: dict[str, float], unit: str) -> str:
+    """The held-out metrics as one line, and a second where there are several sources; `unit` is what was read."""
 
     def shown(metric: str) -> str:
         constant = f"constant_{metric}"
@@ -123,7 +123,7 @@ def evaluation_line(state: TrainState, settings: OutputLayerSettings, values: di
     metrics = [f"{label} {shown(metric)}" for label, metric in [*settings.shown, *of_subwords]]
     if "outside" in values:
         metrics.append(f"targets outside the candidates {values['outside']:.1%}")
-    place = f"update {state.update:,}, {state.words / 1e6:.2f}M words"
+    place = f"update {state.update:,}, {state.words / 1e6:.2f}M {unit}"
     lines = [f"{place}, held out (best constant): {', '.join(metrics)}"]
     by_source = {
         name: [values[f"{name}/{metric}"] for metric in OF_A_SOURCE if f"{name}/{metric}" in values]

@@ -1,5 +1,6 @@
 """A lookup of subwords: whole runs, with vectors of its own and tied with the softmax, and the models they leave."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -116,9 +117,12 @@ def test_the_gradient_is_the_sum_of_all_that_read_the_vectors(runs: TinyRuns, se
 
 
 @pytest.mark.parametrize("settings", [LOOKUP, TIED, TIED_SAMPLED], ids=["own", "tied", "sampled"])
-def test_it_learns_and_its_model_reads_words(runs: TinyRuns, settings: dict[str, Any]) -> None:
+def test_it_learns_and_its_model_reads_words(
+    runs: TinyRuns, settings: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "train__updates": 200}
     run = runs.run("run", **settings | sizes)
+    assert re.search(r"update 200, 0.00M subwords, held out", capsys.readouterr().out)
     *_, last = read_metrics(run.path, "evaluation")
     assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]
     assert last["word_perplexity"] < 0.3 * last["constant_word_perplexity"]

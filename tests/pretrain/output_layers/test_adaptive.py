@@ -185,7 +185,7 @@ def test_a_line_of_several_sources_names_what_it_has() -> None:
     values = dict.fromkeys((name for _, name in AdaptiveSettings.shown), 0.5)
     values |= {"a/accuracy_at_10": 0.2, "b/accuracy_at_10": 0.3, "accuracy_at_10": 0.5}
     state = SimpleNamespace(update=3, words=100)
-    line = evaluation_line(state, AdaptiveSettings(), values)  # type: ignore[arg-type]
+    line = evaluation_line(state, AdaptiveSettings(), values, "words")  # type: ignore[arg-type]
     assert line.endswith("\n  by source (accuracy@10): a 0.200, b 0.300")
 
 
