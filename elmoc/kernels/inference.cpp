@@ -3,8 +3,8 @@
 // Compiled on the user's machine by compiling.py and called by inference.py, which has the layouts of weights and states.
 // S is how the factors of products are stored (float, or bfloat16 as its upper 16 bits); sums, cell state and what is
 // computed of them are in float. A panel is 64 columns of a weight: 4 gates of 16 cells, or 64 of the projection.
-// It needs AVX-512, or AVX2 and FMA; products in bfloat16 run on AMX tiles where there are any. Elsewhere `support` says
-// that there is nothing here.
+// It needs AVX-512; products in bfloat16 run on AMX tiles where there are any. Elsewhere `support` says that there is
+// nothing here.
 
 #include <algorithm>
 #include <cmath>
@@ -44,7 +44,7 @@ struct Arguments {
     float cell_clip, projection_clip, epsilon;
 };
 
-#if defined(__AVX2__) && defined(__FMA__)  // which processors with AVX-512 have, too
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 
 #include <sys/syscall.h>
 #include <unistd.h>

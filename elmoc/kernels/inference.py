@@ -122,14 +122,14 @@ class InferenceKernels:
         dtype: S.
         tiles: whether bfloat16 products may run on AMX tiles.
 
-    Raises `KernelBuildError` where they cannot be compiled, or the processor has neither AVX-512 nor AVX2.
+    Raises `KernelBuildError` where they cannot be compiled, or the processor lacks AVX-512.
     """
 
     def __init__(self, dtype: torch.dtype, *, tiles: bool = True) -> None:
         library, self.description = load(default_compiler(), SOURCE)
         support = library.support()
         if not support:
-            raise KernelBuildError("this processor has neither AVX-512 nor AVX2 with FMA")
+            raise KernelBuildError("this processor has no AVX-512")
         names = {torch.float32: "lstm_float32", torch.bfloat16: "lstm_bfloat16"}
         self.dtype = dtype
         self.on_tiles = support == 2 and tiles and dtype == torch.bfloat16

@@ -12,7 +12,6 @@ from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.lstm_inference import LstmInference, schedule
-from elmoc.kernels.compiling import default_compiler
 from elmoc.kernels.inference import InferenceKernels, inference_kernels
 
 WIDTH = 20
@@ -157,22 +156,6 @@ def test_bf16_in_vector_registers_is_that_on_tiles() -> None:
     with patch("elmoc.encoders.lstm.inference_kernels", lambda dtype: in_registers):
         states = InferenceEncoder(fast, dtype=torch.bfloat16)(vectors, lengths)
     assert largest_difference(states, expected, lengths) < 0.02
-
-
-@pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-5), (torch.bfloat16, 0.02)])
-def test_registers_of_avx2_give_what_those_of_avx_512_do(
-    dtype: torch.dtype, bound: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if inference_kernels(dtype) is None:
-        pytest.skip("the processor has neither, or there is no compiler")
-    fast, _ = encoders()
-    vectors, lengths = batch(LENGTHS * 6)
-    expected = InferenceEncoder(fast, dtype=dtype)(vectors, lengths)
-    monkeypatch.setenv("CXX", f"{default_compiler()} -mno-avx512f")
-    in_avx2 = InferenceKernels(dtype, tiles=False)
-    with patch("elmoc.encoders.lstm.inference_kernels", lambda dtype: in_avx2):
-        states = InferenceEncoder(fast, dtype=dtype)(vectors, lengths)
-    assert largest_difference(states, expected, lengths) < bound
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
