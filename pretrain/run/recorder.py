@@ -108,9 +108,9 @@ class RunWriter:
             run.remove_checkpoints(keep=setup.config.log.keep, best=state.best_update)  # it may have been killed before
         self._log = MetricsLog(run, size=resumed.metrics_bytes if resumed else 0, update=state.update)
         self._latest: dict[str, float] = {}
-        words, self._unit = state.updates * setup.data.words_per_update, setup.data.corpus.unit
+        words, unit = state.updates * setup.data.words_per_update, setup.data.corpus.unit
         self._progress = progress_bar(
-            total=words, initial=state.words, unit=f" {self._unit}", unit_scale=True, desc="pretrain"
+            total=words, initial=state.words, unit=f" {unit}", unit_scale=True, desc="pretrain"
         )
 
     def add(self, steps: dict[str, DirectionStep], rate: float, clock: Clock) -> None:
@@ -141,7 +141,7 @@ class RunWriter:
         state, metric = self._state, self._output_layer.metric
         self._log.write("evaluation", state.update, state.words, values)
         self._latest[f"held-out {metric}"] = values[metric]
-        tqdm.write(evaluation_line(state, self._output_layer, values, self._unit))
+        tqdm.write(evaluation_line(state, self._output_layer, values, self._setup.data.corpus.unit))
         is_best = values[metric] > state.best_score
         if is_best:
             state.best_score, state.best_update = values[metric], state.update
