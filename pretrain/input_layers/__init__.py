@@ -91,10 +91,7 @@ class InputNetwork(nn.Module, ABC):
         return any(True for _ in self.parameters())
 
     def tie(self, rows: nn.Parameter) -> None:
-        """Read the vectors of an output layer, to which they belong; an `InputError` where it has no such.
-
-        rows: [V, P], or more numbers, of which the first P are the vector.
-        """
+        """Read the vectors [V, P] of an output layer, to which they belong; an `InputError` where it has no such."""
         raise InputError(
             f"output_layer.tied needs an input layer that has a vector for each type, and a {self.title} has none: "
             "choose input_layer.kind=subwords, or leave it out"

@@ -41,13 +41,12 @@ class SubwordNetwork(InputNetwork):
         self._subwords = subwords
         self.own: nn.Parameter | None = nn.Parameter(torch.empty(len(subwords.units), projection_size))
         self.scale = projection_size**0.5
-        self._width = projection_size
         self._tied: tuple[nn.Parameter, ...] = ()  # in a tuple, so that it is no parameter of this module
         nn.init.normal_(self.own, std=projection_size**-0.5)
 
     @property
     def rows(self) -> nn.Parameter:
-        """[V, P], or more numbers, of which the first P are read"""
+        """[V, P]"""
         [rows] = self._tied if self.own is None else (self.own,)
         return rows
 
@@ -56,18 +55,18 @@ class SubwordNetwork(InputNetwork):
 
     def forward(self, rows: Tensor) -> Tensor:
         """Numbers of units int32 [n, 1] → float32 [n, P]."""
-        return self.scale * F.embedding(rows[:, 0].long(), self.rows)[:, : self._width]
+        return self.scale * F.embedding(rows[:, 0].long(), self.rows)
 
     @property
     def activation_bytes(self) -> int:
-        return 4 * self._width
+        return 4 * self.rows.shape[1]
 
     @property
     def multiplications(self) -> int:
         return 0
 
     def stored(self) -> StoredSubwords:
-        vectors = self.scale * self.rows.detach()[:, : self._width].float().cpu()
+        vectors = self.scale * self.rows.detach().float().cpu()
         return StoredSubwords(vectors, self._subwords.units, self._subwords.merges)
 
     @torch.no_grad()
@@ -79,12 +78,11 @@ class SubwordNetwork(InputNetwork):
                 "the subwords of the corpus are others than those of the model: make the corpus by `python -m "
                 "data_scripts.build_subwords … --like MODEL`"
             )
-        if stored.vectors.shape[1] != self._width:
-            widths = self._width, stored.vectors.shape[1]
+        if stored.vectors.shape != self.rows.shape:
+            widths = self.rows.shape[1], stored.vectors.shape[1]
             raise InputError(f"the vectors of subwords have another width (here {widths[0]}, there {widths[1]})")
         row_of = {unit: row for row, unit in enumerate(stored.units)}  # numbered by their counts in another corpus
-        vectors = stored.vectors[[row_of[unit] for unit in self._subwords.units]] / self.scale
-        self.rows[:, : self._width].copy_(vectors)
+        self.rows.copy_(stored.vectors[[row_of[unit] for unit in self._subwords.units]] / self.scale)
 
 
 @dataclass(frozen=True)

@@ -101,10 +101,7 @@ class OutputLayer(nn.Module, ABC):
 
     @property
     def tied_rows(self) -> nn.Parameter | None:
-        """The vectors of a shared layer that the input network reads, too; None where nothing is tied.
-
-        [V, P], or more numbers, of which the first P are the vector.
-        """
+        """The vectors [V, P] of a shared layer that the input network reads, too; None where nothing is tied."""
         return None
 
     @abstractmethod

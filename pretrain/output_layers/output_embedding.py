@@ -62,7 +62,8 @@ class EmbeddingSoftmax(SoftmaxOutput):
     """A vector for each class, and perhaps a projection of the states before it.
 
     Args:
-        bias_in_rows: whether the bias of a class is a last number behind its vector, or apart.
+        bias_in_rows: whether the bias of a class is a last number behind its vector, so that both are read at once, or
+            apart, as it has to be where vectors are tied.
     """
 
     def __init__(
@@ -80,8 +81,7 @@ class EmbeddingSoftmax(SoftmaxOutput):
         if bias_in_rows:
             with torch.no_grad():
                 self.rows[:, -1].zero_()
-        else:
-            self.bias = nn.Parameter(torch.zeros(classes))
+        self.bias = None if bias_in_rows else nn.Parameter(torch.zeros(classes))
         self.regularisation = settings.projection_regularisation
         self.projection = nn.Parameter(torch.eye(projection_size)) if self.regularisation else None
         self._tied = settings.tied
@@ -89,6 +89,10 @@ class EmbeddingSoftmax(SoftmaxOutput):
     @property
     def tied_rows(self) -> nn.Parameter | None:
         return self.rows if self._tied else None
+
+    def vectors_and_bias(self, rows: Tensor, classes: Tensor | slice) -> tuple[Tensor, Tensor]:
+        """The vectors [n, P] and the biases [n] of classes, from their rows."""
+        return (rows[:, :-1], rows[:, -1]) if self.bias is None else (rows, self.bias[classes])
 
     def projected(self, states: Tensor) -> Tensor:
         """Top layer states [N, P], multiplied by the projection where there is one."""

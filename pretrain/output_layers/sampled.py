@@ -60,7 +60,7 @@ class SampledOutput(EmbeddingSoftmax):
     """
 
     def __init__(self, projection_size: int, types: int, classes: int, settings: "SampledSettings") -> None:
-        super().__init__(projection_size, types, classes, settings, bias_in_rows=True)
+        super().__init__(projection_size, types, classes, settings, bias_in_rows=not settings.tied)
         if not settings.tied:
             self.adagrad = AdagradConfig(settings.rate_factor, settings.accumulator)
 
@@ -68,31 +68,34 @@ class SampledOutput(EmbeddingSoftmax):
         """See `OutputLayer`; no target is masked."""
         assert targets.candidates is not None
         assert targets.candidates.ids is not None
-        rows = F.embedding(targets.candidates.ids, self.rows, sparse=self.tied_rows is None)  # [U, P + 1]
+        ids = targets.candidates.ids
+        vectors, bias = self.vectors_and_bias(F.embedding(ids, self.rows, sparse=self.tied_rows is None), ids)
         predictions = self.projected(states.flatten(0, 1))
-        return self.regularised(sampled_loss(predictions, rows[:, :-1], rows[:, -1], targets.candidates))
+        return self.regularised(sampled_loss(predictions, vectors, bias, targets.candidates))
 
     def log_probabilities(self, states: Tensor) -> Tensor:
-        return scores_of(self.projected(states), self.rows).log_softmax(dim=1)
+        return self.scores_of(self.projected(states), slice(None)).log_softmax(dim=1)
 
     def scored(self, states: Tensor, classes: Tensor, candidates: int) -> tuple[Tensor, Tensor]:
         """See `SoftmaxOutput`: of classes that are no candidates, the sum of a block alone stays in memory."""
         states = self.projected(states)
-        first = scores_of(states, self.rows[:candidates])
-        others = self.rows[candidates:].split(SCORED_AT_ONCE) if candidates < self.classes else ()
-        sums = [first.logsumexp(dim=1), *(scores_of(states, rows).logsumexp(dim=1) for rows in others)]
+        first = self.scores_of(states, slice(candidates))
+        sums = [first.logsumexp(dim=1)]
+        for start in range(candidates, self.classes, SCORED_AT_ONCE):
+            sums.append(self.scores_of(states, slice(start, start + SCORED_AT_ONCE)).logsumexp(dim=1))
         total = torch.stack(sums).logsumexp(dim=0)
-        own = (states * self.rows[classes, :-1]).sum(dim=1).float() + self.rows[classes, -1]
+        vectors, bias = self.vectors_and_bias(self.rows[classes], classes)
+        own = (states * vectors).sum(dim=1).float() + bias
         return first - total.unsqueeze(1), own - total
+
+    def scores_of(self, states: Tensor, classes: slice) -> Tensor:
+        """float32 [N, n] of projected states [N, P] and n classes."""
+        vectors, bias = self.vectors_and_bias(self.rows[classes], classes)
+        return (states @ vectors.T + bias).float()
 
     def scores_of_a_word(self, candidates: int) -> int:
         """Those that are there at once."""
         return max(candidates, min(SCORED_AT_ONCE, self.classes))
-
-
-def scores_of(states: Tensor, rows: Tensor) -> Tensor:
-    """float32 [N, n] of states [N, P] and classes [n, P + 1], of which the last number is the bias."""
-    return (states @ rows[:, :-1].T + rows[:, -1]).float()
 
 
 @dataclass(frozen=True)

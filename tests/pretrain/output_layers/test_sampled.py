@@ -124,7 +124,10 @@ def test_a_projection_is_applied_in_training_and_in_evaluation_alike() -> None:
     )
     assert layer.projection is not None
     with torch.no_grad():
-        layer.rows.copy_(plain.rows)
+        plain.rows[:, -1].normal_()
+        assert layer.bias is not None
+        layer.rows.copy_(plain.rows[:, :-1])
+        layer.bias.copy_(plain.rows[:, -1])
         layer.projection.normal_()
     targets, states = torch.tensor([[3, 39, 3], [30, 24, 8]]), torch.randn(2, 3, PROJECTION)
     everything = Candidates(
