@@ -160,14 +160,20 @@ class OutputLayerSettings(ABC):
     """Its name in configs and model directories."""
     reads_target_vectors: ClassVar[bool]
     """Whether the rows of the target table are streamed for it."""
-    metric: ClassVar[str]
-    """The held-out metric that chooses the exported model; higher is better."""
     shown: ClassVar[tuple[tuple[str, str], ...]]
     """(label, metric) of what an evaluation prints."""
     shown_of_subwords: ClassVar[tuple[tuple[str, str], ...]] = ()
     """The same of what there is more where the corpus is of subwords."""
     shared: ClassVar[bool] = False
     """Whether all directions train one layer, as ELMo's two language models share their softmax."""
+
+    @property
+    def metric(self) -> str:
+        """The held-out metric that chooses the exported model; higher is better.
+
+        Of those that compare between kinds, the reciprocal rank has the least noise.
+        """
+        return "reciprocal_rank"
 
     @property
     def has_fixed_sizes(self) -> bool:

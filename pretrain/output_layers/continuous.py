@@ -52,7 +52,6 @@ class ContinuousSettings(LinearSettings):
 
     kind: ClassVar[str] = "continuous"
     reads_target_vectors: ClassVar[bool] = True
-    metric: ClassVar[str] = "cosine"
     shown: ClassVar[tuple[tuple[str, str], ...]] = (
         ("cosine", "cosine"),
         ("accuracy@1", "accuracy_at_1"),
@@ -64,6 +63,11 @@ class ContinuousSettings(LinearSettings):
     length_weight: float = setting(0.02, least=0, most=1e3)
     product_weight: float = setting(0.1, above=0, most=1)
     margin: float = setting(0.5, above=0, most=2)
+
+    @property
+    def metric(self) -> str:
+        """The cosine, but with `max_margin`, which is about the order of words alone."""
+        return super().metric if self.loss == "max_margin" else "cosine"
 
     @property
     def candidates(self) -> CandidateSettings | None:

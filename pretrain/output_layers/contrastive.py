@@ -155,7 +155,6 @@ class ContrastiveSettings(LinearSettings):
 
     kind: ClassVar[str] = "contrastive"
     reads_target_vectors: ClassVar[bool] = True
-    metric: ClassVar[str] = "reciprocal_rank"  # of what compares with other kinds, it has the least noise
     shown: ClassVar[tuple[tuple[str, str], ...]] = (
         ("cosine", "cosine"),
         ("accuracy@1", "accuracy_at_1"),

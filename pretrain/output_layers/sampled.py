@@ -157,7 +157,6 @@ class FixedSettings(LinearSettings):
 
     kind: ClassVar[str] = "fixed"
     reads_target_vectors: ClassVar[bool] = True
-    metric: ClassVar[str] = "reciprocal_rank"
     shown: ClassVar[tuple[tuple[str, str], ...]] = SoftmaxSettings.shown[:-1]
 
     samples: int = setting(8192, least=1, most=MOST_SAMPLES)

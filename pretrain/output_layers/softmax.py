@@ -32,7 +32,6 @@ class SoftmaxSettings(OutputLayerSettings):
 
     reads_target_vectors: ClassVar[bool] = False
     shared: ClassVar[bool] = True
-    metric: ClassVar[str] = "reciprocal_rank"
     shown: ClassVar[tuple[tuple[str, str], ...]] = (
         ("accuracy@1", "accuracy_at_1"),
         ("accuracy@10", "accuracy_at_10"),

@@ -221,10 +221,14 @@ def test_a_perplexity_beyond_all_numbers_is_infinite() -> None:
     assert perplexity(torch.tensor([-1000.0, -900.0])) == math.inf
 
 
-@pytest.mark.parametrize("loss", ["l2", "von_mises_fisher", "max_margin"])
-def test_each_learns(runs: TinyRuns, loss: str) -> None:
+@pytest.mark.parametrize(
+    ("loss", "metric"), [("l2", "cosine"), ("von_mises_fisher", "cosine"), ("max_margin", "reciprocal_rank")]
+)
+def test_each_learns(runs: TinyRuns, loss: str, metric: str) -> None:
     sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "train__directions": ["forward"]}
     run = runs.run("run", output_layer__loss=loss, train__updates=120, **sizes)
-    *_, last = read_metrics(run.path, "evaluation")
-    assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]
-    assert read_model_directory(run.path).output_layer.config["loss"] == loss
+    evaluations = read_metrics(run.path, "evaluation")
+    assert evaluations[-1]["accuracy_at_1"] > 2 * evaluations[-1]["constant_accuracy_at_1"]
+    model = read_model_directory(run.path)
+    assert model.output_layer.config["loss"] == loss
+    assert model.training["updates"] == max(evaluations, key=lambda line: line[metric])["update"]
