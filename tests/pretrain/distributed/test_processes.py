@@ -26,7 +26,7 @@ from elmoc.errors import InputError
 from elmoc.model_directory import read_model_directory
 from pretrain.config import TrainConfig
 from pretrain.data.windows import Position, Window, training_windows
-from pretrain.distributed.direction_group import SMALL
+from pretrain.distributed.direction_group import SMALL, GradientReducer
 from pretrain.distributed.processes import TIMEOUT, Processes, pack, unpack
 from pretrain.distributed.rendezvous import rendezvous
 from pretrain.run.directory import RunDirectory, read_metrics
@@ -181,6 +181,21 @@ def read(corpus: Corpus, own: slice) -> list[Window]:
 def test_large_and_small_gradients_are_among_them(alone: RunDirectory) -> None:
     sizes = [tensor.numel() for tensor in last_checkpoint(alone)["encoder"].values()]
     assert min(sizes) < SMALL <= max(sizes)
+
+
+def test_there_may_be_no_small_gradients(tmp_path: Path) -> None:
+    """As of the original ELMo, which has no projection of word vectors and no layer norm."""
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        weight = torch.nn.Parameter(torch.ones(SMALL))
+        assert dist.group.WORLD is not None
+        reducer = GradientReducer([weight], dist.group.WORLD)
+        weight.square().sum().backward()
+        reducer.wait()
+        assert weight.grad is not None
+        assert torch.equal(weight.grad, torch.full((SMALL,), 2.0))
+    finally:
+        dist.destroy_process_group()
 
 
 def test_each_process_reads_its_own_streams(tiny_corpus: Corpus) -> None:
