@@ -187,17 +187,23 @@ def load_config(
         if not isinstance(values.setdefault(section, {}), dict):
             raise InputError(f"{path}: {section} must be a section: {ADVICE}")
         values[section][name] = value
-    for section, settings in given.items():  # by themselves, so that what is wrong after that is the file's
-        if "kind" not in settings and "kind" in values[section]:
-            section_type(section, values[section], str(path), advice=ADVICE)
-            settings = {"kind": values[section]["kind"], **settings}
-        config_from_dict({section: settings}, option, advice=ADVICE)
-        for name in _settings_of_other_kind(section, in_file.get(section, {}), settings):
-            del values[section][name]
-            if not quiet:
-                kind = f"{section}.kind={settings['kind']}"
-                print(f"{path}: {section}.{name} is left out: {kind} has no such setting", file=sys.stderr)
-    config = config_from_dict(values, str(path), advice=ADVICE)
+    try:
+        for section, settings in given.items():
+            if "kind" in settings:
+                section_type(section, settings, option, advice=ADVICE)
+            for name in _settings_of_other_kind(section, in_file.get(section, {}), settings):
+                del values[section][name]
+                if not quiet:
+                    kind = f"{section}.kind={settings['kind']}"
+                    print(f"{path}: {section}.{name} is left out: {kind} has no such setting", file=sys.stderr)
+        config = config_from_dict(values, str(path), advice=ADVICE)
+    except InputError:
+        for section, settings in given.items():  # what is wrong by itself is not the file's
+            if "kind" not in settings and "kind" in values[section]:
+                section_type(section, values[section], str(path), advice=ADVICE)
+                settings = {"kind": values[section]["kind"], **settings}
+            config_from_dict({section: settings}, option, advice=ADVICE)
+        raise
     try:
         config.schedule.check()
     except InputError as error:

@@ -217,6 +217,23 @@ def test_an_impossible_value_is_named(config: Path, override: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("content", "override"),
+    [
+        ("[train]\norder = 'documents'", "train.cut=documents"),
+        ("[output_layer]\nkind = 'sampled'\ntied = true", "output_layer.projection_regularisation=0.15"),
+        ("[encoder]\nkind = 'transformer'\nprojection_size = 384", "encoder.heads=12"),
+    ],
+)
+def test_an_override_may_need_what_the_file_says(config: Path, content: str, override: str) -> None:
+    config.write_text("")
+    kind = content.partition("kind = ")[2].partition("\n")[0]
+    with pytest.raises(InputError):
+        load_config(config, [override] + ([f"{override.partition('.')[0]}.kind={kind}"] if kind else []))
+    config.write_text(content)
+    load_config(config, [override])
+
+
+@pytest.mark.parametrize(
     ("content", "overrides", "sentence"),
     [
         ("[train]\nstreams = 0", ["train.window=3"], "run.toml: train.streams must be at least 1, not 0: correct it"),
