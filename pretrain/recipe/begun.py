@@ -17,15 +17,17 @@ ADVICE = "remove that directory and begin again"
 def begun(folder: Path, command: str, options: Mapping[str, Any]) -> Iterator[None]:
     """Keep `folder` to this command while the block runs, and record how it was begun.
 
-    Raises `InputError` where another process is at it, something else is in it, or it was begun with other `options`
-    (of JSON's types, or tuples of them).
+    Raises `InputError` where another process is at it, something else is in it, or something was made in it with other
+    `options` (of JSON's types, or tuples of them).
     """
     plain = {name: list(each) if isinstance(each, tuple) else each for name, each in options.items()}
     record, now = folder / NAME, {"command": command, **plain}
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a directory: choose another name")
     with locked(record):
-        if record.exists():
+        files = (each for each in folder.rglob("*") if not each.is_dir())
+        made = any(each != record and not each.name.endswith(".lock") for each in files)
+        if made and record.exists():
             before = convert(read_json(record, advice=ADVICE), dict[str, Any], where=str(record), advice=ADVICE)
             differing = [
                 f"{name} (was {shortened(repr(before.get(name)))}, is {shortened(repr(now.get(name)))})"
@@ -34,10 +36,10 @@ def begun(folder: Path, command: str, options: Mapping[str, Any]) -> Iterator[No
             ]
             if differing:
                 raise InputError(
-                    f"{folder} was begun otherwise, with another {', another '.join(differing)}: give the same to go "
-                    "on, or choose another directory"
+                    f"{folder} was begun with other values of {', '.join(differing)}: give the same to go on, or "
+                    "choose another directory"
                 )
-        elif any(not each.name.endswith(".lock") for each in folder.iterdir()):
+        elif made:
             raise InputError(f"{folder} is not empty, and was not begun by this command: choose another directory")
         else:
             write_json(record, now)

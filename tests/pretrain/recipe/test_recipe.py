@@ -109,9 +109,11 @@ def test_it_is_gone_on_with_as_it_was_begun(
 ) -> None:
     out, config = tmp_path / "out", ["--config", tmp_path / "tiny.toml"]
     (tmp_path / "empty.txt").write_text("")
-    assert recipe(tmp_path / "empty.txt", out, *config) == 1
+    assert recipe(tmp_path / "nowhere.txt", out, *config) == 1
+    assert "nowhere.txt" in capsys.readouterr().err
+    assert recipe(tmp_path / "empty.txt", out, *config) == 1, "nothing was made before, so that it may begin otherwise"
     assert "the input files hold no sentences" in capsys.readouterr().err
-    assert "was begun otherwise, with another texts (was" in error_line(recipe(*texts, out, *config))
+    assert "was begun with other values of texts (was" in error_line(recipe(*texts, out, *config))
     begun = tmp_path / "out/begun.json"
     begun.write_text("{")
     assert "begun.json" in error_line(recipe(*texts, out, *config))
