@@ -266,8 +266,7 @@ def make_tables(arguments: argparse.Namespace) -> None:
         sets=tuple(arguments.set),
     )
     for name in tables.reading_elmo[:1]:
-        trained = "elmo" in systems[: systems.index(name)] or (tables.run_of("elmo") / "model").exists()
-        if not trained:
+        if "elmo" not in systems[: systems.index(name)] and not tables.report_of("elmo").exists():
             raise InputError(f"--rows: {name} reads the character CNN of elmo: put elmo before it")
     with begun(arguments.output, "python -m pretrain.recipe.tables", tables.options):
         run_steps(tables.steps())

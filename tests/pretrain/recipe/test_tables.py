@@ -88,6 +88,7 @@ def test_rows_are_trained_for_the_same_words_and_probed(
     build_vectors(Corpus(tmp_path / "corpus"), "random:9:300", name="random", replace=True)
     assert main([*arguments, *rows]) == 1
     assert "vectors/random.npy was not made from random:1:300: remove it" in capsys.readouterr().err
+    (tmp_path / "out/runs/elmo/model").mkdir(parents=True)  # as it is there before the first update
     assert main([*arguments, "--rows", "elmo_c_cnn"]) == 1
     assert "--rows: elmo_c_cnn reads the character CNN of elmo: put elmo before it" in capsys.readouterr().err
     assert main([*arguments, "--rows", "elmo,elmo_c_cnn", "--set=input_layer.filters=[[1, 8]]"]) == 1, "begun otherwise"
