@@ -153,10 +153,14 @@ class TrainingSetup:
             "train.recompute": train.recompute,
         }
 
+    @property
+    def card(self) -> dict[str, str]:
+        """What the model card is to say that nothing else knows."""
+        return {name: text for name, text in asdict(self.config.card).items() if text}
+
     def training_record(self) -> dict[str, object]:
         """What a model directory says of how it was trained, apart from how far; no clocks: equal runs, equal files."""
         corpus, train = self.data.corpus, self.config.train
-        card = {name: text for name, text in asdict(self.config.card).items() if text}
         before = {} if self.started_from is None else {"started_from": self.started_from}
         tokens = {
             source: sum(shard.tokens for shard in corpus.train if shard.source == source)
@@ -164,7 +168,7 @@ class TrainingSetup:
             if source
         }
         return (
-            card
+            self.card
             | {
                 "corpus": str(corpus.path),
                 "sources": corpus.record.sources,

@@ -6,13 +6,14 @@ once, and no process can skip one: all that rank 0 does alone, between them, is 
 
 import math
 import time
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from elmoc.model_directory import write_model_directory
+from elmoc.model_directory import read_model_directory, write_model_directory
 from elmoc.progress import progress_bar
 from pretrain.checkpoint import Checkpoint
 from pretrain.config import fixed_settings
@@ -106,12 +107,22 @@ class RunWriter:
         if resumed is not None:
             self._steps = steps_of(resumed.unlogged)
             run.remove_checkpoints(keep=setup.config.log.keep, best=state.best_update)  # it may have been killed before
+            self._renew_card()
         self._log = MetricsLog(run, size=resumed.metrics_bytes if resumed else 0, update=state.update)
         self._latest: dict[str, float] = {}
         words, unit = state.updates * setup.data.words_per_update, setup.data.corpus.unit
         self._progress = progress_bar(
             total=words, initial=state.words, unit=f" {unit}", unit_scale=True, desc="pretrain"
         )
+
+    def _renew_card(self) -> None:
+        """Have a model that was exported before say the name and the licence that the run is given now."""
+        if not self._run.model.exists():
+            return
+        model = read_model_directory(self._run.model)
+        training = model.training | self._setup.card
+        if training != model.training:
+            write_model_directory(self._run.model, replace(model, training=training))
 
     def add(self, steps: dict[str, DirectionStep], rate: float, clock: Clock) -> None:
         """See `Recorder.add`."""

@@ -53,8 +53,8 @@ def test_the_training_record_has_the_recipe_and_what_was_before(runs: TinyRuns) 
     assert before["recipe"]["encoder.cell_size"] == 12
     assert "train.device" not in before["recipe"]
     assert after["started_from"] == before
-    assert after["name"] == "Ada's"
-    assert "Ada's" in (second.model / "README.md").read_text()
+    assert after["name"] == "Ada's other", "also of a run that is over"
+    assert "Ada's other" in (second.model / "README.md").read_text()
 
 
 def test_init_from_starts_heads_anew_for_other_targets(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
