@@ -6,7 +6,7 @@ from elmoc.errors import InputError
 from pretrain.checkpoint import Checkpoint
 from pretrain.data.loader import stream_batches
 from pretrain.distributed.processes import Processes
-from pretrain.run.clock import Clock, evaluation_is_due, evaluations_done, last_evaluation
+from pretrain.run.clock import MEASURED_AFTER, Clock, evaluation_is_due, evaluations_done, last_evaluation
 from pretrain.run.directory import RunDirectory
 from pretrain.run.recorder import Recorder
 from pretrain.run.stop_signals import stop_signals
@@ -33,7 +33,9 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
     evaluations = 0 if resumed is None else 1 + evaluations_done(state.evaluated, state.updates)
     clock = Clock(state.seconds, max_seconds, evaluations)
     share_before_decay = config.schedule.share_before_decay
-    if max_seconds is not None and state.update >= share_before_decay * state.updates:
+    if max_seconds is not None and resumed is None:
+        state.updates = max(state.updates, MEASURED_AFTER)  # or it would end before its length can be set
+    elif max_seconds is not None and state.update >= share_before_decay * state.updates:
         ended = "the run has reached its end before, so that --max-time changes nothing"
         late = "--max-time comes too late: the learning rate is falling towards the end that the run was given before"
         print(ended if state.update == state.updates else late)

@@ -6,6 +6,8 @@ from pretrain.config import MOST_UPDATES, LogConfig
 
 UNMEASURED_UPDATES = 3
 """The first updates of a process are slow (allocation, caches) and are left out of the measured speed."""
+MEASURED_AFTER = UNMEASURED_UPDATES + 5
+"""The updates of a process after which its speed is known."""
 EVALUATIONS = 10
 """Evaluations of a run that does not say how often, after the one before its first update."""
 
@@ -89,15 +91,14 @@ class Clock:
     def may_set_length(self, update: int, updates: int, share_before_decay: float) -> bool:
         """Whether the length of a run with a limit may be set (again) after `update` of `updates`.
 
-        It may be after the first five measured updates and then every 20, as long as the learning rate is not yet
+        It may be as soon as the speed is known and then every 20 updates, as long as the learning rate is not yet
         falling: before `share_before_decay` of the updates.
         """
-        measured = self._updates - UNMEASURED_UPDATES
         return (
             self.limit is not None
-            and measured >= 5
-            and measured % 20 == 5
-            and (update == UNMEASURED_UPDATES + 5 or update < share_before_decay * updates)
+            and self._updates >= MEASURED_AFTER
+            and (self._updates - MEASURED_AFTER) % 20 == 0
+            and (update == MEASURED_AFTER or update < share_before_decay * updates)
         )
 
     def updates_within_limit(self, update: int, evaluate_every: int) -> int:

@@ -183,8 +183,9 @@ def test_bf16_where_the_hardware_has_none(
     assert "on cpu in fp32" in capsys.readouterr().out
 
 
-def test_a_time_limit_sets_the_length(runs: TinyRuns) -> None:
-    run = runs.run("run", "--max-time", "1.5s", train__updates=10_000_000, log__every_updates=1)
+@pytest.mark.parametrize("updates", [2, 10_000_000])
+def test_a_time_limit_sets_the_length(runs: TinyRuns, updates: int) -> None:
+    run = runs.run("run", "--max-time", "1.5s", train__updates=updates, log__every_updates=1)
     last = read_metrics(run.path, "train")[-1]
     assert last["update"] == last_checkpoint(run)["updates"] > 8
     assert read_metrics(run.path, "evaluation")[-1]["update"] == last["update"]
@@ -213,6 +214,11 @@ def test_a_time_limit_after_the_end_says_that_it_changes_nothing(
         path.unlink()
     runs.run("run", "--resume", "--max-time=1h", log__checkpoint_updates=5, evaluation__every_updates=5)
     assert "--max-time comes too late: the learning rate is falling" in capsys.readouterr().out
+
+
+def test_a_time_limit_does_not_come_too_late_for_a_new_run(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
+    runs.run("run", "--max-time", "1s", schedule__linear_cooldown=1)
+    assert "comes too late" not in capsys.readouterr().out
 
 
 def test_evaluations_are_not_passed_over_while_a_time_limit_sets_the_length(
