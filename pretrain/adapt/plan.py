@@ -11,7 +11,7 @@ from elmoc.errors import InputError
 from elmoc.files.records import write_toml
 from elmoc.model_directory import ModelDirectory
 from elmoc.settings import check_settings, setting
-from elmoc.word_vectors.opening import is_stored
+from elmoc.word_vectors.opening import is_stored, open_word_vectors
 from elmoc.word_vectors.sources import VectorSource
 from pretrain.adapt.general import write_sample
 from pretrain.adapt.settings import adapted, learning_rate, recipe_of
@@ -75,7 +75,17 @@ class Adaptation:
                 f"{self.path} does not say how its target vectors were processed (models of older versions do not): "
                 "leave out --keep-targets"
             )
+        known = (self.model.word_vectors.fingerprint, self.targets.fingerprint)
+        if self.vectors is not None and self._given_fingerprint not in known:
+            raise InputError(
+                f"--vectors {self.vectors} are neither those that {self.path} reads nor those that it was trained "
+                "against: give one of these, if they have moved"
+            )
         learning_rate(self.recipe, self.model, given=self.learning_rate)
+
+    @cached_property
+    def _given_fingerprint(self) -> str | None:
+        return None if self.vectors is None else open_word_vectors(self.vectors, only=[]).fingerprint
 
     @cached_property
     def targets(self) -> VectorSource | None:
@@ -149,10 +159,10 @@ class Adaptation:
     def _file_of(self, source: VectorSource) -> str:
         """Where the word vectors are that a source names."""
         inputs, folder = self.model.word_vectors, self.model.path
+        if self.vectors is not None and source.fingerprint == self._given_fingerprint:
+            return self.vectors
         if source.fingerprint != inputs.fingerprint:
             return source.origin
-        if self.vectors is not None:
-            return self.vectors
         assert folder is not None
         name = Path(inputs.origin).name
         if is_stored(name) and (folder / name).exists():

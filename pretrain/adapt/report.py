@@ -7,7 +7,12 @@ from typing import Any
 from elmoc.model_directory import read_model_directory
 from pretrain.run.directory import RunDirectory, read_metrics
 
-SHOWN = {"cosine": "cosine", "accuracy_at_10": "accuracy@10", "perplexity": "perplexity"}
+SHOWN = {
+    "cosine": "cosine",
+    "accuracy_at_10": "accuracy@10",
+    "reciprocal_rank": "reciprocal rank",
+    "perplexity": "perplexity",
+}
 
 
 def report(run: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from elmoc import ElmoC
 from elmoc.corpus import Corpus
 from elmoc.model_directory import read_model_directory, write_model_directory
+from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
 from pretrain.adapt.__main__ import main
 from pretrain.adapt.general import write_sample
@@ -95,9 +96,9 @@ def test_it_goes_on_where_it_was_interrupted(
     assert (out / "corpus/vectors/target.json").exists()
     assert not (out / "config.json").exists()
     assert adapt(model, new_text, out) == 1
-    assert "another general (was None, is '" in capsys.readouterr().err
+    assert "other values of general (was None, is '" in capsys.readouterr().err
     assert adapt(model, model, out, "--general", "none") == 1
-    assert "another texts (was" in capsys.readouterr().err
+    assert "other values of texts (was" in capsys.readouterr().err
     assert adapt(model, new_text, model) == 1
     assert "is not empty, and was not begun by this command" in capsys.readouterr().err
     steps_here.clear()
@@ -147,6 +148,27 @@ def test_bad_options_are_one_sentence(
     model: Path, new_text: Path, tmp_path: Path, error_line: Fails, options: list[str], message: str
 ) -> None:
     assert message in error_line(adapt(model, new_text, tmp_path / "out", *options))
+
+
+def test_vectors_that_have_moved(
+    model: Path, new_text: Path, tmp_path: Path, steps_here: list[list[str]], error_line: Fails
+) -> None:
+    """Those that the model was trained against, which are others than those it reads."""
+    moved = tmp_path / "moved.txt"
+    moved.write_text("".join(f"w{row} {row} 1 0 2 0 3 {-row} 1\n" for row in range(9)))
+    named = {"origin": "was/here.txt", "fingerprint": open_word_vectors(str(moved), only=[]).fingerprint}
+    whole = read_model_directory(model)
+    record = replace(whole.output_layer, config=whole.output_layer.config | named)
+    write_model_directory(tmp_path / "apart", replace(whole, output_layer=record))
+    out = tmp_path / "out"
+    assert adapt(tmp_path / "apart", new_text, out, "--general", "none", "--vectors", moved) == 0
+    of_inputs, of_targets = [line[2] for line in steps_here if line[0] == "data_scripts.build_vectors"]
+    assert of_inputs == whole.word_vectors.origin
+    assert of_targets == str(moved)
+    moved.write_text("w1 1 2 3 4 5 6 7 8\n")
+    said = error_line(adapt(tmp_path / "apart", new_text, tmp_path / "other", "--vectors", moved))
+    assert f"--vectors {moved} are neither those that" in said
+    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize(
