@@ -14,6 +14,7 @@ from downstream.suite.plan import SuiteProbe
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
 from elmoc.files.writing import atomic_path
+from elmoc.model import ElmoC
 from elmoc.process import run_child
 
 
@@ -67,9 +68,12 @@ def dump_features(
 ) -> dict[str, Path]:
     """A feature file for each probe, by its name; what is there already stays, and a dump that was killed goes on.
 
-    Raises `InputError` where `elmoc dump-features`, which says why, fails.
+    Those of another encoder, release or precision are in another folder. Raises `InputError` where `elmoc
+    dump-features`, which says why, fails.
     """
     files = {}
+    described = ElmoC.from_pretrained(model, vectors=vectors, device=device).describe()
+    folder /= fingerprint(*(each.encode() for each in described.values()))[:8]
     for name, each in data.items():
         text = folder / f"{name}.{fingerprint(each.text)[:8]}.txt"
         if not text.exists():

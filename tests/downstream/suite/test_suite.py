@@ -14,7 +14,7 @@ import downstream.__main__
 import elmoc.__main__
 from downstream.suite import data, overlap, running
 from elmoc.features.reader import FeatureFile
-from elmoc.model_directory import write_model_directory
+from elmoc.model_directory import read_model_directory, write_model_directory
 from tests.downstream.conftest import columns, words_of
 from tests.tiny import learnable_sentences, tiny_model, write_corpus
 
@@ -193,9 +193,16 @@ def test_features_are_made_and_probes_trained_on_the_device_that_is_given(
     assert {json.loads(line)["device"] for line in lines} == {"cpu:0"}
 
 
+def test_an_encoder_that_was_trained_further_is_another(suite: Run) -> None:
+    assert suite("--model", "first") == sorted(BOTH + VECTORS)
+    write_model_directory("first", read_model_directory("second"))
+    assert suite("--model", "first") == BOTH
+    assert report("suite/first")["training_words"] == 2000
+
+
 def test_a_dump_is_not_made_again(suite: Run) -> None:
     suite("--model", "first", "--inputs", "features")
-    (file,) = Path("suite/first/features").glob("ner-again*.h5")
+    (file,) = Path("suite/first/features").glob("*/ner-again*.h5")
     assert FeatureFile(file).attributes["training_words"] == 1000
     before = file.stat().st_mtime_ns
     suite("--model", "first", "--inputs", "features")
@@ -209,7 +216,7 @@ def test_a_dump_is_not_made_again(suite: Run) -> None:
         (["--model", "first", "--inputs", "vectors,glove"], "--inputs: 'glove' is not a kind of inputs"),
         (["--model", "first", "--jobs", "0"], "--jobs 0 is not possible"),
         (["--model", "first", "--device", "cuda:99"], "cuda:99 is not there"),
-        (["--model", "none"], "the features of none were not made (see above)"),
+        (["--model", "none"], "none is not a model directory"),
         (["--features", "none.h5"], "none.h5 does not exist"),
         (["--inputs", "vectors", "--vectors", "none.vec"], "none.vec does not exist"),
         (["--inputs", "vectors", "--data", "nowhere"], "nowhere/ten.conll does not exist"),
