@@ -195,6 +195,8 @@ def encoder_identity(features: dict[str, Any]) -> str:
     parts = [features.get(name) for name in ("model", "word_vectors", "layers")]
     if features.get("carry_state"):  # a sentence's states then depend on those before it
         parts.append("carry_state")
+    if features.get("pooling", "first") != "first":  # files of earlier versions have the first subword's
+        parts.append(features["pooling"])
     return json.dumps(parts, sort_keys=True, ensure_ascii=False)
 
 

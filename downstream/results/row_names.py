@@ -59,13 +59,24 @@ def _encoder_names(results: Sequence[Result], given: Mapping[str, str]) -> dict[
                 f"{', '.join(sorted(fingerprints)) or 'none at all'}"
             )
     names = {encoder: _encoder_name(found, given) + options[encoder] for encoder, found in origins.items()}
-    taken = list(names.values())
-    for encoder, name in names.items():
-        if taken.count(name) > 1:
-            first = origins[encoder][0]
-            layers = f" layers {','.join(layer_names(first))}" if layer_names(first) else ""
-            names[encoder] = f"{name} {_short_fingerprint(first)}{layers}"
+    for more in (_dump, _word_vectors_of):
+        taken = list(names.values())
+        for encoder, name in names.items():
+            if taken.count(name) > 1:
+                names[encoder] = f"{name} {more(origins[encoder][0])}"
     return names
+
+
+def _dump(features: dict[str, Any]) -> str:
+    """Weights, layers and options of a dump."""
+    layers = [f"layers {','.join(layer_names(features))}"] if layer_names(features) else []
+    carried = ["carry_state"] if features.get("carry_state") else []
+    pooling = [f"pooling {features['pooling']}"] if "pooling" in features else []
+    return " ".join([_short_fingerprint(features), *layers, *carried, *pooling])
+
+
+def _word_vectors_of(features: dict[str, Any]) -> str:
+    return f"word vectors {str(features.get('word_vectors'))[:8]}"
 
 
 def _encoder_name(origins: Sequence[dict[str, Any]], given: Mapping[str, str]) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 from downstream.results.records import (
     append_result,
+    encoder_identity,
     format_score,
     layer_names,
     mean_and_deviation,
@@ -110,3 +111,10 @@ def test_lines_are_added_to_ordinary_files_alone(tmp_path: Path) -> None:
 def test_layers_have_names_whatever_a_foreign_file_calls_so(layers: Any, names: list[str]) -> None:
     assert layer_names({"layers": layers}) == names
     assert layer_names({}) == []
+
+
+def test_dumps_with_another_pooling_are_of_another_encoder() -> None:
+    features = {"model": "aaaa", "word_vectors": "v1", "layers": ["0", "1"]}
+    pooled = [encoder_identity(features | {"pooling": pooling}) for pooling in ("first", "last", "mean")]
+    assert encoder_identity(features) == pooled[0], "which files of subwords did not say in earlier versions"
+    assert len(set(pooled)) == 3

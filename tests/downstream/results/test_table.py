@@ -236,6 +236,18 @@ def test_encoders_have_names_that_tell_them_apart(table: Run) -> None:
     assert [row[2] for row in named] == ["large", "medium"]
 
 
+def test_dumps_of_one_model_are_told_apart_by_their_options(table: Run) -> None:
+    small = ner_line("both", BETTER)["features"]
+    others = [{"carry_state": True}, {"pooling": "mean"}, {"word_vectors": "v2"}]
+    lines = [ner_line("both", BETTER, features=small | other) for other in ({}, *others)]
+    assert [row[2] for row in table(*lines)] == [
+        "small aaaa1111 layers 0,1 word vectors v1",
+        "small aaaa1111 layers 0,1 carry_state",
+        "small aaaa1111 layers 0,1 pooling mean",
+        "small aaaa1111 layers 0,1 word vectors v2",
+    ]
+
+
 def test_foreign_encoders_are_told_apart_by_their_whole_path(table: Run) -> None:
     lines = [
         ner_line("both", BETTER, features={"file": f"somewhere/{folder}/elmo.hdf5"}) for folder in ("small", "large")
