@@ -16,6 +16,7 @@ from elmoc.features.layouts.datasets import plain_properties
 from elmoc.features.layouts.flat import BLOCK_BYTES, DOCUMENTS, OFFSETS, STATES
 from elmoc.features.linked import parts_folder
 from elmoc.features.links import (
+    OF_A_DUMP,
     Part,
     attribute_difference,
     joined_documents,
@@ -39,8 +40,8 @@ def join_features(parts: Sequence[Path], output: Path | str, *, merge: bool) -> 
     """Make the feature file `output` of finished ones: the sentences of the first, then those of the second, …
 
     Args:
-        parts: feature files of one layout, with the same attributes but for the command line. They have to lie in
-            `parts_folder(output)`, unless they are merged.
+        parts: feature files of one layout, with the same attributes but for the command line and what was dumped. They
+            have to lie in `parts_folder(output)`, unless they are merged.
         output: the file; it must not exist.
         merge: put everything into it, compressed numbers as they are, and remove the parts; else it has links to them.
 
@@ -54,6 +55,9 @@ def join_features(parts: Sequence[Path], output: Path | str, *, merge: bool) -> 
         opened = _open_parts(parts, output, merge, stack)
         joined_documents(opened)  # raises the error of a document that is in two
         attributes = dict(opened[0].sentences.attributes)
+        for name in OF_A_DUMP & attributes.keys():
+            if any(part.sentences.attributes.get(name) != attributes[name] for part in opened):
+                del attributes[name]
         if merge:
             require_space(output, sum(os.path.getsize(path) for path in parts))
         else:
@@ -76,10 +80,9 @@ def _open_parts(paths: Sequence[Path], output: Path, merge: bool, stack: ExitSta
             raise InputError(f"{path} is not in {folder}, where the parts of {output} have to be: move it there")
         sentences = open_stored(path)
         stack.callback(sentences.close)
-        if parts and (difference := attribute_difference(sentences.attributes, parts[0].sentences.attributes)):
-            raise InputError(
-                f"{path} does not fit {parts[0].sentences.path}, its {difference}: dump both with the same options"
-            )
+        first = parts[0].sentences if parts else sentences
+        if difference := attribute_difference(sentences.attributes, first.attributes, ignored=OF_A_DUMP):
+            raise InputError(f"{path} does not fit {first.path}, its {difference}: dump both with the same options")
         parts.append(Part(sentences, f"{folder.name}/{Path(path).name}", start))
         start += len(sentences)
     return parts
@@ -130,8 +133,7 @@ def _copy(stored: StoredSentences, source: str, file: h5py.File, target: str) ->
 
 def _copy_dataset(stored: StoredSentences, source: str, group: h5py.h5g.GroupID, target: str) -> None:
     """Copy a dataset as it is: what is compressed is not unpacked."""
-    if stored.compression:
-        stored.file.dataset(source)  # raises the error of one that is damaged
+    if stored.file.dataset(source).get_create_plist().get_nfilters():
         h5py.h5o.copy(stored.file.id, source.encode(), group, target.encode())
         return
     array = stored.file.array(source)

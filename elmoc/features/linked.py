@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from elmoc.errors import InputError, shortened
-from elmoc.features.links import Part, attribute_difference, check_links, joined, joined_documents
+from elmoc.features.links import OF_A_DUMP, Part, attribute_difference, check_links, joined, joined_documents
 from elmoc.features.stored import PART_SENTENCES, PARTS, StoredSentences, open_stored
 from elmoc.files.hdf5 import CheckedFile
 
@@ -109,7 +109,8 @@ class LinkedSentences:
 
     def _open(self, name: str, count: int) -> StoredSentences:
         part = open_stored(_inside(self.path, name), advice=f"{self.path} links to it, {ADVICE}")
-        if difference := attribute_difference(part.attributes, self.attributes):
+        of_several = OF_A_DUMP - self.attributes.keys()
+        if difference := attribute_difference(part.attributes, self.attributes, ignored=of_several):
             raise InputError(f"{self.path} links to {part.path}, where {difference}: {ADVICE}")
         if len(part) != count:
             raise InputError(

@@ -1,7 +1,7 @@
 """Links of a feature file to its parts: what they have to be, whether they are written or checked."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -18,6 +18,8 @@ from elmoc.files.hdf5 import CheckedFile
 
 _OWN = {PARTS, PART_SENTENCES, "command_line"}
 """Attributes in which a part may differ from the whole."""
+OF_A_DUMP = frozenset({"input", "dump"})
+"""Attributes that name the dump; a whole has them where all of its parts are of one."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,12 @@ class Part:
     start: int
 
 
-def attribute_difference(found: Mapping[str, Any], expected: Mapping[str, Any]) -> str | None:
+def attribute_difference(
+    found: Mapping[str, Any], expected: Mapping[str, Any], *, ignored: Set[str] = frozenset()
+) -> str | None:
     """In words, the first attribute of a part that is not the whole's or another part's; None if there is none."""
-    for name in sorted((found.keys() | expected.keys()) - _OWN, key=str):  # names that are not UTF-8 are bytes
+    names = (found.keys() | expected.keys()) - _OWN - ignored
+    for name in sorted(names, key=str):  # names that are not UTF-8 are bytes
         if name not in found or name not in expected or not np.array_equal(found[name], expected[name]):
             one, other = (shortened(str(each.get(name, "missing"))) for each in (found, expected))
             return f"{name} is {one} and not {other}"

@@ -106,6 +106,38 @@ def test_a_joined_file_is_read_as_one_that_a_single_process_wrote(
     assert [path.exists() for path in (*parts, parts_folder(output))] == [not merge] * 4
 
 
+@pytest.mark.parametrize("merge", [False, True], ids=["links", "merged"])
+def test_dumps_of_several_inputs_are_joined(tmp_path: Path, merge: bool) -> None:
+    output = tmp_path / "f.h5"
+    parts = write_parts(output)
+    for part, name in zip(parts, ("a", "b", "b"), strict=True):
+        with h5py.File(part, "r+") as file:
+            file.attrs["input"], file.attrs["dump"] = name, "same"
+    join_features(parts, output, merge=merge)
+    with FeatureFile(output) as features:
+        assert "input" not in features.attributes
+        assert features.attributes["dump"] == "same"
+        for one, two in zip(features, STATES, strict=True):
+            np.testing.assert_array_equal(one, two)
+    if not merge:
+        with h5py.File(parts[1], "r+") as file:
+            file.attrs["dump"] = "other"
+        with pytest.raises(InputError, match=r"rank-1-of-3.h5, where dump is other and not same"):
+            FeatureFile(output)
+
+
+def test_what_is_packed_stays_packed_behind_an_empty_sentence(tmp_path: Path) -> None:
+    output, path = tmp_path / "f.h5", tmp_path / "0.h5"
+    shape = shape_of(STATES[0], words=STATES[0].shape[-2])
+    with write_features(path, {"model": "m"}, shape=shape, layout="bilm", compress=True) as writer:
+        writer.add(Sentence([], "", None), np.zeros((3, 0, 4), np.float32))
+        writer.add(SENTENCES[0], STATES[0])
+    join_features([path], output, merge=True)
+    with h5py.File(output) as file:
+        assert file["1"].compression == "gzip"
+        np.testing.assert_array_equal(file["1"][()], STATES[0])
+
+
 def test_a_linked_file_and_its_folder_can_be_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = tmp_path / "here" / "f.h5"
     join_features(write_parts(output), output, merge=False)
