@@ -124,6 +124,11 @@ class FeatureWriter:
         self._slab: SlabWriter | None = None
         self.sentences = progress.sentences
 
+    @property
+    def can_go_on(self) -> bool:
+        """Whether a later process can go on with the file: there has been a checkpoint."""
+        return self._folder.can_go_on
+
     def add(self, sentence: Sentence, states: np.ndarray) -> None:
         """Add the next sentence and its states: [L', n, 2P], or [n, 2P] where `shape` says single."""
         wanted = self._shape.of(len(sentence.tokens))

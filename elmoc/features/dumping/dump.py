@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,10 @@ from elmoc.features.dumping.pipeline import run_pipeline
 from elmoc.features.dumping.ranks import Ranks, require_identity
 from elmoc.features.layouts.sentence import FeatureShape
 from elmoc.features.numbers import converted
+from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import FeatureWriter, write_features
 from elmoc.files.checksums import fingerprint
+from elmoc.files.locks import unfinished_path
 from elmoc.files.writing import human_bytes, refuse_existing, require_space
 from elmoc.model import ElmoC
 from elmoc.progress import progress_bar
@@ -88,8 +90,19 @@ def dump_several(
                 keep_blank=options.allow_empty,
             )
             dumps.append(Dump(model, stack.enter_context(source), output, options, ranks))
+        require_space_for(dumps)
         for dump in dumps:
             dump.run()
+
+
+def require_space_for(dumps: Sequence["Dump"]) -> None:
+    """Raise an `InputError` where a folder has no room for all the files of which nothing is there yet."""
+    folders: dict[Path, list[Dump]] = {}
+    for dump in dumps:
+        if not any(path.exists() for path in (Path(dump.output), dump.part, unfinished_path(dump.part))):
+            folders.setdefault(dump.part.parent, []).append(dump)
+    for members in folders.values():
+        require_space(members[0].part, sum(dump.needed for dump in members))
 
 
 def buffer_words(model: ElmoC, selection: LayerSelection, batch_words: int) -> int:
@@ -110,9 +123,21 @@ class Dump:
         self.share = self.survey.shares(ranks.world_size)[ranks.rank]
         self.identity = self._identity()
 
+    @property
+    def size(self) -> int:
+        """Of the layer states of this process's share, in bytes."""
+        numbers = self.share.words * len(self.selection.names) * self.model.width
+        return numbers * np.dtype(self.options.dtype).itemsize
+
+    @property
+    def needed(self) -> int:
+        """The most that its file takes, in bytes."""
+        return int(self.size * 1.01) + 1000 * len(self.share.sentences)
+
     def run(self) -> None:
         """Write this process's part, and join all parts where it is the last one."""
         if self._is_there(Path(self.output)):
+            self._refuse_links()
             return
         self.ranks.refuse_other_parts(self.output)
         if self.ranks.alone or not self._is_there(self.part):
@@ -121,6 +146,16 @@ class Dump:
             joined = self.ranks.join(self.output, self.identity, merge=self.options.merge)
             said = f"{self.output} is finished" if joined else "the process that ends last joins the parts"
             print(f"rank {self.ranks.rank}: {self.part.name} is finished; {said}")
+
+    def _refuse_links(self) -> None:
+        """An `InputError` where all was to be in one file, and the finished output links to its parts."""
+        if self.options.merge:
+            with FeatureFile(self.output) as file:
+                if len(file.files) > 1:
+                    raise InputError(
+                        f"{self.output} is finished, and links to its parts: remove it, but not the folder of its "
+                        "parts, and the same command merges them"
+                    )
 
     def _is_there(self, path: Path) -> bool:
         """Whether a finished file of this dump is there; another one, or one that is not to be resumed, is refused."""
@@ -141,14 +176,10 @@ class Dump:
             single=self.selection.single,
             words=words,
         )
-        size = words * shape.layers * shape.width * np.dtype(shape.dtype).itemsize
         self._say(
             f"{sentences:,} sentences, {words:,} words, layers {', '.join(self.selection.names)}, {options.dtype}: "
-            f"about {human_bytes(size)}"
+            f"about {human_bytes(self.size)}"
         )
-        needed = int(size * 1.01) + 1000 * sentences
-        if not options.resume:
-            require_space(self.part, needed)
         with write_features(
             self.part,
             self._attributes(),
@@ -159,7 +190,7 @@ class Dump:
             sentence_keys=options.sentence_keys,
             resume=options.resume,
         ) as writer:
-            require_space(self.part, needed * (sentences - writer.sentences) // sentences)
+            require_space(self.part, self.needed * (sentences - writer.sentences) // sentences)
             self._fill(writer)
         self._say(f"{self.part}: {human_bytes(self.part.stat().st_size)}")
 
@@ -197,6 +228,7 @@ class Dump:
             except KeyboardInterrupt:
                 if writer.sentences:
                     sink.checkpoint()
+                if writer.can_go_on:
                     print("what is done is kept: the same command with --resume goes on", file=sys.stderr)
                 raise
 

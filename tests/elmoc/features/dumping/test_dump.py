@@ -282,6 +282,19 @@ def test_a_disk_that_is_too_small_is_seen_at_the_start(
     assert not (tmp_path / "f.h5").exists()
 
 
+def test_the_room_for_all_files_is_looked_for_before_the_first_is_made(
+    model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = 3 * sum(len(line.split()) for line in LINES) * 3 * 10 * 4  # enough for each, not for three of them
+    monkeypatch.setattr("elmoc.files.writing.shutil.disk_usage", lambda path: type("Usage", (), {"free": size}))
+    inputs = [tmp_path / f"{name}.txt" for name in "abc"]
+    for path in inputs:
+        path.write_bytes(sentences.read_bytes())
+    status = main(["dump-features", str(model_path), *map(str, inputs), "--output-dir", str(tmp_path / "out")])
+    assert f"has {human_bytes(size)} free" in error_line(status)
+    assert not list((tmp_path / "out").glob("*.h5"))
+
+
 def test_a_disk_that_fills_up_leaves_nothing_behind(
     model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch
 ) -> None:

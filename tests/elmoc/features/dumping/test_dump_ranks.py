@@ -103,6 +103,20 @@ def test_ranks_make_the_file_of_one_process(
     assert (tmp_path / "f.h5.parts").exists() is ("--merge" not in options)
 
 
+def test_a_finished_dump_with_links_is_merged_when_it_is_removed(
+    model_path: Path, sentences: Path, tmp_path: Path, as_rank: Callable[..., int], error_line: Fails
+) -> None:
+    output = tmp_path / "f.h5"
+    for rank in range(2):
+        assert as_rank(rank, 2, model_path, sentences, output) == 0
+    again = (model_path, sentences, output, "--resume", "--merge")
+    assert "is finished, and links to its parts: remove it, but not" in error_line(as_rank(0, 2, *again))
+    output.unlink()
+    assert as_rank(0, 2, *again) == 0
+    assert output.exists()
+    assert not (tmp_path / "f.h5.parts").exists()
+
+
 def test_a_rank_that_dies_loses_its_part_alone(
     model_path: Path,
     sentences: Path,

@@ -104,6 +104,18 @@ def interrupted_after(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[...,
     return interrupt
 
 
+def test_an_interrupted_dump_of_which_nothing_is_kept_does_not_say_so(
+    model_path: Path,
+    sentences: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    interrupted_after: Callable[..., list[int]],
+) -> None:
+    interrupted_after(0)
+    assert main(command(model_path, sentences, tmp_path / "f.h5")) == 130
+    assert "is kept" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("options", [[], ["--format", "flat", "--dtype", "float16", "--top"]])
 def test_an_interrupted_dump_goes_on_where_it_was(
     model_path: Path,
