@@ -111,10 +111,10 @@ class PeerDirectory:
 
     def _left(self, record: PeerRecord) -> PeerRecord:
         left = self.read()
-        for name in ("peer", "settings", "texts", "seed", "max_seconds"):
+        for name in ("peer", "settings", "texts", "seed", "max_seconds", "threads"):
             if getattr(left, name) != getattr(record, name):
                 raise InputError(
-                    f"{self.path} was begun with another {name.replace('_', ' ')} ({getattr(left, name)}): give the "
-                    "same, or choose another directory"
+                    f"{self.path} was begun with other values of {name.replace('_', ' ')} ({getattr(left, name)}): "
+                    "give the same, or choose another directory"
                 )
         return left
