@@ -13,19 +13,20 @@ from elmoc.files.records import check_version, parse_json
 from elmoc.files.text import require_file
 from elmoc.word_vectors.fasttext.file import MAX_SIZE
 from elmoc.word_vectors.fasttext.vectors import FastTextVectors
-from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
+from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors, origin_of
 
 if TYPE_CHECKING:
     from elmoc.word_vectors.stored import StoredVectors
 
 
-def open_word_vectors(origin: str, only: Collection[str] | None = None) -> WordVectors:
+def open_word_vectors(origin: Path | str, only: Collection[str] | None = None) -> WordVectors:
     """Open word vectors from `FILE.bin`, `FILE.vec[.gz]`, `FILE.txt[.gz]` or `random:SEED:SIZE`, or those of a model.
 
     The latter are a `.safetensors` file, or the directory of a model that has one.
 
     `only` lists the words that will be asked for, where that is known: a text file then takes less memory.
     """
+    origin = os.fspath(origin)
     if origin.startswith("random:"):
         numbers = re.fullmatch(r"random:([0-9]{1,20}):([0-9]{1,5})", origin)
         if numbers is None or not 1 <= int(numbers[2]) <= MAX_SIZE:
@@ -97,4 +98,4 @@ def open_stored(path: Path | str) -> WordVectors:
                 "by `elmoc import-elmo` or trained with an input layer of its own; else give a file of them"
             )
         path = next(each for each in found if each.exists())
-    return read_stored(path).word_vectors(os.path.realpath(path))
+    return read_stored(path).word_vectors(origin_of(path))

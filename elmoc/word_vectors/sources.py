@@ -63,6 +63,12 @@ def check_vectors(vectors: WordVectors, source: VectorSource) -> None:
         )
 
 
+def origin_of(path: Path | str) -> str:
+    """The absolute path of a file of word vectors. A link keeps its name, which says what format the file has."""
+    folder, name = os.path.split(path)
+    return os.path.join(os.path.realpath(folder), name)
+
+
 class TextVectors:
     """Vectors from a text file (`.vec`, GloVe's `.txt`, either also `.gz`): a word and E numbers a line.
 
@@ -73,7 +79,7 @@ class TextVectors:
     """
 
     def __init__(self, path: Path | str, only: Collection[str] | None = None) -> None:
-        self.origin = os.path.realpath(path)
+        self.origin = origin_of(path)
         self._path = path
         wanted = None if only is None else set(only)
         rows: list[np.ndarray] = []

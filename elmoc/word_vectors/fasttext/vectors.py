@@ -16,6 +16,7 @@ from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint_file
 from elmoc.word_vectors.fasttext.index import open_indexed
 from elmoc.word_vectors.fasttext.lookup import choose_lookup
+from elmoc.word_vectors.sources import origin_of
 
 
 class FastTextVectors:
@@ -25,7 +26,7 @@ class FastTextVectors:
     """
 
     def __init__(self, path: Path | str) -> None:
-        self.origin = os.path.realpath(path)
+        self.origin = origin_of(path)
         file, index = open_indexed(path)
         self.size = file.header.dim
         self._lookup = LibraryLookup(path) if index is None else choose_lookup(file, index)

@@ -82,6 +82,16 @@ def test_words_with_spaces_and_words_that_are_there_twice(tmp_path: Path) -> Non
     assert vectors.lookup(["the", ". . .", "1 x", "7"]).tolist() == [[1, 2], [3, 4], [5, 6], [7, 8]]
 
 
+def test_a_link_to_vectors_is_known_by_its_own_name(tmp_path: Path) -> None:
+    """As in the cache of a hub, whose links lead to files that are named after their content."""
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "blobs/0a1b2c").write_text("the 1 2\n")
+    (tmp_path / "v.vec").symlink_to("blobs/0a1b2c")
+    vectors = open_word_vectors(tmp_path / "v.vec")
+    assert vectors.origin == str(tmp_path / "v.vec")
+    assert open_word_vectors(vectors.origin).lookup(["the"]).tolist() == [[1, 2]]
+
+
 def test_links_that_lead_in_a_circle(tmp_path: Path) -> None:
     (tmp_path / "v.vec").symlink_to("v.vec")
     with pytest.raises(OSError, match="Too many levels of symbolic links"):
