@@ -15,6 +15,7 @@ A run directory is accepted wherever a model directory is: its exported `model/`
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from elmoc.files.text import require_file
 from elmoc.files.writing import atomic_directory, require_space
 from elmoc.sharing.model_card import model_card
 from elmoc.version import VERSION as ELMOC_VERSION
-from elmoc.word_vectors.opening import is_stored, open_word_vectors, read_stored
+from elmoc.word_vectors.opening import is_stored, open_word_vectors, read_stored, stored_kinds
 from elmoc.word_vectors.sources import VectorSource, WordVectors, check_vectors
 from elmoc.word_vectors.stored import StoredVectors
 from elmoc.word_vectors.transform import TransformKind, VectorTransform
@@ -119,7 +120,9 @@ class ModelDirectory:
 
 
 def write_model_directory(path: Path | str, model: ModelDirectory, *, vectors: Path | None = None) -> None:
-    """Write a model directory; one that exists already is replaced only by a whole one; its word vectors stay.
+    """Write a model directory; one that exists already is replaced only by a whole one.
+
+    Its word vectors stay, and so does what is no part of the model: a licence, or the `.git` of a shared one.
 
     `vectors` is the file of its word vectors, where a copy of that goes with it under the name by which it is found.
     Raises `InputError` where there is a directory of something else.
@@ -136,6 +139,11 @@ def write_model_directory(path: Path | str, model: ModelDirectory, *, vectors: P
                 shutil.copyfile(vectors, folder / name)
             elif (path / name).is_file():
                 _link(path / name, folder / name)
+        for each in _others(path):
+            if each.is_dir() and not each.is_symlink():
+                shutil.copytree(each, folder / each.name, symlinks=True, copy_function=_link)
+            elif not (folder / each.name).exists():
+                _link(each, folder / each.name)
         transform = {f"recipe.{name}": torch.from_numpy(array) for name, array in model.transform.arrays.items()}
         save_file(contiguous(model.encoder.weights()) | transform, folder / WEIGHTS)
         if model.output_layer.weights is not None:
@@ -163,6 +171,16 @@ def write_model_directory(path: Path | str, model: ModelDirectory, *, vectors: P
         write_record(folder / "config.json", record, format=FORMAT, version=VERSION)
 
 
+def _others(path: Path) -> list[Path]:
+    """What is in a model directory and no part of the model."""
+    if not path.is_dir():
+        return []
+    own = {"config.json", WEIGHTS, HEADS, CARD, *(kind.file_name for kind in stored_kinds())}
+    with suppress(InputError):  # one that is damaged does not say what its word vectors are
+        own.add(Path(_read_config(path / "config.json").word_vectors.origin).name)
+    return [each for each in path.iterdir() if each.name not in own]
+
+
 def _write_card(model: ModelDirectory, card: Path, old: Path) -> None:
     """Write the card of a model; what somebody has written into an `old` one stays, and all of one without marks."""
     text = model_card(model, old=old if old.is_file() else None)
@@ -172,7 +190,7 @@ def _write_card(model: ModelDirectory, card: Path, old: Path) -> None:
         card.write_text(text, encoding="utf-8", newline="")
 
 
-def _link(file: Path, link: Path) -> None:
+def _link(file: Path | str, link: Path | str) -> None:
     try:
         os.link(file, link, follow_symlinks=False)
     except OSError:  # not every file system has links, nor may every file be linked

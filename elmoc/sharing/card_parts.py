@@ -40,8 +40,9 @@ def updated_card(old: Path, parts: Mapping[str, str]) -> str | None:
 
     def renewed(match: re.Match[str]) -> str:
         name, written, body = match.groups()
-        unchanged = name in parts and fingerprint(body.encode()) == written
-        return _marked(name, parts[name]) if unchanged else match[0]
+        if fingerprint(body.encode()) != written:
+            return match[0]
+        return _marked(name, parts[name]) if name in parts else ""  # it was said of another model
 
     def renewed_front(match: re.Match[str]) -> str:
         unchanged = fingerprint(match[1].encode()) == match[2]

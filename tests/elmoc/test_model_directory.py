@@ -73,9 +73,9 @@ def test_everything_comes_back(tmp_path: Path) -> None:
 
 
 def test_a_newer_model_replaces_an_older_one_whole(model_path: Path) -> None:
-    (model_path / "stale").write_text("")
+    (model_path / "subwords.safetensors").write_text("")
     write_model_directory(model_path, tiny_model(directions=("backward",)))
-    assert not (model_path / "stale").exists()
+    assert not (model_path / "subwords.safetensors").exists()
     assert read_model_directory(model_path).encoder.directions == ("backward",)
 
 
@@ -469,3 +469,20 @@ def test_word_vectors_in_a_directory_outlive_its_model(tmp_path: Path, link: boo
     torch.testing.assert_close(ElmoC.from_pretrained(path).embed(["cat", "sat"]), expected)
     assert bundled.is_symlink() == link
     assert not link or elsewhere.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_is_no_part_of_the_model_stays(tmp_path: Path) -> None:
+    path, text_vectors = tmp_path / "model", tmp_path / "vectors.txt"
+    text_vectors.write_text("w1 1 2 3\nw2 4 5 6\n")
+    vectors = TextVectors(text_vectors)
+    write_model_directory(path, tiny_model(vectors=vectors), vectors=text_vectors)
+    (path / ".git/objects").mkdir(parents=True)
+    (path / ".git/objects/ab").write_text("a commit")
+    (path / "LICENSE").write_text("mine")
+    write_model_directory(path, tiny_model(vectors=vectors))
+    there = {str(each.relative_to(path)) for each in path.rglob("*")}
+    assert there > {".git/objects/ab", "LICENSE", text_vectors.name}
+    write_model_directory(path, tiny_model())
+    assert (path / ".git/objects/ab").read_text() == "a commit"
+    assert (path / "LICENSE").read_text() == "mine"
+    assert not (path / text_vectors.name).exists(), "they are those of the model before"

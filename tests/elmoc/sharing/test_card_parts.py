@@ -49,6 +49,11 @@ def test_a_part_that_was_taken_out_stays_out(tmp_path: Path) -> None:
     assert "Training record" not in exported(tmp_path / "model", updates=8)
 
 
+def test_parts_of_another_model_go(tmp_path: Path) -> None:
+    assert "## Recipe" in exported(tmp_path / "model", recipe={"train.streams": 7})
+    assert "## Recipe" not in exported(tmp_path / "model")
+
+
 @pytest.mark.parametrize("content", [b"# Mine\n", b"\xff\xfe", b"x" * (2 << 20), b""])
 def test_a_card_without_generated_parts_is_its_users(tmp_path: Path, content: bytes) -> None:
     exported(tmp_path / "model")
