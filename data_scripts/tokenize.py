@@ -151,15 +151,18 @@ def _joined(lines: Iterable[str]) -> Iterator[str]:
     open_lines: list[str] = []
     characters = 0
     for line in lines:
-        blank = not line.strip()
-        if open_lines and (blank or characters > _BLOCK_CHARACTERS):
-            yield " ".join(open_lines)
-            open_lines, characters = [], 0
-        if blank:
-            yield ""
-        else:
+        if line.strip():
             open_lines.append(line.strip())
             characters += len(line)
+            if characters > _LONGEST_PARAGRAPH:
+                *parts, rest = _cut(" ".join(open_lines))
+                yield from parts
+                open_lines, characters = [rest], len(rest)
+            continue
+        if open_lines:
+            yield " ".join(open_lines)
+            open_lines, characters = [], 0
+        yield ""
     if open_lines:
         yield " ".join(open_lines)
 

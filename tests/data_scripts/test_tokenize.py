@@ -97,6 +97,17 @@ def test_a_very_long_paragraph_is_cut_between_sentences(tmp_path: Path, monkeypa
     assert max(map(len, cut)) <= 100
 
 
+def test_sentences_of_wrapped_text_without_blank_lines_stay_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").write_text("It came, and\nit went. \n" * 300)
+    monkeypatch.setattr(module, "_BLOCK_CHARACTERS", 70)
+    monkeypatch.setattr(module, "_LONGEST_PARAGRAPH", 100)
+    command = [str(tmp_path / "in"), str(tmp_path / "out"), "--wrapped", "yes", "--workers", "1", "--tokenised", "no"]
+    assert main(command) == 0
+    assert (tmp_path / "out").read_text() == "It came , and it went .\n" * 300
+
+
 def test_a_very_long_word_is_cut_too(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(module, "_LONGEST_PARAGRAPH", 100)
     assert list(module._cut("x" * 250)) == ["x" * 100, "x" * 100, "x" * 50]
