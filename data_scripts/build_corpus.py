@@ -35,7 +35,7 @@ from data_scripts.parts.sources import (
     names_of,
     pieces_of,
 )
-from data_scripts.parts.text_pieces import Piece, find_files, find_named_files
+from data_scripts.parts.text_pieces import Piece, find_files, find_folders, find_named_files
 from data_scripts.parts.work_folder import clean, work_folder
 from data_scripts.parts.workers import default_workers, parallel_map
 from elmoc.corpus import ID_DTYPE, Shard, finish_corpus
@@ -120,6 +120,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     files, held_out, leave_out = (options.pop(name) for name in ("input", "held_out", "leave_out"))
 
     def run() -> None:
+        for folder in find_folders([*files, *held_out]):
+            if Path(os.path.realpath(options["corpus"])).is_relative_to(os.path.realpath(folder)):
+                raise InputError(
+                    f"{options['corpus']} is inside {folder}, all files of which are read: choose another output path"
+                )
         train, evaluation = find_named_files(files), find_named_files(held_out)
         build_corpus(
             list(train),

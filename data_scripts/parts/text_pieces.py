@@ -68,6 +68,12 @@ def find_named_files(arguments: Sequence[str]) -> dict[Path, str]:
     return dict(files)
 
 
+def find_folders(arguments: Sequence[str]) -> list[Path]:
+    """The folders among arguments such as `PATH` or `NAME=PATH`."""
+    paths = [Path(_split_name(argument)[1]) for argument in arguments]
+    return [path for path in paths if path.is_dir()]
+
+
 def _split_name(argument: str) -> tuple[str, str]:
     """NAME and PATH of an argument; a path may hold an equals sign, too."""
     name, equals, path = argument.partition("=")

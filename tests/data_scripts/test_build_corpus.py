@@ -234,7 +234,9 @@ def test_line_numbers_hold_in_later_pieces_of_a_file(tmp_path: Path, capfd) -> N
         (["circle", "c"], "circle: Too many levels of symbolic links: its links lead in a circle: mend them"),
         (["a.txt", "circle"], "circle"),
         (["a.txt", "c", "--held-out", "circle"], "circle: Too many levels of symbolic links"),
-        (["other", "other/.work/.."], "other/file is inside other/.work/.., the corpus to be made"),
+        (["other", "other/.work/.."], "other/.work/.. is inside other, all files of which are read"),
+        (["other/*", "other"], "other/file is inside other, the corpus to be made"),
+        (["a=other", "other/corpus"], "other/corpus is inside other, all files of which are read"),
     ],
 )
 def test_bad_arguments(tmp_path: Path, monkeypatch, capfd, arguments: list[str], message: str) -> None:
