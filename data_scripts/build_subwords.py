@@ -21,7 +21,7 @@ from data_scripts.parts.workers import default_workers, parallel_map
 from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN, Corpus, Shard, finish_corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files.arrays import save_array
-from elmoc.files.writing import require_space
+from elmoc.files.writing import require_space, reserve_space
 from elmoc.model_directory import read_model_directory
 from elmoc.progress import progress_bar
 from elmoc.settings import setting
@@ -83,7 +83,8 @@ def build_subwords(
         new_row[order] = np.arange(len(order))
         writer = Splitter(source, corpus, lengths, new_row[rows].astype(ID_DTYPE))
         both = (*source.train, *source.held_out)
-        require_space(corpus, ID_DTYPE.itemsize * int(counts.sum()))
+        tokens = sum(shard.tokens for shard in both)
+        require_space(corpus, ID_DTYPE.itemsize * round(counts.sum() / source.counts.sum() * tokens))
         (corpus / "shards").mkdir()
         written = progress_bar(
             iterable=parallel_map(writer.write, both, options.workers), desc="writing", total=len(both), unit="shard"
@@ -188,7 +189,10 @@ class Splitter:
         lengths = self.lengths[ids]
         places = np.cumsum(lengths) - lengths  # of each word's first unit
         rows = np.repeat(self.first[ids] - places, lengths) + np.arange(lengths.sum())
-        self.units[rows].tofile(self.corpus / shard.file)
+        units, target = self.units[rows], self.corpus / shard.file
+        reserve_space(target, units.nbytes)
+        with open(target, "r+b") as file:
+            file.write(units.data)
         save_array(self.corpus / shard.documents_file, places[self.words.read_documents(shard)])
         return replace(shard, tokens=len(rows))
 
