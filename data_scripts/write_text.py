@@ -1,8 +1,9 @@
 """Writing text: the sentences of a corpus directory as tokenised text again, for tools that read such.
 
-So they read what an epoch of training reads: without the sentences that were left out when the corpus was built, and
-each source as often as `data.sources` says. (Of a fraction, a second epoch of training would read another part.) Words
-that were left out by `--min-count` are `<unk>`.
+So they read as much of each source as an epoch of training reads: without the sentences that were left out when the
+corpus was built, and each source as often as `data.sources` says. (Of a fraction it is the beginning of every shard,
+where training reads some shards whole, others in the next epoch.) Words that were left out by `--min-count` are
+`<unk>`.
 """
 
 import argparse

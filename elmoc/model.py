@@ -212,7 +212,7 @@ class ElmoC:
 
         Args:
             sentences: lists of tokens.
-            batch_words: words a batch at most; a longer sentence is read in windows.
+            batch_words: words a batch at most. A sentence of more than `WINDOW_WORDS` is read in windows.
             batch_size: sentences a batch at most.
             progress: called after each batch or window with its number of words.
         """
