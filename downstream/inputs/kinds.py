@@ -1,6 +1,7 @@
 """Kinds of inputs: word vectors, layer states, or both side by side."""
 
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from elmoc.errors import InputError
@@ -26,6 +27,18 @@ class InputKind:
                 raise InputError(f"{what} needs --{self.name}")
         elif self.states and not (options.features or options.model):
             raise InputError(f"{what} needs --features or --model")
+
+
+def refuse_unread(options: Namespace, kinds: Sequence[InputKind], reader: str) -> None:
+    """Raise an `InputError` where the options of a command name a source that none of the kinds reads.
+
+    `reader` is what the sentence calls them.
+    """
+    for name in ("vectors", "features", "model"):
+        value = getattr(options, name)
+        if value and not any(kind.words if name == "vectors" else kind.states for kind in kinds):
+            shown = " ".join(value) if name == "vectors" else value
+            raise InputError(f"--{name} {shown} is not read by {reader}: leave it out, or ask for {name} or both, too")
 
 
 INPUT_KINDS = {

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from downstream.inputs.kinds import INPUT_KINDS, InputKind
+from downstream.inputs.kinds import INPUT_KINDS, InputKind, refuse_unread
 from downstream.inputs.source_options import add_source_options, check_source_options
 from downstream.inputs.state_settings import MOST_LAYERS, layer_rows
 from downstream.probe.experiment import run_experiment
@@ -143,13 +143,7 @@ def _kinds(options: argparse.Namespace) -> list[InputKind]:
             )
         INPUT_KINDS[name].require_sources(f"--inputs {name}", options)
     kinds = [INPUT_KINDS[name] for name in dict.fromkeys(names)]
-    for name, value in given.items():
-        shown = " ".join(value) if name == "vectors" and value else value
-        if value and not any(kind.words if name == "vectors" else kind.states for kind in kinds):
-            raise InputError(
-                f"--{name} {shown} is not read by --inputs {options.inputs}: leave it out, or ask for "
-                f"{name} or both, too"
-            )
+    refuse_unread(options, kinds, f"--inputs {options.inputs}")
     return kinds
 
 

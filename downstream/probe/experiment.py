@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from downstream.inputs.kinds import INPUT_KINDS, InputKind
+from downstream.inputs.kinds import INPUT_KINDS, InputKind, refuse_unread
 from downstream.inputs.probe_inputs import ProbeInputs, open_sources
 from downstream.probe.saved_probe import SavedProbe, is_saved, read_probe
 from downstream.probe.settings import TrainingSettings, settings_of_inputs
@@ -71,6 +71,8 @@ def _score_saved(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
                 f"{known.path} and {saved.path} are both of {saved.kind}, seed {saved.seed}: score them by two commands"
             )
         INPUT_KINDS[saved.kind].require_sources(f"{saved.path} reads {saved.kind}: it", options)
+    kinds = [INPUT_KINDS[kind] for kind, _ in first]
+    refuse_unread(options, kinds, "the probes given")
     experiment = Experiment(task, options, [(INPUT_KINDS[kind], seed) for kind, seed in first])
     records: dict[str, list[dict[str, Any]]] = {}
     for saved in first.values():

@@ -186,6 +186,20 @@ def test_a_run_into_the_probes_of_another_is_refused(
     assert message in fails(*arguments, *TINY, "--vectors", "random:1:12", *given)
 
 
+def test_what_no_saved_probe_reads_is_refused(
+    tmp_path: Path,
+    ten: Path,
+    features: Path,
+    trained: Callable[..., list[dict[str, Any]]],
+    fails: Callable[..., str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    trained("--seeds", "1", "--inputs", "vectors")
+    capsys.readouterr()
+    score = ["ner", "--evaluate-only", tmp_path / "saved" / "vectors.seed1", "--test", ten, "--vectors", "random:1:12"]
+    assert f"--features {features} is not read by the probes given: leave" in fails(*score, "--features", features)
+
+
 def test_saved_probes_that_cannot_be_scored(
     tmp_path: Path,
     ten: Path,
