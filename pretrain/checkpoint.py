@@ -31,6 +31,7 @@ class Checkpoint:
     unlogged: for each direction float64 [n, 3], what the updates since the last line of `metrics.jsonl` did (see
         `DirectionStep`); checkpoints of older versions lack it.
     evaluated: the update of the last evaluation; None in checkpoints of older versions.
+    longest_evaluation: in seconds; 0 in checkpoints of older versions.
     """
 
     update: int = setting(least=0)
@@ -53,6 +54,7 @@ class Checkpoint:
     evaluated: int | None = None
     averages: dict[str, list[Tensor]] = field(default_factory=dict)
     input: dict[str, Tensor] = field(default_factory=dict)
+    longest_evaluation: float = setting(0.0, least=0)
 
     def __post_init__(self) -> None:
         for name, most in (("update", self.updates), ("best_update", self.update), ("evaluated", self.update)):

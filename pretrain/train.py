@@ -31,7 +31,7 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
     config, data, processes = setup.config, setup.data, setup.processes
     state = starting_state(setup, run, resumed)
     evaluations = 0 if resumed is None else 1 + evaluations_done(state.evaluated, state.updates)
-    clock = Clock(state.seconds, max_seconds, evaluations)
+    clock = Clock(state.seconds, max_seconds, evaluations=evaluations, longest_evaluation=state.longest_evaluation)
     share_before_decay = config.schedule.share_before_decay
     if max_seconds is not None and resumed is None:
         state.updates = max(state.updates, MEASURED_AFTER)  # or it would end before its length can be set

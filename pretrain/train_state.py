@@ -21,7 +21,7 @@ from pretrain.input_layers import INPUT, InputNetwork
 from pretrain.optimiser import OptimiserConfig, WeightAverage, new_adagrad, new_optimiser, optimiser_state
 from pretrain.output_layers import SHARED, OutputLayers
 
-PLAIN = ("update", "updates", "words", "masked", "seconds", "best_update")
+PLAIN = ("update", "updates", "words", "masked", "seconds", "longest_evaluation", "best_update")
 """Fields that a checkpoint holds as they are."""
 
 
@@ -50,6 +50,8 @@ class TrainState:
     """Targets that the loss left out so far, over all directions."""
     seconds: float = 0.0
     """Of training so far, evaluation included."""
+    longest_evaluation: float = 0.0
+    """In seconds."""
     evaluated: int = 0
     """The update of the last evaluation."""
     best_update: int | None = None

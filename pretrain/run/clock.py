@@ -43,10 +43,12 @@ class Clock:
     Args:
         before: seconds that the run took before this process.
         limit: seconds that the whole run may take, or None.
-        evaluations: those before this process.
+        evaluations, longest_evaluation: those before this process, and seconds of the longest of them.
     """
 
-    def __init__(self, before: float, limit: float | None, evaluations: int = 0) -> None:
+    def __init__(
+        self, before: float, limit: float | None, *, evaluations: int = 0, longest_evaluation: float = 0.0
+    ) -> None:
         self.limit = limit
         self._before = before
         self._started = time.monotonic()
@@ -55,7 +57,7 @@ class Clock:
         self._updates = 0
         self._evaluations = evaluations
         self._evaluation_seconds = 0.0  # since _measured_from
-        self._longest_evaluation = 0.0
+        self.longest_evaluation = longest_evaluation
 
     def seconds(self) -> float:
         """Of the whole run so far."""
@@ -71,7 +73,7 @@ class Clock:
         """An evaluation is done, which took `seconds`."""
         self._evaluations += 1
         self._evaluation_seconds += seconds
-        self._longest_evaluation = max(self._longest_evaluation, seconds)
+        self.longest_evaluation = max(self.longest_evaluation, seconds)
 
     def record_checkpoint(self) -> None:
         """A checkpoint is written."""
@@ -106,12 +108,12 @@ class Clock:
         assert self.limit is not None
         left = self.limit - self.seconds()
         per_update = self.seconds_per_update()
+        to_come = max(0, 1 + EVALUATIONS - self._evaluations)  # one was before the first update
         if evaluate_every:
-            more = left / (per_update + self._longest_evaluation / evaluate_every)
-        else:
-            to_come = max(0, 1 + EVALUATIONS - self._evaluations)  # one was before the first update
-            # half of the time is for updates, however slow evaluations are
-            more = max(left / 2, left - to_come * self._longest_evaluation) / per_update
+            to_come = 1  # at the end, whatever comes before
+            per_update += self.longest_evaluation / evaluate_every
+        # half of the time is for updates, however slow evaluations are
+        more = max(left / 2, left - to_come * self.longest_evaluation) / per_update
         return min(MOST_UPDATES, update + max(1, int(more)))
 
     def checkpoint_is_due(self, update: int, config: LogConfig) -> bool:

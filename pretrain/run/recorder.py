@@ -77,7 +77,7 @@ class Recorder:
         if self._saved == self._state.update:
             return
         self._saved = self._state.update
-        self._state.seconds = self._clock.seconds()
+        self._state.seconds, self._state.longest_evaluation = self._clock.seconds(), self._clock.longest_evaluation
         values = gather_state(self._processes, self._state)
         if self._writer is not None:
             self._writer.write_checkpoint(values)
