@@ -69,7 +69,8 @@ def pretrain(arguments: argparse.Namespace) -> None:
                 run.start(config, start, parameters=setup.parameters)
             if processes.is_rank0 and resume:
                 setup.started_from = run.started_from
-            print(f"{arguments.run}: {setup.summary}")
+            length = setup.updates if max_seconds is None else None
+            print(f"{arguments.run}: {setup.summary(length if resumed is None else resumed.updates)}")
         finished = train(setup, run, resumed=resumed, max_seconds=max_seconds)
         if finished:
             print(f"done: the model is in {run.model}")
@@ -85,6 +86,8 @@ def check_options(arguments: argparse.Namespace, world_size: int) -> None:
         raise InputError("--resume goes on with a run, --init-from starts one: give one of them")
     if arguments.describe and world_size > 1:
         raise InputError("--describe looks at one process: leave torchrun out")
+    if arguments.describe and arguments.max_time is not None:
+        raise InputError("--describe looks at the length that the config gives: leave --max-time out")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -51,6 +51,8 @@ def speed_of(setup: TrainingSetup, init_from: str | None) -> str:
     except OutOfMemory as error:
         return f"speed: unknown, since it does not fit here: {error}"
     speed = f"{1 / seconds_per_word:,.0f} {setup.data.corpus.unit}/s"
+    if execution.device.type == "cpu" and setup.data.streams > TRIAL_STREAMS:
+        speed += f" with {TRIAL_STREAMS} streams"
     return (
         f"speed on {execution.device} in {execution.precision}: about {speed}, so "
         f"{human_duration(words * seconds_per_word)} in all"
@@ -107,7 +109,7 @@ def mflop(multiplications: float) -> str:
 def measure(setup: TrainingSetup) -> float:
     """Seconds a word of whole updates on this machine; with a learning rate of 0, so that no weight changes."""
     device = setup.execution.device
-    if device.type == "cpu":  # more streams would hardly be faster
+    if device.type == "cpu":
         setup = with_streams(setup, min(setup.data.streams, TRIAL_STREAMS))
     setup.require_memory()
     with closing(new_train_step(setup, setup.new_state())) as train_step:

@@ -131,12 +131,12 @@ class TrainingSetup:
             fast=execution.fast, device=execution.device, dtype=execution.dtype
         )
 
-    @property
-    def summary(self) -> str:
-        """The first line that a run prints."""
+    def summary(self, updates: int | None) -> str:
+        """The first line that a run prints; `updates` is its length, where that is known already."""
+        length = "as many updates as --max-time allows" if updates is None else f"{updates:,} updates"
         processes = f", {self.processes.world_size} processes" if self.processes.world_size > 1 else ""
         return (
-            f"{self.data.corpus.train_tokens:,} training tokens, {self.updates:,} updates, "
+            f"{self.data.corpus.train_tokens:,} training tokens, {length}, "
             f"{self.data.updates_per_epoch:,} an epoch, on {self.execution.device} in {self.execution.precision}, "
             f"by {self.implementation}{processes}"
         )

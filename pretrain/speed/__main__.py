@@ -71,8 +71,10 @@ def speed(arguments: argparse.Namespace) -> None:
             raise InputError(f"--{name.replace('_', '-')} must be at least 1, not {least}")
     if arguments.table is not None:
         refuse_options_of_contestants(arguments)
-    elif arguments.only:
-        raise InputError("--only is for a table of the paper: give --table 4 or 5, too, or leave it out")
+    for name in ("only", "sizes", "memory", "most_streams"):
+        if arguments.table is None and getattr(arguments, name) != parser().get_default(name):
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(f"{option} is for a table of the paper: give --table 4 or 5, too, or leave it out")
     with ExitStack() as stack:
         processes = stack.enter_context(connect()) if arguments.table is not None else Processes()
         writes = arguments.json is not None and processes.is_rank0

@@ -1,6 +1,7 @@
 """The description of a run: its size and speed, without starting it."""
 
 import re
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import numpy as np
@@ -64,6 +65,10 @@ def test_each_part_is_weighed(
     assert f"  encoder: {2 * (E * P + P + 2 * P + 2 * (layer + 4 * C + 2 * P)):,} parameters, " in printed
     assert f" to train them, {mflop:,.2f} MFLOP a word" in printed
     assert f"  output layer: {output}" in printed
+
+
+def test_a_time_limit_is_not_described(runs: TinyRuns, error_line: Callable[[int], str]) -> None:
+    assert "leave --max-time out" in error_line(runs.status("run", "--describe", "--max-time=1h"))
 
 
 def test_what_does_not_fit_into_memory_is_described_and_not_tried(

@@ -151,7 +151,8 @@ def test_a_part_of_a_table(tmp_path: Path, error_line: Callable[[int], str]) -> 
     assert "--only gpt: there is no such row or column; there are CONT, SUBWORD," in error_line(
         main([*arguments, "ELMo,GPT"])
     )
-    assert "--only is for a table of the paper" in error_line(main(["--device", "cpu", "--only", "GPT"]))
+    for option, value in (("--only", "GPT"), ("--sizes", "small"), ("--memory", "1GB"), ("--most-streams", "8")):
+        assert f"{option} is for a table of the paper" in error_line(main(["--device", "cpu", option, value]))
 
 
 @pytest.mark.usefixtures("types")
