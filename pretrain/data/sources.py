@@ -212,9 +212,9 @@ class TrainingData:
         return windows if self.sampler is None else with_candidates(windows, self.sampler, position, own)
 
     def held_out_windows(self, *, words: int, most_streams: int, source: str = "") -> Iterator[dict[str, np.ndarray]]:
-        """Ids [B, T + 1] for each direction of the first `words` held-out tokens of a source.
+        """Ids [B, T + 1] for each direction of `words` held-out tokens of a source.
 
-        They are read in at most `most_streams` streams.
+        They are read in at most `most_streams` streams, the beginnings of equal parts of the text.
         """
         return held_out_windows(
             self.corpus,

@@ -145,9 +145,10 @@ def held_out_windows(
     source: str = "",
     cut: str = ANYWHERE,
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Ids [B, T + 1] for each direction over the first `words` held-out tokens of a source, in the order of the text.
+    """Ids [B, T + 1] for each direction of `words` held-out tokens of a source.
 
-    Fewer streams are used where the held-out text is short. Where windows are cut, some tokens are in two of them.
+    They are the beginnings of so many equal parts of the text as there are streams. Fewer streams are used where the
+    held-out text is short. Where windows are cut, some tokens are in two of them.
     """
     require_held_out(corpus, window)
     shards = [shard for shard in corpus.held_out if shard.source == source]
