@@ -16,7 +16,7 @@ from elmoc.progress import progress_bar
 from pretrain.config import RunConfig
 from pretrain.setup import TrainingSetup, set_up
 from pretrain.speed.comparison import compare
-from pretrain.speed.contestants import DTYPES, WAYS, why_not, with_streams
+from pretrain.speed.contestants import DTYPES, WAYS, untimed_updates, why_not, with_streams
 from pretrain.speed.matrix_products import flops_per_word, matrix_rate
 from pretrain.speed.memory import kept_bytes_per_word
 from pretrain.speed.synthetic_corpus import corpus_for
@@ -42,7 +42,9 @@ def benchmark(
         report |= {"corpus": config.data.corpus or "synthetic", "updates": updates, "warm_up": warm_up}
         yield report
         names = list(report["kept_bytes_per_word"])
-        total = len(streams) * len(names) * (warm_up + updates)
+        if any(WAYS[name].graph for name in names):
+            setup = replace(setup, data=replace(setup.data, fixed_sizes=True))
+        total = len(streams) * sum(untimed_updates(name, warm_up) + updates for name in names)
         with progress_bar(total=total, desc="speed", unit=" updates") as progress:
             for number in streams:
                 comparison = compare(

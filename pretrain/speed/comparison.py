@@ -17,7 +17,7 @@ from tqdm import tqdm
 from elmoc.errors import InputError
 from pretrain.data.batches import Batch
 from pretrain.setup import TrainingSetup
-from pretrain.speed.contestants import BASELINE, Contestant
+from pretrain.speed.contestants import BASELINE, Contestant, untimed_updates
 from pretrain.speed.matrix_products import seconds_of_products
 from pretrain.speed.memory import PeakMemory
 from pretrain.speed.streaming import first_batches, seconds_a_window, streamed_and_resident
@@ -116,7 +116,7 @@ def warmed_up(name: str, setup: TrainingSetup, batches: Iterator[Batch], warm_up
     peak = PeakMemory(setup.execution.device)
     try:
         contestant = Contestant(name, setup)
-        for _ in range(warm_up):
+        for _ in range(untimed_updates(name, warm_up)):
             contestant.update(next(batches))
             progress.update()
     except torch.OutOfMemoryError:

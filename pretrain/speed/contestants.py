@@ -11,6 +11,7 @@ from elmoc.devices import has_bf16
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.errors import InputError
 from pretrain.data.batches import Batch
+from pretrain.execution.cuda_graph import WARM_UP
 from pretrain.setup import TrainingSetup
 from pretrain.speed.matrix_products import TimedProduct, fused_products, step_by_step_products
 from pretrain.train import new_train_step
@@ -81,6 +82,11 @@ def why_not(name: str, device: torch.device) -> str | None:
 def with_streams(setup: TrainingSetup, streams: int) -> TrainingSetup:
     """The same run with another number of streams."""
     return replace(setup, data=replace(setup.data, streams=streams))
+
+
+def untimed_updates(name: str, warm_up: int) -> int:
+    """`warm_up`, or as many as it takes until a contestant that runs by a CUDA graph has recorded it."""
+    return max(warm_up, WARM_UP + 1) if WAYS[name].graph else warm_up
 
 
 class Contestant:

@@ -16,11 +16,12 @@ from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.lstm import LstmSizes, ProjectedLstmLayer
 from elmoc.files.records import read_json
 from pretrain.config import DataConfig, load_config
+from pretrain.execution.cuda_graph import WARM_UP
 from pretrain.setup import TrainingSetup, set_up
 from pretrain.speed import contestants, matrix_products, streaming, synthetic_corpus, timing
 from pretrain.speed.__main__ import main
 from pretrain.speed.allennlp_loop import AllenNLPLayer
-from pretrain.speed.contestants import WAYS, Contestant
+from pretrain.speed.contestants import WAYS, Contestant, untimed_updates
 from pretrain.speed.matrix_products import flops_per_word
 from pretrain.speed.memory import PeakMemory, kept_bytes_per_word
 from pretrain.speed.streaming import first_batches
@@ -225,6 +226,12 @@ def test_streamed_and_resident_tables_are_timed_in_turn(setup: TrainingSetup, mo
     assert list(rates) == ["streamed", "resident"]
     for speed in rates.values():
         assert 0 < speed["minimum"] <= speed["median"] <= speed["maximum"]
+
+
+def test_graphs_are_recorded_before_they_are_timed() -> None:
+    for name, way in WAYS.items():
+        assert untimed_updates(name, 2) == (WARM_UP + 1 if way.graph else 2)
+        assert untimed_updates(name, 50) == 50
 
 
 def test_a_synthetic_corpus_is_read_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
