@@ -10,10 +10,10 @@ from safetensors import SafetensorError, safe_open
 
 from elmoc.errors import InputError, reason, shortened
 from elmoc.files.records import check_version, parse_json
-from elmoc.files.text import require_file
+from elmoc.files.text import absolute_path, require_file
 from elmoc.word_vectors.fasttext.file import MAX_SIZE
 from elmoc.word_vectors.fasttext.vectors import FastTextVectors
-from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors, origin_of
+from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 
 if TYPE_CHECKING:
     from elmoc.word_vectors.stored import StoredVectors
@@ -98,4 +98,4 @@ def open_stored(path: Path | str) -> WordVectors:
                 "by `elmoc import-elmo` or trained with an input layer of its own; else give a file of them"
             )
         path = next(each for each in found if each.exists())
-    return read_stored(path).word_vectors(origin_of(path))
+    return read_stored(path).word_vectors(absolute_path(path))

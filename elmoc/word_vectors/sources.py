@@ -1,7 +1,6 @@
 """Sources of word vectors: the `WordVectors` protocol, text files, and random vectors."""
 
 import hashlib
-import os
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ import numpy as np
 
 from elmoc.errors import InputError, shortened
 from elmoc.files.checksums import fingerprint_file
-from elmoc.files.text import read_lines
+from elmoc.files.text import absolute_path, read_lines
 from elmoc.settings import setting
 from elmoc.word_vectors.fasttext.file import MAX_SIZE
 
@@ -63,12 +62,6 @@ def check_vectors(vectors: WordVectors, source: VectorSource) -> None:
         )
 
 
-def origin_of(path: Path | str) -> str:
-    """The absolute path of a file of word vectors. A link keeps its name, which says what format the file has."""
-    folder, name = os.path.split(path)
-    return os.path.join(os.path.realpath(folder), name)
-
-
 class TextVectors:
     """Vectors from a text file (`.vec`, GloVe's `.txt`, either also `.gz`): a word and E numbers a line.
 
@@ -79,7 +72,7 @@ class TextVectors:
     """
 
     def __init__(self, path: Path | str, only: Collection[str] | None = None) -> None:
-        self.origin = origin_of(path)
+        self.origin = absolute_path(path)
         self._path = path
         wanted = None if only is None else set(only)
         rows: list[np.ndarray] = []

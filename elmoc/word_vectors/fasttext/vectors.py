@@ -14,9 +14,9 @@ import numpy as np
 from elmoc.errors import InputError, reason, shortened
 from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint_file
+from elmoc.files.text import absolute_path
 from elmoc.word_vectors.fasttext.index import open_indexed
 from elmoc.word_vectors.fasttext.lookup import choose_lookup
-from elmoc.word_vectors.sources import origin_of
 
 
 class FastTextVectors:
@@ -26,7 +26,7 @@ class FastTextVectors:
     """
 
     def __init__(self, path: Path | str) -> None:
-        self.origin = origin_of(path)
+        self.origin = absolute_path(path)
         file, index = open_indexed(path)
         self.size = file.header.dim
         self._lookup = LibraryLookup(path) if index is None else choose_lookup(file, index)
