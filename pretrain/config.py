@@ -262,7 +262,7 @@ def _settings_of_other_kind(section: str, in_file: Mapping[str, Any], given: Map
     if before is None or "kind" not in given:
         return []
     own, other = ({each.name for each in fields(kind)} for kind in (kinds[given["kind"]], before))
-    return [name for name in in_file if name in other - own]
+    return [name for name in in_file if name in other - own and name not in given]
 
 
 def read_override(override: str, option: str) -> tuple[str, str, Any]:

@@ -17,7 +17,7 @@ from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.table import VectorTable
 from pretrain.run.directory import RunDirectory, read_checkpoint, read_metrics
 
-CLOCK = ("seconds", "words_per_second", "examples_per_second", "metrics_bytes")
+CLOCK = ("seconds", "longest_evaluation", "words_per_second", "examples_per_second", "metrics_bytes")
 """What differs between two runs that do the same."""
 
 

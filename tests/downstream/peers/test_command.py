@@ -92,7 +92,7 @@ def test_an_interrupted_training_is_gone_on_with(folder: Path, capsys: pytest.Ca
     assert "--resume goes on" in capsys.readouterr().err
     for wrong, says in (
         (line, "exists already"),
-        (f"{line} --resume --size 4", "another settings"),
+        (f"{line} --resume --size 4", "other values of settings"),
         ("dump out sentences.txt f.h5", "not trained to its end"),
     ):
         assert run(PEER, wrong) == 1
