@@ -72,7 +72,7 @@ def dump_features(
     dump-features`, which says why, fails.
     """
     files = {}
-    described = ElmoC.from_pretrained(model, vectors=vectors, device=device).describe()
+    described = ElmoC.from_pretrained(model, vectors=vectors, device=device, precision="auto").describe()  # as below
     folder /= fingerprint(*(each.encode() for each in described.values()))[:8]
     for name, each in data.items():
         text = folder / f"{name}.{fingerprint(each.text)[:8]}.txt"

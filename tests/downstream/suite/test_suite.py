@@ -14,6 +14,7 @@ import downstream.__main__
 import elmoc.__main__
 from downstream.suite import data, overlap, running
 from elmoc.features.reader import FeatureFile
+from elmoc.files.checksums import fingerprint
 from elmoc.model_directory import read_model_directory, write_model_directory
 from tests.downstream.conftest import columns, words_of
 from tests.tiny import learnable_sentences, tiny_model, write_corpus
@@ -203,7 +204,10 @@ def test_an_encoder_that_was_trained_further_is_another(suite: Run) -> None:
 def test_a_dump_is_not_made_again(suite: Run) -> None:
     suite("--model", "first", "--inputs", "features")
     (file,) = Path("suite/first/features").glob("*/ner-again*.h5")
-    assert FeatureFile(file).attributes["training_words"] == 1000
+    attributes = FeatureFile(file).attributes
+    assert attributes["training_words"] == 1000
+    described = [attributes[name] for name in ("elmoc", "model", "word_vectors", "precision")]
+    assert file.parent.name == fingerprint(*(each.encode() for each in described))[:8]
     before = file.stat().st_mtime_ns
     suite("--model", "first", "--inputs", "features")
     assert file.stat().st_mtime_ns == before
