@@ -110,7 +110,7 @@ def mflop(multiplications: float) -> str:
 def measure(setup: TrainingSetup) -> float:
     """Seconds a word of whole updates on this machine; with a learning rate of 0, so that no weight changes."""
     device = setup.execution.device
-    if device.type == "cpu":
+    if device.type == "cpu":  # more streams take longer to try, and are seldom much faster a word
         setup = with_streams(setup, min(setup.data.streams, TRIAL_STREAMS))
     setup.require_memory()
     with closing(new_train_step(setup, setup.new_state())) as train_step:

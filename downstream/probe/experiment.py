@@ -71,9 +71,9 @@ def _score_saved(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
                 f"{known.path} and {saved.path} are both of {saved.kind}, seed {saved.seed}: score them by two commands"
             )
         INPUT_KINDS[saved.kind].require_sources(f"{saved.path} reads {saved.kind}: it", options)
-    kinds = [INPUT_KINDS[kind] for kind, _ in first]
-    refuse_unread(options, kinds, "the probes given")
-    experiment = Experiment(task, options, [(INPUT_KINDS[kind], seed) for kind, seed in first])
+    probes = [(INPUT_KINDS[kind], seed) for kind, seed in first]
+    refuse_unread(options, [kind for kind, _ in probes], "the probes given")
+    experiment = Experiment(task, options, probes)
     records: dict[str, list[dict[str, Any]]] = {}
     for saved in first.values():
         record = experiment.score_saved(saved)

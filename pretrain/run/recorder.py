@@ -117,7 +117,7 @@ class RunWriter:
 
     def _renew_card(self) -> None:
         """Have a model that was exported before say the name and the licence that the run is given now."""
-        if not self._run.model.exists():
+        if not self._setup.card or not self._run.model.exists():
             return
         model = read_model_directory(self._run.model)
         training = model.training | self._setup.card
