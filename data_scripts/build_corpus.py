@@ -46,8 +46,11 @@ from elmoc.files.writing import require_space
 from elmoc.progress import progress_bar
 from elmoc.settings import setting
 from elmoc.text.overlap import RUN, SHORTEST, Overlap
+from elmoc.tokenizer import ends_in_mark
 
 SHARDS_AT_MOST = 100_000
+_MANY_WITH_MARK = 0.01
+"""The share of words, about a tenth in raw text and a thousandth in tokenised."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,6 +213,19 @@ def build_corpus(
     if leave_out:
         named = [f"{count:,}" + (f" of {name}" if name else "") for name, count in without.items()]
         print(f"sentences left out, since they overlap with those of {names_of(leave_out)}: {', '.join(named)}")
+    warn_of_raw_text(lexicon)
+
+
+def warn_of_raw_text(lexicon: Lexicon) -> None:
+    """Say so on standard error where many words of the corpus end in a comma or another mark."""
+    with_mark = sum(int(count) for word, count in zip(lexicon.words, lexicon.counts, strict=True) if ends_in_mark(word))
+    share = with_mark / max(1, int(lexicon.counts.sum()))
+    if share > _MANY_WITH_MARK:
+        print(
+            f"warning: {share:.1%} of the words end in a comma or another mark, as in text that is not tokenised: "
+            "`python -m data_scripts.tokenize` makes words of them; build the corpus from what it writes",
+            file=sys.stderr,
+        )
 
 
 def left_out_record(files: Sequence[Path], sentences: Mapping[str, int]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from elmoc.files.locks import locked
 from elmoc.files.text import read_lines, require_file
 from elmoc.files.writing import atomic_path, refuse_existing
 from elmoc.progress import progress_bar
-from elmoc.tokenizer import looks_tokenised, looks_wrapped, sentence_splitter, tokenise_paragraph
+from elmoc.tokenizer import SENTENCE_ENDS, looks_tokenised, looks_wrapped, sentence_splitter, tokenise_paragraph
 
 SAMPLE_CHARACTERS = 1_000_000
 _BLOCK_CHARACTERS = 1 << 18
@@ -172,7 +172,8 @@ def _cut(paragraph: str) -> Iterator[str]:
     start = 0
     while len(paragraph) - start > _LONGEST_PARAGRAPH:
         limit = start + _LONGEST_PARAGRAPH
-        end = paragraph.rfind(". ", start, limit) + 1 or paragraph.rfind(" ", start, limit) + 1 or limit
+        sentence = max(paragraph.rfind(f"{mark} ", start, limit) for mark in SENTENCE_ENDS)
+        end = sentence + 1 or paragraph.rfind(" ", start, limit) + 1 or limit
         yield paragraph[start:end]
         start = end
     yield paragraph[start:]

@@ -1,9 +1,10 @@
 """Tokenizer: raw text to sentences of words, in any language that separates words by spaces, without downloads.
 
-Words: NLTK's Penn-like tokeniser (contractions are split: `do n't`, `can not`), with two changes: quotes are straight
-(“ ” „ become `"`, ‘ ’ become `'`, and there are none of Penn's `` and ''), URLs and e-mail addresses stay whole.
-Parentheses stay as they are.
-Sentences: NLTK's Punkt with parameters learned from the text itself, besides common English abbreviations.
+Words: NLTK's Penn-like tokeniser (English contractions are split: `do n't`, `can not`), with three changes: quotes are
+straight (“ ” „ become `"`, ‘ ’ become `'`, and there are none of Penn's `` and ''), URLs and e-mail addresses stay
+whole, and marks of other scripts are words of their own, as English ones are. Parentheses stay as they are.
+Sentences: NLTK's Punkt, which also ends them at the full stops and question marks of other scripts (`SENTENCE_ENDS`).
+Its abbreviations are common English ones and those that it learns from the text itself.
 """
 
 import re
@@ -23,17 +24,25 @@ ABBREVIATIONS = frozenset(
         "jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri u.s u.k u.n a.m p.m ph.d d.c",
     )
 )
+SENTENCE_ENDS = ".?!।॥۔؟።፧։"
+"""The last character of a sentence; the later ones are of the scripts of India, of Arabic, Ethiopic and Armenian."""
 SMALLEST_TRAINING_TEXT = 50_000  # characters; fewer teach Punkt more wrong abbreviations than right ones
 
 _STRAIGHT = str.maketrans({"“": '"', "”": '"', "„": '"', "‟": '"', "‘": "'", "’": "'", "‚": ",", "‛": "'"})
+_MARKS = "…¿¡،؛፣፤፥፦" + SENTENCE_ENDS[3:]  # that NLTK leaves attached to words
+_MARK = re.compile(f"[{_MARKS}]")
 _PLACEHOLDER = "\ue000"  # a private-use character: stands for a URL while the rest is tokenised
 _ADDRESS = re.compile(
-    r"(?:https?://|ftp://|www\.)[^\s<>\"]*[^\s<>\".,;:!?'()\[\]{}]"  # no punctuation at the end
+    rf"(?:https?://|ftp://|www\.)[^\s<>\"]*[^\s<>\".,;:!?'()\[\]{{}}{_MARKS}]"  # no punctuation at the end
     r"|\b[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+\b"  # RFC 5321's limit, without which `a.a.a…` took the square of its length
 )
-_APART = re.compile(r"(?:^|\s)[,;:!?.\"](?=\s|$)")
-_ATTACHED = re.compile(r"\w[,;:!?](?=\s|$)|\w\.(?=\s*$)|(?:^|\s)\"\w|\w\"(?=\s|$)", re.MULTILINE)
-_SENTENCE_END = re.compile(r"[.!?:;…][\"'”’)\]]*\s*$")
+_LETTER = rf"[^\s!-/:-@\[-`{{-~{_MARKS}]"  # of any script, vowel signs too, which \w leaves out
+_APART = re.compile(rf"(?:^|\s)[,;:!?.\"{_MARKS}](?=\s|$)")
+_ATTACHED = re.compile(
+    rf"{_LETTER}[,;:!?{_MARKS}](?=\s|$)|{_LETTER}\.(?=\s*$)|(?:^|\s)\"{_LETTER}|{_LETTER}\"(?=\s|$)", re.MULTILINE
+)
+_WITH_MARK = re.compile(rf"\S*{_LETTER}[,;:!?{_MARKS}]")
+_SENTENCE_END = re.compile(rf"[:;…{SENTENCE_ENDS}][\"'”’)\]]*\s*$")
 
 
 def tokenise_sentence(text: str) -> list[str]:
@@ -42,7 +51,7 @@ def tokenise_sentence(text: str) -> list[str]:
     addresses = _ADDRESS.findall(text) if _PLACEHOLDER not in text else []
     if addresses:
         text = _ADDRESS.sub(f" {_PLACEHOLDER} ", text)
-    words = ['"' if word in ("``", "''") else word for word in _word_tokeniser()(text.replace("…", " … "))]
+    words = ['"' if word in ("``", "''") else word for word in _word_tokeniser()(_MARK.sub(r" \g<0> ", text))]
     if addresses:
         remaining = iter(addresses)
         words = [next(remaining) if word == _PLACEHOLDER else word for word in words]
@@ -64,14 +73,22 @@ def tokenise_paragraph(text: str, split: Callable[[str], Sequence[str]]) -> list
 def sentence_splitter(sample: str) -> Callable[[str], Sequence[str]]:
     """A function that cuts a paragraph into sentences, its abbreviations learned from `sample` (raw text)."""
     punkt = _nltk("nltk.tokenize.punkt")
+    language = _language_variables(punkt)
     parameters = punkt.PunktParameters()
     if len(sample) >= SMALLEST_TRAINING_TEXT:
-        trainer = punkt.PunktTrainer()
+        trainer = punkt.PunktTrainer(lang_vars=language)
         trainer.train(sample.translate(_STRAIGHT), finalize=False)
         trainer.finalize_training()
         parameters = trainer.get_params()
     parameters.abbrev_types.update(ABBREVIATIONS)
-    return punkt.PunktSentenceTokenizer(parameters).tokenize
+    return punkt.PunktSentenceTokenizer(parameters, lang_vars=language).tokenize
+
+
+def _language_variables(punkt: Any) -> Any:
+    class Variables(punkt.PunktLanguageVars):
+        sent_end_chars = tuple(SENTENCE_ENDS)
+
+    return Variables()
 
 
 def looks_tokenised(sample: str) -> bool:
@@ -80,6 +97,11 @@ def looks_tokenised(sample: str) -> bool:
     Text without any such mark counts as raw (tokenising it again changes nothing).
     """
     return len(_APART.findall(sample)) > len(_ATTACHED.findall(sample))
+
+
+def ends_in_mark(word: str) -> bool:
+    """Whether a comma, question mark or another mark (full stops aside) is attached to the end of a word."""
+    return _WITH_MARK.fullmatch(word) is not None
 
 
 def looks_wrapped(lines: Sequence[str]) -> bool:

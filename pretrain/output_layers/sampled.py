@@ -44,7 +44,9 @@ def sampled_loss(predictions: Tensor, rows: Tensor, bias: Tensor, candidates: Ca
     bias = bias - candidates.log_chance
     sampled = (predictions @ rows[:drawn].T).float() + bias[:drawn].masked_fill(~known[:drawn], NO_CANDIDATE)  # [N, S]
     itself = torch.arange(drawn, device=places.device) == places.unsqueeze(1)
-    own = (predictions.float() * rows[places].float()).sum(dim=1) + bias[places]  # [N]
+    # by `F.embedding`, whose gradient knows no order of threads, where that of indexing does
+    own_bias = F.embedding(places, bias.unsqueeze(1))[:, 0]  # [N]
+    own = (predictions.float() * F.embedding(places, rows).float()).sum(dim=1) + own_bias  # [N]
     scores = torch.cat([own.unsqueeze(1), sampled.masked_fill(itself, NO_CANDIDATE)], dim=1)  # [N, 1 + S]
     counted = known[places]
     losses = scores.logsumexp(dim=1) - own

@@ -88,6 +88,16 @@ def test_lexicon_covers_words_of_the_held_out_text_alone(tmp_path: Path) -> None
     assert corpus.counts.tolist() == [2, 2, 2, 1, 0, 0]
 
 
+@pytest.mark.parametrize(
+    ("line", "warned"),
+    [("Well, he said: no.", True), ("Well , he said : no .", False), ("यह घर है।", True), ("यह घर है ।", False)],
+)
+def test_a_text_that_is_not_tokenised_is_noticed(tmp_path: Path, capfd, line: str, warned: bool) -> None:
+    (tmp_path / "a").write_text(f"{line}\n" * 50)
+    assert main([str(tmp_path / "a"), str(tmp_path / "c")]) == 0
+    assert ("as in text that is not tokenised: `python -m data_scripts.tokenize`" in capfd.readouterr().err) == warned
+
+
 def test_default_holds_out_a_small_last_part(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("".join(f"this is sentence number {number} .\n" for number in range(2000)))
     assert main([str(tmp_path / "a"), str(tmp_path / "c")]) == 0

@@ -30,6 +30,11 @@ from elmoc.tokenizer import looks_tokenised, looks_wrapped, sentence_splitter, t
         ("\ue000 http://a.b", "\ue000 http : //a.b"),
         (" \t ", ""),
         ("Où est l'école ? Là-bas.", "Où est l'école ? Là-bas ."),
+        ("¿Qué hora es, Juan? ¡Las dos!", "¿ Qué hora es , Juan ? ¡ Las dos !"),
+        ("यह घर है।", "यह घर है ।"),
+        ("هل أنت هنا؟ نعم، أنا هنا؛ حسنا.", "هل أنت هنا ؟ نعم ، أنا هنا ؛ حسنا ."),
+        ("ይህ ቤት ነው። እሺ፣ ነው።", "ይህ ቤት ነው ። እሺ ፣ ነው ።"),
+        ("देखो http://a.b/c।", "देखो http://a.b/c ।"),
     ],
 )
 def test_words(text: str, words: str) -> None:
@@ -56,6 +61,27 @@ def test_sentences() -> None:
         'He said : " Really ? ! "',
         "She left .",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("यह घर है। वह नहीं है॥ हाँ।", ["यह घर है ।", "वह नहीं है ॥", "हाँ ।"]),
+        ("آپ کیسے ہیں؟ میں ٹھیک ہوں۔ اچھا!", ["آپ کیسے ہیں ؟", "میں ٹھیک ہوں ۔", "اچھا !"]),
+        ("ይህ ቤት ነው። ነው፧ እሺ፣ ነው።", ["ይህ ቤት ነው ።", "ነው ፧", "እሺ ፣ ነው ።"]),
+        ("Սա տուն է։ Այո։", ["Սա տուն է ։", "Այո ։"]),
+    ],
+)
+def test_sentences_of_other_scripts(text: str, sentences: list[str]) -> None:
+    """They end at the marks of the script, and how they stand shows whether text is tokenised, or wrapped."""
+    for sample in ("", text * (tokenizer.SMALLEST_TRAINING_TEXT // len(text) + 1)):
+        split = sentence_splitter(sample)
+        assert [" ".join(words) for words in tokenise_paragraph(text, split)] == sentences
+    assert not looks_tokenised(text)
+    assert looks_tokenised("\n".join(sentences))
+    line = f"{text.split()[0]} " * 8 + text
+    assert looks_wrapped(["x" * 60] * 9)
+    assert not looks_wrapped([line[-70:]] * 9)
 
 
 def test_abbreviations_are_learned_from_the_text() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from elmoc.model_directory import read_model_directory
-from pretrain.optimiser import OptimiserConfig, WeightAverage, new_optimiser
+from pretrain.optimiser import AdagradConfig, OptimiserConfig, WeightAverage, new_adagrad, new_optimiser, set_rate
 from pretrain.run.directory import RunDirectory, read_metrics
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 from tests.pretrain.execution.test_memory import setup_of
@@ -51,6 +51,22 @@ def test_updates_are_those_of_the_formula_and_only_matrices_decay(decay: float) 
             decay=decay if parameter.ndim == 2 else 0.0,
         )
         np.testing.assert_allclose(parameter.numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("rate_factor", "accumulator"), [(1.0, 0.0), (20.0, 0.5)])
+def test_sparse_updates_are_those_of_adagrads_formula(rate_factor: float, accumulator: float) -> None:
+    random, rate = np.random.default_rng(3), 0.02
+    weight = torch.nn.Parameter(torch.tensor(random.normal(size=(6, 4))))
+    optimiser = new_adagrad([weight], AdagradConfig(rate_factor, accumulator))
+    expected, squares = weight.detach().numpy().copy(), np.full((6, 4), accumulator)
+    for rows in ([0, 3], [3, 5], [0, 1], [3]):
+        gradient = random.normal(size=(len(rows), 4))
+        weight.grad = torch.sparse_coo_tensor(torch.tensor([rows]), torch.tensor(gradient), (6, 4)).coalesce()
+        set_rate(optimiser, rate)
+        optimiser.step()
+        squares[rows] += gradient**2
+        expected[rows] -= rate_factor * rate * gradient / (np.sqrt(squares[rows]) + 1e-10)
+        np.testing.assert_allclose(weight.detach().numpy(), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.3])

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import torch
 from scipy import integrate, special
 from torch import Tensor
 
+from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
 from pretrain.data.candidates import CandidateSampler
 from pretrain.data.windows import Position
@@ -17,7 +19,7 @@ from pretrain.output_layers.distances import l2_loss, max_margin_loss
 from pretrain.output_layers.retrieval import perplexity
 from pretrain.output_layers.von_mises_fisher import log_partition, von_mises_fisher_loss
 from pretrain.run.directory import read_metrics
-from tests.pretrain.conftest import TinyRuns
+from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly
 
 LENGTHS = [0.0, 1e-6, 0.01, 0.5, 1.0, 3.0, 10.0, 30.0, 100.0, 500.0, 3000.0, 1e5]
 SIZES = [1, 2, 3, 6, 25, 64, 100, 300, 768, 2000]
@@ -232,3 +234,11 @@ def test_each_learns(runs: TinyRuns, loss: str, metric: str) -> None:
     model = read_model_directory(run.path)
     assert model.output_layer.config["loss"] == loss
     assert model.training["updates"] == max(evaluations, key=lambda line: line[metric])["update"]
+
+
+@pytest.mark.parametrize("loss", ["l2", "von_mises_fisher", "max_margin"])
+def test_each_goes_on_exactly_and_its_model_reads_words(runs: TinyRuns, loss: str) -> None:
+    settings: dict[str, Any] = {"output_layer__loss": loss, "train__updates": 12, "log__checkpoint_updates": 6}
+    run = runs.run("run", **settings)
+    assert_resumes_exactly(runs, "run", 6, **settings)
+    assert ElmoC.from_pretrained(run.path).embed(["w1", "unheard-of"]).isfinite().all()
