@@ -15,16 +15,19 @@ ADVICE = "remove it, and run the command again"
 BOTH, VECTORS = "both", "vectors"
 HEADING = ("", "parameters", "batch", "words", "time", "acc@1", "acc@10", "perplexity")
 
-NOTES = """batch: words of an update, streams × window. time: of training, evaluations included. Held out: accuracy and
-perplexity of the next word among the most frequent words, or of the next subword where subwords are read. Probes: word
-vectors with features, and in brackets their gain over word vectors alone (95 %, bootstrap over items)."""
+OF_SUBWORDS = "†"
+NOTES = f"""batch: words of an update, streams × window. time: of training, evaluations included. Held out: accuracy and
+perplexity of the next word among the most frequent words; {OF_SUBWORDS} where subwords are read, the accuracy is that of the
+next subword, which does not compare with the others, and the perplexity is that of a word. Probes: word vectors with
+features, and in brackets their gain over word vectors alone (95 %, bootstrap over items)."""
 
 
-def text_of(rows: Mapping[str, tuple[Path, Path]]) -> str:
+def text_of(rows: Mapping[str, tuple[Path, Path]], *, tokens: int) -> str:
     """The table.
 
     Args:
         rows: by name the run directory, and what the suite has written of it.
+        tokens: those of the corpus that the rows were trained on, in words, boundaries included.
 
     Raises:
         InputError: one of these is damaged.
@@ -42,12 +45,12 @@ def text_of(rows: Mapping[str, tuple[Path, Path]]) -> str:
     vectors_alone = ("word vectors alone", *[""] * (len(HEADING) - 1), *(baseline[each] for each in probes))
     lines = [(*HEADING, *probes), vectors_alone]
     for name, (run, _) in rows.items():
-        lines.append((name, *training_of(run), *(cells[name].get(each, "") for each in probes)))
+        lines.append((name, *training_of(run, tokens), *(cells[name].get(each, "") for each in probes)))
     return "\n\n".join([aligned(lines), "\n".join([NOTES, *notes])])
 
 
-def training_of(path: Path) -> tuple[str, ...]:
-    """What it took to train a run, and what it gave."""
+def training_of(path: Path, tokens: int) -> tuple[str, ...]:
+    """What it took to train a run, and what it gave; `tokens` as in `text_of`."""
     run = RunDirectory(path)
     model = read_model_directory(path)
     training = model.training
@@ -56,14 +59,20 @@ def training_of(path: Path) -> tuple[str, ...]:
     if not checkpoints or not evaluations:
         raise InputError(f"{path} has no checkpoint, or no evaluation of its model: remove it, and begin it again")
     checkpoint, exported = read_checkpoint(checkpoints[-1]), evaluations[-1]
-    words = checkpoint["words"] / training.get("units_of_a_word", 1.0)
+    words = checkpoint["words"] * tokens / training["corpus_tokens"]  # of the text, whatever it is written in
+    reads_subwords = "units_of_a_word" in training
+    mark = OF_SUBWORDS if reads_subwords else ""
+    of_a_word = "word_perplexity" if reads_subwords else "perplexity"
     return (
         f"{parameters_of(model) / 1e6:.1f}M",
         f"{training['streams']} × {training['window']}",
         f"{words / 1e6:.2f}M",
         f"{checkpoint['seconds'] / 60:.0f} min",
-        *(f"{exported[metric]:.3f}" if metric in exported else "" for metric in ("accuracy_at_1", "accuracy_at_10")),
-        f"{exported['perplexity']:.1f}" if "perplexity" in exported else "",
+        *(
+            f"{exported[metric]:.3f}{mark}" if metric in exported else ""
+            for metric in ("accuracy_at_1", "accuracy_at_10")
+        ),
+        f"{exported[of_a_word]:.1f}{mark}" if of_a_word in exported else "",
     )
 
 

@@ -50,7 +50,10 @@ def parser() -> argparse.ArgumentParser:
     table.add_argument("--sizes", choices=("paper", "small"), help="(default: paper on a GPU, small on a CPU)")
     table.add_argument("--memory", metavar="SIZE", help="of a batch (default: 12GB, or 6GB with the small sizes)")
     table.add_argument(
-        "--only", default="", metavar="NAME,…", help="these output layers and encoders of the table (default: all)"
+        "--only",
+        default="",
+        metavar="NAME,…",
+        help="these output layers and encoders of the table, such as SUBWORD,ADAPTIVE:800K,GPT (default: all)",
     )
     table.add_argument("--most-streams", type=int, default=1024, metavar="B", help="of a batch (default: 1024)")
     parser.add_argument("--json", metavar="OUT.json", help="write everything measured to this file, too")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from elmoc.encoders import EncoderSizes
+from elmoc.encoders import DIRECTIONS, EncoderSizes
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.plain_lstm import PlainLstmSizes
 from elmoc.encoders.transformer import TransformerSizes
@@ -42,6 +42,11 @@ class Row:
     settings: OutputLayerSettings
     steps_of_a_word: float = 1.0
     paper: tuple[float, int, float, float, float] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """That of the output layer, and with its vocabulary, where there is one."""
+        return (self.name, f"{self.name}:{self.vocabulary}") if self.vocabulary else (self.name,)
 
     @property
     def types(self) -> int:
@@ -83,11 +88,13 @@ class Encoder:
     """A column of Table 5.
 
     paper: by output layer, seconds of CONT for a million words on four cards, and what others take of its time.
+    window, directions: what is trained; of GPT the forward model alone, as in the paper.
     """
 
     sizes: EncoderSizes
     paper: Mapping[str, float | str]
     window: int = 20
+    directions: tuple[str, ...] = DIRECTIONS
 
 
 def encoders(size: str) -> dict[str, Encoder]:
@@ -119,5 +126,10 @@ def encoders(size: str) -> dict[str, Encoder]:
         "TRANS BASE": Encoder(transformer(6, 512, 8), of(15.87, 1.52, 1.78, 2.62, 2.91)),
         "ELMo": Encoder(elmo, of(34.58, 1.24, 1.55, 1.89, 1.91)),
         "TRANS LARGE": Encoder(transformer(12, 1024, 16), of(48.55, 1.37, 1.72, 3.28, "OOM")),
-        "GPT": Encoder(transformer(12, 768, 12), of(43.53, 1.14, 1.44, 2.33, 8.31), window=512 if paper else 128),
+        "GPT": Encoder(
+            transformer(12, 768, 12),
+            of(43.53, 1.14, 1.44, 2.33, 8.31),
+            window=512 if paper else 128,
+            directions=DIRECTIONS[:1],
+        ),
     }

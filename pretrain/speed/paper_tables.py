@@ -46,7 +46,8 @@ class TableOptions:
     memory: bytes that weights, gradients, optimiser and activations may take in a process.
     most_streams: of a batch, in a process.
     updates, warm_up: timed and untimed updates of each row.
-    only: output layers and encoders by name, in any case of letters; without any of one of the two, all of these.
+    only: output layers and encoders by name, in any case of letters; without any of one of the two, all of these. An
+        output layer of one vocabulary alone is `ADAPTIVE:800K`.
     device, threads: where it runs; None as the config has it.
     """
 
@@ -123,12 +124,12 @@ def chosen(only: Sequence[str], rows: Sequence[Row], columns: Collection[str]) -
     Raises `InputError` for a name that is neither.
     """
     asked = {name.casefold() for name in only}
-    known = {name.casefold(): name for name in (*(row.name for row in rows), *columns)}
+    known = {name.casefold(): name for name in (*(name for row in rows for name in row.names), *columns)}
     if unknown := asked - known.keys():
         raise InputError(
             f"--only {min(unknown):.50}: there is no such row or column; there are {', '.join(known.values())}"
         )
-    of_rows = [row for row in rows if row.name.casefold() in asked]
+    of_rows = [row for row in rows if asked & {name.casefold() for name in row.names}]
     of_columns = [name for name in columns if name.casefold() in asked]
     if of_rows and of_rows[0] is not rows[0]:
         of_rows.insert(0, rows[0])
@@ -165,7 +166,9 @@ def measure(
 
     def setup_of(each: Row) -> TrainingSetup:
         data = replace(config.data, corpus=corpus_of(each))
-        train = replace(config.train, window=encoder.window, streams=processes.world_size)
+        train = replace(
+            config.train, window=encoder.window, streams=processes.world_size, directions=encoder.directions
+        )
         own = replace(config, data=data, train=train, encoder=encoder.sizes, output_layer=each.settings)
         return open_setup(own, processes)
 
@@ -199,16 +202,21 @@ def measure(
         if name == "large_batch":  # that a million words are
             updates = row.steps_of_a_word * 1e6 / (streams * encoder.window)
             of_reference = 1e6 / (of_first * encoder.window)
-        ratios = [mine * updates / (theirs * of_reference) for mine, theirs in figures]
-        result[name] = {
-            "seconds": updates * median(mine for mine, _ in figures),
-            "ratio": median(ratios),
-            "least_ratio": min(ratios),
-            "greatest_ratio": max(ratios),
-        }
+        result[name] = summary(figures, updates, of_reference)
         if name == "large_batch":
             result |= {"streams": streams // processes.world_size, "peak_bytes": peak}
     return result
+
+
+def summary(figures: Sequence[tuple[float, float]], updates: float, of_reference: float) -> dict[str, float]:
+    """Seconds, and ratios to the reference, of what takes so many updates, from seconds of single updates of both."""
+    ratios = [mine * updates / (theirs * of_reference) for mine, theirs in figures]
+    return {
+        "seconds": updates * median(mine for mine, _ in figures),
+        "ratio": median(ratios),
+        "least_ratio": min(ratios),
+        "greatest_ratio": max(ratios),
+    }
 
 
 def compare(
@@ -256,12 +264,13 @@ def largest_batch(setup: TrainingSetup, options: TableOptions) -> int:
 
 def text_of(report: dict[str, Any]) -> str:
     """The report as it is printed; the paper's figures are in brackets."""
-    lines = [
+    heading = (
         f"Table {report['table']}, sizes: {report['size']}; {report['device']}, PyTorch {report['torch']}, "
         f"{report['processes']} process{'es' if report['processes'] > 1 else ''}, "
-        f"{human_bytes(report['memory'])} of memory each; in brackets the paper's",
-    ]
-    return "\n".join([*lines, "", aligned(table_4(report) if report["table"] == 4 else table_5(report))])
+        f"{human_bytes(report['memory'])} of memory each; in brackets the paper's"
+    )
+    tables = [table_4(report)] if report["table"] == 4 else tables_5(report)
+    return "\n\n".join([heading, *(aligned(table) for table in tables)])
 
 
 def table_4(report: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -296,24 +305,28 @@ def batch_of(row: dict[str, Any]) -> str:
     return f"{'≥ ' if row['streams'] == most else ''}{row['streams'] or OUT_OF_MEMORY}"
 
 
-def table_5(report: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Columns of encoders."""
+def tables_5(report: dict[str, Any]) -> list[list[tuple[str, ...]]]:
+    """Time, parameters, largest batches and peak memory, each with columns of encoders."""
     encoders = list(dict.fromkeys(row["encoder"] for row in report["rows"]))
     outputs = list(dict.fromkeys(row["output"] for row in report["rows"]))
     found = {(row["encoder"], row["output"]): row for row in report["rows"]}
-    rows: list[tuple[str, ...]] = [("", *encoders)]
-    for output in outputs:
-        cells = [found.get((encoder, output)) for encoder in encoders]
-        rows.append(
-            (
-                output,
-                *(
-                    "" if row is None else shown(row["large_batch"], row["paper"], "", first=output == outputs[0])
-                    for row in cells
-                ),
-            )
+
+    def table(name: str, cell: Callable[[dict[str, Any]], str]) -> list[tuple[str, ...]]:
+        cells = (
+            (output, *(cell(row) if (row := found.get((encoder, output))) else "" for encoder in encoders))
+            for output in outputs
         )
-    return rows
+        return [(name, *encoders), *cells]
+
+    def peak(row: dict[str, Any]) -> str:
+        return "–" if row["peak_bytes"] is None else human_bytes(row["peak_bytes"])
+
+    return [
+        table("time", lambda row: shown(row["large_batch"], row["paper"], "", first=row["output"] == outputs[0])),
+        table("parameters", lambda row: f"{row['parameters'] / 1e6:,.1f}M"),
+        table("batch", batch_of),
+        table("peak memory", peak),
+    ]
 
 
 def shown(figures: dict[str, float] | None, paper: float | str | None, of: str, *, first: bool) -> str:

@@ -52,6 +52,7 @@ def test_describe_prints_sizes_and_leaves_nothing(
             f"{22 * (P + 1)} parameters, {human_bytes(8 * 22 * (P + 1))} to train them, ",
         ),
         ({"output_layer__kind": "adaptive", "output_layer__cutoffs": [10]}, f"{P * 11 + 2 * (P + 12)} parameters, "),
+        ({"output_layer__kind": "softmax"}, f"{22 * (P + 1)} parameters, "),
     ],
 )
 def test_each_part_is_weighed(

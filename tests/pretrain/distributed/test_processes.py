@@ -252,30 +252,40 @@ def test_each_loss_of_vectors_is_taken_over_all_processes(runs: TinyRuns, loss: 
     assert_close_end(launch.run, runs.run("alone", **SETTINGS | settings))
 
 
-@pytest.mark.slow
+OF_CHARACTERS = {"input_layer__kind": "character_cnn", "input_layer__filters": [[1, 6], [2, 6]]}
+LAYERS: dict[str, dict[str, Any]] = {
+    "elmo": OF_CHARACTERS
+    | {"encoder__layer_norm": False, "output_layer__kind": "sampled", "output_layer__samples": 6, "train__updates": 10},
+    "adaptive": {"output_layer__kind": "adaptive", "output_layer__cutoffs": [4, 12]},
+    "sampled": {"output_layer__kind": "sampled", "output_layer__samples": 6},
+    "fixed": {"output_layer__kind": "fixed", "output_layer__samples": 6},
+    "softmax": {"output_layer__kind": "softmax"},
+    "character_cnn": OF_CHARACTERS,
+    "subwords": {"input_layer__kind": "subwords", "output_layer__kind": "softmax"},
+    "subwords_tied": {
+        "input_layer__kind": "subwords",
+        "output_layer__kind": "softmax",
+        "output_layer__tied": True,
+        "output_layer__projection_regularisation": 0.15,
+    },
+    "subwords_sampled": {
+        "input_layer__kind": "subwords",
+        "output_layer__kind": "sampled",
+        "output_layer__samples": 60,
+        "output_layer__tied": True,
+    },
+    "plain_lstm": {"encoder__kind": "plain_lstm", "encoder__cell_size": None},
+    "transformer": {"encoder__kind": "transformer", "encoder__cell_size": None, "encoder__heads": 2},
+}
+"""What differs from `SETTINGS`; the first, which is the original ELMo, is not slow."""
+
+
 @pytest.mark.parametrize(
     "layer",
-    [
-        {"output_layer__kind": "adaptive", "output_layer__cutoffs": [4, 12]},
-        {"output_layer__kind": "sampled", "output_layer__samples": 6},
-        {"output_layer__kind": "fixed", "output_layer__samples": 6},
-        {"input_layer__kind": "character_cnn", "input_layer__filters": [[1, 6], [2, 6]]},
-        {
-            "input_layer__kind": "subwords",
-            "output_layer__kind": "softmax",
-            "output_layer__tied": True,
-            "output_layer__projection_regularisation": 0.15,
-        },
-        {
-            "input_layer__kind": "subwords",
-            "output_layer__kind": "sampled",
-            "output_layer__samples": 60,
-            "output_layer__tied": True,
-        },
-    ],
-    ids=["adaptive", "sampled", "fixed", "character_cnn", "subwords", "subwords_sampled"],
+    [pytest.param(each, marks=[pytest.mark.slow] * (name != "elmo")) for name, each in LAYERS.items()],
+    ids=LAYERS,
 )
-def test_shared_parts_have_the_gradients_of_all_processes(
+def test_every_part_has_the_gradients_of_all_processes(
     runs: TinyRuns, layer: dict[str, Any], tiny_subwords: Corpus
 ) -> None:
     if layer.get("input_layer__kind") == "subwords":

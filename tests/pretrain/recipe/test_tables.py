@@ -11,7 +11,7 @@ from elmoc.corpus import Corpus
 from elmoc.model_directory import read_model_directory
 from pretrain.recipe import steps
 from pretrain.recipe.tables import SYSTEMS, main
-from pretrain.recipe.tables_report import parameters_of, text_of
+from pretrain.recipe.tables_report import parameters_of, text_of, training_of
 from pretrain.run.directory import RunDirectory, read_checkpoint, read_metrics
 from tests.tiny import learnable_sentences, write_corpus
 
@@ -82,6 +82,11 @@ def test_rows_are_trained_for_the_same_words_and_probed(
     runs = [RunDirectory(tmp_path / "out/runs" / name) for name in names]
     words = [read_checkpoint(run.checkpoint_paths()[-1])["words"] for run in runs]
     assert dict(zip(names, words, strict=True)) == dict.fromkeys(names, 200), "each of these words is one subword"
+    accuracy = {line.split()[0]: line.split()[8] for line in printed.splitlines() if line.count("×")}
+    assert [name for name, value in accuracy.items() if value.endswith("†")] == ["elmo_sub"], "those of subwords"
+    record = read_model_directory(runs[0].path).training
+    in_words = record["corpus_tokens"] * 1_230_000 // 200
+    assert training_of(runs[0].path, in_words)[2] == "1.23M", "of the text in words, whatever a word's subwords are"
     lines_run.clear()
     assert main([*arguments, *rows]) == 0
     assert [line[0] for line in lines_run] == ["downstream"] * 4, "a suite passes over what it has done"
@@ -118,6 +123,15 @@ def test_a_row_that_cannot_be_is_named_before_the_others_are_made(
     assert [line[0] for line in lines_run] == ["data_scripts.build_vectors"] * 2
 
 
+def test_a_table_that_was_post_processed_is_refused(
+    arguments: list[str], tmp_path: Path, lines_run: list[list[str]], error_line: Callable[[int], str]
+) -> None:
+    build_vectors(Corpus(tmp_path / "corpus"), "random:5:8", name="target", transform="whiten")
+    said = error_line(main([*arguments, "--rows", "elmo_c"]))
+    assert "vectors/target.npy was post-processed (whiten), and these rows take vectors as they are: build" in said
+    assert not lines_run
+
+
 def test_every_row_names_a_config() -> None:
     for system in SYSTEMS.values():
         assert (Path("pretrain/configs/twins") / f"small_{system.config}.toml").is_file()
@@ -144,4 +158,4 @@ def test_what_cannot_be_is_refused(arguments: list[str], tmp_path: Path, error_l
 def test_a_damaged_report_is_named(tmp_path: Path) -> None:
     (tmp_path / "suite.json").write_text('{"rows": [{"dataset": "x"}]}')
     with pytest.raises(Exception, match=r"suite.json is not what a suite writes: remove it"):
-        text_of({"elmo_c": (tmp_path, tmp_path / "suite.json")})
+        text_of({"elmo_c": (tmp_path, tmp_path / "suite.json")}, tokens=1)

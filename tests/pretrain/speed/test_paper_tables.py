@@ -94,6 +94,25 @@ def test_rows_and_encoders_fit_each_other(size: str) -> None:
     assert len(encoders(size)) == 6
 
 
+def test_gpt_is_trained_in_one_direction(tiny_corpus: Corpus) -> None:
+    assert {name for name, encoder in encoders("paper").items() if encoder.directions == ("forward",)} == {"GPT"}
+    config, row = tiny_config(tiny_corpus), Row("CONT", "", ContinuousSettings())
+    parameters = [
+        paper_tables.measure(
+            config,
+            Encoder(config.encoder, {}, window=5, directions=directions),
+            row,
+            row,
+            lambda row: str(tiny_corpus.path),
+            replace(OPTIONS, most_streams=8),
+            Processes(),
+            one_stream=False,
+        )["parameters"]
+        for directions in (("forward", "backward"), ("forward",))
+    ]
+    assert parameters[0] == 2 * parameters[1]
+
+
 def test_the_largest_batch_fits_and_the_next_does_not(tiny_corpus: Corpus) -> None:
     config = tiny_config(tiny_corpus)
     setup = set_up(replace(config, train=replace(config.train, streams=1, device="cpu", window=3)))
@@ -148,7 +167,11 @@ def test_a_part_of_a_table(tmp_path: Path, error_line: Callable[[int], str]) -> 
     assert [(row["encoder"], row["output"]) for row in rows] == [("LSTM", "CONT"), ("LSTM", "SUBWORD")]
     assert all(row["small_batch"] is None and row["large_batch"] for row in rows)
     (tmp_path / "table.json").unlink()
-    assert "--only gpt: there is no such row or column; there are CONT, SUBWORD," in error_line(
+    assert main([*arguments, "sampled:800K, elmo"]) == 0
+    rows = read_json(tmp_path / "table.json", advice="")["rows"]
+    assert [(row["encoder"], row["vocabulary"]) for row in rows] == [("ELMo", ""), ("ELMo", "800K")]
+    (tmp_path / "table.json").unlink()
+    assert "--only gpt: there is no such row or column; there are CONT, SUBWORD, SAMPLED, SAMPLED:800K" in error_line(
         main([*arguments, "ELMo,GPT"])
     )
     for option, value in (("--only", "GPT"), ("--sizes", "small"), ("--memory", "1GB"), ("--most-streams", "8")):
@@ -159,8 +182,15 @@ def test_a_part_of_a_table(tmp_path: Path, error_line: Callable[[int], str]) -> 
 def test_table_5_says_where_memory_is_too_small(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--table", "5", "--device", "cpu", "--updates", "1", "--warm-up", "1", "--most-streams", "16"]
     assert main([*arguments, "--memory", "4KB"]) == 0
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:]]
-    assert rows[0] == ["LSTM", "ELMo"]
+    time, parameters, batch, peak = capsys.readouterr().out.strip().split("\n\n")[1:]
+    assert [line.split() for line in batch.splitlines()] == [
+        ["batch", "LSTM", "ELMo"],
+        *([name, "OOM", "OOM"] for name in ("CONT", "SUBWORD", "SAMPLED")),
+    ]
+    assert [line.split()[-2:] for line in peak.splitlines()] == [["LSTM", "ELMo"], *[["–", "–"]] * 3]
+    assert parameters.splitlines()[1].split() == ["CONT", "0.0M", "0.0M"]
+    rows = [line.split() for line in time.splitlines()]
+    assert rows[0] == ["time", "LSTM", "ELMo"]
     assert [row[0] for row in rows[1:]] == ["CONT", "SUBWORD", "SAMPLED"], "of the vocabularies 800K alone"
     assert rows[1][1:] == ["OOM", "(3.97)", "OOM"]
     assert rows[2][1:3] == ["OOM", "(OOM)"]
