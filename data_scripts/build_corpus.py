@@ -28,14 +28,13 @@ from data_scripts.parts.sources import (
     LARGEST_SHARD,
     SHARDS_AT_LEAST,
     default_shard_tokens,
-    estimate_tokens,
     files_by_source,
     files_of,
     name_shards,
     names_of,
     pieces_of,
 )
-from data_scripts.parts.text_pieces import Piece, find_files, find_folders, find_named_files
+from data_scripts.parts.text_pieces import Piece
 from data_scripts.parts.work_folder import clean, work_folder
 from data_scripts.parts.workers import default_workers, parallel_map
 from elmoc.corpus import ID_DTYPE, Shard, finish_corpus
@@ -45,6 +44,7 @@ from elmoc.files.text import read_lines
 from elmoc.files.writing import require_space
 from elmoc.progress import progress_bar
 from elmoc.settings import setting
+from elmoc.text.named_files import estimate_tokens, find_files, find_folders, find_named_files
 from elmoc.text.overlap import RUN, SHORTEST, Overlap
 from elmoc.tokenizer import ends_in_mark
 
@@ -168,17 +168,14 @@ def build_corpus(
     check_files(files, held_out, corpus)
     by_source = files_by_source(files, held_out, source_of)
     tokens = {source: estimate_tokens([*train, *other]) for source, (train, other) in by_source.items()}
-    options = CorpusOptions(
+    options = options_for(
+        tokens,
+        files,
         min_count=min_count,
-        shard_tokens=default_shard_tokens(tokens.values()) if shard_tokens is None else shard_tokens,
+        shard_tokens=shard_tokens,
         workers=workers,
         of_every_source=of_every_source,
     )
-    if sum(tokens.values()) // options.shard_tokens > SHARDS_AT_MOST:
-        raise InputError(
-            f"--shard-tokens {options.shard_tokens} makes over {SHARDS_AT_MOST:,} shards of {names_of(files)}, about "
-            f"{sum(tokens.values()):,} words: give a larger one"
-        )
     overlap = Overlap(line.split() for file in leave_out for line in read_lines(file)) if leave_out else None
     with work_folder(corpus) as work:
         require_space(corpus, 2 * ID_DTYPE.itemsize * sum(tokens.values()))
@@ -206,9 +203,54 @@ def build_corpus(
             }
             | left_out_record(leave_out, without),
         )
-    print(f"{corpus}: {len(lexicon.words):,} word types; {describe_splits(train, evaluation)}")
-    for name in by_source if len(by_source) > 1 else ():
-        own = ([shard for shard in shards if shard.source == name] for shards in (train, evaluation))
+    report(corpus, lexicon, train, evaluation, names=list(by_source), leave_out=leave_out, without=without)
+
+
+def options_for(
+    tokens: Mapping[str, int],
+    files: Sequence[Path],
+    *,
+    min_count: int,
+    shard_tokens: int | None,
+    workers: int,
+    of_every_source: bool,
+) -> CorpusOptions:
+    """The options for files whose sources have about `tokens`, which decide the size of shards where none is given.
+
+    Raises `InputError` for a number out of bounds, and for too many shards.
+    """
+    options = CorpusOptions(
+        min_count=min_count,
+        shard_tokens=default_shard_tokens(tokens.values()) if shard_tokens is None else shard_tokens,
+        workers=workers,
+        of_every_source=of_every_source,
+    )
+    if sum(tokens.values()) // options.shard_tokens > SHARDS_AT_MOST:
+        raise InputError(
+            f"--shard-tokens {options.shard_tokens} makes over {SHARDS_AT_MOST:,} shards of {names_of(files)}, about "
+            f"{sum(tokens.values()):,} words: give a larger one"
+        )
+    return options
+
+
+def report(
+    corpus: Path,
+    lexicon: Lexicon,
+    train: Sequence[Shard],
+    held_out: Sequence[Shard],
+    *,
+    names: Sequence[str],
+    leave_out: Sequence[Path],
+    without: Mapping[str, int],
+) -> None:
+    """Print what a corpus holds, in all and of each of several sources, and warn where it looks like raw text.
+
+    names: of the sources.
+    leave_out, without: the files whose sentences were left out, and how many of each source.
+    """
+    print(f"{corpus}: {len(lexicon.words):,} word types; {describe_splits(train, held_out)}")
+    for name in names if len(names) > 1 else ():
+        own = ([shard for shard in shards if shard.source == name] for shards in (train, held_out))
         print(f"  {name}: {describe_splits(*own)}")
     if leave_out:
         named = [f"{count:,}" + (f" of {name}" if name else "") for name, count in without.items()]

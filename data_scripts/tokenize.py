@@ -8,22 +8,19 @@ counts as tokenised, so running the command on it changes nothing.
 """
 
 import argparse
-import gzip
-import io
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
-from typing import IO, Any
 
 from data_scripts.parts.options import Options
 from data_scripts.parts.workers import default_workers, parallel_map
 from elmoc.batches import buffered
 from elmoc.errors import InputError, run_command
 from elmoc.files.locks import locked
-from elmoc.files.text import read_lines, require_file
-from elmoc.files.writing import atomic_path, refuse_existing
+from elmoc.files.text import open_text, read_lines, require_file
+from elmoc.files.writing import refuse_existing
 from elmoc.progress import progress_bar
 from elmoc.tokenizer import SENTENCE_ENDS, looks_tokenised, looks_wrapped, sentence_splitter, tokenise_paragraph
 
@@ -202,16 +199,6 @@ def single_blank_lines(blocks: Iterable[list[str]]) -> Iterator[list[str]]:
             else:
                 blank = True
         yield kept
-
-
-@contextmanager
-def open_text(target: Path) -> Iterator[IO[str]]:
-    """A text file to write (compressed when `target` ends in `.gz`), in place once the block ends well."""
-    with atomic_path(target) as partial, open(partial, "wb") as raw:
-        gz = target.suffix == ".gz"
-        output: Any = gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) if gz else raw
-        with io.TextIOWrapper(output, encoding="utf-8", newline="\n") as file:
-            yield file
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import ctypes
 import errno
 import math
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -26,11 +27,12 @@ from typing import Any
 import numpy as np
 
 from data_scripts.parts.options import Options
-from data_scripts.parts.workers import default_workers, end_with, how_it_ended
+from data_scripts.parts.workers import default_workers, how_it_ended
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files.locks import locked
 from elmoc.files.writing import atomic_path, human_bytes, refuse_existing, require_space, temporary_path
+from elmoc.process import end_with_parent
 from elmoc.settings import setting
 from elmoc.word_vectors.fasttext.file import MAX_SIZE, vector_width
 
@@ -207,7 +209,7 @@ def _train_in_child(text: Path, model: Path, settings: FastTextSettings) -> None
 
 
 def _train_here(text: Path, model: Path, settings: FastTextSettings, sender: Connection, parent: int) -> None:
-    end_with(parent)
+    end_with_parent(parent, signal.SIGKILL)
     import fasttext
 
     zero_fresh_memory()

@@ -10,17 +10,15 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from math import ceil, isfinite
+from math import ceil
 from pathlib import Path
 
-from elmoc.corpus import Corpus, Shard
+from elmoc.corpus import MOST_TIMES, Corpus, Shard
 from elmoc.errors import InputError, run_command
 from elmoc.files.locks import locked
-from elmoc.files.writing import atomic_path, refuse_existing
+from elmoc.files.text import open_text
+from elmoc.files.writing import refuse_existing
 from elmoc.progress import progress_bar
-
-MOST_TIMES = 1_000
-"""How often a source can be written."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Write the text of a corpus directory: one sentence a line, and a blank line between documents.",
     )
     parser.add_argument("corpus", type=Path, metavar="CORPUS", help="corpus directory of words")
-    parser.add_argument("target", type=Path, metavar="OUT", help="file to make")
+    parser.add_argument("target", type=Path, metavar="OUT", help="file to make, also .gz")
     parser.add_argument("--held-out", action="store_true", help="the held-out text (default: the training text)")
     parser.add_argument(
         "--sources",
@@ -61,12 +59,11 @@ def write_text(corpus: Path, target: Path, *, sources: Sequence[str] = (), held_
         progress_bar(total=round(sum(sizes)), unit=" words", unit_scale=True, desc="writing text") as progress,
     ):
         refuse_existing(target)
-        with atomic_path(target) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
-            for shard, share in passes(shards, times):
-                for words, is_first in source.sentences(shard, tokens=ceil(share * shard.tokens)):
-                    file.write(("\n" if is_first and tokens else "") + " ".join(words) + "\n")
-                    tokens[shard.source] += len(words)
-                    progress.update(len(words) + 2)
+        parts = ((shard, ceil(share * shard.tokens)) for shard, share in passes(shards, times))
+        with open_text(target) as file:
+            for shard, words in source.written_sentences(parts, file):
+                tokens[shard.source] += len(words)
+                progress.update(len(words) + 2)
             if not tokens:
                 raise InputError(f"--sources {' '.join(sources)} leaves no text: give another source a number above 0")
     by_source = ", ".join(f"{name} {count:,}" for name, count in tokens.items() if name)
@@ -85,7 +82,7 @@ def parse_sources(given: Sequence[str], sources: Sequence[str]) -> dict[str, flo
             found[name] = float(number)
         except ValueError:
             found[name] = -1
-        if not (isfinite(found[name]) and 0 <= found[name] <= MOST_TIMES):
+        if not 0 <= found[name] <= MOST_TIMES:
             raise InputError(f"--sources {text}: give a number from 0 to {MOST_TIMES:,}")
     return found
 

@@ -15,7 +15,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from elmoc.errors import InputError, run_command
+from elmoc.errors import InputError, install_advice, run_command
 from elmoc.process import keep_freed_memory
 
 TASKS = {
@@ -82,8 +82,7 @@ def _import(name: str) -> Any:
         if package in ("", "downstream", "elmoc"):
             raise
         raise InputError(
-            f"the probes need the package {package}, which is not installed: "
-            "pip install 'elmoc[downstream]' (from a checkout: pip install -e '.[downstream]')"
+            f"the probes need the package {package}, which is not installed: {install_advice('downstream')}"
         ) from None
 
 

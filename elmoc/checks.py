@@ -1,7 +1,6 @@
 """Checks: corpora, models, runs and feature files, read whole and compared with what was written down of them."""
 
 import time
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +13,7 @@ from elmoc.corpus import ADVICE as CORPUS_ADVICE
 from elmoc.corpus import Corpus, Shard
 from elmoc.errors import InputError, reason
 from elmoc.features.reader import FeatureFile
+from elmoc.files.archives import check_archive
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.text import require_file
 from elmoc.files.writing import human_bytes
@@ -25,7 +25,6 @@ from elmoc.word_vectors.table import VectorTable, count_zero_rows
 
 Progress = Callable[[int], object]
 """Called with the bytes that have been read since the last call."""
-_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -86,8 +85,10 @@ def _parts(path: Path) -> Iterator[Part]:
     elif (path / "checkpoints").is_dir():
         if (path / "model" / "config.json").exists():
             yield from _model_parts(path / "model")
-        for file in sorted((path / "checkpoints").glob("*.pt")):
-            yield Part("checkpoints", _size(file), partial(_check_checkpoint, file))
+        checkpoints = sorted((path / "checkpoints").glob("*.pt"))
+        for file in checkpoints:
+            advice = _advice(file, checkpoints)
+            yield Part("checkpoints", _size(file), partial(_check_checkpoint, file, advice))
     elif (path / "config.json").exists():
         yield from _model_parts(path)
     elif path.is_dir():
@@ -175,21 +176,22 @@ def _model_parts(path: Path) -> Iterator[Part]:
             yield Part("model", _size(file), partial(_compare, model.checksums, [file], MODEL_ADVICE))
 
 
-def _check_checkpoint(file: Path, progress: Progress) -> bool:
+def _advice(checkpoint: Path, checkpoints: Sequence[Path]) -> str:
+    """What to do about a checkpoint when it is damaged; `checkpoints` are all of its run, oldest first."""
+    if checkpoint != checkpoints[-1]:
+        return "remove it, the run goes on from a newer one"
+    return "remove it to go on from the one before" if len(checkpoints) > 1 else "remove it to begin the run again"
+
+
+def _check_checkpoint(file: Path, advice: str, progress: Progress) -> bool:
     """Compare the members of a checkpoint with the checksums that every zip archive has."""
     require_file(file)
     try:
-        with zipfile.ZipFile(file) as archive:
-            for member in archive.infolist():
-                with archive.open(member) as content:
-                    while block := content.read(_BLOCK_BYTES):
-                        progress(len(block))
+        check_archive(file, progress=progress)
     except Exception as error:  # what a damaged archive may raise is not documented
         if isinstance(error, OSError) and error.filename:
             raise
-        raise InputError(
-            f"{file} is truncated or damaged ({reason(error)}): remove it, and the run goes on from the one before"
-        ) from None
+        raise InputError(f"{file} is truncated or damaged ({reason(error)}): {advice}") from None
     return True
 
 

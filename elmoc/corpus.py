@@ -10,11 +10,11 @@ subwords.json     of a corpus of subwords, how words are split into them (see `e
 vectors/NAME.npy  vector tables (see `elmoc/word_vectors/table.py`)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
 import numpy as np
 from msgspec import Meta
@@ -34,6 +34,8 @@ BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 ID_DTYPE = np.dtype("<u4")
 SOURCE_NAME = r"[A-Za-z0-9_-]+"
 """What the name of a source may be, as a pattern: a key of TOML without quotes."""
+MOST_TIMES = 1_000
+"""How many times a source is read or written, at most: the bound of its weight."""
 SUBWORDS = "subwords.json"
 ADVICE = "build the corpus again"
 """What to do about a corpus that is damaged."""
@@ -222,6 +224,19 @@ class Corpus:
             words = [self.lexicon[row] for row in ids[begin + 1 : end - 1].tolist()]
             if words:
                 yield words, begin in documents
+
+    def written_sentences(self, parts: Iterable[tuple[Shard, int]], file: IO[str]) -> Iterator[tuple[Shard, list[str]]]:
+        """Write the `sentences` of shards as text, each before it is yielded with its shard.
+
+        One sentence a line, and a blank line between documents. `parts` are the shards in their order, and of each the
+        position before which the sentences begin that are written.
+        """
+        first = True
+        for shard, tokens in parts:
+            for words, begins_document in self.sentences(shard, tokens=tokens):
+                file.write(("\n" if begins_document and not first else "") + " ".join(words) + "\n")
+                first = False
+                yield shard, words
 
     def read_documents(self, shard: Shard) -> np.ndarray:
         """int64 [documents]: the position in the shard of each document's first token."""

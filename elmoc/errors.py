@@ -106,6 +106,11 @@ def describe_os_error(error: OSError) -> str:
     return f"{what}: {_ADVICE.get(error.errno or 0, 'see to that, and run the command again')}"
 
 
+def install_advice(extra: str) -> str:
+    """What to do where a library of one of this project's extras is missing; the project is in no package registry."""
+    return f"install it with `pip install '.[{extra}]'` in the checkout"
+
+
 def shortened(text: str, most: int = 80) -> str:
     """`text` as a sentence can quote it: at most this number of characters."""
     return text if len(text) <= most else text[: most - 1] + "…"

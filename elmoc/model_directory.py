@@ -257,6 +257,16 @@ def _output_layer(path: Path, config: dict[str, Any], checksums: Mapping[Path, F
     )
 
 
+def bundled_vectors(path: Path | str) -> Path | None:
+    """The file of word vectors in a model directory, or in that of a run directory; None where there is none.
+
+    Raises `InputError` where there is no model, or its record is damaged.
+    """
+    path = _model_path(Path(path))
+    file = path / Path(_read_config(path / "config.json").word_vectors.origin).name
+    return file if file.is_file() else None
+
+
 def open_model_vectors(model: ModelDirectory, override: str | None) -> WordVectors:
     """Open the word vectors that a model reads: `override`, else bundled in its directory, else where they were."""
     source = model.word_vectors

@@ -1,14 +1,16 @@
-"""Processes: how threads wait for each other, freed memory, and child processes that end when they are asked to."""
+"""Processes: how threads wait for each other, cores, memory, and child processes that end when they are asked to."""
 
 import ctypes
 import os
 import platform
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import Path
 from types import FrameType
 
 M_TRIM_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX = -1, -4, -8
@@ -58,10 +60,30 @@ def keep_freed_memory() -> None:
         mallopt(M_ARENA_MAX, 1)
 
 
-def end_with_parent() -> None:
-    """Have this process asked to stop when the one that started it is killed (on Linux)."""
+def available_cores() -> int:
+    """The number of CPU cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def resident_bytes(field: str) -> int:
+    """A number of bytes in Linux's /proc: `VmRSS` is the memory of this process now, `VmHWM` its peak.
+
+    Raises `OSError` on other systems.
+    """
+    found = re.search(rf"^{field}:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
+    assert found
+    return 1024 * int(found[1])
+
+
+def end_with_parent(parent: int, number: int = signal.SIGTERM) -> None:
+    """Have this process get a signal as soon as its `parent`, the one that started it, ends in whatever way (on Linux).
+
+    Where the parent has ended before, this process ends here. By default it is asked to stop; SIGKILL ends it at once.
+    """
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(number))
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 @contextmanager
@@ -81,7 +103,8 @@ def run_child(command: Sequence[str], *, environment: Mapping[str, str]) -> int:
     was interrupted itself, `KeyboardInterrupt` is raised.
     """
     with _passed_on() as (asked, started):
-        process = subprocess.Popen(command, env=environment, process_group=0, preexec_fn=end_with_parent)
+        end = partial(end_with_parent, os.getpid())
+        process = subprocess.Popen(command, env=environment, process_group=0, preexec_fn=end)
         started(process)
         status = process.wait()
     if asked or status == INTERRUPTED:

@@ -1,7 +1,8 @@
 """Settings: dataclass fields that say which values are possible, and the one check of them.
 
 Every part of the project declares what it can be told as a frozen dataclass beside its code; `setting` makes a field,
-`check_settings` raises one sentence for the first impossible value, and `parse_duration` reads a time such as `60m`.
+`check_settings` raises one sentence for the first impossible value. `parse_duration` reads a time such as `60m`, and
+`duration` says one.
 """
 
 import math
@@ -82,6 +83,16 @@ def parse_duration(text: str) -> float:
             f"--max-time takes a number and one of s, m, h, d, such as 60m, and at most {MOST_DAYS}d; not {text[:50]!r}"
         )
     return seconds
+
+
+def duration(seconds: float) -> str:
+    """A length of time in words: `45 s`, `12 min`, `1 h 30 min`, `3 d 4 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes, hours = round(seconds / 60), round(seconds / 3600)
+    if minutes < 90:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
 def _is_possible(each: Field[Any], value: Any) -> bool:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, install_advice
 
 ABBREVIATIONS = frozenset(
     re.findall(
@@ -130,9 +130,7 @@ def _nltk(module: str) -> Any:
     try:
         imported = import_module(module)
     except ImportError:
-        raise InputError(
-            "tokenising needs nltk: install it with `pip install 'elmoc[data]'`, or 'elmoc[downstream]' for the probes"
-        ) from None
+        raise InputError(f"tokenising needs nltk: {install_advice('data')}") from None
     if "nltk.redos" in sys.modules:  # 5 s a pattern and text, of which a busy machine needs more for a long paragraph
         vars(sys.modules["nltk.redos"])["DEFAULT_TIMEOUT"] = None
     return imported

@@ -24,17 +24,29 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
+def describe_run(arguments: argparse.Namespace) -> None:
+    """Print what the parsed command line would start; nothing is made, and a run that is there is not looked at."""
+    from pretrain.config import load_config
+    from pretrain.describe import describe
+    from pretrain.distributed.rendezvous import connect
+    from pretrain.setup import open_setup
+
+    with connect() as processes, processes.raise_together():
+        check_options(arguments, processes.world_size)
+        config = load_config(arguments.config, arguments.set, quiet=not processes.is_rank0)
+        print(describe(open_setup(config, processes), arguments.init_from))
+
+
 def pretrain(arguments: argparse.Namespace) -> None:
-    """Describe, start or resume a run as the parsed command line says, together with the other processes of it.
+    """Start or resume a run as the parsed command line says, together with the other processes of it.
 
     Raises `KeyboardInterrupt` when the run was asked to stop (and has saved), so that what follows it does not start.
     """
     from pretrain.checkpoint import Checkpoint
     from pretrain.config import fixed_settings, load_config
-    from pretrain.describe import describe
     from pretrain.distributed.rendezvous import connect
     from pretrain.run.directory import RunDirectory, Start
-    from pretrain.setup import open_setup, set_up
+    from pretrain.setup import set_up
     from pretrain.train import train
 
     run = RunDirectory(arguments.run)
@@ -44,7 +56,7 @@ def pretrain(arguments: argparse.Namespace) -> None:
             max_seconds = None if arguments.max_time is None else parse_duration(arguments.max_time)
             config = load_config(arguments.config, arguments.set, quiet=not processes.is_rank0)
             resume, resumed, init_from = arguments.resume, None, arguments.init_from
-            if processes.is_rank0 and not arguments.describe:
+            if processes.is_rank0:
                 resume = resume or (processes.restarted and run.was_started_by(processes.launch))
                 if resume:
                     run.require_resumable()
@@ -57,9 +69,6 @@ def pretrain(arguments: argparse.Namespace) -> None:
         values, init_from, max_seconds = processes.broadcast_from_rank0((values, init_from, max_seconds))
         resumed = None if values is None else Checkpoint.from_dict(values)
         with processes.raise_together():
-            if arguments.describe:
-                print(describe(open_setup(config, processes), init_from))
-                return
             setup = set_up(config, init_from, processes, to_train=True)
         processes.require_equal_settings(fixed_settings(config) | setup.data.fingerprints | setup.arithmetic)
         with processes.raise_together():
@@ -86,6 +95,8 @@ def check_options(arguments: argparse.Namespace, world_size: int) -> None:
         raise InputError("--resume goes on with a run, --init-from starts one: give one of them")
     if arguments.describe and world_size > 1:
         raise InputError("--describe looks at one process: leave torchrun out")
+    if arguments.describe and arguments.resume:
+        raise InputError("--describe looks at a run from its beginning: leave --resume out")
     if arguments.describe and arguments.max_time is not None:
         raise InputError("--describe looks at the length that the config gives: leave --max-time out")
 
@@ -94,7 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
     wait_without_spinning()
     keep_freed_memory()
-    return run_command(lambda: pretrain(arguments))
+    return run_command(lambda: describe_run(arguments) if arguments.describe else pretrain(arguments))
 
 
 if __name__ == "__main__":

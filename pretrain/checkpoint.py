@@ -23,6 +23,8 @@ class Checkpoint:
     encoder, heads: the weights of encoder and output layers, by their names in model directories.
     optimisers, generators, recurrent: of each direction; `recurrent` has the tensors [B, …] of each layer. What
         the directions share has optimisers, too.
+    best_cosine: the best value so far of the held-out metric that chooses the model (`metric` of
+        `OutputLayerSettings`); the name is from when there was only the cosine.
     averages: of each direction and each shared part the averages of its weights, where the run has them.
     input: the weights of a trained network that makes word vectors.
     device: the kind of device that the generators are of.

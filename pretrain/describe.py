@@ -5,6 +5,7 @@ from functools import partial
 
 from elmoc.devices import free_memory
 from elmoc.files.writing import human_bytes
+from elmoc.settings import duration
 from pretrain.execution.cuda_graph import WARM_UP
 from pretrain.execution.memory import OutOfMemory
 from pretrain.setup import TrainingSetup, make_weights
@@ -56,7 +57,7 @@ def speed_of(setup: TrainingSetup, init_from: str | None) -> str:
         speed += f" with {TRIAL_STREAMS} streams"
     return (
         f"speed on {execution.device} in {execution.precision}: about {speed}, so "
-        f"{human_duration(words * seconds_per_word)} in all"
+        f"{duration(words * seconds_per_word)} in all"
     )
 
 
@@ -118,12 +119,3 @@ def measure(setup: TrainingSetup) -> float:
         batches = first_batches(setup, recording + TRIAL_UPDATES)
         seconds = min(timed(partial(train_step, batch, 0.0), device)[0] for batch in batches)
     return seconds / setup.data.words_per_update
-
-
-def human_duration(seconds: float) -> str:
-    """Seconds in the unit that fits: seconds, minutes, hours or days."""
-    if seconds < 120:
-        return f"{seconds:.0f} seconds"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} minutes"
-    return f"{seconds / 3600:.1f} hours" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"

@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from downstream.__main__ import TASKS
 from downstream.probe.task import Task
 from elmoc.encoders.bidirectional import ENCODERS
+from elmoc.features.layout_names import LAYOUT_NAMES
 from elmoc.features.layouts import LAYOUTS
 from pretrain.config import KINDS, OUTPUT_LAYERS, RunConfig
 from tests.docs.__main__ import is_run, shortened
@@ -249,5 +251,7 @@ def test_python_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.Mon
     """The blocks of a page, one after the other, in a folder with two tiny models and a feature file."""
     write_python_inputs(tmp_path)
     monkeypatch.chdir(tmp_path)
-    with mock.patch.dict(LAYOUTS), mock.patch.dict(ENCODERS), mock.patch.dict(OUTPUT_LAYERS):  # pages add to them
+    with ExitStack() as stack:
+        for table in (LAYOUTS, LAYOUT_NAMES, ENCODERS, OUTPUT_LAYERS):  # pages add to them
+            stack.enter_context(mock.patch.dict(table))
         exec(compile(python_code(page), page, "exec"), {"__name__": "__main__"})

@@ -1,14 +1,15 @@
 """Sources of text: which files are of which kind, how large shards are then, and which of them are held out."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from data_scripts.parts.local_shards import LocalShard
 from data_scripts.parts.merge_lexicons import LocalShardSource
-from data_scripts.parts.text_pieces import BYTES_PER_TOKEN, Piece, cut_pieces, estimate_text_bytes
+from data_scripts.parts.text_pieces import Piece, cut_pieces
 from elmoc.corpus import Shard
 from elmoc.errors import InputError
+from elmoc.text.named_files import BYTES_PER_TOKEN
 
 LARGEST_SHARD = 10_000_000
 SHARDS_AT_LEAST = 20
@@ -45,11 +46,6 @@ def pieces_of(by_source: Mapping[str, tuple[Sequence[Path], Sequence[Path]]], sh
         for source, files in by_source.items()
         for piece in cut_pieces(files[held_out], shard_tokens * BYTES_PER_TOKEN, held_out, source)
     ]
-
-
-def estimate_tokens(files: Iterable[Path]) -> int:
-    """About how many words the files hold."""
-    return sum(map(estimate_text_bytes, files)) // BYTES_PER_TOKEN
 
 
 def name_shards(

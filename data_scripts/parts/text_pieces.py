@@ -1,24 +1,19 @@
-"""Pieces of text: how files are found, cut into pieces of bounded size, and read block by block.
+"""Pieces of text: how files are cut into pieces of bounded size, and read block by block.
 
 A piece is what one worker reads: a byte range of a large plain file, one whole `.gz` file (gzip cannot be entered in
 the middle), or several small files. The cut depends on the files and the wanted size alone, never on the workers.
 """
 
-import glob
 import gzip
-import os
 import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from elmoc.corpus import SOURCE_NAME
-from elmoc.errors import InputError, is_utf8
-from elmoc.files.text import MAX_LINE_BYTES, broken_gzip, invalid_utf8, line_too_long, open_binary, require_file
+from elmoc.files.text import MAX_LINE_BYTES, broken_gzip, invalid_utf8, line_too_long, open_binary
+from elmoc.text.named_files import estimate_text_bytes
 
-BYTES_PER_TOKEN = 5  # of tokenised English, spaces included; only sizes of pieces depend on it
-GZIP_RATIO = 2.7  # text bytes per compressed byte
 BLOCK_BYTES = 4 << 20
 _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
 
@@ -43,79 +38,6 @@ class Piece:
     held_out: bool
     text_bytes: int
     source: str = ""
-
-
-def find_files(arguments: Sequence[str]) -> list[Path]:
-    """The files that the arguments (files, globs, folders) name: arguments in their order, what one names sorted.
-
-    Hidden files in folders are left out. Raises `InputError` for an argument that names no file, for a file that is
-    named twice, and for a name that is not UTF-8, which the corpus could not record.
-    """
-    files = [file for argument in arguments for file in _files_of(argument)]
-    _check_names(files)
-    return files
-
-
-def find_named_files(arguments: Sequence[str]) -> dict[Path, str]:
-    """The files that arguments such as `PATH` or `NAME=PATH` name, and the source of each: NAME, or "" without one.
-
-    An argument that names files as it stands has no NAME. Raises `InputError` for a NAME that is none, and as
-    `find_files` does.
-    """
-    named = [_split_name(argument) for argument in arguments]
-    files = [(file, name) for name, path in named for file in _files_of(path)]
-    _check_names([file for file, _ in files])
-    return dict(files)
-
-
-def find_folders(arguments: Sequence[str]) -> list[Path]:
-    """The folders among arguments such as `PATH` or `NAME=PATH`."""
-    paths = [Path(_split_name(argument)[1]) for argument in arguments]
-    return [path for path in paths if path.is_dir()]
-
-
-def _split_name(argument: str) -> tuple[str, str]:
-    """NAME and PATH of an argument; a path may hold an equals sign, too."""
-    name, equals, path = argument.partition("=")
-    if not equals or "/" in name or os.path.lexists(argument) or glob.glob(argument):
-        return "", argument
-    if not re.fullmatch(SOURCE_NAME, name) or not path:
-        raise InputError(
-            f"{argument} is neither a file nor NAME=PATH with a NAME of letters, digits, _ and -: correct it"
-        )
-    return name, path
-
-
-def _files_of(argument: str) -> list[Path]:
-    path = Path(argument)
-    if path.is_dir():
-        inside = [file for file in path.rglob("*") if "/." not in f"/{file.relative_to(path)}"]
-        found = sorted(file for file in inside if file.is_file())
-    elif glob.has_magic(argument) and not os.path.lexists(path):
-        found = sorted(Path(name) for name in glob.glob(argument, recursive=True) if Path(name).is_file())
-    else:
-        require_file(path)
-        found = [path]
-    if not found:
-        what = "is a folder without files" if path.is_dir() else "does not exist"
-        raise InputError(f"{argument} {what}: name files that are there")
-    return found
-
-
-def _check_names(files: Sequence[Path]) -> None:
-    seen: set[str] = set()
-    for file in files:
-        if not is_utf8(str(file)):
-            raise InputError(f"the name {str(file)!r} is not valid UTF-8: rename the file")
-        if os.path.realpath(file) in seen:
-            raise InputError(f"{file} is named twice: name every input file once")
-        seen.add(os.path.realpath(file))
-
-
-def estimate_text_bytes(path: Path) -> int:
-    """About how many bytes of text the file holds (exact for a plain file)."""
-    size = path.stat().st_size
-    return int(size * GZIP_RATIO) if path.suffix == ".gz" else size
 
 
 def cut_pieces(files: Sequence[Path], piece_bytes: int, held_out: bool, source: str = "") -> list[Piece]:

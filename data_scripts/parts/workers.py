@@ -1,9 +1,7 @@
 """Worker processes: a function applied to many items in order, without hanging when a process dies."""
 
-import ctypes
 import os
 import signal
-import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -14,26 +12,25 @@ from typing import TypeVar
 
 from data_scripts.parts.options import MOST_WORKERS
 from elmoc.errors import InputError
+from elmoc.process import available_cores, end_with_parent
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-_PR_SET_PDEATHSIG = 1  # of Linux's sys/prctl.h
+_LOOK_AHEAD = 4
+"""Items under way for each worker."""
 
 
 def default_workers() -> int:
-    """The number of CPU cores this process may use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, MOST_WORKERS)
+    """One for each CPU core that this process may use."""
+    return min(available_cores(), MOST_WORKERS)
 
 
-def parallel_map(
-    function: Callable[[Item], Result], items: Iterable[Item], workers: int, look_ahead: int = 4
-) -> Iterator[Result]:
+def parallel_map(function: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
     """Yield `function(item)` for all items, in their order, computed by `workers` forked processes.
 
-    With one worker everything happens in this process. At most `look_ahead · workers` items are under way, so `items`
-    may be endless. An exception of `function` is raised here; a worker that dies (killed for its memory) is an
-    `InputError`. Workers see what this process had in memory, and end with it.
+    With one worker everything happens in this process. A few items a worker are under way at most, so `items` may be
+    endless. An exception of `function` is raised here; a worker that dies (killed for its memory) is an `InputError`.
+    Workers see what this process had in memory, and end with it.
     """
     if workers == 1:
         yield from map(function, items)
@@ -48,7 +45,7 @@ def parallel_map(
         for item in items:
             pending.append(executor.submit(function, item))
             processes = processes or [each for each in active_children() if each not in others]
-            if len(pending) >= look_ahead * workers:
+            if len(pending) >= _LOOK_AHEAD * workers:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
@@ -73,14 +70,6 @@ def how_it_ended(processes: Sequence[BaseProcess]) -> str:
     return f"was ended by {names[0]}" if names else "ended without a result"
 
 
-def end_with(parent: int) -> None:
-    """Have this process killed as soon as its `parent` ends, in whatever way (on Linux)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
-
-
 def _start_worker(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interrupted worker ends without a traceback
-    end_with(parent)
+    end_with_parent(parent, signal.SIGKILL)

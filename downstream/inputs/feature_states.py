@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from downstream.inputs.sentence import Sentence
-from elmoc.errors import InputError
+from elmoc.errors import InputError, shortened
 from elmoc.features.reader import FeatureFile
 from elmoc.progress import progress_bar
 
@@ -61,9 +61,9 @@ class FeatureStates:
         return states.unsqueeze(0) if states.ndim == 2 else states
 
     def _unusable(self, sentence: Sentence, what: str) -> InputError:
-        text = " ".join(sentence.words)
+        text = shortened(" ".join(sentence.words))
         return InputError(
-            f'{self._file.path}: the sentence "{text if len(text) <= 80 else text[:79] + "…"}" ({sentence.file}, '
+            f'{self._file.path}: the sentence "{text}" ({sentence.file}, '
             f"line {sentence.line}) {what}: write the sentences with `python -m downstream sentences TASK FILES…` and "
             "dump the features of that text with `elmoc dump-features`"
         )

@@ -2,6 +2,7 @@
 
 import logging
 import multiprocessing
+import os
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -103,8 +104,8 @@ def train_directions(training: Training, names: Sequence[str]) -> None:
     ]
     clock.close()  # the directions have bars of their own
     if at_once:
-        spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(len(names), mp_context=spawn, initializer=end_with_parent) as pool:
+        spawn, parent = multiprocessing.get_context("spawn"), os.getpid()
+        with ProcessPoolExecutor(len(names), spawn, initializer=end_with_parent, initargs=(parent,)) as pool:
             done = list(pool.map(train_direction, directions))
     else:
         done = [train_direction(direction) for direction in directions]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from downstream.probe.settings import CommandSettings, add_options, chosen, option_name
-from elmoc.errors import InputError, run_command
+from elmoc.errors import InputError, install_advice, run_command
 from elmoc.process import wait_without_spinning
 from elmoc.settings import check_settings, parse_duration, setting
 
@@ -179,7 +179,7 @@ def require_packages(names: Sequence[str]) -> None:
                 raise
             raise InputError(
                 f"this peer needs the package {error.name}, which is not installed: make peers-environment, or "
-                "pip install 'elmoc[peers]' (from a checkout: pip install -e '.[peers]')"
+                f"{install_advice('peers')}"
             ) from None
 
 

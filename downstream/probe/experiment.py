@@ -257,8 +257,8 @@ class Experiment:
                 tidy(self._probe_path(kind, seed))
             elif self.options.save:
                 stack.enter_context(locked(self._probe_path(kind, seed)))
-            if self.options.predictions:
-                path = self._prediction_path(kind, seed)
+            given = self.options.predictions
+            for path in self.task.prediction_paths(self._prediction_path(kind, seed)) if given else ():
                 if self._is_saved(kind, seed) and path.exists():
                     tidy(path)
                 else:

@@ -137,8 +137,12 @@ class Task(ABC, Generic[Example, Prediction]):
     def format_prediction(self, example: Example, prediction: Prediction) -> str:
         """The lines of one example in the format of the task's official scorer."""
 
+    def prediction_paths(self, path: Path) -> list[Path]:
+        """The files that `write_predictions` makes for `path`: by default that one alone."""
+        return [path]
+
     def write_predictions(self, path: Path, examples: Sequence[Example], predictions: Sequence[Prediction]) -> None:
-        """Write the lines of all examples to a file."""
+        """Write the lines of all examples to a file, in place of one that is there."""
         with atomic_path(path) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
             for example, prediction in zip(examples, predictions, strict=True):
                 file.write(self.format_prediction(example, prediction))

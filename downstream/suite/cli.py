@@ -18,6 +18,7 @@ from downstream.suite.running import Failure, JobRunner, run_jobs
 from elmoc.devices import checked_device
 from elmoc.errors import InputError
 from elmoc.files.locks import locked
+from elmoc.process import available_cores
 from elmoc.word_vectors.opening import open_word_vectors
 
 DEFAULT_INPUTS = "vectors,both"
@@ -28,7 +29,7 @@ def run_suite(arguments: Sequence[str], tasks: Tasks) -> None:
     options = _parse(arguments)
     suite = read_suite(options.suite, tasks, data=options.data, quick=options.quick)
     if options.sentences:
-        count = write_sentences(options.sentences, [read_data(probe) for probe in suite.probes])
+        count = write_sentences(options.sentences, suite.probes)
         print(f"{options.sentences}: {count:,} sentences")
         return
     vectors = options.vectors or suite.vectors
@@ -170,7 +171,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--baseline", type=Path, metavar="DIR", help="results of word vectors alone (default: baseline beside --out)"
     )
-    cores = len(os.sched_getaffinity(0))
+    cores = available_cores()
     parser.add_argument("--jobs", type=int, default=cores, metavar="N", help=f"probes at once (default: {cores})")
     parser.add_argument(
         "--device", default="cpu", help="where probes are trained and features made: cpu (default), cuda or cuda:N"

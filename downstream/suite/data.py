@@ -13,7 +13,9 @@ from downstream.results.records import encoder_identity
 from downstream.suite.plan import SuiteProbe
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
-from elmoc.files.writing import atomic_path
+from elmoc.files.locks import locked
+from elmoc.files.text import open_text
+from elmoc.files.writing import atomic_path, refuse_existing
 from elmoc.model import ElmoC
 from elmoc.process import run_child
 
@@ -55,11 +57,17 @@ def read_data(probe: SuiteProbe) -> ProbeData:
     )
 
 
-def write_sentences(path: Path, data: Sequence[ProbeData]) -> int:
-    """Write the sentences of all probes, each once, one a line; returns how many there are."""
-    lines = dict.fromkeys(line for each in data for line in each.text.splitlines(keepends=True))
-    with atomic_path(path) as partial:
-        partial.write_bytes(b"".join(lines))
+def write_sentences(path: Path, probes: Sequence[SuiteProbe]) -> int:
+    """Write the sentences of all probes, each once, one a line, and compressed where `path` ends in `.gz`.
+
+    Returns how many there are. Raises `InputError` where the file exists, and as `read_data` does.
+    """
+    with locked(path):
+        refuse_existing(path)
+        splits = [split for probe in probes for split in read_data(probe).sentences.values()]
+        lines = dict.fromkeys(line for split in splits for line in split)
+        with open_text(path) as file:
+            file.writelines(f"{line}\n" for line in lines)
     return len(lines)
 
 

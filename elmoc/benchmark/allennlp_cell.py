@@ -13,12 +13,12 @@ from elmoc.errors import InputError
 def allennlp_states(encoder: BidirectionalEncoder) -> Callable[[Tensor, Tensor], Tensor]:
     """A function that computes what `encoder` does, with its weights and AllenNLP's cells.
 
-    It takes word vectors [B, T, E] and lengths, and gives layer states [B, L + 1, T, 2P]. Layer normalisation, which
-    the cell does not have, is put behind its projection. Raises `InputError` where the package is missing.
+    It takes word vectors [B, T, E] and lengths, and gives layer states [B, L + 1, T, 2P]. Raises `InputError` where the
+    package is missing.
     """
     sizes = encoder.config.sizes
     assert isinstance(sizes, LstmSizes)
-    cells = {name: [_cell(layer, sizes) for layer in _layers(encoder, name)] for name in encoder.directions}
+    cells = {name: [allennlp_cell(layer, sizes) for layer in _layers(encoder, name)] for name in encoder.directions}
 
     @torch.inference_mode()
     def states(vectors: Tensor, lengths: Tensor) -> Tensor:
@@ -44,8 +44,12 @@ def _layers(encoder: BidirectionalEncoder, direction: str) -> list[ProjectedLstm
     return [layer for layer in stack.layers if isinstance(layer, ProjectedLstmLayer)]
 
 
-def _cell(layer: ProjectedLstmLayer, sizes: LstmSizes) -> nn.Module:
-    """AllenNLP's cell with the weights of a layer."""
+def allennlp_cell(layer: ProjectedLstmLayer, sizes: LstmSizes, *, dropout: float = 0.0) -> nn.Module:
+    """AllenNLP's cell with the weights of a layer, which both then share.
+
+    The clip of the projection and layer normalisation are put behind its projection, since the cell has no place for
+    them between that and the `dropout` of its state. Raises `InputError` where the package is missing.
+    """
     try:
         from allennlp_light.modules.lstm_cell_with_projection import LstmCellWithProjection
     except ImportError:
@@ -55,6 +59,7 @@ def _cell(layer: ProjectedLstmLayer, sizes: LstmSizes) -> nn.Module:
             input_size=layer.input_weight.shape[1],
             hidden_size=sizes.projection_size,
             cell_size=sizes.cell_size,
+            recurrent_dropout_probability=dropout,
             memory_cell_clip_value=sizes.cell_clip or None,
         )
     cell.input_linearity.weight = layer.input_weight
@@ -67,5 +72,4 @@ def _cell(layer: ProjectedLstmLayer, sizes: LstmSizes) -> nn.Module:
     if layer.norm is not None:
         behind.append(layer.norm)
     cell.state_projection = nn.Sequential(cell.state_projection, *behind)
-    module: nn.Module = cell
-    return module.eval()
+    return cell

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from elmoc.files.writing import human_bytes, require_space
+from elmoc.process import resident_bytes
 from elmoc.word_vectors.fasttext.file import COUNT_AND_TYPE
 
 DIM = 300
@@ -38,6 +39,10 @@ QUICK, PUBLISHED = Size(words=100_000, sample=2_000), Size(words=2_000_000, samp
 
 def rows(quick: bool) -> Iterator[tuple[str, str]]:
     """Yield (what, figure) pairs: of the published size, which takes 7.2 GB of disk and memory, or of a small one."""
+    import torch  # loaded here alone: what is measured is the memory of processes without it
+
+    from elmoc.devices import free_memory
+
     size = QUICK if quick else PUBLISHED
     with tempfile.TemporaryDirectory(prefix="elmoc-opening-") as folder:
         path = Path(folder) / "vectors.bin"
@@ -51,7 +56,7 @@ def rows(quick: bool) -> Iterator[tuple[str, str]]:
             yield f"elmoc, {opening} opening", _opening(figures)
         yield from _look_ups("elmoc", figures)
         yield "elmoc, how", figures["how"]
-        needed, free = path.stat().st_size, _free_memory()
+        needed, free = path.stat().st_size, free_memory(torch.device("cpu"))
         if free < 1.25 * needed:
             yield "fastText", f"not measured: it takes {human_bytes(needed)} of memory, {human_bytes(free)} are free"
             return
@@ -113,14 +118,7 @@ def _run(function: str, path: Path, sample: int) -> dict:
 
 def _memory() -> dict[str, int]:
     """Bytes that are resident now, and that were at most."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    kilobytes = {line.partition(":")[0]: int(line.split()[1]) for line in lines if line.endswith(" kB")}
-    return {"resident": 1024 * kilobytes["VmRSS"], "peak": 1024 * kilobytes["VmHWM"]}
-
-
-def _free_memory() -> int:
-    (line,) = [line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable")]
-    return 1024 * int(line.split()[1])
+    return {"resident": resident_bytes("VmRSS"), "peak": resident_bytes("VmHWM")}
 
 
 def made_up_words(first: int, count: int) -> list[bytes]:

@@ -3,7 +3,8 @@
 import argparse
 import sys
 
-from elmoc.commands.dump_features import DTYPES, FORMATS
+from elmoc.commands.dump_features import DTYPES
+from elmoc.features.layout_names import LAYOUT_NAMES
 
 SUMMARY = "write a feature file again in another layout or type, or with fewer layers"
 
@@ -12,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc convert`."""
     parser.add_argument("source", help="the feature file to read (.h5), in any layout")
     parser.add_argument("output", help="the feature file to write (.h5)")
-    parser.add_argument("--format", choices=FORMATS, required=True, help="layout of the new file")
+    parser.add_argument("--format", choices=tuple(LAYOUT_NAMES), required=True, help="layout of the new file")
     parser.add_argument("--dtype", choices=DTYPES, help="of its numbers (default: as in the source)")
     parser.add_argument("--compress", action="store_true", help="pack the numbers with gzip")
     parser.add_argument(
@@ -39,8 +40,8 @@ def run(arguments: argparse.Namespace) -> None:
         documents=arguments.documents,
         command_line=" ".join(["elmoc", *sys.argv[1:]]),
     )
-    if arguments.format == "allennlp" and not found_by_words:
+    if LAYOUT_NAMES[arguments.format].found_by_words and not found_by_words:
         print(
-            f"{arguments.source} does not say which words its sentences are: {arguments.output} has no "
-            "sentence_to_index map (give --documents)"
+            f"{arguments.source} does not say which words its sentences are: those of {arguments.output} cannot be "
+            "found by their words (give --documents)"
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elmoc.errors import InputError, shortened
+from elmoc.features.layout_names import LAYOUT_NAMES
 from elmoc.process import interrupted_by_sigterm
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 SUMMARY = "write the layer states of sentences to an HDF5 file"
 DTYPES = ("float32", "float16")
-FORMATS = ("allennlp", "bilm", "e2e-coref", "flat")
 PRECISIONS = ("auto", "float32", "bf16")
 SHOWN_WORDS = 5
 
@@ -53,7 +53,9 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         default="float32",
         help="of the numbers in the file (default: float32); float16 makes it half as large",
     )
-    group.add_argument("--format", choices=FORMATS, default="allennlp", help="layout of the file (default: allennlp)")
+    group.add_argument(
+        "--format", choices=tuple(LAYOUT_NAMES), default="allennlp", help="layout of the file (default: allennlp)"
+    )
     group.add_argument("--compress", action="store_true", help="pack the numbers with gzip")
     group.add_argument("--forget-sentences", action="store_true", help="leave the sentence_to_index map out")
     group.add_argument("--use-sentence-keys", action="store_true", help="let the sentence be its key, not its number")

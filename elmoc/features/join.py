@@ -14,6 +14,7 @@ from elmoc.errors import InputError
 from elmoc.features.layouts.allennlp import MAP_KEY
 from elmoc.features.layouts.datasets import plain_properties
 from elmoc.features.layouts.flat import BLOCK_BYTES, DOCUMENTS, OFFSETS, STATES
+from elmoc.features.layouts.interface import Member
 from elmoc.features.linked import parts_folder
 from elmoc.features.links import (
     OF_A_DUMP,
@@ -64,10 +65,11 @@ def join_features(parts: Sequence[Path], output: Path | str, *, merge: bool) -> 
             require_space(output, _LINK_BYTES * sum(len(part.sentences) for part in opened))
             attributes[PARTS] = [part.name for part in opened]
             attributes[PART_SENTENCES] = [len(part.sentences) for part in opened]
-        flat = opened[0].sentences.layout == "flat"
-        version = h5py.h5f.LIBVER_V110 if flat and not merge else h5py.h5f.LIBVER_V18  # which has no virtual datasets
+        all_in_one = opened[0].sentences.member is Member.ALL
+        virtual = all_in_one and not merge
+        version = h5py.h5f.LIBVER_V110 if virtual else h5py.h5f.LIBVER_V18  # which has no virtual datasets
         with _new_features(output, attributes, version) as file:
-            (_join_rows if flat else _join_members)(file, opened, merge)
+            (_join_rows if all_in_one else _join_members)(file, opened, merge)
     if merge:
         _remove(parts, output)
 
@@ -123,7 +125,7 @@ def _join_members(file: h5py.File, parts: Sequence[Part], merge: bool) -> None:
 
 def _copy(stored: StoredSentences, source: str, file: h5py.File, target: str) -> None:
     """Copy the dataset of a sentence, or the group of a document."""
-    if stored.layout == "e2e-coref":
+    if stored.member is Member.DOCUMENT:
         group = h5py.h5g.create(file.id, target.encode())
         for index in range(stored.file.members(source)):
             _copy_dataset(stored, f"{source}/{index}", group, str(index))

@@ -12,6 +12,7 @@ import numpy as np
 from elmoc.errors import InputError, shortened
 from elmoc.features.layouts.allennlp import MAP_KEY, encoded_map
 from elmoc.features.layouts.flat import DOCUMENTS, OFFSETS, STATES
+from elmoc.features.layouts.interface import Member
 from elmoc.features.layouts.keys import in_order, key_of, line_of
 from elmoc.features.stored import PART_SENTENCES, PARTS, StoredSentences
 from elmoc.files.hdf5 import CheckedFile
@@ -56,7 +57,7 @@ def members(part: StoredSentences, start: int, is_taken: Callable[[str], bool]) 
         start: the index of its first sentence in the whole.
         is_taken: whether the whole has that name already, so that a key of the same words becomes another.
     """
-    if part.layout == "e2e-coref":
+    if part.member is Member.DOCUMENT:
         for name in in_order(part.file):
             yield name, name
     elif part.attributes.get("sentence_keys"):
@@ -128,7 +129,7 @@ def check_links(whole: CheckedFile, parts: Sequence[Part]) -> None:
     """Raise an `InputError` unless the links of a file, which other readers follow, lead to what its parts have."""
     names = ", ".join(part.sentences.path.name for part in parts)
     with whole.damage(f"has links that are not those to its parts ({shortened(names)})"):
-        if parts[0].sentences.layout == "flat":
+        if parts[0].sentences.member is Member.ALL:
             _check_rows(whole, parts)
         else:
             _check_members(whole, parts)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from elmoc.errors import InputError
-from elmoc.features.layouts import FORM_ATTRIBUTES, LAYOUTS, LayoutReader, layout_of
+from elmoc.features.layouts import FORM_ATTRIBUTES, LAYOUTS, LayoutReader, Member, layout_of
 from elmoc.files.hdf5 import CheckedFile
 
 ADVICE = "write it again with `elmoc dump-features`"
@@ -76,6 +76,11 @@ class StoredSentences:
     def lines(self) -> dict[str, int]:
         """The index of each sentence by its text; an `InputError` where the file has no map."""
         return self.reader.lines()
+
+    @property
+    def member(self) -> Member:
+        """What lies in the root of the file."""
+        return LAYOUTS[self.layout].member
 
     @property
     def files(self) -> list[Path]:

@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 
 from elmoc.errors import InputError
+from elmoc.features.layout_names import require_layout_of_keys
 from elmoc.features.layouts import FORMAT_VERSION, LAYOUTS
 from elmoc.features.layouts.interface import LayoutOptions, LayoutWriter, SlabWriter
 from elmoc.features.layouts.sentence import FeatureShape, Sentence
@@ -36,7 +37,6 @@ def write_features(
     sentence_map: bool = True,
     sentence_keys: bool = False,
     resume: bool = False,
-    source: str = "",
 ) -> Iterator["FeatureWriter"]:
     """Open a new feature file; it appears under its name only when the block ends well, and is locked until then.
 
@@ -51,17 +51,17 @@ def write_features(
         layout: one of `LAYOUTS`.
         compress: pack the numbers with gzip.
         sentence_map: write how sentences are found by their words, where the layout can.
-        sentence_keys: in the allennlp layout, let the sentence be the key of its dataset, in place of its number.
+        sentence_keys: let the sentence be the key of its dataset, in place of its number; for layouts whose sentences
+            can be found by their words, see `LAYOUT_NAMES`.
         resume: go on with what is left; where nothing is, begin.
-        source: what tells this input from others, e.g. a fingerprint; it is compared when a file is gone on with.
 
     Raises:
         InputError: the file exists already, or is being written by another process; its disk is full; options that do
-            not go together; what is left is damaged, or is of another model, source or option.
+            not go together; what is left is damaged, or is of another model or option.
     """
     require_layout_of_keys(layout, sentence_keys=sentence_keys)
     options = LayoutOptions(shape=shape, compress=compress, sentence_map=sentence_map, sentence_keys=sentence_keys)
-    begun = _begun(attributes, options, layout, source)
+    begun = _begun(attributes, options, layout)
     path = Path(path)
     with locked(path), full_disk_is_clear(path), _named(path):
         folder = UnfinishedFolder(path)
@@ -81,12 +81,6 @@ def write_features(
                 writer.publish()
             finally:
                 disk.raise_error()
-
-
-def require_layout_of_keys(layout: str, *, sentence_keys: bool) -> None:
-    """Raise an `InputError` when sentences are to be keys in a layout that has none of them."""
-    if sentence_keys and layout != "allennlp":
-        raise InputError(f"sentences can be keys in the allennlp layout only, not in {layout}: leave sentence keys out")
 
 
 @contextmanager
@@ -190,11 +184,11 @@ class FeatureWriter:
         self._slab = None
 
 
-def _begun(attributes: dict[str, Any], options: LayoutOptions, layout: str, source: str) -> dict[str, str]:
+def _begun(attributes: dict[str, Any], options: LayoutOptions, layout: str) -> dict[str, str]:
     """What a file is written from and how, by name, as text that can be compared."""
     compared = {name: value for name, value in attributes.items() if name not in NOT_COMPARED}
     shape = asdict(options.shape)
-    begun = {**compared, **shape, **asdict(options), "layout": layout, "source": source}
+    begun = {**compared, **shape, **asdict(options), "layout": layout}
     del begun["shape"]
     return {name: json.dumps(value, default=lambda array: array.tolist()) for name, value in begun.items()}
 

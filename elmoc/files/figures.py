@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, install_advice
 from elmoc.files.writing import atomic_path
 
 
@@ -22,7 +22,7 @@ def new_figure(width: float, height: float) -> Any:
 def missing_library(error: ImportError, library: str) -> InputError:
     """The error for a library that plots need, which is called `library` where `error` does not name it."""
     name = (error.name or library).partition(".")[0]
-    return InputError(f"plots need {name}: pip install 'elmoc[plots]'")
+    return InputError(f"plots need {name}: {install_advice('plots')}")
 
 
 def save_figure(figure: Any, path: Path | str, *, dpi: int = 150) -> None:

@@ -1,14 +1,17 @@
-"""Text files: plain and gzip-compressed UTF-8, read by lines."""
+"""Text files: plain and gzip-compressed UTF-8, read by lines, and written."""
 
 import errno
 import gzip
+import io
 import os
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from elmoc.errors import InputError
+from elmoc.files.writing import atomic_path
 
 MAX_LINE_BYTES = 1 << 26
 """A longer line is refused: whoever reads it keeps it in memory several times."""
@@ -66,6 +69,16 @@ def read_lines(path: Path | str) -> Iterator[str]:
             raise invalid_utf8(path, number, error) from None
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise broken_gzip(path, number, error) from None
+
+
+@contextmanager
+def open_text(path: Path | str) -> Iterator[IO[str]]:
+    """Yield a UTF-8 text file to write (compressed when `path` ends in `.gz`); in place when the block ends well."""
+    with atomic_path(path) as partial, open(partial, "wb") as raw:
+        gz = Path(path).suffix == ".gz"
+        output: Any = gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) if gz else raw
+        with io.TextIOWrapper(output, encoding="utf-8", newline="\n") as file:
+            yield file
 
 
 def line_too_long(path: Path | str, line: int) -> InputError:

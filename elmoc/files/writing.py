@@ -4,6 +4,7 @@ import ctypes
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,8 +103,12 @@ def _named(path: Path, partial: Path) -> Iterator[None]:
 
 
 def _is_new(file: Path) -> bool:
-    """Whether it is a file that was written here, and no link to another."""
-    return not file.is_symlink() and file.stat().st_nlink == 1
+    """Whether it is a regular file that was written here, and no link to another.
+
+    Directories are none, though some file systems (btrfs) count one link of them, too.
+    """
+    found = file.lstat()
+    return stat.S_ISREG(found.st_mode) and found.st_nlink == 1
 
 
 def _to_disk(file: Path) -> None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
-from elmoc.errors import InputError, reason, shortened
+from elmoc.errors import InputError, install_advice, reason, shortened
 
 _NAME = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(@(?P<revision>[\w.-][\w./-]*))?", re.ASCII)
 _FILES = ("config.json", "README.md", "*.safetensors")
@@ -41,8 +41,8 @@ def download_model(name: str, *, revision: str | None = None, with_vectors: bool
         from huggingface_hub import errors, snapshot_download
     except ImportError:
         raise InputError(
-            f"{shortened(name)} is no directory here; to look for it on a model hub takes another package: pip install "
-            "'elmoc[hub]', or correct the name"
+            f"{shortened(name)} is no directory here; to look for it on a model hub takes huggingface_hub: "
+            f"{install_advice('hub')}, or correct the name"
         ) from None
     revision = revision or match["revision"]
     which = match["name"] + (f" (revision {revision})" if revision else "")

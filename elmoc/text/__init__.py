@@ -1,1 +1,1 @@
-"""Text as sentences of words: what is said twice."""
+"""Text as sentences of words: which files hold it, and what is said twice."""

@@ -16,7 +16,7 @@ import numpy as np
 from torch import Tensor
 
 from elmoc.corpus import BEGIN, END, SUBWORDS, UNKNOWN, Corpus
-from elmoc.errors import InputError, shortened
+from elmoc.errors import InputError, install_advice, shortened
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import as_json, convert, read_record, write_record
 from elmoc.word_vectors.stored import ADVICE, StoredVectors, as_bytes, from_bytes
@@ -34,7 +34,7 @@ def require_tokenizers() -> Any:
     try:
         import tokenizers
     except ImportError:
-        raise InputError("subwords need the library tokenizers: pip install 'elmoc[subwords]'") from None
+        raise InputError(f"subwords need the library tokenizers: {install_advice('subwords')}") from None
     return tokenizers
 
 

@@ -21,6 +21,8 @@ WHITENING_FLOOR = 1e-5
 largest may come from the few digits that files give their numbers, and is zero (its computed variance even negative)
 where the words are fewer than the dimensions: divided by itself, it would count as much as that of any direction."""
 _BLOCK_ROWS = 1 << 16
+_SEED = 0
+"""Of the directions of `<s>` and `</s>` where the word vectors have none."""
 
 
 @dataclass(frozen=True)
@@ -79,14 +81,14 @@ class VectorTransform:
         return raw
 
 
-def boundary_vectors(vectors: WordVectors, mean_norm: float, seed: int = 0) -> np.ndarray:
+def boundary_vectors(vectors: WordVectors, mean_norm: float) -> np.ndarray:
     """float32 [2, E]: raw vectors for `<s>` and `</s>`.
 
     Each is the word vector of that string, or, where that is zero (a fastText model that never saw it), a fixed
     random direction of length `mean_norm`.
     """
     boundary = np.array(vectors.lookup([BEGIN, END]), dtype=np.float32)
-    generator = np.random.Generator(np.random.Philox(key=seed))
+    generator = np.random.Generator(np.random.Philox(key=_SEED))
     for row in range(2):
         direction = generator.standard_normal(vectors.size, dtype=np.float32)
         if not boundary[row].any():

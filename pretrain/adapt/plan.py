@@ -11,17 +11,15 @@ from elmoc.errors import InputError
 from elmoc.files.records import write_toml
 from elmoc.model_directory import ModelDirectory
 from elmoc.settings import check_settings, setting
+from elmoc.text.named_files import estimate_tokens, find_named_files, split_name
 from elmoc.word_vectors.opening import is_stored, open_word_vectors
 from elmoc.word_vectors.sources import VectorSource
 from pretrain.adapt.general import write_sample
 from pretrain.adapt.settings import adapted, learning_rate, recipe_of
 from pretrain.recipe.steps import Step, corpus_command, seconds_of_training, training_command
-from pretrain.recipe.texts import estimated_bytes, name_of, named
 
 GENERAL, NEW = "general", "new"
 """The names of the kinds of text."""
-BYTES_OF_A_TOKEN = 5
-"""Of tokenised text, about."""
 HELD_OUT_TOKENS = 50_000
 """Of general text, at most."""
 TOKENS_AT_LEAST = 2_000
@@ -63,7 +61,7 @@ class Adaptation:
         check_settings(self, lambda name: f"--{name.replace('_', '-')}")
         if self.learning_rate is not None and not 0 < self.learning_rate <= 1e6:
             raise InputError(f"--learning-rate must be above 0 and at most 1e6, not {self.learning_rate}")
-        if GENERAL in map(name_of, [*self.texts, *self.held_out]):
+        if GENERAL in [split_name(text)[0] for text in (*self.texts, *self.held_out)]:
             raise InputError(f"{GENERAL}=… is what general text is called here: give your text another name")
         if self.targets is None:
             raise InputError(
@@ -126,7 +124,7 @@ class Adaptation:
         assert self.general is not None
         corpus = Corpus(self.general)
         if self.general_share:
-            new = estimated_bytes(self.texts) / BYTES_OF_A_TOKEN
+            new = estimate_tokens(find_named_files(self.texts))
             tokens = max(TOKENS_AT_LEAST, round(self.epochs * self._general_by_new * new))
             written = write_sample(
                 corpus, corpus.train, self.output / "general.txt", tokens=tokens, weights=self.recipe["data"]["sources"]
@@ -140,7 +138,7 @@ class Adaptation:
         return self.general_share / (1 - self.general_share)
 
     def _build_corpus(self) -> Sequence[object]:
-        names = {name_of(text) or NEW for text in self.texts}
+        names = {split_name(text)[0] or NEW for text in self.texts}
         texts, held_out = named(self.texts, NEW), named(self.held_out, names.pop() if len(names) == 1 else NEW)
         if self.general is not None:
             texts += [f"{GENERAL}={self.output / 'general.txt'}"] if self.general_share else []
@@ -190,3 +188,8 @@ class Adaptation:
             epochs=self.epochs,
             rate=learning_rate(self.recipe, self.model, given=self.learning_rate),
         )
+
+
+def named(texts: Sequence[str], name: str) -> list[str]:
+    """The texts as `NAME=PATH`: those that say no NAME get this one."""
+    return [text if split_name(text)[0] else f"{name}={text}" for text in texts]

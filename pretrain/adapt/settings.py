@@ -6,6 +6,7 @@ from typing import Any
 from elmoc.errors import InputError
 from elmoc.files.records import convert, read_json
 from elmoc.model_directory import ADVICE, ModelDirectory
+from pretrain.config import FREE_TO_CHANGE
 from pretrain.data.sources import DataConfig
 from pretrain.run.directory import NEW_RUN
 
@@ -15,7 +16,8 @@ STREAMS_AT_LEAST = 4
 SLOWER = 0.5
 """The rate by that of the training before, where none is given."""
 _KEPT = ("output_layer", "train", "optimiser")
-_OF_A_RUN = ("epochs", "updates", "mix_shards", "seed", "device", "threads", "parallel", "recompute", "cuda_graph")
+_OF_A_RUN = FREE_TO_CHANGE | {f"train.{name}" for name in ("epochs", "updates", "mix_shards", "seed")}
+"""Settings that are not taken over: where and how a run was computed, how long it was, and how it shuffled text."""
 
 
 def recipe_of(path: Path, model: ModelDirectory) -> dict[str, dict[str, Any]]:
@@ -38,7 +40,9 @@ def recipe_of(path: Path, model: ModelDirectory) -> dict[str, dict[str, Any]]:
             if name in model.training:
                 settings.setdefault("train", {}).setdefault(name, model.training[name])
     return {
-        section: {name: value for name, value in settings.get(section, {}).items() if name not in _OF_A_RUN}
+        section: {
+            name: value for name, value in settings.get(section, {}).items() if f"{section}.{name}" not in _OF_A_RUN
+        }
         for section in _KEPT
     } | {"schedule": settings.get("schedule", {}), "data": {"sources": source_weights(settings, where)}}
 

@@ -241,7 +241,7 @@ class StreamedTables(Tables):
         return Buffers(empty(*shape, dtype=torch.int64), empty(*shape, dtype=torch.int64), vectors, candidates)
 
     def fill(self, window: Window, buffers: Buffers) -> int:
-        together = np.stack(list(window.ids.values()))  # [D, B, T + 1]
+        together = np.stack(list(window.ids.values()))  # [D, B, T + A]
         buffers.ids.numpy()[...] = together
         candidates = {direction: each.ids for direction, each in window.candidates.items()}
         parts = [together.ravel(), *(candidates.values() if self.has_targets else ())]

@@ -141,7 +141,7 @@ def ring(size: int, device: torch.device, buffers: Callable[[torch.device, bool]
 
 
 def shape_of(ids: dict[str, np.ndarray]) -> tuple[int, ...]:
-    """[D, B, T + 1] of a window's ids for each direction."""
+    """[D, B, T + A] of a window's ids for each direction."""
     return (len(ids), *next(iter(ids.values())).shape)
 
 

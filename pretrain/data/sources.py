@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from elmoc.corpus import Corpus
+from elmoc.corpus import MOST_TIMES, Corpus
 from elmoc.errors import InputError
 from elmoc.files.writing import human_bytes
 from elmoc.word_vectors.table import VectorTable
@@ -17,6 +17,7 @@ from pretrain.data.groups import TextGroups, require_sources, text_groups
 from pretrain.data.windows import (
     ANYWHERE,
     ORDERS,
+    Cut,
     Position,
     Window,
     held_out_windows,
@@ -27,9 +28,6 @@ from pretrain.data.windows import (
 )
 from pretrain.input_layers import InputLayerSettings, LexiconTable
 from pretrain.output_layers import CandidateSettings, SampleSettings, log_frequencies
-
-MOST_TIMES = 1_000
-"""That an epoch reads a source."""
 
 
 @dataclass(frozen=True)
@@ -107,17 +105,7 @@ class TrainingData:
     @cached_property
     def updates_per_epoch(self) -> int:
         """Updates of the first epoch; none at all is an `InputError`."""
-        return windows_per_epoch(
-            self.corpus,
-            self.streams,
-            self.window,
-            mix=self.mix_shards,
-            seed=self.seed,
-            weights=self.weights,
-            order=self.order,
-            cut=self.cut,
-            ahead=self.words_ahead,
-        )
+        return windows_per_epoch(self.corpus, self.groups, self._cutting)
 
     @cached_property
     def counts(self) -> np.ndarray:
@@ -144,6 +132,10 @@ class TrainingData:
     def groups(self) -> TextGroups:
         """The groups of text that are shuffled together."""
         return text_groups(self.corpus, self.weights, mix=self.mix_shards, seed=self.seed)
+
+    @property
+    def _cutting(self) -> Cut:
+        return Cut(self.streams, self.window, self.order, self.cut, self.words_ahead)
 
     @property
     def most_tokens_together(self) -> int:
@@ -197,17 +189,11 @@ class TrainingData:
         """Training windows from a position on, without end: of all directions or some, and of `own` streams."""
         windows = training_windows(
             self.corpus,
-            streams=self.streams,
-            window=self.window,
+            self.groups,
+            self._cutting,
             directions=self.directions if directions is None else tuple(directions),
-            seed=self.seed,
             position=position,
-            mix=self.mix_shards,
-            weights=self.weights,
-            order=self.order,
-            cut=self.cut,
             own=own if self.sampler is None else slice(None),
-            ahead=self.words_ahead,
         )
         return windows if self.sampler is None else with_candidates(windows, self.sampler, position, own)
 

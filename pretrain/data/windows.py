@@ -9,9 +9,8 @@ next window has the next part.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -20,14 +19,13 @@ from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
 from elmoc.settings import setting
-from pretrain.data.groups import Group, text_groups
+from pretrain.data.groups import Group, TextGroups
 
 ORDERS = ("sentences", "documents")
 """What is shuffled."""
 ANYWHERE = "anywhere"
 CUTS = (ANYWHERE, "sentences", "documents")
 """Where windows begin."""
-UNWEIGHTED: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -61,75 +59,74 @@ class Window:
     """How many words further than the inputs the targets reach: A."""
 
 
+@dataclass(frozen=True)
+class Cut:
+    """How groups of text become windows.
+
+    streams, window: B and T.
+    order: what is shuffled, one of `ORDERS`.
+    at: where windows begin, one of `CUTS`.
+    ahead: A, how many words further than the inputs the targets reach.
+    """
+
+    streams: int
+    window: int
+    order: str = ORDERS[0]
+    at: str = ANYWHERE
+    ahead: int = 1
+
+
 def windows_of(tokens: int, streams: int, window: int, ahead: int = 1) -> int:
     """The windows that `streams` streams of `tokens` tokens together give, if targets reach `ahead` words further."""
     return max(0, (tokens // streams - ahead) // window)
 
 
-def windows_per_epoch(
-    corpus: Corpus,
-    streams: int,
-    window: int,
-    *,
-    mix: int = 1,
-    seed: int = 0,
-    weights: Mapping[str, float] = UNWEIGHTED,
-    order: str = ORDERS[0],
-    cut: str = ANYWHERE,
-    ahead: int = 1,
-) -> int:
+def windows_per_epoch(corpus: Corpus, groups: TextGroups, cut: Cut) -> int:
     """The updates of the first epoch (what is mixed changes it a little); none at all is an `InputError`.
 
-    Where windows are cut they are about so many: as many as the first group of text has, by the tokens of all.
+    Where windows are cut they are about so many: as many as the largest group of text has, by the tokens of all.
     """
-    groups = text_groups(corpus, weights, mix=mix, seed=seed)
     tokens = [groups.group(0, place).tokens for place in range(groups.count)]
-    counts = [windows_of(each, streams, window, ahead) for each in tokens]
+    counts = [windows_of(each, cut.streams, cut.window, cut.ahead) for each in tokens]
     count = sum(counts)
-    if count and cut != ANYWHERE:
+    if count and cut.at != ANYWHERE:
         largest = int(np.argmax(counts))
-        text = cut_text(corpus, groups.group(0, largest), streams, window, order=order, cut=cut, ahead=ahead)
+        text = cut_text(corpus, groups.group(0, largest), cut)
         count = round(count * text[DIRECTIONS[0]].count / counts[largest])
     if count == 0:
+        fewer = max(1, max(tokens) // (10 * (cut.window + 1)))
         raise InputError(
-            f"train.streams={streams} times train.window={window} is more than the shards of {corpus.path} hold "
-            f"({max(tokens):,} tokens at most): use fewer streams, e.g. {max(1, max(tokens) // (10 * (window + 1)))}"
+            f"train.streams={cut.streams} times train.window={cut.window} is more than the shards of {corpus.path} "
+            f"hold ({max(tokens):,} tokens at most): use fewer streams, e.g. {fewer}"
         )
     return count
 
 
 def training_windows(
     corpus: Corpus,
+    groups: TextGroups,
+    cut: Cut,
     *,
-    streams: int,
-    window: int,
     directions: tuple[str, ...],
-    seed: int,
     position: Position,
-    mix: int = 1,
-    weights: Mapping[str, float] = UNWEIGHTED,
-    order: str = ORDERS[0],
-    cut: str = ANYWHERE,
     own: slice = slice(None),
-    ahead: int = 1,
 ) -> Iterator[Window]:
-    """Windows from `position` on, epoch after epoch, without end; of the `streams` streams only `own` are read.
+    """Windows from `position` on, epoch after epoch, without end; of all streams only `own` are read.
 
-    The sentences (or documents, by `order`) of `mix` shards, or as much text of all sources, are shuffled together.
-    Everything random comes from (seed, epoch, group), so any position can be gone back to.
+    The sentences (or documents) of a group are shuffled together. Everything random comes from the seed of the groups,
+    epoch and group, so any position can be gone back to.
     """
-    groups = text_groups(corpus, weights, mix=mix, seed=seed)
     while True:
         for place in range(position.shard, groups.count):
             group = groups.group(position.epoch, place)
-            count = windows_of(group.tokens, streams, window, ahead)
+            count = windows_of(group.tokens, cut.streams, cut.window, cut.ahead)
             if count:
-                text = cut_text(corpus, group, streams, window, order=order, cut=cut, ahead=ahead)
+                text = cut_text(corpus, group, cut)
                 count = text[DIRECTIONS[0]].count
             for index in range(position.window, count):
                 last = index == count - 1
                 position = Position(position.epoch, place + 1 if last else place, 0 if last else index + 1)
-                yield Window({name: text[name].window(index)[own] for name in directions}, position, ahead=ahead)
+                yield Window({name: text[name].window(index)[own] for name in directions}, position, ahead=cut.ahead)
             if position.shard == place:  # too little text for a window
                 position = Position(position.epoch, place + 1, 0)
         position = replace(position, epoch=position.epoch + 1, shard=0, window=0)
@@ -209,14 +206,13 @@ def starts_of(corpus: Corpus, tokens: np.ndarray, documents: np.ndarray, cut: st
     return documents if cut == "documents" else np.flatnonzero(tokens == corpus.begin_id)
 
 
-def cut_text(
-    corpus: Corpus, group: Group, streams: int, window: int, *, order: str, cut: str, ahead: int
-) -> dict[str, "Streams"]:
+def cut_text(corpus: Corpus, group: Group, cut: Cut) -> dict[str, "Streams"]:
     """The text of a group as streams of both directions, with as many windows."""
-    tokens, documents = shuffled(corpus, group, order)
-    starts = starts_of(corpus, tokens, documents, cut)
+    tokens, documents = shuffled(corpus, group, cut.order)
+    starts = starts_of(corpus, tokens, documents, cut.at)
+    length = cut.window + cut.ahead
     text = {
-        name: Streams(tokens, streams, name, length=window + ahead, step=window, starts=starts) for name in DIRECTIONS
+        name: Streams(tokens, cut.streams, name, length=length, step=cut.window, starts=starts) for name in DIRECTIONS
     }
     count = min(each.count for each in text.values())
     for each in text.values():

@@ -29,10 +29,12 @@ def connect() -> Iterator[Processes]:
         rank=rank,
         world_size=world_size,
         local_rank=int(environment.get("LOCAL_RANK", "0")),
-        launch=environment.get("TORCHELASTIC_RUN_ID"),
         restarted=int(environment.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0,
     )
     if world_size == 1:
+        if "TORCHELASTIC_RUN_ID" in environment:
+            # the id is "none" unless torchrun was given one; torchrun's own process lives through restarts
+            processes.launch = f"{environment['TORCHELASTIC_RUN_ID']} {os.getppid()}"
         yield processes
         return
     try:

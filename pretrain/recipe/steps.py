@@ -14,7 +14,7 @@ from pathlib import Path
 
 from elmoc.errors import InputError
 from elmoc.process import run_child
-from elmoc.settings import parse_duration
+from elmoc.settings import duration, parse_duration
 from pretrain.run.directory import RunDirectory
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -93,11 +93,3 @@ def corpus_command(
 def seconds_of_training(output: Path, max_time: str | None) -> float | None:
     """How long the training of a run directory takes; None once it was begun, since it says itself what is left."""
     return None if max_time is None or RunDirectory(output).config.exists() else parse_duration(max_time)
-
-
-def duration(seconds: float) -> str:
-    """A length of time in words."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

@@ -145,7 +145,7 @@ class Tables:
         return Step(f"vectors {name} of every word type", partial(self._table, name, str(origin)))
 
     def _table(self, name: str, origin: str) -> Sequence[object] | None:
-        """Make a table, unless the corpus has it; an `InputError` where that is of other vectors."""
+        """Make a table, unless the corpus has it; an `InputError` where that is of other vectors, or post-processed."""
         if (self.corpus / f"vectors/{name}.json").exists():
             require_table(self.corpus, name, origin)
             return None
@@ -271,15 +271,21 @@ def make_tables(arguments: argparse.Namespace) -> None:
     with begun(arguments.output, "python -m pretrain.recipe.tables", tables.options):
         run_steps(tables.steps())
     rows = {name: (tables.run_of(name), tables.report_of(name)) for name in SYSTEMS if tables.report_of(name).exists()}
-    print("\n" + text_of(rows))
+    print("\n" + text_of(rows, tokens=Corpus(arguments.corpus).train_tokens))
 
 
 def require_table(corpus: Path, name: str, origin: str) -> None:
-    """Raise an `InputError` where a table of a corpus was not made from the vectors that `origin` names."""
-    if VectorTable(Corpus(corpus), name).source.fingerprint != open_word_vectors(origin, only=[]).fingerprint:
+    """Raise an `InputError` where a table of a corpus does not hold the vectors that `origin` names, as they are."""
+    source = VectorTable(Corpus(corpus), name).source
+    if source.fingerprint != open_word_vectors(origin, only=[]).fingerprint:
         raise InputError(
             f"{corpus}/vectors/{name}.npy was not made from {origin}: remove it and its .json, or take the vectors and "
             "the OUT that it was made with"
+        )
+    if source.post_processing != "none":
+        raise InputError(
+            f"{corpus}/vectors/{name}.npy was post-processed ({source.post_processing}), and these rows take vectors "
+            "as they are: build another corpus directory of the text, or remove it and its .json"
         )
 
 

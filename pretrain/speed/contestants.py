@@ -13,6 +13,7 @@ from elmoc.errors import InputError
 from pretrain.data.batches import Batch
 from pretrain.execution.cuda_graph import WARM_UP
 from pretrain.setup import TrainingSetup
+from pretrain.speed.allennlp_loop import allennlp_encoder
 from pretrain.speed.matrix_products import TimedProduct, fused_products, step_by_step_products
 from pretrain.train import new_train_step
 from pretrain.train_state import TrainState, new_state
@@ -34,12 +35,9 @@ def copied(encoder: BidirectionalEncoder, *, fast: bool) -> BidirectionalEncoder
 def allennlp(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
     """AllenNLP's loop; an `InputError` where the package is missing."""
     try:
-        from pretrain.speed.allennlp_loop import allennlp_encoder
-    except ImportError:
-        raise InputError(
-            "the contestant allennlp needs allennlp-light: pip install allennlp-light, or leave it out of --contestants"
-        ) from None
-    return allennlp_encoder(encoder)
+        return allennlp_encoder(encoder)
+    except InputError as error:
+        raise InputError(f"the contestant allennlp is not there: {error}, or leave it out of --contestants") from None
 
 
 @dataclass(frozen=True)

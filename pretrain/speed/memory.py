@@ -1,12 +1,12 @@
 """Memory: the peak of a contestant, and what autograd keeps of each word."""
 
 import ctypes
-import re
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from elmoc.process import resident_bytes
 from pretrain.data.batches import Batch
 from pretrain.setup import TrainingSetup
 from pretrain.speed.contestants import Contestant, with_streams
@@ -43,13 +43,6 @@ def reset_resident_peak() -> int | None:
     except (OSError, AttributeError, TypeError):  # no Linux, no glibc
         return None
     return resident_bytes("VmRSS")
-
-
-def resident_bytes(field: str) -> int:
-    """A number of bytes in /proc: `VmRSS` is the memory of this process now, `VmHWM` its peak."""
-    found = re.search(rf"^{field}:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
-    assert found
-    return 1024 * int(found[1])
 
 
 def kept_bytes_per_word(name: str, setup: TrainingSetup) -> float:

@@ -1,5 +1,6 @@
 """Writing text: a corpus of it is the same corpus, and each kind is written as often as asked."""
 
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,6 +62,12 @@ def test_each_source_is_written_as_often_as_asked(
     assert f"text.txt: {words:,} words (news {words - talk:,}, talk {talk:,})" in capsys.readouterr().out
     write_text(corpus.path, tmp_path / "talk.txt", sources=["news=0"])
     assert sentences(tmp_path / "talk.txt") == TALK
+
+
+def test_text_is_compressed_where_its_name_says_so(corpus: Corpus, tmp_path: Path) -> None:
+    for name in ("text.txt", "text.txt.gz"):
+        write_text(corpus.path, tmp_path / name)
+    assert gzip.decompress((tmp_path / "text.txt.gz").read_bytes()) == (tmp_path / "text.txt").read_bytes()
 
 
 def first(part: list[list[str]], share: float) -> list[list[str]]:

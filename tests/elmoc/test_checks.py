@@ -137,8 +137,14 @@ def test_a_model_and_a_run(model_path: Path, error_line: Fails, capsys: pytest.C
         archive.writestr("data", bytes(1000))
     assert main(["check", str(model_path), str(run)]) == 0
     assert [line.split(",")[-1] for line in capsys.readouterr().out.splitlines() if "B, " in line] == [" sound"] * 3
+    shutil.copy(checkpoint, run / "checkpoints" / "000000009.pt")
     flip_a_bit_in_the_middle(checkpoint)
-    assert "000000007.pt is truncated or damaged (" in error_line(main(["check", str(run)]))
+    said = "000000007.pt is truncated or damaged (the content of data has changed): "
+    assert f"{said}remove it, the run goes on from a newer one" in error_line(main(["check", str(run)]))
+    (run / "checkpoints" / "000000009.pt").rename(run / "checkpoints" / "000000005.pt")
+    assert f"{said}remove it to go on from the one before" in error_line(main(["check", str(run)]))
+    (run / "checkpoints" / "000000005.pt").unlink()
+    assert f"{said}remove it to begin the run again" in error_line(main(["check", str(run)]))
     checkpoint.write_bytes(checkpoint.read_bytes()[:-40])
     assert "000000007.pt is truncated or damaged (" in error_line(main(["check", str(run)]))
     (run / "model" / "heads.safetensors").write_bytes(b"")

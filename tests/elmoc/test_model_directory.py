@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
-from elmoc.model_directory import read_model_directory, write_model_directory
+from elmoc.model_directory import bundled_vectors, read_model_directory, write_model_directory
 from elmoc.word_vectors.sources import TextVectors
 from elmoc.word_vectors.transform import VectorTransform
 from tests.tiny import forget_checksums, tiny_model
@@ -414,6 +414,8 @@ def test_word_vectors_go_with_a_model_where_asked(tmp_path: Path) -> None:
     expected = model.embed(["cat", "sat"])
     model.save_pretrained(tmp_path / "alone")
     model.save_pretrained(tmp_path / "whole", bundle_vectors=True)
+    assert bundled_vectors(tmp_path / "alone") is None
+    assert bundled_vectors(tmp_path / "whole") == tmp_path / "whole/words.vec"
     shutil.rmtree(tmp_path / "here")
     with pytest.raises(InputError, match=r"words\.vec, which .*alone reads, are not there"):
         ElmoC.from_pretrained(tmp_path / "alone")

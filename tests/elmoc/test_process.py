@@ -1,13 +1,14 @@
-"""Process-wide settings: threads sleep while they wait unless the user says otherwise, and freed memory is kept."""
+"""Processes: how threads wait, memory that is kept and measured, cores, and children that end with their parent."""
 
 import os
 import platform
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from elmoc.process import wait_without_spinning
+from elmoc.process import available_cores, resident_bytes, wait_without_spinning
 
 SCRIPT = """
 import resource
@@ -41,3 +42,34 @@ def test_the_users_choice_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_WAIT_POLICY", "active")
     wait_without_spinning()
     assert os.environ["OMP_WAIT_POLICY"] == "active"
+
+
+def test_cores_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 3, 5}, raising=False)
+    assert available_cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")  # as on a Mac
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    assert available_cores() == 7
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert available_cores() == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_resident_memory_grows_with_what_is_touched() -> None:
+    before = resident_bytes("VmRSS")
+    held = np.ones(1 << 24)
+    assert held.nbytes * 0.9 < resident_bytes("VmRSS") - before < held.nbytes * 1.5
+    assert resident_bytes("VmHWM") >= resident_bytes("VmRSS")
+
+
+def test_a_process_whose_parent_has_ended_before_it_could_ask_ends() -> None:
+    code = """
+import os
+from elmoc.process import end_with_parent
+end_with_parent(os.getppid())
+print("goes on", flush=True)
+end_with_parent(os.getppid() + 1)
+print("is left alone")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "goes on\n", "")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.settings import check_settings, setting
+from elmoc.settings import check_settings, duration, setting
 
 
 @dataclass(frozen=True)
@@ -56,3 +56,21 @@ def test_impossible(values: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError) as error:
         check_settings(Settings(**values), lambda name: f"train.{name}")
     assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.2, "0 s"),
+        (7, "7 s"),
+        (100, "2 min"),
+        (600, "10 min"),
+        (9000, "2 h 30 min"),
+        (3 * 3600, "3 h 0 min"),
+        (47.4 * 3600, "47 h 24 min"),
+        (76 * 3600, "3 d 4 h"),
+        (10 * 86400 - 1, "10 d 0 h"),
+    ],
+)
+def test_durations_in_words(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

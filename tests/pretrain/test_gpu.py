@@ -16,9 +16,9 @@ from elmoc.model import ElmoC
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import ResidentTables, StreamedTables
 from pretrain.data.loader import stream_batches
-from pretrain.data.windows import Position, training_windows
 from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns, last_checkpoint
+from tests.pretrain.data.reading import windows_of_shards
 
 pytestmark = [
     pytest.mark.gpu,
@@ -100,7 +100,7 @@ def test_every_kind_does_on_a_gpu_what_it_does_on_a_cpu(runs: TinyRuns, kind: st
 def test_batches_reach_a_busy_gpu_whole(tiny_corpus: Corpus, inputs: str, targets: str, on_device: bool) -> None:
     device = torch.device("cuda")
     tables = [VectorTable(tiny_corpus, name) for name in (inputs, targets)]
-    endless = training_windows(tiny_corpus, streams=4, window=5, directions=DIRECTIONS, seed=1, position=Position())
+    endless = windows_of_shards(tiny_corpus, 4, 5)
     windows = list(islice(endless, 60))
     opened = ResidentTables(*tables, device) if on_device else StreamedTables(*tables)
     batches = stream_batches(iter(windows), opened, device)
@@ -117,7 +117,7 @@ def test_batches_reach_a_busy_gpu_whole(tiny_corpus: Corpus, inputs: str, target
 
 def test_streaming_takes_no_more_memory_as_it_goes(tiny_corpus: Corpus) -> None:
     device, table = torch.device("cuda"), VectorTable(tiny_corpus, "raw")
-    windows = training_windows(tiny_corpus, streams=4, window=5, directions=DIRECTIONS, seed=1, position=Position())
+    windows = windows_of_shards(tiny_corpus, 4, 5)
     before = torch.cuda.memory_allocated()
     batches = stream_batches(windows, StreamedTables(table, table), device)
     used = {torch.cuda.memory_allocated() for _ in islice(batches, 200)}

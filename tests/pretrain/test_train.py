@@ -17,13 +17,13 @@ from elmoc.encoders import DIRECTIONS
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.sources import RandomVectors
 from pretrain.__main__ import main, parse_duration
-from pretrain.data.windows import Position, training_windows, windows_per_epoch
 from pretrain.execution import device as execution
 from pretrain.join import join
 from pretrain.run.clock import Clock
 from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.schedule import ScheduleConfig, learning_rate
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint, needs_bf16
+from tests.pretrain.data.reading import updates_of_epoch, windows_of_shards
 from tests.tiny import add_table, forget_checksums, learnable_sentences, write_corpus
 
 Fails = Callable[[int], str]
@@ -145,7 +145,7 @@ def test_dropout_is_drawn_from_the_seed_alone(runs: TinyRuns) -> None:
 def test_targets_without_a_direction_are_counted(runs: TinyRuns, tiny_corpus: Corpus) -> None:
     run = runs.run("run", data__target_vectors="gaps", train__updates=20)
     zero = [tiny_corpus.ids[word] for word in ("w3", "w4")]
-    windows = training_windows(tiny_corpus, streams=4, window=5, directions=DIRECTIONS, seed=1, position=Position())
+    windows = windows_of_shards(tiny_corpus, 4, 5)
     expected = np.cumsum(
         [sum(np.isin(ids[:, 1:], zero).sum() for ids in window.ids.values()) for window in islice(windows, 20)]
     )
@@ -156,7 +156,7 @@ def test_targets_without_a_direction_are_counted(runs: TinyRuns, tiny_corpus: Co
 
 
 def test_epochs_give_the_updates_unless_they_are_given(runs: TinyRuns, tiny_corpus: Corpus) -> None:
-    per_epoch = windows_per_epoch(tiny_corpus, 24, 20)
+    per_epoch = updates_of_epoch(tiny_corpus, 24, 20)
     run = runs.run("run", train__updates=0, train__epochs=1.5, train__streams=24, train__window=20)
     checkpoint = last_checkpoint(run)
     assert checkpoint["update"] == checkpoint["updates"] == round(1.5 * per_epoch)

@@ -74,14 +74,18 @@ class SrlTask(Task[SrlSentence, Roles]):
         gold = [one.spans for example in examples for one in example.propositions]
         return label_table(count_roles(gold, [spans for roles in predictions for spans in roles]))
 
+    def prediction_paths(self, path: Path) -> list[Path]:
+        """That of the gold propositions, and `path`."""
+        return [path.with_suffix(f".gold{path.suffix}"), path]
+
     def write_predictions(self, path: Path, examples: Sequence[SrlSentence], predictions: Sequence[Roles]) -> None:
         """The predicted propositions and, in a file that ends in `.gold.props`, the gold ones: what srl-eval.pl reads.
 
         Every sentence of the data is there, with or without predicates.
         """
         gold = [[one.spans for one in example.propositions] for example in examples]
-        super().write_predictions(path.with_suffix(f".gold{path.suffix}"), examples, gold)
-        super().write_predictions(path, examples, predictions)
+        for file, roles in zip(self.prediction_paths(path), (gold, predictions), strict=True):
+            super().write_predictions(file, examples, roles)
 
     def format_prediction(self, example: SrlSentence, prediction: Roles) -> str:
         return format_propositions(example, prediction)

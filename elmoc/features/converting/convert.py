@@ -8,6 +8,7 @@ import numpy as np
 
 from elmoc.errors import InputError, shortened
 from elmoc.features.dumping.input import JsonlinesInput
+from elmoc.features.layout_names import LAYOUT_NAMES
 from elmoc.features.layouts.sentence import FeatureShape, Sentence
 from elmoc.features.numbers import converted
 from elmoc.features.reader import FeatureFile
@@ -61,18 +62,7 @@ def convert_features(
         )
         if not compress:
             require_space(output, features.tokens * math.prod(shape.of(1)) * np.dtype(shape.dtype).itemsize)
-        if documents:
-            for sentence in _documents(features, documents):  # what does not fit is said before anything is written
-                if layout == "allennlp" and not sentence.is_divided:
-                    raise InputError(
-                        f'{documents}: the sentence "{shortened(sentence.line)}" has a word with white space in it, so '
-                        "that it cannot be found by its words: take the white space out, or choose another layout"
-                    )
-        elif layout == "e2e-coref" and not features.documents:
-            raise InputError(
-                f"{features.path} does not say which documents its sentences are, which {layout} needs: give "
-                "--documents"
-            )
+        _require_convertible(features, documents, layout)
         attributes = {name: value for name, value in features.attributes.items() if name != "dump"}
         have_words = features.has_map or documents is not None
         with (
@@ -91,7 +81,23 @@ def convert_features(
                 where = f'the line "{shortened(sentence.line)}"'
                 writer.add(sentence, converted(states if chosen is None else states[chosen], shape.dtype, where))
                 progress.update()
-    return have_words and layout == "allennlp"
+    return have_words and LAYOUT_NAMES[layout].found_by_words
+
+
+def _require_convertible(features: FeatureFile, documents: Path | str | None, layout: str) -> None:
+    """Raise an `InputError` unless a file and the `documents` that are given have what a layout needs."""
+    traits = LAYOUT_NAMES[layout]
+    if documents:
+        for sentence in _documents(features, documents):
+            if traits.found_by_words and not sentence.is_divided:
+                raise InputError(
+                    f'{documents}: the sentence "{shortened(sentence.line)}" has a word with white space in it, so '
+                    "that it cannot be found by its words: take the white space out, or choose another layout"
+                )
+    elif traits.needs_documents and not features.documents:
+        raise InputError(
+            f"{features.path} does not say which documents its sentences are, which {layout} needs: give --documents"
+        )
 
 
 def _chosen_layers(features: FeatureFile, layers: str | None) -> tuple[list[int] | None, list[str]]:

@@ -25,6 +25,7 @@ from elmoc.features.dumping.input import ContentDigest, Line, SentenceInput, ope
 from elmoc.features.dumping.options import DumpOptions, LayerSelection, layer_selection
 from elmoc.features.dumping.pipeline import run_pipeline
 from elmoc.features.dumping.ranks import Ranks, require_identity
+from elmoc.features.layout_names import LAYOUT_NAMES
 from elmoc.features.layouts.sentence import FeatureShape
 from elmoc.features.numbers import converted
 from elmoc.features.reader import FeatureFile
@@ -43,8 +44,6 @@ The next ones are computed meanwhile.
 CHECKPOINT_SECONDS = 30.0
 """Between two points from which a killed dump can go on."""
 DEFAULT, ALONE = DumpOptions(), Ranks()
-DOCUMENT_LAYOUTS = ("e2e-coref",)
-"""Layouts that need documents."""
 
 
 def dump_features(
@@ -85,7 +84,7 @@ def dump_several(
             source = opened_input(
                 sentences,
                 ranks.part(output),
-                documents=options.layout in DOCUMENT_LAYOUTS,
+                documents=LAYOUT_NAMES[options.layout].needs_documents,
                 blank_lines_divide=options.carry_state,
                 keep_blank=options.allow_empty,
             )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from elmoc.errors import InputError, shortened
-from elmoc.features.writer import require_layout_of_keys
+from elmoc.features.layout_names import LAYOUT_NAMES, require_layout_of_keys
 from elmoc.model import BATCH_SIZE, BATCH_WORDS
 
 
@@ -48,7 +48,7 @@ class DumpOptions:
     @property
     def found_by_words(self) -> bool:
         """Whether the sentences of the file can be found by their words."""
-        return self.layout == "allennlp" and (self.sentence_map or self.sentence_keys)
+        return LAYOUT_NAMES[self.layout].found_by_words and (self.sentence_map or self.sentence_keys)
 
 
 class LayerSelection(NamedTuple):

@@ -10,17 +10,19 @@ B = TypeVar("B")
 T = TypeVar("T")
 
 
-def run_pipeline(
-    source: Iterable[A], work: Callable[[A], Iterable[B]], sink: Callable[[B], object], *, ahead: int = 1
-) -> None:
+AHEAD = 1
+"""Items that may wait for the next stage."""
+
+
+def run_pipeline(source: Iterable[A], work: Callable[[A], Iterable[B]], sink: Callable[[B], object]) -> None:
     """Give all that `work` makes of each item of `source` to `sink`, in order.
 
     `source` is read in one thread, `work` is done in the thread that calls this, and `sink` is called in another, each
-    at most `ahead` items before the next. An exception in any of them, an interrupt too, ends all three and is raised
+    at most `AHEAD` items before the next. An exception in any of them, an interrupt too, ends all three and is raised
     here, when the threads have ended.
     """
-    to_work: Channel[A] = Channel(ahead)
-    to_sink: Channel[B] = Channel(ahead)
+    to_work: Channel[A] = Channel(AHEAD)
+    to_sink: Channel[B] = Channel(AHEAD)
     errors: list[BaseException] = []
 
     def read() -> None:

@@ -20,10 +20,19 @@ from elmoc.features.layouts.allennlp import AllennlpReader, AllennlpWriter
 from elmoc.features.layouts.bilm import BilmReader, BilmWriter
 from elmoc.features.layouts.e2e_coref import E2eCorefReader, E2eCorefWriter
 from elmoc.features.layouts.flat import OFFSETS, STATES, FlatReader, FlatWriter
-from elmoc.features.layouts.interface import Layout, LayoutReader, LayoutWriter
+from elmoc.features.layouts.interface import Layout, LayoutReader, LayoutWriter, Member
 from elmoc.files.hdf5 import CheckedFile
 
-__all__ = ["FORMAT_VERSION", "FORM_ATTRIBUTES", "LAYOUTS", "Layout", "LayoutReader", "LayoutWriter", "layout_of"]
+__all__ = [
+    "FORMAT_VERSION",
+    "FORM_ATTRIBUTES",
+    "LAYOUTS",
+    "Layout",
+    "LayoutReader",
+    "LayoutWriter",
+    "Member",
+    "layout_of",
+]
 
 FORMAT_VERSION = 1
 FORM_ATTRIBUTES = ("layout", "format_version", "single", "sentence_keys")
@@ -31,9 +40,10 @@ FORM_ATTRIBUTES = ("layout", "format_version", "single", "sentence_keys")
 LAYOUTS = {
     "allennlp": Layout(AllennlpReader, AllennlpWriter),
     "bilm": Layout(BilmReader, BilmWriter),
-    "e2e-coref": Layout(E2eCorefReader, E2eCorefWriter),
-    "flat": Layout(FlatReader, FlatWriter),
+    "e2e-coref": Layout(E2eCorefReader, E2eCorefWriter, Member.DOCUMENT),
+    "flat": Layout(FlatReader, FlatWriter, Member.ALL),
 }
+"""By the names of `LAYOUT_NAMES`."""
 
 
 def layout_of(file: CheckedFile, attributes: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 import h5py
@@ -99,8 +100,17 @@ class LayoutWriter(Protocol):
         """Write what follows the last sentence."""
 
 
+class Member(Enum):
+    """What lies in the root of a file, by which one file is made of several parts: see `elmoc.features.join`."""
+
+    SENTENCE = "a dataset a sentence, under its number, or the sentence as its key"
+    DOCUMENT = "a group a document, with a dataset a sentence under its number"
+    ALL = "one dataset of all sentences and that of their offsets, as `flat` has them"
+
+
 class Layout(NamedTuple):
     """One form on disk."""
 
     reader: type[LayoutReader]
     writer: type[LayoutWriter]
+    member: Member = Member.SENTENCE

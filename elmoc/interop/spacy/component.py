@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from elmoc.errors import InputError
 from elmoc.interop.spacy.hooks import add_hooks
 from elmoc.interop.token_vectors import LayerChoice, token_vectors
 from elmoc.model import BATCH_SIZE, ElmoC
+from elmoc.model_directory import bundled_vectors
 
 UPSTREAM = "elmoc"
 """The attribute of a layer `elmoc.TensorTok2Vec.v1` that holds its pipeline's component."""
@@ -124,8 +126,15 @@ class ElmocComponent:
         self.elmo.save_pretrained(path, bundle_vectors=self._bundle_vectors or inside)
 
     def from_disk(self, path: Path | str, *, exclude: Iterable[str] = ()) -> "ElmocComponent":
-        """Take the model that `to_disk` has written; an `InputError` where it or its word vectors are missing."""
+        """Take the model that `to_disk` has written; an `InputError` where it or its word vectors are missing.
+
+        Word vectors that were written with it are read there, also where the setting `vectors` names others: those may
+        have moved.
+        """
         self._path, self._elmo, self._fingerprint = str(path), None, None
+        with suppress(InputError):  # a model that is damaged says so below
+            if bundled_vectors(path) is not None:
+                self._vectors = None
         self.elmo  # noqa: B018
         return self
 
@@ -163,7 +172,8 @@ def make_component(
         name: that of the component in it.
         model: a model directory or a run directory.
         layers: `average` (the mean of all), `top`, `all` (concatenated), or a list of indices, such as [0, 2].
-        vectors: where the word vectors are now, when they are not where they were in training.
+        vectors: where the word vectors are now, when they are not where they were in training. A pipeline that was
+            saved with a copy of them reads that.
         bundle_vectors: whether `nlp.to_disk` copies them, too, which may be several GB.
         batch_size: sentences a batch of the encoder at most.
         device: where the encoder computes, e.g. `cuda:0`.

@@ -1,48 +1,13 @@
-"""Pieces of text: what can be a file of text, and long lines."""
+"""Pieces of text: long lines."""
 
 import io
-import os
 from pathlib import Path
 
 import pytest
 
 from data_scripts.parts import text_pieces
-from data_scripts.parts.text_pieces import Segment, cut_pieces, find_files, read_blocks
+from data_scripts.parts.text_pieces import Segment, cut_pieces, read_blocks
 from elmoc.errors import InputError
-
-
-def test_only_ordinary_files_are_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    os.mkfifo("pipe")
-    Path("circle").symlink_to("circle")
-    Path("folder").mkdir()
-    Path("folder/text").write_text("a\n")
-    os.mkfifo("folder/pipe")
-    Path("folder/circle").symlink_to("circle")
-    Path("folder/nowhere").symlink_to("missing")
-    assert find_files(["folder"]) == find_files(["folder/*"]) == [Path("folder/text")]
-    for name, message in [
-        ("pipe", "pipe is not an ordinary file"),
-        ("missing", "missing does not exist"),
-        ("missing/text", "missing/text does not exist"),
-        ("folder/nowhere", "is a link to a file that does not exist"),
-        ("a\0b", "it holds a NUL character"),
-        ("folder/p*", r"folder/p\* does not exist"),
-    ]:
-        with pytest.raises(InputError, match=message):
-            find_files([name])
-    with pytest.raises(OSError, match="Too many levels of symbolic links"):
-        find_files(["circle"])
-
-
-def test_a_name_that_a_corpus_cannot_record_is_refused_at_once(tmp_path: Path) -> None:
-    with open(os.fsencode(tmp_path) + b"/caf\xe9", "w") as file:
-        file.write("a\n")
-    with pytest.raises(InputError, match=r"the name '.*caf\\udce9' is not valid UTF-8: rename the file"):
-        find_files([str(tmp_path)])
-    (tmp_path / "b").mkdir()
-    (tmp_path / "b" / "two\nlines [1]").write_text("a\n")
-    assert find_files([str(tmp_path / "b" / "two\nlines [1]")]) == find_files([str(tmp_path / "b")])
 
 
 def test_a_file_without_line_ends_is_passed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ import elmoc.__main__
 from downstream.suite import data, overlap, running
 from elmoc.features.reader import FeatureFile
 from elmoc.files.checksums import fingerprint
+from elmoc.files.text import read_lines
 from elmoc.model_directory import read_model_directory, write_model_directory
 from tests.downstream.conftest import columns, words_of
 from tests.tiny import learnable_sentences, tiny_model, write_corpus
@@ -176,10 +177,17 @@ def test_features_of_others_and_the_quick_suite(suite: Run, features: Path) -> N
     assert data["train_fraction"] == 0.5
 
 
-def test_the_sentences_of_a_suite(suite: Run) -> None:
+def test_the_sentences_of_a_suite(suite: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert suite("--sentences", "all.txt") == []
-    assert Path("all.txt").read_text().splitlines()[0] == "Ada Lovelace met Charles Babbage in London ."
-    assert len(Path("all.txt").read_text().splitlines()) == 10
+    lines = Path("all.txt").read_text().splitlines()
+    assert lines[0] == "Ada Lovelace met Charles Babbage in London ."
+    assert len(lines) == 10
+    suite("--sentences", "all.txt.gz")
+    assert list(read_lines("all.txt.gz")) == lines
+    Path("all.txt").write_text("mine")
+    suite("--sentences", "all.txt", status=1)
+    assert "all.txt exists already: remove it or choose another output path" in capsys.readouterr().err
+    assert Path("all.txt").read_text() == "mine"
 
 
 def test_features_are_made_and_probes_trained_on_the_device_that_is_given(

@@ -1,11 +1,14 @@
 """Benchmark of opening: its file is one that the library reads, and its rows are figures."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import fasttext
 import numpy as np
 import pytest
 
+from elmoc import devices
 from elmoc.benchmark import opening
 from elmoc.word_vectors.fasttext.vectors import FastTextVectors
 
@@ -27,7 +30,7 @@ def test_the_synthetic_file_is_one_of_fasttext_s(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize("free", [1 << 40, 0])
 def test_rows_of_figures(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
     monkeypatch.setattr(opening, "QUICK", opening.Size(words=2000, sample=50))
-    monkeypatch.setattr(opening, "_free_memory", lambda: free)
+    monkeypatch.setattr(devices, "free_memory", lambda device: free)
     rows = dict(opening.rows(quick=True))
     for opened in ("elmoc, first opening", "elmoc, later opening", *(["fastText, opening"] if free else [])):
         assert float(rows[opened].split(" s, ")[0]) >= 0
@@ -37,3 +40,8 @@ def test_rows_of_figures(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
     assert rows["elmoc, how"].startswith("C++ compiled by")
     if not free:
         assert rows["fastText"] == "not measured: it takes 7.2 MB of memory, 0 B are free"
+
+
+def test_the_processes_that_are_measured_do_without_pytorch() -> None:
+    code = "import sys; from elmoc.benchmark import opening; print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

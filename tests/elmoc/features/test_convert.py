@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from elmoc.__main__ import main
+from elmoc.features import layouts
 from elmoc.features.converting.convert import convert_features
+from elmoc.features.dumping.options import DumpOptions
 from elmoc.features.join import join_features
+from elmoc.features.layout_names import LAYOUT_NAMES, LayoutTraits
 from elmoc.features.reader import FeatureFile
 from tests.elmoc.features.test_linked import DOCUMENTS, KINDS, SENTENCES, STATES, content, write, write_parts
 
@@ -134,11 +137,34 @@ def test_what_cannot_be_converted(tmp_path: Path, documents: Path, error_line: F
     assert output.read_text() == "mine"
 
 
+def test_a_layout_is_known_by_its_rows_in_the_tables(
+    tmp_path: Path, documents: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It can be chosen on the command line, is asked of what its row says, and its parts become one file."""
+    of_both = LayoutTraits(needs_documents=True, found_by_words=True)
+    monkeypatch.setitem(LAYOUT_NAMES, "new", of_both)
+    monkeypatch.setitem(layouts.LAYOUTS, "new", layouts.LAYOUTS["allennlp"])
+    first, output = write(tmp_path / "first.h5", 0, 6), tmp_path / "out.h5"
+    command = ["convert", str(first), str(output), "--format", "new"]
+    assert "which new needs: give --documents" in error_line(main(command))
+    assert main([*command, "--documents", str(documents)]) == 0
+    with FeatureFile(output) as file:
+        assert (file.layout, file.has_map) == ("new", True)
+    assert DumpOptions(layout="new", sentence_keys=True).found_by_words
+    monkeypatch.setitem(layouts.LAYOUTS, "new", layouts.LAYOUTS["e2e-coref"])
+    for merge in (False, True):
+        joined = tmp_path / f"{merge}.h5"
+        join_features(write_parts(joined, layout="new"), joined, merge=merge)
+        with FeatureFile(joined) as file:
+            assert list(file.documents) == [key.replace("/", ":") for key in DOCUMENTS]
+            file.check()
+
+
 def test_no_map_without_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first = write(tmp_path / "first.h5", 0, 6, layout="flat")
-    assert main(["convert", str(first), str(tmp_path / "out.h5"), "--format", "allennlp"]) == 0
-    assert "out.h5 has no sentence_to_index map (give --documents)" in capsys.readouterr().out
-    with FeatureFile(tmp_path / "out.h5") as file:
+    first, output = write(tmp_path / "first.h5", 0, 6, layout="flat"), tmp_path / "out.h5"
+    assert main(["convert", str(first), str(output), "--format", "allennlp"]) == 0
+    assert f"those of {output} cannot be found by their words (give --documents)" in capsys.readouterr().out
+    with FeatureFile(output) as file:
         assert (len(file), file.has_map) == (6, False)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from elmoc.errors import InputError
 from elmoc.files import text
-from elmoc.files.text import open_binary, read_lines
+from elmoc.files.text import open_binary, open_text, read_lines
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
@@ -17,6 +17,16 @@ def test_only_newlines_end_lines(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"text{ending}"
     path.write_bytes(gzip.compress(data) if ending else data)
     assert list(read_lines(path)) == ["a\u2028b", "", "c\x0cd\x85e", "last"]
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_what_is_written_is_read(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"text{ending}"
+    with open_text(path) as file:
+        file.write("déjà\n\nlast")
+        assert not path.exists()
+    assert list(read_lines(path)) == ["déjà", "", "last"]
+    assert path.read_bytes().startswith(b"\x1f\x8b") == bool(ending)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,11 @@
 
 import errno
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -85,6 +88,25 @@ def test_what_is_written_has_the_permissions_of_the_umask(tmp_path: Path) -> Non
         os.umask(before)
     modes = [path.stat().st_mode & 0o777 for path in (tmp_path / "file", tmp_path / "directory" / "file")]
     assert modes == [0o640, 0o640]
+
+
+def test_a_folder_that_is_kept_stays_as_it_is_where_folders_have_one_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on btrfs: it is not opened as a file, and stays one that can be entered."""
+
+    def with_one_link(look: Callable[..., os.stat_result], path: Path, **options: Any) -> os.stat_result:
+        found = list(look(path, **options))
+        return os.stat_result([*found[:3], 1, *found[4:]])
+
+    for name in ("stat", "lstat"):
+        monkeypatch.setattr(os, name, partial(with_one_link, getattr(os, name)))
+    with atomic_directory(tmp_path / "directory") as folder:
+        (folder / "kept").mkdir()
+        (folder / "kept" / "licence").write_text("free")
+        (folder / "link").symlink_to("kept")
+    assert (tmp_path / "directory" / "kept").stat().st_mode & 0o111
+    assert (tmp_path / "directory" / "kept" / "licence").read_text() == "free"
 
 
 def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:

@@ -15,7 +15,9 @@ from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
 from pretrain.adapt.__main__ import main
 from pretrain.adapt.general import write_sample
+from pretrain.adapt.plan import TOKENS_AT_LEAST, named
 from pretrain.adapt.report import rows
+from pretrain.adapt.settings import recipe_of
 from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns
 from tests.tiny import learnable_sentences, write_corpus
@@ -125,6 +127,31 @@ def test_new_text_is_not_called_general(model: Path, new_text: Path, tmp_path: P
     assert not (tmp_path / "out").exists()
 
 
+def test_texts_without_a_name_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a=b.txt").write_text("12345")
+    assert named(["a=b.txt", "x=folder", "f*"], "new") == ["new=a=b.txt", "x=folder", "new=f*"]
+
+
+def test_a_name_that_is_none_is_said_to_be_one(model: Path, new_text: Path, tmp_path: Path, error_line: Fails) -> None:
+    said = error_line(adapt(model, f"höhe={new_text}", tmp_path / "out"))
+    assert "is neither a file nor NAME=PATH with a NAME of letters, digits, _ and -: correct it" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_general_text_is_measured_by_the_text_that_is_read(
+    model: Path, new_text: Path, tiny_corpus: Corpus, tmp_path: Path, steps_here: list[list[str]]
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    new_text.rename(folder / "new.txt")
+    (folder / ".hidden.txt").write_text("left out " * 100_000)
+    out = tmp_path / "out"
+    assert adapt(model, folder, out, "--general", tiny_corpus.path, "--general-share", 0.5, "--epochs", 1) == 0
+    written = sum(len(line.split()) + 2 for line in (out / "general.txt").read_text().splitlines() if line)
+    assert TOKENS_AT_LEAST <= written < tiny_corpus.train_tokens, "with what is hidden it would be all of it"
+
+
 def test_sentences_that_are_to_be_left_out_are(
     model: Path, new_text: Path, tmp_path: Path, steps_here: list[list[str]]
 ) -> None:
@@ -211,6 +238,21 @@ def test_a_contrastive_model_goes_on_with_its_own_settings(
     assert read_metrics(out, "evaluation")[0]["reciprocal_rank"] > 0
 
 
+def test_a_run_and_its_model_give_the_same_settings(runs: TinyRuns) -> None:
+    settings = {"train__precision": "auto", "train__recurrence": "plain", "train__threads": 1, "train__seed": 3}
+    run = runs.run("first", train__updates=4, evaluation__every_updates=4, **settings).path
+    first, second = (recipe_of(path, read_model_directory(path)) for path in (run, run / "model"))
+    assert first == second
+    assert first["train"] == {
+        "directions": ["forward", "backward"],
+        "streams": 4,
+        "window": 5,
+        "order": "sentences",
+        "cut": "anywhere",
+        "carry_state": True,
+    }
+
+
 def test_figures_of_any_size_stand_apart() -> None:
     large = {"new/perplexity": 176184.855, "new/constant_perplexity": 1.5}
     assert list(rows(large, large)) == [f"{'new text, perplexity':32}{'1.76e+05':>10}{'1.76e+05':>10}{'1.500':>16}"]
@@ -220,7 +262,7 @@ def test_a_sample_is_the_beginning_of_every_shard(tmp_path: Path, tiny_corpus: C
     whole = write_sample(tiny_corpus, tiny_corpus.train, tmp_path / "all.txt", tokens=10**9)
     assert whole == tiny_corpus.train_tokens
     text = (tmp_path / "all.txt").read_text()
-    assert text.count("\n\n") + text.startswith("\n") == sum(shard.documents for shard in tiny_corpus.train)
+    assert text.count("\n\n") + 1 == sum(shard.documents for shard in tiny_corpus.train)
     part = write_sample(tiny_corpus, tiny_corpus.train, tmp_path / "part.txt", tokens=whole // 4)
     assert whole // 4 <= part <= whole // 4 + 20 * len(tiny_corpus.train)
     assert (tmp_path / "part.txt").read_text() in text or len(tiny_corpus.train) > 1

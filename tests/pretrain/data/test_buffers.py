@@ -21,8 +21,9 @@ from pretrain.data import batches as batches_module
 from pretrain.data.batches import Batch, Buffers, ResidentTables, StreamedTables, Tables
 from pretrain.data.candidates import CandidateSampler, with_candidates
 from pretrain.data.loader import DeviceSlot, stream_batches
-from pretrain.data.windows import Position, Window, training_windows
+from pretrain.data.windows import Position, Window
 from pretrain.output_layers import CandidateSettings, Targets
+from tests.pretrain.data.reading import windows_of_shards
 
 COUNT = 40
 
@@ -127,7 +128,7 @@ def check_stream(
     gpu.install(monkeypatch)
 
     def windows() -> Iterator[Window]:
-        read = training_windows(corpus, streams=4, window=5, directions=DIRECTIONS, seed=1, position=Position())
+        read = windows_of_shards(corpus, 4, 5)
         return read if tables.sampler is None else with_candidates(read, tables.sampler, Position(), slice(None))
 
     read: list[tuple[torch.Tensor, Targets]] = []

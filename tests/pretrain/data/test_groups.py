@@ -10,7 +10,7 @@ import pytest
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from pretrain.data.groups import Group, SourceGroups, text_groups
-from pretrain.data.windows import Position, training_windows, windows_of, windows_per_epoch
+from pretrain.data.windows import Cut, Position, training_windows, windows_of, windows_per_epoch
 from tests.references import plain_windows
 from tests.tiny import write_corpus
 
@@ -118,21 +118,12 @@ def test_windows_are_those_of_the_plain_program(corpus: Corpus, order: str) -> N
 
 
 def windows_of_corpus(corpus: Corpus, position: Position, order: str = "sentences"):
-    return training_windows(
-        corpus,
-        streams=2,
-        window=3,
-        directions=("forward",),
-        seed=5,
-        position=position,
-        mix=3,
-        weights={"a": 2.0},
-        order=order,
-    )
+    groups = text_groups(corpus, {"a": 2.0}, mix=3, seed=5)
+    return training_windows(corpus, groups, Cut(2, 3, order), directions=("forward",), position=position)
 
 
 def test_any_position_can_be_gone_back_to(corpus: Corpus) -> None:
-    per_epoch = windows_per_epoch(corpus, 2, 3, mix=3, seed=5, weights={"a": 2.0})
+    per_epoch = windows_per_epoch(corpus, text_groups(corpus, {"a": 2.0}, mix=3, seed=5), Cut(2, 3))
     windows = list(islice(windows_of_corpus(corpus, Position()), 2 * per_epoch + 3))
     assert windows[per_epoch - 1].next.epoch == 0
     assert windows[per_epoch].next.epoch == 1
@@ -146,9 +137,8 @@ def test_any_position_can_be_gone_back_to(corpus: Corpus) -> None:
 def test_documents_of_a_corpus_without_sources_stay_whole(tmp_path: Path) -> None:
     sentences = [[[f"d{shard}{number // 4}w", f"n{number % 4}"] for number in range(20)] for shard in range(2)]
     corpus = write_corpus(tmp_path / "c", sentences, [[["x"]]], documents=4)
-    windows = training_windows(
-        corpus, streams=1, window=1, directions=("forward",), seed=1, position=Position(), mix=2, order="documents"
-    )
+    groups = text_groups(corpus, {}, mix=2, seed=1)
+    windows = training_windows(corpus, groups, Cut(1, 1, "documents"), directions=("forward",), position=Position())
     read = [corpus.lexicon[window.ids["forward"][0, 0]] for window in islice(windows, windows_of(160, 1, 1))]
     order = [word for word in read if word.startswith("d")]
     assert [order[start : start + 4] == [order[start]] * 4 for start in range(0, 40, 4)] == [True] * 10

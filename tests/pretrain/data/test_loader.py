@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from elmoc.corpus import Corpus
-from elmoc.encoders import DIRECTIONS
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import Batch, Buffers, ResidentTables, StreamedTables
 from pretrain.data.loader import gather, prefetched, stream_batches
-from pretrain.data.windows import Position, Window, training_windows
+from pretrain.data.windows import Position, Window
+from tests.pretrain.data.reading import windows_of_shards
 
 CPU = torch.device("cpu")
 
@@ -41,7 +41,7 @@ def streaming_threads() -> int:
 
 
 def first_windows(corpus: Corpus) -> Iterator[Window]:
-    return training_windows(corpus, streams=4, window=5, directions=DIRECTIONS, seed=1, position=Position(0, 0, 3))
+    return windows_of_shards(corpus, 4, 5, position=Position(0, 0, 3))
 
 
 def check_vectors(batch: Batch, window: Window, inputs: VectorTable, targets: VectorTable) -> None:

@@ -9,7 +9,9 @@ import pytest
 from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
-from pretrain.data.windows import Position, Streams, held_out_windows, training_windows, windows_per_epoch
+from pretrain.data.groups import text_groups
+from pretrain.data.windows import Cut, Position, Streams, held_out_windows, training_windows, windows_per_epoch
+from tests.pretrain.data.reading import BEGIN, updates_of_epoch, windows_of_shards
 from tests.references import plain_cut_windows, plain_windows
 from tests.tiny import write_corpus
 
@@ -22,20 +24,8 @@ def corpus(tmp_path: Path) -> Corpus:
     return write_corpus(tmp_path / "corpus", shards, [[["a", "b", "c"]] * 20])
 
 
-def all_windows(corpus: Corpus, count: int, streams: int, window: int, seed: int = 5, position: Position | None = None):
-    return list(
-        islice(
-            training_windows(
-                corpus,
-                streams=streams,
-                window=window,
-                directions=DIRECTIONS,
-                seed=seed,
-                position=position or Position(),
-            ),
-            count,
-        )
-    )
+def all_windows(corpus: Corpus, count: int, streams: int, window: int, seed: int = 5, position: Position = BEGIN):
+    return list(islice(windows_of_shards(corpus, streams, window, seed=seed, position=position), count))
 
 
 def sentences_of(corpus: Corpus, shard: int) -> list[list[int]]:
@@ -49,7 +39,7 @@ def sentences_of(corpus: Corpus, shard: int) -> list[list[int]]:
 
 @pytest.mark.parametrize(("streams", "window"), [(1, 1), (2, 5), (3, 4), (4, 7)])
 def test_every_epoch_is_that_of_the_plain_program(corpus: Corpus, streams: int, window: int) -> None:
-    per_epoch = windows_per_epoch(corpus, streams, window)
+    per_epoch = updates_of_epoch(corpus, streams, window)
     windows = all_windows(corpus, 2 * per_epoch + 1, streams, window)
     expected = []
     for epoch in range(2):
@@ -93,18 +83,10 @@ def test_windows_that_begin_with_a_sentence_or_document(tmp_path: Path, cut: str
             for direction in DIRECTIONS
         ]
         count = min(map(len, both))
-        assert count == windows_per_epoch(corpus, streams, window, seed=5, order=order, cut=cut)
+        groups, how = text_groups(corpus, {}, mix=1, seed=5), Cut(streams, window, order, cut)
+        assert count == windows_per_epoch(corpus, groups, how)
         found = islice(
-            training_windows(
-                corpus,
-                streams=streams,
-                window=window,
-                directions=DIRECTIONS,
-                seed=5,
-                position=Position(),
-                order=order,
-                cut=cut,
-            ),
+            training_windows(corpus, groups, how, directions=DIRECTIONS, position=Position()),
             count,
         )
         expected = [dict(zip(DIRECTIONS, pair, strict=True)) for pair in zip(*both, strict=False)]
@@ -151,11 +133,11 @@ def test_a_stream_that_begins_in_the_middle_of_a_sentence_has_fewer_windows(tmp_
 
 
 def test_mixed_shards_are_shuffled_together(corpus: Corpus) -> None:
-    order = shard_order(0)
+    order, groups = shard_order(0), text_groups(corpus, {}, mix=2, seed=5)
     windows = list(
         islice(
-            training_windows(corpus, streams=2, window=3, directions=("forward",), seed=5, position=Position(), mix=2),
-            windows_per_epoch(corpus, 2, 3, mix=2, seed=5),
+            training_windows(corpus, groups, Cut(2, 3), directions=("forward",), position=Position()),
+            windows_per_epoch(corpus, groups, Cut(2, 3)),
         )
     )
     expected = []
@@ -168,7 +150,7 @@ def test_mixed_shards_are_shuffled_together(corpus: Corpus) -> None:
 
 
 def test_one_stream_reads_every_token_once_and_backward_is_the_reverse(corpus: Corpus) -> None:
-    windows = all_windows(corpus, windows_per_epoch(corpus, 1, 1), 1, 1)
+    windows = all_windows(corpus, updates_of_epoch(corpus, 1, 1), 1, 1)
     forward = [int(window.ids["forward"][0, 0]) for window in windows]
     tokens = np.concatenate([corpus.read_shard(shard) for shard in corpus.train]).tolist()
     last = [corpus.end_id] * 3  # of each shard only the last token is never an input, as nothing follows it
@@ -185,7 +167,7 @@ def shard_order(epoch: int) -> list[int]:
 
 
 def test_windows_of_a_stream_join_on(corpus: Corpus) -> None:
-    windows = all_windows(corpus, windows_per_epoch(corpus, 2, 3), 2, 3)
+    windows = all_windows(corpus, updates_of_epoch(corpus, 2, 3), 2, 3)
     for before, after in pairwise(windows):
         for direction in DIRECTIONS:
             assert before.ids[direction].shape == (2, 4)
@@ -195,7 +177,7 @@ def test_windows_of_a_stream_join_on(corpus: Corpus) -> None:
 
 @pytest.mark.parametrize(("streams", "window"), [(1, 4), (3, 4)])
 def test_any_position_can_be_gone_back_to(corpus: Corpus, streams: int, window: int) -> None:
-    windows = all_windows(corpus, 2 * windows_per_epoch(corpus, streams, window) + 3, streams, window)
+    windows = all_windows(corpus, 2 * updates_of_epoch(corpus, streams, window) + 3, streams, window)
     for number, read in enumerate(windows[:-3]):
         rest = all_windows(corpus, 3, streams, window, position=read.next)
         for again, wanted in zip(rest, windows[number + 1 :], strict=False):
@@ -205,7 +187,7 @@ def test_any_position_can_be_gone_back_to(corpus: Corpus, streams: int, window: 
 
 
 def test_epochs_and_seeds_differ_and_the_same_seed_does_not(corpus: Corpus) -> None:
-    per_epoch = windows_per_epoch(corpus, 2, 4)
+    per_epoch = updates_of_epoch(corpus, 2, 4)
 
     def read(seed: int, epoch: int) -> list[list[int]]:
         windows = all_windows(corpus, per_epoch, 2, 4, seed, Position(epoch))
@@ -219,7 +201,7 @@ def test_epochs_and_seeds_differ_and_the_same_seed_does_not(corpus: Corpus) -> N
 def test_a_direction_alone_reads_the_same(corpus: Corpus) -> None:
     both = all_windows(corpus, 20, 2, 4)
     for direction in DIRECTIONS:
-        alone = training_windows(corpus, streams=2, window=4, directions=(direction,), seed=5, position=Position())
+        alone = windows_of_shards(corpus, 2, 4, seed=5, directions=(direction,))
         for one, two in zip(alone, both, strict=False):
             assert list(one.ids) == [direction]
             np.testing.assert_array_equal(one.ids[direction], two.ids[direction])
@@ -227,11 +209,11 @@ def test_a_direction_alone_reads_the_same(corpus: Corpus) -> None:
 
 def test_too_many_streams_are_refused_with_a_number_that_works(corpus: Corpus) -> None:
     largest = max(shard.tokens for shard in corpus.train)
-    assert windows_per_epoch(corpus, largest // 21, 20) > 0
+    assert updates_of_epoch(corpus, largest // 21, 20) > 0
     with pytest.raises(
         InputError, match=rf"train\.streams=50 .*\({largest} tokens at most\): use fewer streams, e\.g\. 1"
     ):
-        windows_per_epoch(corpus, 50, 20)
+        updates_of_epoch(corpus, 50, 20)
 
 
 def test_held_out_text_is_read_in_its_order(corpus: Corpus) -> None:
@@ -253,4 +235,4 @@ def test_a_shard_that_does_not_begin_a_sentence_is_refused(corpus: Corpus) -> No
     shard = corpus.path / corpus.train[0].file
     shard.write_bytes(shard.read_bytes()[4:] + shard.read_bytes()[:4])
     with pytest.raises(InputError, match=r"train-0\.bin does not start with <s>"):
-        all_windows(corpus, windows_per_epoch(corpus, 1, 1), 1, 1)
+        all_windows(corpus, updates_of_epoch(corpus, 1, 1), 1, 1)

@@ -25,12 +25,13 @@ from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
 from elmoc.model_directory import read_model_directory
 from pretrain.config import TrainConfig
-from pretrain.data.windows import Position, Window, training_windows
+from pretrain.data.windows import Window
 from pretrain.distributed.direction_group import SMALL, GradientReducer
 from pretrain.distributed.processes import TIMEOUT, Processes, pack, unpack
 from pretrain.distributed.rendezvous import rendezvous
 from pretrain.run.directory import RunDirectory, read_metrics
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
+from tests.pretrain.data.reading import windows_of_shards
 
 ROOT = Path(pretrain.__file__).parent.parent
 UPDATES, EVERY = 100, 20
@@ -174,7 +175,7 @@ def test_the_masked_targets_of_that_run_are_spread_unevenly(tiny_corpus: Corpus)
 
 
 def read(corpus: Corpus, own: slice) -> list[Window]:
-    windows = training_windows(corpus, streams=4, window=4, directions=DIRECTIONS, seed=1, position=Position(), own=own)
+    windows = windows_of_shards(corpus, 4, 4, own=own)
     return list(islice(windows, UPDATES))
 
 
@@ -315,6 +316,27 @@ def test_killed_and_started_again_by_torchrun_it_ends_the_same(runs: TinyRuns, p
     assert line.startswith(f"error: {LOST}")
     assert line.endswith("go on from the last checkpoint by the same command with --resume")
     assert_same_end(launch.run, pair)
+
+
+def test_one_process_that_is_killed_is_started_again_by_torchrun(runs: TinyRuns, alone: RunDirectory) -> None:
+    launch = Launch(runs, "run", torchrun=("--nproc-per-node=1", "--max-restarts=1"))
+    launch.wait_for_checkpoint(EVERY)
+    launch.kill(0)
+    assert launch.end() == 0
+    assert_close_end(launch.run, alone)
+
+
+def test_one_process_goes_on_unasked_with_runs_of_its_own_launch_alone(
+    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in (("RUN_ID", "none"), ("RESTART_COUNT", "0")):
+        monkeypatch.setenv(f"TORCHELASTIC_{name}", value)
+    runs.run("run")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    runs.run("run")
+    monkeypatch.setattr(os, "getppid", lambda: 1)  # of another torchrun, which has the same id
+    assert runs.status("run") == 1
+    assert "holds a run already: go on with it by --resume" in capsys.readouterr().err
 
 
 def test_without_the_first_process_the_others_end_with_a_sentence(runs: TinyRuns) -> None:

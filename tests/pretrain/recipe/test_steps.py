@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from elmoc.errors import InputError
-from pretrain.recipe.steps import Step, duration, run_module, run_steps, seconds_of_training
-from pretrain.recipe.texts import estimated_bytes, name_of, named
+from pretrain.recipe.steps import Step, run_module, run_steps, seconds_of_training
 from pretrain.run.directory import RunDirectory
 
 SLOW = """\
@@ -112,14 +111,3 @@ def test_a_command_is_asked_to_stop_when_its_parent_is_killed(tmp_path: Path) ->
         process.kill()
         assert process.stdout.read().split() == ["asked"], "the pipe ends with the command"
         assert time.monotonic() - started < 30
-
-
-def test_durations_and_names_of_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [duration(each) for each in (5, 100, 3 * 3600)] == ["5 s", "2 min", "3 h 0 min"]
-    monkeypatch.chdir(tmp_path)
-    Path("a=b.txt").write_text("12345")
-    Path("folder").mkdir()
-    Path("folder/c.gz").write_text("1234")
-    assert [name_of(text) for text in ("a=b.txt", "x=a=b.txt", "no/x=y", "plain.txt")] == ["", "x", "", ""]
-    assert named(["a=b.txt", "x=folder"], "new") == ["new=a=b.txt", "x=folder"]
-    assert estimated_bytes(["a=b.txt", "x=folder", "f*", "nothing"]) == 5 + 12

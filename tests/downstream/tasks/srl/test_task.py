@@ -227,6 +227,17 @@ def test_same_seed_same_numbers(tmp_path: Path, ten: Path) -> None:
     assert len(set(map(tuple, runs[0][1]))) == 2, "seeds differ"
 
 
+def test_gold_propositions_that_are_there_are_not_overwritten(
+    tmp_path: Path, ten: Path, fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("downstream.probe.experiment.open_sources", lambda *_, **__: pytest.fail("it went on"))
+    mine = tmp_path / "srl.vectors.seed1.dev.gold.props"
+    mine.write_text("mine")
+    arguments = ["srl", "--train", ten, "--dev", ten, "--vectors", "random:1:6", "--predictions", tmp_path]
+    assert f"{mine} exists already: remove it" in fails(*arguments)
+    assert mine.read_text() == "mine"
+
+
 def test_bad_files_are_one_line(tmp_path: Path, ten: Path, fails: Callable[..., str]) -> None:
     ten.write_text(ten.read_text().replace("#end document", ""))
     message = fails("srl", "--train", ten, "--dev", ten, "--vectors", "random:1:6")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from elmoc.errors import InputError
+from elmoc.features.layout_names import LAYOUT_NAMES
 from elmoc.features.layouts import LAYOUTS, flat
 from elmoc.features.layouts.sentence import FeatureShape, Sentence
 from elmoc.features.reader import FeatureFile
@@ -131,6 +132,25 @@ def test_wrong_states_are_refused(tmp_path: Path) -> None:
             writer.add(Sentence([]), np.zeros((3, 0, 8), np.float32))
         slab.put(1, 2, slice(0, 8), np.zeros((3, 1, 8), np.float32))
         writer.add(Sentence([]), np.zeros((3, 0, 8), np.float32))
+
+
+def test_the_names_are_those_of_readers_and_writers() -> None:
+    assert list(LAYOUT_NAMES) == list(LAYOUTS)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_is_known_of_a_layout_by_its_name_is_so(tmp_path: Path, layout: str) -> None:
+    traits, sentence = LAYOUT_NAMES[layout], Sentence(["a", "b"])
+    try:
+        with write_features(tmp_path / "f.h5", {}, shape=shape_of(), layout=layout) as writer:
+            writer.add(sentence, np.zeros((3, 2, 8), np.float32))
+        needs_documents = False
+    except InputError:
+        needs_documents = True
+    assert needs_documents == traits.needs_documents
+    write(tmp_path / "all.h5", shape_of(), layout=layout)
+    with FeatureFile(tmp_path / "all.h5") as features:
+        assert features.has_map == traits.found_by_words
 
 
 def test_sentence_keys_are_for_one_layout(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from elmoc.errors import InputError
+from elmoc.features import writer as writer_module
 from elmoc.features.layouts import flat
 from elmoc.features.layouts.sentence import FeatureShape, Sentence
 from elmoc.features.reader import FeatureFile
@@ -241,7 +242,6 @@ SHAPE = FeatureShape(layers=2, width=4, dtype="float16", single=False)
         ({"layout": "flat"}, 'begun with layout "bilm", and .* with layout "flat"'),
         ({"compress": True}, "begun with compress false, and .* with compress true"),
         ({"shape": SHAPE}, 'begun with dtype "float32", and .* with dtype "float16"'),
-        ({"source": "b"}, 'begun with source "", and .* with source "b"'),
     ],
 )
 def test_what_was_begun_otherwise_is_not_gone_on_with(tmp_path: Path, change: dict[str, Any], message: str) -> None:
@@ -251,6 +251,18 @@ def test_what_was_begun_otherwise_is_not_gone_on_with(tmp_path: Path, change: di
     with pytest.raises(InputError, match=message), write_features(path, given.pop("attributes"), resume=True, **given):
         pass
     assert write(path, resume=True, **options_of("bilm")) == 8, "it is still there"
+
+
+def test_a_file_that_an_older_version_has_begun_is_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, options = tmp_path / "f.h5", options_of("bilm")
+    with monkeypatch.context() as older:
+        begun = writer_module._begun
+        older.setattr(writer_module, "_begun", lambda *given: {**begun(*given), "source": '""'})
+        left_unfinished(path, **options)
+    assert '"source"' in (tmp_path / ".f.h5.unfinished/progress.json").read_text()
+    assert write(path, resume=True, **options) == 8
 
 
 def test_another_command_line_is_no_other_dump(tmp_path: Path) -> None:

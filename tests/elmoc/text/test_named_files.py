@@ -1,0 +1,63 @@
+"""Named files: what can be a file of text, what is a NAME and what a part of a path, and how much text there is."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from elmoc.errors import InputError
+from elmoc.text.named_files import estimate_tokens, find_files, find_named_files, split_name
+
+
+def test_only_ordinary_files_are_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    Path("circle").symlink_to("circle")
+    Path("folder").mkdir()
+    Path("folder/text").write_text("a\n")
+    os.mkfifo("folder/pipe")
+    Path("folder/circle").symlink_to("circle")
+    Path("folder/nowhere").symlink_to("missing")
+    assert find_files(["folder"]) == find_files(["folder/*"]) == [Path("folder/text")]
+    for name, message in [
+        ("pipe", "pipe is not an ordinary file"),
+        ("missing", "missing does not exist"),
+        ("missing/text", "missing/text does not exist"),
+        ("folder/nowhere", "is a link to a file that does not exist"),
+        ("a\0b", "it holds a NUL character"),
+        ("folder/p*", r"folder/p\* does not exist"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            find_files([name])
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        find_files(["circle"])
+
+
+def test_a_name_that_a_corpus_cannot_record_is_refused_at_once(tmp_path: Path) -> None:
+    with open(os.fsencode(tmp_path) + b"/caf\xe9", "w") as file:
+        file.write("a\n")
+    with pytest.raises(InputError, match=r"the name '.*caf\\udce9' is not valid UTF-8: rename the file"):
+        find_files([str(tmp_path)])
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "two\nlines [1]").write_text("a\n")
+    assert find_files([str(tmp_path / "b" / "two\nlines [1]")]) == find_files([str(tmp_path / "b")])
+
+
+def test_a_name_is_none_of_a_file_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a=b.txt").write_text("12345")
+    named = ("a=b.txt", "a=*.txt", "x=a=b.txt", "no/x=y", "plain.txt")
+    assert [split_name(text)[0] for text in named] == ["", "", "x", "", ""]
+    assert find_named_files(["x=a=b.txt"]) == {Path("a=b.txt"): "x"}
+    for text in ("höhe=b.txt", "two words=b.txt", "=b.txt", "x="):
+        with pytest.raises(InputError, match=f"{text} is neither a file nor NAME=PATH with a NAME of letters, digits"):
+            split_name(text)
+
+
+def test_text_is_estimated_as_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder/.hidden").mkdir(parents=True)
+    for name in ("folder/a.txt", "folder/b.gz", "folder/.c.txt", "folder/.hidden/d.txt"):
+        Path(name).write_text("a" * 100)
+    assert find_named_files(["x=folder"]) == {Path("folder/a.txt"): "x", Path("folder/b.gz"): "x"}
+    assert estimate_tokens(find_named_files(["x=folder"])) == (100 + 270) // 5
