@@ -17,7 +17,7 @@ HEADING = ("", "parameters", "batch", "words", "time", "acc@1", "acc@10", "perpl
 
 OF_SUBWORDS = "†"
 NOTES = f"""batch: words of an update, streams × window. time: of training, evaluations included. Held out: accuracy and
-perplexity of the next word among the most frequent words; {OF_SUBWORDS} where subwords are read, the accuracy is that of
+perplexity of the next word among the most frequent words; {OF_SUBWORDS} where subwords are read, the accuracy is of
 the next subword, which does not compare with the others, and the perplexity is that of a word. Probes: word vectors
 with features, and in brackets their gain over word vectors alone (95 %, bootstrap over items)."""
 
