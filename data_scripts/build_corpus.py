@@ -50,7 +50,7 @@ from elmoc.tokenizer import ends_in_mark
 
 SHARDS_AT_MOST = 100_000
 _MANY_WITH_MARK = 0.01
-"""The share of words, about a tenth in raw text and a thousandth in tokenised."""
+"""From this share of words on a text is called raw, where it is about a tenth; in tokenised text it is near nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,7 +265,7 @@ def warn_of_raw_text(lexicon: Lexicon) -> None:
     if share > _MANY_WITH_MARK:
         print(
             f"warning: {share:.1%} of the words end in a comma or another mark, as in text that is not tokenised: "
-            "`python -m data_scripts.tokenize` makes words of them; build the corpus from what it writes",
+            "`python -m data_scripts.tokenize --tokenised no` makes words of them: build the corpus of what it writes",
             file=sys.stderr,
         )
 

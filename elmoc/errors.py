@@ -108,7 +108,7 @@ def describe_os_error(error: OSError) -> str:
 
 def install_advice(extra: str) -> str:
     """What to do where a library of one of this project's extras is missing; the project is in no package registry."""
-    return f"install it with `pip install '.[{extra}]'` in the checkout"
+    return f"install it with `pip install -e '.[{extra}]'` in the checkout"
 
 
 def shortened(text: str, most: int = 80) -> str:

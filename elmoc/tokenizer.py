@@ -30,18 +30,18 @@ SMALLEST_TRAINING_TEXT = 50_000  # characters; fewer teach Punkt more wrong abbr
 
 _STRAIGHT = str.maketrans({"“": '"', "”": '"', "„": '"', "‟": '"', "‘": "'", "’": "'", "‚": ",", "‛": "'"})
 _MARKS = "…¿¡،؛፣፤፥፦" + SENTENCE_ENDS[3:]  # that NLTK leaves attached to words
-_MARK = re.compile(f"[{_MARKS}]")
+_MARK = re.compile(rf"(?!(?<=\d)،(?=\d))[{_MARKS}]")  # 1,5 is one word, and so is ١،٥
 _PLACEHOLDER = "\ue000"  # a private-use character: stands for a URL while the rest is tokenised
 _ADDRESS = re.compile(
     rf"(?:https?://|ftp://|www\.)[^\s<>\"]*[^\s<>\".,;:!?'()\[\]{{}}{_MARKS}]"  # no punctuation at the end
     r"|\b[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+\b"  # RFC 5321's limit, without which `a.a.a…` took the square of its length
 )
 _LETTER = rf"[^\s!-/:-@\[-`{{-~{_MARKS}]"  # of any script, vowel signs too, which \w leaves out
-_APART = re.compile(rf"(?:^|\s)[,;:!?.\"{_MARKS}](?=\s|$)")
+_APART = re.compile(r"(?:^|\s)[,;:!?.\"،؛](?=\s|$)")  # the full stops of other scripts stand apart in raw text, too
 _ATTACHED = re.compile(
     rf"{_LETTER}[,;:!?{_MARKS}](?=\s|$)|{_LETTER}\.(?=\s*$)|(?:^|\s)\"{_LETTER}|{_LETTER}\"(?=\s|$)", re.MULTILINE
 )
-_WITH_MARK = re.compile(rf"\S*{_LETTER}[,;:!?{_MARKS}]")
+_WITH_MARK = re.compile(rf"(?!&\w+;$)\S*{_LETTER}[,;:!?{_MARKS}]")  # `&quot;` is a word of some tokenisers
 _SENTENCE_END = re.compile(rf"[:;…{SENTENCE_ENDS}][\"'”’)\]]*\s*$")
 
 
@@ -94,7 +94,8 @@ def _language_variables(punkt: Any) -> Any:
 def looks_tokenised(sample: str) -> bool:
     r"""Whether text is tokenised: more of its `, ; : ! ? "` and final full stops stand apart than touch a word.
 
-    Text without any such mark counts as raw (tokenising it again changes nothing).
+    Marks of other scripts count where they touch a word, and their commas where they stand apart, too. Text without any
+    such mark counts as raw (tokenising it again changes nothing).
     """
     return len(_APART.findall(sample)) > len(_ATTACHED.findall(sample))
 

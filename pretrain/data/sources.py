@@ -209,7 +209,7 @@ class TrainingData:
             directions=self.directions,
             words=words,
             source=source,
-            cut=self.cut,
+            at=self.cut,
         )
 
     def tables(self, device: torch.device, *, resident: bool | None = None) -> Tables:

@@ -140,19 +140,20 @@ def held_out_windows(
     directions: tuple[str, ...],
     words: int,
     source: str = "",
-    cut: str = ANYWHERE,
+    at: str = ANYWHERE,
 ) -> Iterator[dict[str, np.ndarray]]:
     """Ids [B, T + 1] for each direction of `words` held-out tokens of a source.
 
     They are the beginnings of so many equal parts of the text as there are streams. Fewer streams are used where the
-    held-out text is short. Where windows are cut, some tokens are in two of them.
+    held-out text is short. `at` as in `Cut`; where windows are cut, some tokens are in two of them.
     """
     require_held_out(corpus, window)
     shards = [shard for shard in corpus.held_out if shard.source == source]
     tokens = np.concatenate([corpus.read_shard(shard) for shard in shards])
     before = np.cumsum([0, *(shard.tokens for shard in shards)])
-    documents = np.concatenate([corpus.read_documents(shard) + at for shard, at in zip(shards, before, strict=False)])
-    starts = starts_of(corpus, tokens, documents, cut)
+    parts = zip(shards, before, strict=False)
+    documents = np.concatenate([corpus.read_documents(shard) + start for shard, start in parts])
+    starts = starts_of(corpus, tokens, documents, at)
     streams = max(1, min(streams, len(tokens) // (4 * window)))
     wanted = max(1, -(-words // (streams * window)))
     text = {name: Streams(tokens, streams, name, length=window + 1, step=window, starts=starts) for name in directions}
@@ -199,11 +200,11 @@ def document_starts(corpus: Corpus, group: Group) -> np.ndarray:
     return np.array(starts, dtype=np.int64)
 
 
-def starts_of(corpus: Corpus, tokens: np.ndarray, documents: np.ndarray, cut: str) -> np.ndarray | None:
+def starts_of(corpus: Corpus, tokens: np.ndarray, documents: np.ndarray, at: str) -> np.ndarray | None:
     """Where the sentences of a text begin, or its documents, whichever it is cut at; None where it is cut anywhere."""
-    if cut == ANYWHERE:
+    if at == ANYWHERE:
         return None
-    return documents if cut == "documents" else np.flatnonzero(tokens == corpus.begin_id)
+    return documents if at == "documents" else np.flatnonzero(tokens == corpus.begin_id)
 
 
 def cut_text(corpus: Corpus, group: Group, cut: Cut) -> dict[str, "Streams"]:

@@ -95,7 +95,9 @@ def test_lexicon_covers_words_of_the_held_out_text_alone(tmp_path: Path) -> None
 def test_a_text_that_is_not_tokenised_is_noticed(tmp_path: Path, capfd, line: str, warned: bool) -> None:
     (tmp_path / "a").write_text(f"{line}\n" * 50)
     assert main([str(tmp_path / "a"), str(tmp_path / "c")]) == 0
-    assert ("as in text that is not tokenised: `python -m data_scripts.tokenize`" in capfd.readouterr().err) == warned
+    assert (
+        "as in text that is not tokenised: `python -m data_scripts.tokenize --tokenised no`" in capfd.readouterr().err
+    ) == warned
 
 
 def test_default_holds_out_a_small_last_part(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from elmoc.tokenizer import looks_tokenised, looks_wrapped, sentence_splitter, t
         ("यह घर है।", "यह घर है ।"),
         ("هل أنت هنا؟ نعم، أنا هنا؛ حسنا.", "هل أنت هنا ؟ نعم ، أنا هنا ؛ حسنا ."),
         ("ይህ ቤት ነው። እሺ፣ ነው።", "ይህ ቤት ነው ። እሺ ፣ ነው ።"),
+        ("النسبة ١،٥ تقريبا، أو ٢.", "النسبة ١،٥ تقريبا ، أو ٢ ."),
         ("देखो http://a.b/c।", "देखो http://a.b/c ।"),
     ],
 )
@@ -78,7 +79,8 @@ def test_sentences_of_other_scripts(text: str, sentences: list[str]) -> None:
         split = sentence_splitter(sample)
         assert [" ".join(words) for words in tokenise_paragraph(text, split)] == sentences
     assert not looks_tokenised(text)
-    assert looks_tokenised("\n".join(sentences))
+    assert not looks_tokenised("राम घर गया । वह थक गया था, इसलिए सो गया । फिर उठा ।"), "raw text may have it apart"
+    assert [tokenise_sentence(sentence) for sentence in sentences] == [sentence.split() for sentence in sentences]
     line = f"{text.split()[0]} " * 8 + text
     assert looks_wrapped(["x" * 60] * 9)
     assert not looks_wrapped([line[-70:]] * 9)
@@ -100,7 +102,7 @@ def test_abbreviations_are_learned_from_the_text() -> None:
 
 def test_a_missing_nltk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nltk.tokenize.punkt", None)
-    with pytest.raises(InputError, match=r"needs nltk: install it with `pip install '\.\[data\]'` in the checkout"):
+    with pytest.raises(InputError, match=r"needs nltk: install it with `pip install -e '\.\[data\]'` in the checkout"):
         sentence_splitter("")
 
 

@@ -20,8 +20,8 @@ from elmoc.files.records import as_json, check_version, convert, read_json, writ
 from elmoc.settings import setting
 
 FORMAT, VERSION = "elmoc-unfinished-features", 1
-_NOT_COMPARED = {"source"}
-"""What older versions wrote of how a file was begun, the same for every file."""
+_OF_OLDER_VERSIONS = {"source"}
+"""Written by them of how a file was begun, always empty."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ class UnfinishedFolder:
             where=str(self._record),
             advice=ANEW,
         )
-        for name in sorted({*begun, *progress.begun} - _NOT_COMPARED):
+        for name in sorted({*begun, *progress.begun} - _OF_OLDER_VERSIONS):
             then, now = (each.get(name, "nothing") for each in (progress.begun, begun))
             if then != now:
                 raise InputError(

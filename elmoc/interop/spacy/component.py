@@ -128,13 +128,13 @@ class ElmocComponent:
     def from_disk(self, path: Path | str, *, exclude: Iterable[str] = ()) -> "ElmocComponent":
         """Take the model that `to_disk` has written; an `InputError` where it or its word vectors are missing.
 
-        Word vectors that were written with it are read there, also where the setting `vectors` names others: those may
-        have moved.
+        Word vectors that were written with it are read there where the setting `vectors` names others that have moved.
         """
         self._path, self._elmo, self._fingerprint = str(path), None, None
-        with suppress(InputError):  # a model that is damaged says so below
-            if bundled_vectors(path) is not None:
-                self._vectors = None
+        if self._vectors is not None and not Path(self._vectors).exists():
+            with suppress(InputError):  # a model that is damaged says so below
+                if bundled_vectors(path) is not None:
+                    self._vectors = None
         self.elmo  # noqa: B018
         return self
 

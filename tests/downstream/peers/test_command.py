@@ -146,7 +146,7 @@ def test_a_missing_package_names_the_extra(
     assert run(peer, "train text.txt out --max-time 5s") == 1
     error = capsys.readouterr().err
     assert peer.packages[0] in error
-    assert "install it with `pip install '.[peers]'` in the checkout" in error
+    assert "install it with `pip install -e '.[peers]'` in the checkout" in error
     assert not (folder / "out").exists()
 
 

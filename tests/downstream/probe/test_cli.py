@@ -198,7 +198,7 @@ def test_a_package_of_the_extra_that_is_missing_is_named(ten: Path) -> None:
     )
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr.startswith("error: the probes need the package allennlp_light, which is not installed")
-    assert "install it with `pip install '.[downstream]'` in the checkout" in ran.stderr
+    assert "install it with `pip install -e '.[downstream]'` in the checkout" in ran.stderr
     assert ran.stderr.count("\n") == 1
 
 

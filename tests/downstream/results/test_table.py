@@ -349,7 +349,7 @@ def test_a_plot_without_a_gain_or_without_matplotlib_is_an_error(
     path = write_lines(tmp_path / "a.jsonl", ner_line("both", BETTER))
     assert "there is no gain to draw" in fails("table", path, "--plot", tmp_path / "gains.png")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert "`pip install '.[plots]'`" in fails("table", path, "--plot", tmp_path / "gains.png")
+    assert "`pip install -e '.[plots]'`" in fails("table", path, "--plot", tmp_path / "gains.png")
     assert not (tmp_path / "gains.png").exists()
 
 

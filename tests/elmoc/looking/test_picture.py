@@ -69,5 +69,5 @@ def test_without_a_library(
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     status = main(["plot", str(model_path), text, "--word", "bank"])
-    said = f"error: plots need {library}: install it with `pip install '.[plots]'` in the checkout"
+    said = f"error: plots need {library}: install it with `pip install -e '.[plots]'` in the checkout"
     assert error_line(status) == said

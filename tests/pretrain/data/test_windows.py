@@ -113,7 +113,7 @@ def test_nearly_all_of_a_text_is_read_where_windows_are_cut() -> None:
 
 def test_held_out_windows_are_cut_as_well(corpus: Corpus) -> None:
     options = {"streams": 2, "window": 7, "directions": DIRECTIONS, "words": 10_000}
-    read = list(held_out_windows(corpus, **options, cut="sentences"))
+    read = list(held_out_windows(corpus, **options, at="sentences"))
     sentence = corpus.read_shard(corpus.held_out[0])[:5]
     for ids in read:
         for direction in DIRECTIONS:
@@ -127,7 +127,7 @@ def test_a_stream_that_begins_in_the_middle_of_a_sentence_has_fewer_windows(tmp_
     corpus = write_corpus(tmp_path / "corpus", [text], [text])
     for window in range(2, 40):
         options = {"window": window, "directions": DIRECTIONS, "words": 10_000}
-        read = list(held_out_windows(corpus, streams=16, **options, cut="sentences"))
+        read = list(held_out_windows(corpus, streams=16, **options, at="sentences"))
         assert read
         assert {ids[direction].shape[1] for ids in read for direction in DIRECTIONS} == {window + 1}
 

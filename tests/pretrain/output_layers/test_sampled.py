@@ -190,9 +190,10 @@ def test_loss_and_gradients_are_those_of_plain_loops(kind: str) -> None:
 def test_gradients_do_not_depend_on_the_order_of_threads() -> None:
     """Many targets of one type, whose gradients several threads could add in any order."""
     generator, threads = torch.Generator().manual_seed(4), torch.get_num_threads()
-    predictions, rows = (torch.randn(size, 64, generator=generator) for size in (4096, 9))
+    targets = 1 << 16
+    predictions, rows = (torch.randn(size, 4, generator=generator) for size in (targets, 9))
     bias, shares = torch.randn(9, generator=generator), torch.zeros(9)
-    candidates = Candidates(None, shares, shares, torch.randint(3, (4096,), generator=generator), torch.arange(9), 6)
+    candidates = Candidates(None, shares, shares, torch.randint(3, (targets,), generator=generator), torch.arange(9), 6)
     found = []
     torch.set_num_threads(4)
     try:
