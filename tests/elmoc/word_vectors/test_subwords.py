@@ -108,7 +108,7 @@ def test_no_merge_makes_a_mark() -> None:
 
 def test_without_the_library_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(InputError, match=r"the library tokenizers: install it with `pip install -e '\.\[subwords\]'` in"):
+    with pytest.raises(InputError, match=r"tokenizers: install it with `pip install -e '\.\[subwords\]'` in"):
         Subwords(units(), MERGES)
 
 
