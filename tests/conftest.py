@@ -20,6 +20,7 @@ from data_scripts.build_subwords import build_subwords
 from elmoc.corpus import Corpus
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.sources import RandomVectors
+from tests.elmoc.kernels.kinds import avx2_kernels
 from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts the tests in the background ignores it
@@ -67,6 +68,15 @@ def model_path(tmp_path: Path) -> Path:
     """A model directory with random weights, of two directions."""
     write_model_directory(tmp_path / "model", tiny_model())
     return tmp_path / "model"
+
+
+@pytest.fixture(params=["processor", "AVX2"])
+def registers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test runs twice: with this processor's kernels of inference, and with those it would have by AVX2 alone."""
+    if request.param == "AVX2":
+        if avx2_kernels(torch.float32) is None:
+            pytest.skip("the processor has no AVX2, or there is no compiler")
+        monkeypatch.setattr("elmoc.encoders.lstm.inference_kernels", avx2_kernels)
 
 
 @pytest.fixture

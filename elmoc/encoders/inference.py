@@ -7,10 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from torch import Tensor
+from torch.nn.functional import linear, pad
 
 from elmoc.batches import length_bucketed
 from elmoc.encoders import EncoderOutput, EncoderState, PreparedEncoder, SentenceWords
 from elmoc.encoders.bidirectional import BidirectionalEncoder
+from elmoc.input_layers import InputLayer
+from elmoc.input_layers.vector_projection import VectorProjection
 
 _PADDED_WORDS = 16384
 """Of a batch, where nothing faster runs than the encoder itself."""
@@ -18,6 +21,9 @@ _PADDED_WORDS = 16384
 _LEAST_WORDS = 64
 """That an input layer reads at once: libraries add up the products of fewer rows in another order, and in bf16 a
 difference in the last bit grows."""
+
+_LEAST_COLUMNS = 16
+"""Of a product of an input layer: with fewer than 12, libraries add up those of every other word in another order."""
 
 
 class InferenceEncoder:
@@ -140,7 +146,7 @@ class InferenceEncoder:
         with torch.inference_mode():
             spare = torch.zeros(max(0, _LEAST_WORDS - len(vectors)), vectors.shape[1])
             read = torch.cat((vectors, spare)).unsqueeze(0)
-            inputs: Tensor = self.encoder.direction(direction).input_layer(read).squeeze(0)[: len(vectors)]
+            inputs = _layer_0(self.encoder.direction(direction).input_layer, read).squeeze(0)[: len(vectors)]
             size = inputs.shape[1]
             states.view(-1, size).index_copy_(0, words.places // size, inputs)
         return inputs
@@ -157,3 +163,15 @@ class InferenceEncoder:
 
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32)
+
+
+def _layer_0(input_layer: InputLayer, words: Tensor) -> Tensor:
+    """What an input layer makes of words [1, m, E]; of each the same, wherever it stands."""
+    if not isinstance(input_layer, VectorProjection) or input_layer.projection.out_features >= _LEAST_COLUMNS:
+        states: Tensor = input_layer(words)
+        return states
+    width = input_layer.projection.out_features
+    weight = pad(input_layer.projection.weight, (0, 0, 0, _LEAST_COLUMNS - width))
+    bias = pad(input_layer.projection.bias, (0, _LEAST_COLUMNS - width))
+    states = input_layer.norm(linear(words, weight, bias)[..., :width])
+    return states

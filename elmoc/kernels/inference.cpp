@@ -3,8 +3,8 @@
 // Compiled on the user's machine by compiling.py and called by inference.py, which has the layouts of weights and states.
 // S is how the factors of products are stored (float, or bfloat16 as its upper 16 bits); sums, cell state and what is
 // computed of them are in float. A panel is 64 columns of a weight: 4 gates of 16 cells, or 64 of the projection.
-// It needs AVX-512; products in bfloat16 run on AMX tiles where there are any. Elsewhere `support` says that there is
-// nothing here.
+// It needs AVX-512, or AVX2 and FMA; products in bfloat16 run on AMX tiles where there are any. Elsewhere `support`
+// says that there is nothing here.
 
 #include <algorithm>
 #include <cmath>
@@ -44,7 +44,7 @@ struct Arguments {
     float cell_clip, projection_clip, epsilon;
 };
 
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#if defined(__AVX2__) && defined(__FMA__)  // which processors with AVX-512 have, too
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -258,26 +258,34 @@ private:
         }
     }
 
+    // A sum over a row, by add(sum, number): 16 sums side by side, the first of which takes what is left over, and then
+    // their sum. It is written out: a compiler that could choose the order took another for the last step of a batch.
+    template <typename Add>
+    float total(const float *row, Add add) const {
+        Numbers sums = repeated(0.0f);
+        int64_t j = 0;
+        for (; j + 16 <= g.projection_size; j += 16) sums = add(sums, load(row + j));
+        float each[16], sum = 0.0f;
+        store(each, sums);
+        for (; j < g.projection_size; ++j) each[0] = add(each[0], row[j]);
+        for (const float one : each) sum += one;
+        return sum;
+    }
+
     void normalise(int64_t row, float *h) const {
-        const int64_t size = g.projection_size;
-        const float limit = g.projection_clip > 0 ? g.projection_clip : INFINITY;
+        const float limit = g.projection_clip > 0 ? g.projection_clip : INFINITY, size = float(g.projection_size);
         for (int64_t panel = 0; panel < projection_panels; ++panel)
-            std::memcpy(h + panel * COLUMNS, projected + (panel * rows + row) * COLUMNS, COLUMNS * sizeof(float));
-#pragma omp simd
-        for (int64_t j = 0; j < size; ++j) {
-            const float low = h[j] > limit ? limit : h[j];
-            h[j] = low < -limit ? -limit : low;
-        }
+            for (int64_t j = 0; j < COLUMNS; j += 16)
+                store(h + panel * COLUMNS + j, clipped(load(projected + (panel * rows + row) * COLUMNS + j), limit));
         if (!g.norm_weight) return;
-        float sum = 0.0f, squares = 0.0f;
-#pragma omp simd reduction(+ : sum)
-        for (int64_t j = 0; j < size; ++j) sum += h[j];
-        const float mean = sum / float(size);
-#pragma omp simd reduction(+ : squares)
-        for (int64_t j = 0; j < size; ++j) squares += (h[j] - mean) * (h[j] - mean);
-        const float scale = 1.0f / std::sqrt(squares / float(size) + g.epsilon);
-#pragma omp simd
-        for (int64_t j = 0; j < size; ++j) h[j] = (h[j] - mean) * scale * g.norm_weight[j] + g.norm_bias[j];
+        const float mean = total(h, [](auto sum, auto x) { return sum + x; }) / size;
+        const float squares = total(h, [mean](auto sum, auto x) { return multiply_add(x - mean, x - mean, sum); });
+        const float scale = 1.0f / std::sqrt(squares / size + g.epsilon);
+        const auto normal = [mean, scale](auto x, auto w, auto b) { return multiply_add((x - mean) * scale, w, b); };
+        int64_t j = 0;
+        for (; j + 16 <= g.projection_size; j += 16)
+            store(h + j, normal(load(h + j), load(g.norm_weight + j), load(g.norm_bias + j)));
+        for (; j < g.projection_size; ++j) h[j] = normal(h[j], g.norm_weight[j], g.norm_bias[j]);
     }
 
     const Arguments &g;

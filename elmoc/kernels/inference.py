@@ -121,18 +121,19 @@ class InferenceKernels:
     Args:
         dtype: S.
         tiles: whether bfloat16 products may run on AMX tiles.
+        avx512: whether they may use AVX-512; without it they are those of a processor that has AVX2 alone.
 
-    Raises `KernelBuildError` where they cannot be compiled, or the processor lacks AVX-512.
+    Raises `KernelBuildError` where they cannot be compiled, or the processor has neither AVX-512 nor AVX2.
     """
 
-    def __init__(self, dtype: torch.dtype, *, tiles: bool = True) -> None:
-        library, self.description = load(default_compiler(), SOURCE)
+    def __init__(self, dtype: torch.dtype, *, tiles: bool = True, avx512: bool = True) -> None:
+        library, self.description = load(default_compiler() + ("" if avx512 else " -mno-avx512f"), SOURCE)
         support = library.support()
         if not support:
-            raise KernelBuildError("this processor has no AVX-512")
+            raise KernelBuildError("this processor has neither AVX-512 nor AVX2 with FMA")
         names = {torch.float32: "lstm_float32", torch.bfloat16: "lstm_bfloat16"}
         self.dtype = dtype
-        self.on_tiles = support == 2 and tiles and dtype == torch.bfloat16
+        self.on_tiles = support == 2 and tiles and avx512 and dtype == torch.bfloat16
         self._run = getattr(library, names[dtype] + ("_tiles" if self.on_tiles else ""))
         self._has_threads = bool(library.has_threads())
 

@@ -1,11 +1,14 @@
 """Kinds of kernels that are compared with each other."""
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import pytest
 import torch
 
+from elmoc.kernels.compiling import KernelBuildError
 from elmoc.kernels.cpu import CompiledKernels
+from elmoc.kernels.inference import InferenceKernels
 from elmoc.kernels.lstm_step import StepKernels
 from elmoc.kernels.reference import ReferenceKernels
 
@@ -25,3 +28,12 @@ KERNELS: dict[str, Callable[[torch.dtype], StepKernels]] = {
     "compiled": CompiledKernels,
     "Triton": triton_kernels,
 }
+
+
+@lru_cache
+def avx2_kernels(dtype: torch.dtype) -> InferenceKernels | None:
+    """Those of inference that this processor would have without AVX-512; None where there are none."""
+    try:
+        return InferenceKernels(dtype, avx512=False)
+    except KernelBuildError:
+        return None
