@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # for tensors as small as these, threads only wait for each other
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as commands have it: where a test has threads, they do not spin
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # tests ask no network
 
@@ -26,9 +27,9 @@ from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts the tests in the background ignores it
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def restore_threads() -> Iterator[None]:
-    """For tests that set the number of threads."""
+    """A number of threads that a test sets, by `train.threads` of a run, say, is not that of all tests behind it."""
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)

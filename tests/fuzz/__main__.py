@@ -23,13 +23,13 @@ ROOM = 1 << 30
 
 def parser(readers: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Damage files and read them.")
-    parser.add_argument("--cases", type=int, default=300, metavar="N", help="of each reader (default: %(default)s)")
+    parser.add_argument("--cases", type=int, default=300, metavar="N", help="of each reader, or 0 (%(default)s)")
     parser.add_argument("--reader", action="append", choices=readers, metavar="NAME", help=", ".join(readers))
     parser.add_argument("--seed", type=int, default=0, help="of what is random (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes (%(default)s)")
     parser.add_argument("--failures", type=Path, metavar="FILE", help="write the failed cases (JSON lines)")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="run the cases of such a file again")
-    parser.add_argument("--untested", action="store_true", help="say what no reader damages, and stop")
+    parser.add_argument("--untested", type=Path, metavar="FILE", help="write what no reader damages, a line each")
     parser.add_argument("--outcomes", type=Path, metavar="FILE", help="write all cases (JSON lines)")
     return parser
 
@@ -106,16 +106,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     kinds: Counter[tuple[str, str]] = Counter()
     started = time.monotonic()
     with contextlib.ExitStack() as stack:
-        failures, outcomes = (
-            stack.enter_context(open(path or os.devnull, "w")) for path in (options.failures, options.outcomes)
+        failures, outcomes, unknown = (
+            stack.enter_context(open(path or os.devnull, "w"))
+            for path in (options.failures, options.outcomes, options.untested)
         )
         pristine = stack.enter_context(sample())
         with quiet(), calls() if options.untested else contextlib.nullcontext(set()) as called:
-            check_valid(pristine, names)
+            check_valid(pristine, list(READERS) if options.untested else names)
         if options.untested:
             problems = untested(called, list(READERS.values()), pristine)
-            print("".join(f"{problem}\n" for problem in problems), end="")
-            return int(bool(problems))
+            unknown.write("".join(f"{problem}\n" for problem in problems))
         for outcome in run_cases(work, pristine, options.jobs):
             kinds[outcome.reader, outcome.kind] += 1
             line = json.dumps(asdict(outcome)) + "\n"

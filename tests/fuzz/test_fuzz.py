@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,31 +32,41 @@ CASES = 200
 """Of each reader; `make fuzz` runs more."""
 
 
-def fuzz(*options: object) -> subprocess.CompletedProcess[str]:
-    """Run the fuzzer in a process of its own, from which children can be forked."""
-    command = [sys.executable, "-m", "tests.fuzz", *map(str, options)]
-    return subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+@dataclass(frozen=True)
+class Fuzzed:
+    """What the fuzzer has found: the failed cases of every reader that was asked for, and what no reader damages."""
+
+    failures: dict[str, list[Any]]
+    untested: str
 
 
 @pytest.fixture(scope="module")
-def failures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
-    """The failed cases of the readers whose tests were asked for, by reader."""
-    file = tmp_path_factory.mktemp("fuzz") / "failures.jsonl"
-    asked = {item.callspec.params.get("reader") for item in request.session.items if hasattr(item, "callspec")}
+def fuzzed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Fuzzed:
+    """The fuzzer, run for the tests that were asked for, in a process of its own, from which children can be forked."""
+    folder = tmp_path_factory.mktemp("fuzz")
+    failures, untested = folder / "failures.jsonl", folder / "untested.txt"
+    items = request.session.items
+    asked = {item.callspec.params.get("reader") for item in items if hasattr(item, "callspec")}
     names = [name for name in READERS if name in asked]
-    done = fuzz("--cases", CASES, "--failures", file, *(f"--reader={name}" for name in names))
-    assert file.exists(), done.stderr
+    options = ["--cases", CASES if names else 0, "--failures", failures, *(f"--reader={name}" for name in names)]
+    known = test_every_function_that_opens_a_file_and_every_file_is_known_to_the_fuzzer
+    if known in [getattr(item, "function", None) for item in items]:
+        options += ["--untested", untested]
+    command = [sys.executable, "-m", "tests.fuzz", *map(str, options)]
+    variables = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True)
+    assert failures.exists(), done.stderr
     found: dict[str, list[Any]] = {name: [] for name in names}
-    for line in file.read_text(encoding="utf-8").splitlines():
+    for line in failures.read_text(encoding="utf-8").splitlines():
         case = json.loads(line)
         found[case["reader"]].append(case)
     assert done.returncode == int(any(found.values())), done.stderr
-    return found
+    return Fuzzed(found, untested.read_text(encoding="utf-8") if untested.exists() else "was not looked for")
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_damaged_input_is_read_rightly_or_refused_by_a_sentence(reader: str, failures: dict[str, list[Any]]) -> None:
-    assert failures[reader] == [], "run `python -m tests.fuzz --reader NAME` for these cases alone"
+def test_damaged_input_is_read_rightly_or_refused_by_a_sentence(reader: str, fuzzed: Fuzzed) -> None:
+    assert fuzzed.failures[reader] == [], "run `python -m tests.fuzz --reader NAME` for these cases alone"
 
 
 def test_functions_that_open_files_are_found_in_the_code(tmp_path: Path) -> None:
@@ -64,6 +75,5 @@ def test_functions_that_open_files_are_found_in_the_code(tmp_path: Path) -> None
     assert openings(tmp_path) == {"elmoc/corpus.py:Corpus.read", "elmoc/corpus.py:outer.<locals>.inner"}
 
 
-def test_every_function_that_opens_a_file_and_every_file_is_known_to_the_fuzzer() -> None:
-    done = fuzz("--untested")
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+def test_every_function_that_opens_a_file_and_every_file_is_known_to_the_fuzzer(fuzzed: Fuzzed) -> None:
+    assert fuzzed.untested == ""

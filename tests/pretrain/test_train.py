@@ -95,7 +95,6 @@ def test_metrics_are_one_object_a_line_and_add_up(runs: TinyRuns) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.usefixtures("restore_threads")
 def test_directions_together_are_the_directions_apart(runs: TinyRuns, threads: int) -> None:
     together = runs.run("together", train__threads=threads)
     apart = {

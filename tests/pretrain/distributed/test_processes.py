@@ -4,9 +4,6 @@ import os
 import pickle
 import shutil
 import signal
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +16,6 @@ import pytest
 import torch
 import torch.distributed as dist
 
-import pretrain
 from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
@@ -32,8 +28,8 @@ from pretrain.distributed.rendezvous import rendezvous
 from pretrain.run.directory import RunDirectory, read_metrics
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 from tests.pretrain.data.reading import windows_of_shards
+from tests.warm import WarmProcess, start_together
 
-ROOT = Path(pretrain.__file__).parent.parent
 UPDATES, EVERY = 100, 20
 SETTINGS: dict[str, Any] = {
     "data__target_vectors": "gaps",
@@ -64,20 +60,15 @@ class Launch:
     def __init__(self, runs: TinyRuns, name: str, *options: str, torchrun: tuple[str, ...] = (), **settings: Any):
         self.run = RunDirectory(runs.folder / name)
         self._logs = runs.folder / f"{name}-logs{time.monotonic_ns()}"
-        command = [sys.executable, "-m", "torch.distributed.run", "--redirects=3", f"--log-dir={self._logs}"]
+        command = ["-m", "torch.distributed.run", "--redirects=3", f"--log-dir={self._logs}"]
         command += ["--nproc-per-node=2", *torchrun, "-m", "pretrain"]
-        self.process = subprocess.Popen(
-            command + runs.arguments(name, *options, **(SETTINGS | settings)),
-            cwd=ROOT,
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        command += runs.arguments(name, *options, **(SETTINGS | settings))
+        self.process = WarmProcess(command, log=runs.folder / f"{name}-torchrun")
 
     def wait_for_checkpoint(self, update: int) -> None:
         """Wait until the checkpoint of an update is there."""
         while not (self.run.checkpoints / f"{update:09d}.pt").exists():
-            assert self.process.poll() is None, self.process.communicate()
+            assert self.process.poll() is None, self.process.stderr
             time.sleep(0.005)
 
     def kill(self, rank: int) -> None:
@@ -89,14 +80,33 @@ class Launch:
 
     def end(self) -> int:
         """The exit status of `torchrun`, once it has ended."""
-        self.process.communicate()
-        return self.process.returncode
+        return self.process.wait()
 
     def said(self, rank: int, stream: str = "stderr", attempt: int = 0) -> list[str]:
         """What a process has said, but for its progress."""
         (log,) = self._logs.glob(f"*/attempt_{attempt}/{rank}/{stream}.log")
-        lines = log.read_text().replace("\r", "\n").splitlines()
-        return [line for line in lines if line.strip() and "words/s" not in line]
+        return without_progress(log.read_text())
+
+
+class Together:
+    """The same processes without `torchrun`: they are there at once, where each that it starts imports PyTorch."""
+
+    def __init__(self, runs: TinyRuns, name: str, *options: str, count: int = 2, **settings: Any):
+        self.run = RunDirectory(runs.folder / name)
+        command = ["-m", "pretrain", *runs.arguments(name, *options, **(SETTINGS | settings))]
+        self.processes = start_together(*[command] * count, log=runs.folder / f"{name}-rank")
+
+    def end(self) -> list[int]:
+        """The exit statuses, once all have ended."""
+        return [process.wait() for process in self.processes]
+
+    def said(self, rank: int, stream: str = "stderr") -> list[str]:
+        """What a process has said, but for its progress."""
+        return without_progress(getattr(self.processes[rank], stream))
+
+
+def without_progress(text: str) -> list[str]:
+    return [line for line in text.replace("\r", "\n").splitlines() if line.strip() and "words/s" not in line]
 
 
 @pytest.fixture(scope="module")
@@ -113,11 +123,11 @@ def alone(module_runs: TinyRuns) -> RunDirectory:
 @pytest.fixture(scope="module")
 def pair(module_runs: TinyRuns) -> RunDirectory:
     """The same run by two processes, each with half of the streams."""
-    launch = Launch(module_runs, "pair", **SIDE_BY_SIDE)
-    assert launch.end() == 0, launch.said(0)
-    assert "done: the model is in" in launch.said(0, "stdout")[-1]
-    assert launch.said(0) == launch.said(1) == launch.said(1, "stdout") == [], "one process talks"
-    return launch.run
+    together = Together(module_runs, "pair", **SIDE_BY_SIDE)
+    assert together.end() == [0, 0], together.said(0)
+    assert "done: the model is in" in together.said(0, "stdout")[-1]
+    assert together.said(0) == together.said(1) == together.said(1, "stdout") == [], "one process talks"
+    return together.run
 
 
 def tensors_of(value: Any) -> Iterator[torch.Tensor]:
@@ -215,8 +225,8 @@ def test_each_direction_in_a_process_of_its_own_stopped_and_resumed(runs: TinyRu
     assert "stopped after saving: go on by the same command with --resume" in launch.said(0, "stdout")[-1]
     assert [launch.said(rank) for rank in range(2)] == [["interrupted"]] * 2
     assert EVERY <= last_checkpoint(launch.run)["update"] < UPDATES
-    launch = Launch(runs, "halves", "--resume", **HALVES)
-    assert launch.end() == 0
+    together = Together(runs, "halves", "--resume", **HALVES)
+    assert together.end() == [0, 0], together.said(0)
     assert_same_end(launch.run, alone)
     models = [read_model_directory(run.path) for run in (launch.run, alone)]
     assert_same(*(dict(model.encoder.state_dict()) for model in models))
@@ -226,9 +236,9 @@ def test_each_direction_in_a_process_of_its_own_stopped_and_resumed(runs: TinyRu
 
 
 def test_two_processes_on_each_direction(runs: TinyRuns, alone: RunDirectory) -> None:
-    launch = Launch(runs, "run", torchrun=("--nproc-per-node=4",), **HALVES)
-    assert launch.end() == 0, [launch.said(rank) for rank in range(4)]
-    assert_close_end(launch.run, alone)
+    together = Together(runs, "run", count=4, **HALVES)
+    assert together.end() == [0] * 4, [together.said(rank) for rank in range(4)]
+    assert_close_end(together.run, alone)
 
 
 @pytest.mark.slow
@@ -239,18 +249,18 @@ def test_candidates_are_those_of_all_processes(runs: TinyRuns) -> None:
         "output_layer__ahead_weight": 0.5,
         "train__updates": 40,
     }
-    launch = Launch(runs, "pair", **settings)
-    assert launch.end() == 0, launch.said(0)
-    assert_close_end(launch.run, runs.run("alone", **SETTINGS | settings))
+    together = Together(runs, "pair", **settings)
+    assert together.end() == [0, 0], together.said(0)
+    assert_close_end(together.run, runs.run("alone", **SETTINGS | settings))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", ["l2", "von_mises_fisher", "max_margin"])
 def test_each_loss_of_vectors_is_taken_over_all_processes(runs: TinyRuns, loss: str) -> None:
     settings = SIDE_BY_SIDE | {"output_layer__loss": loss, "train__updates": 40}
-    launch = Launch(runs, "pair", **settings)
-    assert launch.end() == 0, launch.said(0)
-    assert_close_end(launch.run, runs.run("alone", **SETTINGS | settings))
+    together = Together(runs, "pair", **settings)
+    assert together.end() == [0, 0], together.said(0)
+    assert_close_end(together.run, runs.run("alone", **SETTINGS | settings))
 
 
 OF_CHARACTERS = {"input_layer__kind": "character_cnn", "input_layer__filters": [[1, 6], [2, 6]]}
@@ -292,15 +302,15 @@ def test_every_part_has_the_gradients_of_all_processes(
     if layer.get("input_layer__kind") == "subwords":
         runs.corpus = tiny_subwords.path
     settings = SIDE_BY_SIDE | {"train__updates": 40} | layer
-    launch = Launch(runs, "pair", **settings)
-    assert launch.end() == 0, launch.said(0)
-    assert_close_end(launch.run, runs.run("alone", **SETTINGS | settings))
+    together = Together(runs, "pair", **settings)
+    assert together.end() == [0, 0], together.said(0)
+    assert_close_end(together.run, runs.run("alone", **SETTINGS | settings))
 
 
 def test_a_time_limit_sets_the_same_length_everywhere(runs: TinyRuns) -> None:
-    launch = Launch(runs, "run", "--max-time=2s", train__updates=10**6)
-    assert launch.end() == 0, [launch.said(rank) for rank in range(2)]
-    checkpoint = last_checkpoint(launch.run)
+    together = Together(runs, "run", "--max-time=2s", train__updates=10**6)
+    assert together.end() == [0, 0], [together.said(rank) for rank in range(2)]
+    checkpoint = last_checkpoint(together.run)
     assert 8 < checkpoint["update"] == checkpoint["updates"] < 10**6
 
 
@@ -355,36 +365,23 @@ def test_begun_by_two_processes_and_ended_by_one(runs: TinyRuns, pair: RunDirect
 
 def test_begun_by_one_process_and_ended_by_two(runs: TinyRuns, alone: RunDirectory) -> None:
     cut_off(alone, runs.folder / "run", 60)
-    launch = Launch(runs, "run", "--resume")
-    assert launch.end() == 0
-    assert_close_end(launch.run, alone)
+    together = Together(runs, "run", "--resume")
+    assert together.end() == [0, 0], together.said(0)
+    assert_close_end(together.run, alone)
 
 
 # errors
 
 
-def processes_by_hand(*commands: list[str]) -> list[tuple[int, list[str]]]:
-    """Run each command as one process of a run, without `torchrun`; their exit statuses and standard errors."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
-    found = {"WORLD_SIZE": str(len(commands)), "MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
-    running = [
-        subprocess.Popen(
-            [sys.executable, *command],
-            cwd=ROOT,
-            env=os.environ | found | {"RANK": str(rank), "OMP_NUM_THREADS": "1"},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank, command in enumerate(commands)
-    ]
-    said = [process.communicate()[1].splitlines() for process in running]
-    return [(process.returncode, lines) for process, lines in zip(running, said, strict=True)]
+def statuses_and_errors(folder: Path, *commands: list[str]) -> list[tuple[int, list[str]]]:
+    """Run each command as one process of a run; their exit statuses and standard errors."""
+    processes = start_together(*commands, log=folder / "process")
+    return [(process.wait(), process.stderr.splitlines()) for process in processes]
 
 
 def test_an_error_that_all_have_is_printed_once(runs: TinyRuns) -> None:
-    first, second = processes_by_hand(*[["-m", "pretrain", *runs.arguments("run", train__streams=3)]] * 2)
+    commands = [["-m", "pretrain", *runs.arguments("run", train__streams=3)]] * 2
+    first, second = statuses_and_errors(runs.folder, *commands)
     assert first == (1, ["error: train.streams=3 cannot be divided among 2 processes: use a multiple of 2"])
     assert second == (1, [])
     assert not (runs.folder / "run").exists()
@@ -393,7 +390,7 @@ def test_an_error_that_all_have_is_printed_once(runs: TinyRuns) -> None:
 def test_processes_that_were_told_different_things(runs: TinyRuns) -> None:
     told = ({"train__seed": 1}, {"train__seed": 2, "train__recurrence": "plain"})
     commands = [["-m", "pretrain", *runs.arguments("run", **settings)] for settings in told]
-    first, second = processes_by_hand(*commands)
+    first, second = statuses_and_errors(runs.folder, *commands)
     differing = "train.seed, train.recurrence"
     assert first == (1, [f"error: rank 1 has other values than rank 0 for {differing}: give all of them the same"])
     assert second == (1, [])
@@ -404,7 +401,7 @@ def test_a_run_that_another_process_trains_is_refused_in_all(runs: TinyRuns) -> 
     run = runs.run("run")
     commands = [["-m", "pretrain", *runs.arguments("run", "--resume")]] * 2
     with run.locked():
-        first, second = processes_by_hand(*commands)
+        first, second = statuses_and_errors(runs.folder, *commands)
     assert first == (1, [f"error: another process is writing {run.config}: wait for it, or stop it"])
     assert second == (1, [])
 
@@ -415,7 +412,7 @@ def test_a_checkpoint_that_does_not_fit_is_named_in_all(runs: TinyRuns) -> None:
     state["optimisers"]["backward"]["state"] = {}
     torch.save(state, run.checkpoint_paths()[-1])
     commands = [["-m", "pretrain", *runs.arguments("run", "--resume", **HALVES)]] * 2
-    first, second = processes_by_hand(*commands)
+    first, second = statuses_and_errors(runs.folder, *commands)
     assert first[0] == second[0] == 1
     assert second[1] == []
     (line,) = first[1]
@@ -432,7 +429,7 @@ def test_messages_are_not_unpickled() -> None:
 
 def test_started_again_before_all_had_met_a_run_begins(runs: TinyRuns, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
-    results = processes_by_hand(*[["-m", "pretrain", *runs.arguments("run", train__updates=1)]] * 2)
+    results = statuses_and_errors(runs.folder, *[["-m", "pretrain", *runs.arguments("run", train__updates=1)]] * 2)
     assert [status for status, _ in results] == [0, 0]
     assert last_checkpoint(RunDirectory(runs.folder / "run"))["update"] == 1
 
@@ -449,8 +446,8 @@ with connect() as processes:
 """
 
 
-def test_a_process_that_is_too_busy_to_notice_is_ended_by_its_watch() -> None:
-    results = processes_by_hand(*[["-c", BUSY]] * 3)
+def test_a_process_that_is_too_busy_to_notice_is_ended_by_its_watch(tmp_path: Path) -> None:
+    results = statuses_and_errors(tmp_path, *[["-c", BUSY]] * 3)
     assert [status for status, _ in results] == [1, -signal.SIGKILL, 1]
     for rank in (0, 2):
         (line,) = results[rank][1]

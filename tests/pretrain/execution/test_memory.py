@@ -83,7 +83,6 @@ def test_a_description_says_what_is_needed_and_what_is_free(
     ), printed
 
 
-@pytest.mark.usefixtures("restore_threads")
 def test_directions_that_run_in_turn_need_the_activations_of_one(runs: TinyRuns) -> None:
     needs = [setup_of(runs, train__threads=threads).memory[0] for threads in (1, 2)]
     assert needs[1].activations == 2 * needs[0].activations

@@ -118,7 +118,8 @@ def test_it_learns_and_its_model_reads_words(
     runs: TinyRuns, settings: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "train__updates": 200}
-    run = runs.run("run", **settings | sizes)
+    seldom = {"evaluation__every_updates": 100, "log__checkpoint_updates": 100}
+    run = runs.run("run", **settings | sizes | seldom)
     assert "update 200, 0.00M subwords, held out" in capsys.readouterr().out
     *_, last = read_metrics(run.path, "evaluation")
     assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]

@@ -205,7 +205,6 @@ def test_the_directions_share_one_layer(whole: tuple[TinyRuns, RunDirectory]) ->
     assert ElmoC.from_pretrained(run.path).embed(["a", "b"]).isfinite().all()
 
 
-@pytest.mark.usefixtures("restore_threads")
 def test_its_update_is_that_of_both_gradients_together(whole: tuple[TinyRuns, RunDirectory]) -> None:
     """One thread after the other, and side by side: the sum of two gradients does not know their order."""
     runs, _ = whole
@@ -247,7 +246,8 @@ def test_going_on_takes_over_a_layer_of_the_same_classes_alone(
 
 def test_it_learns(runs: TinyRuns) -> None:
     sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "train__updates": 120}
-    run = runs.run("run", **ADAPTIVE | sizes)
+    seldom = {"evaluation__every_updates": 60, "log__checkpoint_updates": 60}
+    run = runs.run("run", **ADAPTIVE | sizes | seldom)
     *_, last = read_metrics(run.path, "evaluation")
     assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]
     for name in ("perplexity", "vocabulary_perplexity"):

@@ -352,7 +352,9 @@ def test_going_on_takes_over_a_layer_of_the_same_kind_alone(
 
 def test_it_learns(runs: TinyRuns) -> None:
     sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "train__directions": ["forward"]}
-    run = runs.run("run", output_layer__extra_candidates=5, train__updates=120, **sizes, **CONTRASTIVE)
+    seldom = {"evaluation__every_updates": 60, "log__checkpoint_updates": 60}
+    learning = {"output_layer__extra_candidates": 5, "train__updates": 120}
+    run = runs.run("run", **CONTRASTIVE | learning | sizes | seldom)
     *_, last = read_metrics(run.path, "evaluation")
     assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]
     assert last["perplexity"] < 0.5 * last["constant_perplexity"]

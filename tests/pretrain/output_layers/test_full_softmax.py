@@ -94,6 +94,7 @@ def test_over_words_with_a_class_for_rare_ones(runs: TinyRuns) -> None:
         "encoder__cell_size": 32,
         "encoder__projection_size": 16,
         "train__updates": 120,
+        "evaluation__every_updates": 60,
         "log__checkpoint_updates": 60,
         "log__keep": 20,
     }

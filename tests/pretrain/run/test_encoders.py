@@ -64,7 +64,6 @@ def test_a_run_whose_windows_begin_with_sentences_is_resumed_exactly(runs: TinyR
     assert_resumes_exactly(runs, "run", 6, **settings)
 
 
-@pytest.mark.usefixtures("restore_threads")
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_directions_apart_are_the_directions_together(runs: TinyRuns, kind: str) -> None:
     settings = settings_of(kind) | {"train__threads": 1}
@@ -122,7 +121,8 @@ def test_the_benchmark_says_that_it_knows_no_other_encoder(
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_it_learns(runs: TinyRuns, kind: str) -> None:
     sizes = {"encoder__projection_size": 16, "train__directions": ["forward"], "train__updates": 120}
-    run = runs.run("run", **settings_of(kind) | sizes)
+    seldom = {"evaluation__every_updates": 60, "log__checkpoint_updates": 60}
+    run = runs.run("run", **settings_of(kind) | sizes | seldom)
     *_, last = read_metrics(run.path, "evaluation")
     assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]
 

@@ -1,11 +1,8 @@
 """Resuming: a run that was killed or stopped, wherever that was, ends as if nothing had happened."""
 
-import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +12,6 @@ from typing import Any
 import pytest
 import torch
 
-import pretrain
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.model_directory import read_model_directory
@@ -23,6 +19,7 @@ from elmoc.word_vectors.sources import RandomVectors
 from pretrain.run.directory import RunDirectory, read_metrics
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 from tests.tiny import add_table, learnable_sentences, write_corpus
+from tests.warm import WarmProcess
 
 UPDATES, EVERY = 200, 10
 LONG = {
@@ -43,22 +40,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Corpus) -> RunD
     return TinyRuns(tmp_path_factory.mktemp("whole"), tiny_corpus.path).run("whole", **LONG)
 
 
-def start(runs: TinyRuns, *options: str, **settings: Any) -> subprocess.Popen:
+def start(runs: TinyRuns, *options: str, log: str = "process", **settings: Any) -> WarmProcess:
     """Start `python -m pretrain` as users do, with one thread, as this process has."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "pretrain", *runs.arguments("killed", *options, **settings)],
-        cwd=Path(pretrain.__file__).parent.parent,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return WarmProcess(["-m", "pretrain", *runs.arguments("killed", *options, **settings)], log=runs.folder / log)
 
 
-def wait_for_checkpoint(run: RunDirectory, process: subprocess.Popen, update: int) -> None:
+def wait_for_checkpoint(run: RunDirectory, process: WarmProcess, update: int) -> None:
     """Wait until a checkpoint of `update` or a later one is there."""
     while not any(int(path.stem) >= update for path in run.checkpoint_paths()):
-        assert process.poll() is None, process.communicate()
+        assert process.poll() is None, process.stderr
         time.sleep(0.002)
 
 
@@ -80,9 +70,8 @@ def test_killed_twice_at_random_moments_and_resumed(runs: TinyRuns, whole: RunDi
         process = start(runs, *options, **LONG)
         wait_for_checkpoint(run, process, reached + EVERY)
         time.sleep(delays.uniform(0, 0.1))
-        process.kill()
+        process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL, "the run had ended before it was killed"
-        process.communicate()
         reached = int(run.checkpoint_paths()[-1].stem)
         assert reached < UPDATES
     runs.run("killed", "--resume", **LONG)
@@ -99,10 +88,9 @@ def test_signals_save_first_and_the_resumed_run_ends_the_same(runs: TinyRuns, wh
         process = start(runs, *options, **LONG)
         wait_for_checkpoint(run, process, reached + EVERY)
         process.send_signal(number)
-        out, err = process.communicate()
-        assert process.returncode == 130, "so that what is chained to it does not start"
-        assert "Traceback" not in err
-        assert "stopped after saving: go on by the same command with --resume" in out
+        assert process.wait() == 130, "so that what is chained to it does not start"
+        assert "Traceback" not in process.stderr
+        assert "stopped after saving: go on by the same command with --resume" in process.stdout
         before, reached = reached, last_checkpoint(run)["update"]
         assert before + EVERY <= reached < UPDATES
     runs.run("killed", "--resume", **LONG)
@@ -175,7 +163,6 @@ def test_resume_with_other_settings_names_them(runs: TinyRuns, error_line: Fails
     assert "log." not in error
 
 
-@pytest.mark.usefixtures("restore_threads")
 def test_resume_may_log_differently(runs: TinyRuns) -> None:
     runs.run("run")
     runs.run("run", "--resume", log__keep=5, log__every_updates=1, log__checkpoint_updates=4, train__threads=1)
@@ -246,24 +233,27 @@ def test_killed_before_the_first_checkpoint_the_model_it_started_from_is_not_for
 
 
 HOLD = """
-import sys
+import signal, sys
 from pretrain.run.directory import RunDirectory
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 with RunDirectory(sys.argv[1]).locked():
     print("locked", flush=True)
-    sys.stdin.read()
+    signal.sigwait({signal.SIGTERM})
 """
 
 
 @contextmanager
 def trained_by_another(run: RunDirectory) -> Iterator[None]:
     """While the block runs, another process has the run directory."""
-    command = [sys.executable, "-c", HOLD, str(run.path)]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=Path(pretrain.__file__).parent.parent, stdin=pipe, stdout=pipe) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"locked\n"
+    process = WarmProcess(["-c", HOLD, str(run.path)], log=run.path.with_name("holding"))
+    while process.stdout != "locked\n":
+        assert process.poll() is None, process.stderr
+        time.sleep(0.005)
+    try:
         yield
-        process.communicate()
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
 
 
 def test_a_run_that_is_going_on_cannot_be_resumed_beside_it(runs: TinyRuns, error_line: Fails) -> None:
@@ -284,8 +274,9 @@ def test_a_run_that_another_process_is_starting_is_not_started(runs: TinyRuns, e
 
 
 def test_of_two_that_start_the_same_run_at_once_one_trains(runs: TinyRuns, whole: RunDirectory) -> None:
-    both = [start(runs, **LONG) for _ in range(2)]
-    said = sorted((process.communicate()[1].splitlines()[-1:], process.returncode) for process in both)
+    both = [start(runs, log=log, **LONG) for log in ("one", "other")]
+    statuses = [process.wait() for process in both]
+    said = sorted((process.stderr.splitlines()[-1:], status) for process, status in zip(both, statuses, strict=True))
     run = RunDirectory(runs.folder / "killed")
     refused = [f"error: another process is writing {run.config}: wait for it, or stop it"]
     exists = [f"error: {run.path} holds a run already: go on with it by --resume, or choose another directory"]

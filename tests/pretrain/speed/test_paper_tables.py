@@ -1,8 +1,5 @@
 """The paper's tables of speed: sizes of their rows, the largest batch, what is compared, and what is printed."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import pretrain
 from elmoc.corpus import Corpus
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.plain_lstm import PlainLstmSizes
@@ -28,8 +24,8 @@ from pretrain.speed.__main__ import main
 from pretrain.speed.contestants import with_streams
 from pretrain.speed.paper_rows import SIZES, Encoder, Row, encoders, output_layers
 from pretrain.speed.paper_tables import TableOptions, largest_batch, parse_bytes, text_of
+from tests.warm import start_together
 
-ROOT = Path(pretrain.__file__).parent.parent
 TABLE_OF_TINY_MODELS = """
 import sys
 import pytest
@@ -257,20 +253,15 @@ def test_several_processes_have_a_column_of_their_own() -> None:
     assert "S1" not in printed
 
 
-def test_processes_of_torchrun_measure_together(tmp_path: Path, tiny_corpus: Corpus) -> None:
+def test_several_processes_measure_together(tmp_path: Path, tiny_corpus: Corpus) -> None:
     """One of them talks and writes; the batch is that of all of them."""
-    script, out = tmp_path / "table.py", tmp_path / "table.json"
-    script.write_text(TABLE_OF_TINY_MODELS)
+    out = tmp_path / "table.json"
     arguments = ["--table", "4", "--device", "cpu", "--updates", "1", "--warm-up", "1", "--most-streams", "16"]
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    found = subprocess.run(
-        [*torchrun, script, tiny_corpus.path, *arguments, "--memory", "1MB", "--json", out],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
-    assert found.returncode == 0, found.stderr
-    assert found.stdout.count("Table 4, sizes: small") == 1
+    command = ["-c", TABLE_OF_TINY_MODELS, str(tiny_corpus.path), *arguments, "--memory", "1MB", "--json", str(out)]
+    processes = start_together(command, command, log=tmp_path / "table")
+    assert [process.wait() for process in processes] == [0, 0], processes[0].stderr
+    assert processes[0].stdout.count("Table 4, sizes: small") == 1
+    assert processes[1].stdout == ""
     report = read_json(out, advice="")
     assert report["processes"] == 2
     for row in report["rows"]:

@@ -268,7 +268,7 @@ SPEED_FIELDS = {
 }
 
 
-@pytest.mark.usefixtures("quick", "restore_threads")
+@pytest.mark.usefixtures("quick")
 def test_the_report(
     config: str,
     tiny_corpus: Corpus,
