@@ -82,12 +82,12 @@ def load_network(path: str, network: InputNetwork, model: ModelDirectory) -> Non
 
 
 def require_same_encoder(path: str, encoder: BidirectionalEncoder, model: ModelDirectory) -> None:
-    """Raise an `InputError` when the encoder of a model has other sizes, or lacks a direction."""
+    """Raise an `InputError` when the encoder of a model has other sizes, or lacks a direction; dropout may differ."""
     ours, theirs = encoder.config.to_dict(), model.encoder.config.to_dict()
     differing = [
         f"{name} (here {ours.get(name)}, there {theirs.get(name)})"
         for name in ours | theirs
-        if ours.get(name) != theirs.get(name)
+        if name != "dropout" and ours.get(name) != theirs.get(name)
     ]
     if differing:
         raise InputError(f"--init-from {path}: the encoder has other sizes: {', '.join(differing)}")

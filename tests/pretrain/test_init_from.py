@@ -30,7 +30,8 @@ def assert_same_start(run: RunDirectory, encoder: dict, heads: dict) -> None:
 
 def test_init_from_starts_with_the_models_weights(runs: TinyRuns) -> None:
     model = read_model_directory(runs.run("first").path)
-    run = runs.run("second", "--init-from", str(runs.folder / "first"), train__seed=9, train__updates=1)
+    settings = {"train__seed": 9, "train__updates": 1, "encoder__dropout": 0.3}
+    run = runs.run("second", "--init-from", str(runs.folder / "first"), **settings)
     assert_same_start(run, model.encoder.weights(), model.output_layer.weights)
 
 
