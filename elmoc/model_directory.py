@@ -134,7 +134,7 @@ def write_model_directory(path: Path | str, model: ModelDirectory, *, vectors: P
         require_space(path, os.path.getsize(vectors))
     with atomic_directory(path) as folder:
         if model.stored_vectors is None:
-            name = Path(model.word_vectors.origin).name
+            name = model.word_vectors.file_name
             if vectors is not None:
                 shutil.copyfile(vectors, folder / name)
             elif (path / name).is_file():
@@ -177,7 +177,7 @@ def _others(path: Path) -> list[Path]:
         return []
     own = {"config.json", WEIGHTS, HEADS, CARD, *(kind.file_name for kind in stored_kinds())}
     with suppress(InputError):  # one that is damaged does not say what its word vectors are
-        own.add(Path(_read_config(path / "config.json").word_vectors.origin).name)
+        own.add(_read_config(path / "config.json").word_vectors.file_name)
     return [each for each in path.iterdir() if each.name not in own]
 
 
@@ -209,7 +209,7 @@ def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirect
     config = EncoderConfig.from_dict(
         record.encoder, word_vector_size=size, where=str(path / "config.json"), advice=ADVICE
     )
-    stored = path / Path(record.word_vectors.origin).name
+    stored = path / record.word_vectors.file_name
     files = (WEIGHTS, HEADS, stored.name)
     checksums = {path / name: record.checksums[name] for name in files if name in record.checksums}
     tensors = _read_tensors(path / WEIGHTS, checksums)
@@ -263,14 +263,14 @@ def bundled_vectors(path: Path | str) -> Path | None:
     Raises `InputError` where there is no model, or its record is damaged.
     """
     path = _model_path(Path(path))
-    file = path / Path(_read_config(path / "config.json").word_vectors.origin).name
+    file = path / _read_config(path / "config.json").word_vectors.file_name
     return file if file.is_file() else None
 
 
 def open_model_vectors(model: ModelDirectory, override: str | None) -> WordVectors:
     """Open the word vectors that a model reads: `override`, else bundled in its directory, else where they were."""
     source = model.word_vectors
-    bundled = None if model.path is None else model.path / Path(source.origin).name
+    bundled = None if model.path is None else model.path / source.file_name
     if override is not None:
         origin = override
     elif bundled is not None and bundled.exists():

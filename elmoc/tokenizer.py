@@ -24,12 +24,13 @@ ABBREVIATIONS = frozenset(
         "jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri u.s u.k u.n a.m p.m ph.d d.c",
     )
 )
-SENTENCE_ENDS = ".?!।॥۔؟።፧։"
-"""The last character of a sentence; the later ones are of the scripts of India, of Arabic, Ethiopic and Armenian."""
+_OTHER_ENDS = "।॥۔؟።፧։"  # of the scripts of India, of Arabic, Ethiopic and Armenian
+SENTENCE_ENDS = ".?!" + _OTHER_ENDS
+"""The last character of a sentence."""
 SMALLEST_TRAINING_TEXT = 50_000  # characters; fewer teach Punkt more wrong abbreviations than right ones
 
 _STRAIGHT = str.maketrans({"“": '"', "”": '"', "„": '"', "‟": '"', "‘": "'", "’": "'", "‚": ",", "‛": "'"})
-_MARKS = "…¿¡،؛፣፤፥፦" + SENTENCE_ENDS[3:]  # that NLTK leaves attached to words
+_MARKS = "…¿¡،؛፣፤፥፦" + _OTHER_ENDS  # that NLTK leaves attached to words
 _MARK = re.compile(rf"(?!(?<=\d)،(?=\d))[{_MARKS}]")  # 1,5 is one word, and so is ١،٥
 _PLACEHOLDER = "\ue000"  # a private-use character: stands for a URL while the rest is tokenised
 _ADDRESS = re.compile(

@@ -34,10 +34,14 @@ class ProbeData:
     fingerprints: dict[str, list[str]]
 
     @property
+    def lines(self) -> list[str]:
+        """The sentences of all splits, each once, as lines of a file."""
+        return list(dict.fromkeys(f"{sentence}\n" for split in self.sentences.values() for sentence in split))
+
+    @property
     def text(self) -> bytes:
-        """All sentences, each once, one a line."""
-        lines = dict.fromkeys(line for split in self.sentences.values() for line in split)
-        return "".join(f"{line}\n" for line in lines).encode("utf-8")
+        """The contents of such a file."""
+        return "".join(self.lines).encode("utf-8")
 
 
 def read_data(probe: SuiteProbe) -> ProbeData:
@@ -64,10 +68,9 @@ def write_sentences(path: Path, probes: Sequence[SuiteProbe]) -> int:
     """
     with locked(path):
         refuse_existing(path)
-        splits = [split for probe in probes for split in read_data(probe).sentences.values()]
-        lines = dict.fromkeys(line for split in splits for line in split)
+        lines = dict.fromkeys(line for probe in probes for line in read_data(probe).lines)
         with open_text(path) as file:
-            file.writelines(f"{line}\n" for line in lines)
+            file.writelines(lines)
     return len(lines)
 
 

@@ -94,7 +94,7 @@ def _what_it_is(model: "ModelDirectory") -> str:
         "encoder": f"{sizes.description}, {' and '.join(encoder.directions)}",
         "parameters of the encoder": f"{sum(parameter.numel() for parameter in encoder.parameters()):,}",
         "layer states": f"{sizes.layers + 1} layers, {encoder.width} wide; layer 0 is context-independent",
-        "word vectors": f"{_code(Path(vectors.origin).name)}, {vectors.size} wide, fingerprint {vectors.fingerprint}",
+        "word vectors": f"{_code(vectors.file_name)}, {vectors.size} wide, fingerprint {vectors.fingerprint}",
         "their post-processing": vectors.post_processing,
         "output layer": str(model.output_layer.config.get("kind", "unknown")),
     }

@@ -44,6 +44,11 @@ class VectorSource:
     post_processing: str = setting()
     """The name of the transform's kind."""
 
+    @property
+    def file_name(self) -> str:
+        """The name of the file of them, where it is in a model directory."""
+        return Path(self.origin).name
+
     def same_as(self, other: "VectorSource") -> bool:
         """Whether both are the same vectors, transformed in the same way, wherever the files are."""
         return replace(self, origin=other.origin) == other

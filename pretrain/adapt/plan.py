@@ -162,7 +162,7 @@ class Adaptation:
         if source.fingerprint != inputs.fingerprint:
             return source.origin
         assert folder is not None
-        name = Path(inputs.origin).name
+        name = inputs.file_name
         if is_stored(name) and (folder / name).exists():
             return str(folder)
         return str(folder / name) if (folder / name).exists() else inputs.origin

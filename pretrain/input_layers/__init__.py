@@ -132,7 +132,7 @@ class VectorInput(InputLayerSettings):
 
     def open_table(self, corpus: Corpus, name: str) -> VectorTable:
         table = VectorTable(corpus, name)
-        if corpus.record.subwords and Path(table.source.origin).name != SUBWORDS:
+        if corpus.record.subwords and table.source.file_name != SUBWORDS:
             raise InputError(
                 f"{corpus.path} is a corpus of subwords, and {table.path} was not made from such: choose "
                 "input_layer.kind=subwords, or make the table from a model that reads them"

@@ -285,18 +285,27 @@ def table_4(report: dict[str, Any]) -> list[tuple[str, ...]]:
         columns = [(row["small_batch"], paper[2], "batch"), (row["large_batch"], paper[3], "million words")]
         if several:
             columns = [(row["large_batch"], paper[4], "million words")]
-        peak = row["peak_bytes"]
         rows.append(
             (
                 row["output"],
                 row["vocabulary"] or "∞",
-                f"{row['parameters'] / 1e6:,.1f}M{bracketed(paper[0], 'M')}",
+                f"{parameters_of(row)}{bracketed(paper[0], 'M')}",
                 f"{batch_of(row)}{bracketed(paper[1])}",
-                "–" if peak is None else human_bytes(peak),
+                peak_of(row),
                 *(shown(*column, first=row is report["rows"][0]) for column in columns),
             )
         )
     return rows
+
+
+def parameters_of(row: dict[str, Any]) -> str:
+    """Trained parameters, in millions."""
+    return f"{row['parameters'] / 1e6:,.1f}M"
+
+
+def peak_of(row: dict[str, Any]) -> str:
+    """The peak of memory, where any batch fits."""
+    return "–" if row["peak_bytes"] is None else human_bytes(row["peak_bytes"])
 
 
 def batch_of(row: dict[str, Any]) -> str:
@@ -318,14 +327,11 @@ def tables_5(report: dict[str, Any]) -> list[list[tuple[str, ...]]]:
         )
         return [(name, *encoders), *cells]
 
-    def peak(row: dict[str, Any]) -> str:
-        return "–" if row["peak_bytes"] is None else human_bytes(row["peak_bytes"])
-
     return [
         table("time", lambda row: shown(row["large_batch"], row["paper"], "", first=row["output"] == outputs[0])),
-        table("parameters", lambda row: f"{row['parameters'] / 1e6:,.1f}M"),
+        table("parameters", parameters_of),
         table("batch", batch_of),
-        table("peak memory", peak),
+        table("peak memory", peak_of),
     ]
 
 

@@ -173,7 +173,7 @@ def make_component(
         model: a model directory or a run directory.
         layers: `average` (the mean of all), `top`, `all` (concatenated), or a list of indices, such as [0, 2].
         vectors: where the word vectors are now, when they are not where they were in training. A pipeline that was
-            saved with a copy of them reads that.
+            saved with a copy of them reads the copy when this is not set, or names a file that is not there.
         bundle_vectors: whether `nlp.to_disk` copies them, too, which may be several GB.
         batch_size: sentences a batch of the encoder at most.
         device: where the encoder computes, e.g. `cuda:0`.
