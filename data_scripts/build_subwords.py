@@ -68,13 +68,10 @@ def build_subwords(
     with work_folder(corpus) as work:
         clean(corpus, work, keep=set())
         learnt = learn(source, options.units) if like is None else units_of(like)
-        split = learnt.rows(source.lexicon)
-        for mark, row in marks_of(source).items():
-            if mark not in learnt.units:
-                raise InputError(
-                    f"{words} has the word {mark}, for which {like} has no unit: build it without --min-count"
-                )
-            split[row] = [learnt.units.index(mark)]
+        try:
+            split = learnt.rows_of_types(source)
+        except InputError as error:
+            raise InputError(f"--like {like}: {error}: build the corpus of words without --min-count") from None
         lengths = np.array([len(rows) for rows in split])
         rows = np.concatenate([np.asarray(each, dtype=np.int64) for each in split])
         counts = np.bincount(rows, weights=np.repeat(source.counts, lengths), minlength=len(learnt.units))
@@ -121,7 +118,7 @@ def units_of_a_word(units: Sequence[Shard], words: Sequence[Shard]) -> float:
 def learn(corpus: Corpus, units: int) -> Subwords:
     """Units of the words of a corpus, at most so many."""
     library = require_tokenizers()
-    marks = marks_of(corpus)
+    marks = corpus.marks
     alphabet = sorted(library.pre_tokenizers.ByteLevel.alphabet())
     tokenizer = library.Tokenizer(library.models.BPE())
     tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence(
@@ -158,12 +155,6 @@ def units_of(path: str) -> Subwords:
     if not isinstance(stored, StoredSubwords):
         raise InputError(f"--like {path}: the model reads no subwords: name one that does, or leave --like out")
     return Subwords(stored.units, stored.merges)
-
-
-def marks_of(corpus: Corpus) -> dict[str, int]:
-    """`<s>`, `</s>` and, where the corpus has it, `<unk>`, with their ids."""
-    marks = {BEGIN: corpus.begin_id, END: corpus.end_id, UNKNOWN: corpus.record.unknown_id}
-    return {mark: row for mark, row in marks.items() if row is not None}
 
 
 class Splitter:

@@ -142,6 +142,12 @@ class Corpus:
             checksum.check_ends(file, advice=ADVICE)
 
     @property
+    def marks(self) -> dict[str, int]:
+        """`<s>`, `</s>` and, where there is one, `<unk>`, with their ids."""
+        marks = {BEGIN: self.begin_id, END: self.end_id, UNKNOWN: self.record.unknown_id}
+        return {mark: row for mark, row in marks.items() if row is not None}
+
+    @property
     def sources(self) -> list[str]:
         """The sources of the training shards, in their order; [""] where text was not named."""
         return list(dict.fromkeys(shard.source for shard in self.train))

@@ -1,6 +1,6 @@
 """Evaluation: whether a run is learning, by held-out metrics beside those of the best constant prediction."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -53,19 +53,14 @@ def evaluate(
     if state.input_network is not None:
         state.input_network.eval()
     sources = data.corpus.held_out_sources
-    streams = STREAMS if len(sources) == 1 else max(STREAMS_OF_A_SOURCE, STREAMS // len(sources))
     predictions: list[dict[str, torch.Tensor]] = []
     targets: list[dict[str, np.ndarray]] = []
-    for source in sources:
-        windows = data.held_out_windows(words=-(-words // len(sources)), most_streams=streams, source=source)
+    for _, windows in windows_of_sources(data, words):
         predicted, true = predict(state, data, windows, execution)
         predictions.append(predicted)
         targets.append(true)
     directions = state.encoder.directions
-    ends = np.cumsum([len(true[directions[0]]) for true in targets]).tolist()
-    parts = {"": slice(0, ends[-1])}
-    if sources != [""]:
-        parts |= {source: slice(*ends_) for source, ends_ in zip(sources, pairwise([0, *ends]), strict=True)}
+    parts = parts_of(sources, [len(true[directions[0]]) for true in targets])
     scores = {
         direction: scorer.score(
             state.output_layers.direction(direction),
@@ -75,11 +70,33 @@ def evaluate(
         )
         for direction in directions
     }
+    return averaged(scores)
+
+
+def windows_of_sources(data: TrainingData, words: int) -> Iterator[tuple[str, Iterator[dict[str, np.ndarray]]]]:
+    """Each source of the held-out text, and windows of about as many words of it; of all sources `words`."""
+    sources = data.corpus.held_out_sources
+    streams = STREAMS if len(sources) == 1 else max(STREAMS_OF_A_SOURCE, STREAMS // len(sources))
+    for source in sources:
+        yield source, data.held_out_windows(words=-(-words // len(sources)), most_streams=streams, source=source)
+
+
+def parts_of(sources: Sequence[str], lengths: Sequence[int]) -> dict[str, slice]:
+    """Where the words of each source are among those of all, which have the name ""."""
+    ends = np.cumsum(lengths).tolist()
+    parts = {"": slice(0, ends[-1])}
+    if list(sources) != [""]:
+        parts |= {source: slice(*ends_) for source, ends_ in zip(sources, pairwise([0, *ends]), strict=True)}
+    return parts
+
+
+def averaged(scores: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, float]:
+    """From metrics by direction and part: those of each part averaged over directions, and of each direction alone."""
     values: dict[str, float] = {}
-    for part in parts:
-        of_directions = [score[part] for score in scores.values()]
-        for name in of_directions[0]:
-            values[f"{part}/{name}".lstrip("/")] = float(np.mean([score[name] for score in of_directions]))
+    for part, first in next(iter(scores.values())).items():
+        for name in first:
+            of_directions = [score[part][name] for score in scores.values()]
+            values[f"{part}/{name}".lstrip("/")] = float(np.mean(of_directions))
     return values | {
         f"{direction}_{name}": value for direction, score in scores.items() for name, value in score[""].items()
     }

@@ -29,6 +29,11 @@ _CORPUS_ADVICE = "build the corpus of subwords again"
 _TENSORS = ("vectors", "units", "merges")
 
 
+def begins_word(units: Sequence[str]) -> np.ndarray:
+    """bool [U]: whether a word, or the boundary of a sentence, begins with each unit."""
+    return np.array([unit in (BEGIN, END, UNKNOWN) or unit.startswith(BOUNDARY) for unit in units])
+
+
 def require_tokenizers() -> Any:
     """The library `tokenizers`; an `InputError` where it is not installed."""
     try:
@@ -94,6 +99,21 @@ class Subwords:
         valid = [word.encode("utf-8", "replace").decode() for word in words]  # of surrogates alone
         empty = [self._space]
         return [encoding.ids or empty for encoding in self._tokenizer.encode_batch(valid, add_special_tokens=False)]
+
+    def rows_of_types(self, corpus: Corpus, ids: Sequence[int] | None = None) -> list[list[int]]:
+        """The rows of the units of word types of a corpus of words (None: all), of which each mark is a unit.
+
+        An `InputError` where the corpus has a mark that is no unit.
+        """
+        marks = {row: mark for mark, row in corpus.marks.items()}
+        chosen = range(corpus.types) if ids is None else ids
+        split = self.rows([corpus.lexicon[row] for row in chosen])
+        for place, row in enumerate(chosen):
+            if row in marks:
+                if marks[row] not in self.units:
+                    raise InputError(f"{corpus.path} has the word {marks[row]}, for which there is no unit")
+                split[place] = [self.units.index(marks[row])]
+        return split
 
     def split(self, sentences: Iterable[Sequence[str]]) -> list[list[list[str]]]:
         """The units of each word of sentences."""

@@ -8,15 +8,14 @@ Letters: N targets, P projection.
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elmoc.corpus import BEGIN, END, UNKNOWN, Corpus
+from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.settings import setting
-from elmoc.word_vectors.subwords import BOUNDARY
+from elmoc.word_vectors.subwords import begins_word
 from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import Loss
 from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxScorer, SoftmaxSettings
@@ -51,10 +50,7 @@ class EmbeddingSoftmaxSettings(SoftmaxSettings):
 
     def scorer(self, *, corpus: Corpus, targets: LexiconTable, candidates: int, device: torch.device) -> SoftmaxScorer:
         """With `word_perplexity` where the corpus is of subwords."""
-        begins = None
-        if corpus.record.subwords:
-            marks = (BEGIN, END, UNKNOWN)
-            begins = np.array([unit in marks or unit.startswith(BOUNDARY) for unit in corpus.lexicon])
+        begins = begins_word(corpus.lexicon) if corpus.record.subwords else None
         return self.scorer_of(corpus, candidates, begins_word=begins)
 
 

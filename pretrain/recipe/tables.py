@@ -22,7 +22,7 @@ from elmoc.word_vectors.table import VectorTable
 from pretrain.config import RunConfig, load_config
 from pretrain.recipe.begun import begun
 from pretrain.recipe.steps import Step, run_steps, seconds_of_training, training_command
-from pretrain.recipe.tables_report import SUITE_REPORT, text_of
+from pretrain.recipe.tables_report import SUITE_REPORT, WORD_ACCURACY, text_of
 from pretrain.setup import open_setup
 
 TWINS = Path("pretrain/configs/twins")
@@ -116,6 +116,9 @@ class Tables:
                 steps.append(self._table_step(self.table_of(OF_ELMO), self.run_of("elmo") / "model"))
             train, seconds = partial(self._train, name, system), seconds_of_training(self.run_of(name), self.max_time)
             steps.append(Step(f"training {name}", train, finished=self.report_of(name), seconds=seconds))
+            if system.reads_subwords:
+                of_words = self.run_of(name) / WORD_ACCURACY
+                steps.append(Step(f"whole words of {name}", partial(self._word_accuracy, name), finished=of_words))
             steps.append(Step(f"probes of {name}", partial(self._suite, name)))  # what is done it passes over itself
         return steps
 
@@ -198,6 +201,9 @@ class Tables:
             tokens = share * Corpus(corpus).train_tokens
             sets.append(f"train.updates={max(1, round(tokens / (config.train.streams * config.train.window)))}")
         return training_command(TWINS / f"small_{system.config}.toml", self.run_of(name), sets, self.max_time)
+
+    def _word_accuracy(self, name: str) -> Sequence[object]:
+        return ["pretrain.word_accuracy", self.run_of(name), "--corpus", self.corpus]
 
     def _suite(self, name: str) -> Sequence[object]:
         out = self.report_of(name).parent

@@ -11,15 +11,17 @@ from pretrain.run.directory import RunDirectory, read_checkpoint, read_metrics
 from pretrain.speed.table import aligned
 
 SUITE_REPORT = "suite.json"
+WORD_ACCURACY = "word_accuracy.json"
+"""What `python -m pretrain.word_accuracy` writes into the run directory of a model that reads subwords."""
 ADVICE = "remove it, and run the command again"
 BOTH, VECTORS = "both", "vectors"
 HEADING = ("", "parameters", "batch", "words", "time", "acc@1", "acc@10", "perplexity")
 
 OF_SUBWORDS = "†"
 NOTES = f"""batch: words of an update, streams × window. time: of training, evaluations included. Held out: accuracy and
-perplexity of the next word among the most frequent words; {OF_SUBWORDS} where subwords are read, the accuracy is of
-the next subword, which does not compare with the others, and the perplexity is that of a word. Probes: word vectors
-with features, and in brackets their gain over word vectors alone (95 %, bootstrap over items)."""
+perplexity of the next word among the most frequent words; {OF_SUBWORDS} where subwords are read, the perplexity is that
+of a word of any spelling, which does not compare with the others. Probes: word vectors with features, and in brackets
+their gain over word vectors alone (95 %, bootstrap over items)."""
 
 
 def text_of(rows: Mapping[str, tuple[Path, Path]], *, tokens: int) -> str:
@@ -61,15 +63,18 @@ def training_of(path: Path, tokens: int) -> tuple[str, ...]:
     checkpoint, exported = read_checkpoint(checkpoints[-1]), evaluations[-1]
     words = checkpoint["words"] * tokens / training["corpus_tokens"]  # of the text, whatever it is written in
     reads_subwords = "units_of_a_word" in training
-    mark = OF_SUBWORDS if reads_subwords else ""
-    of_a_word = "word_perplexity" if reads_subwords else "perplexity"
+    mark, of_a_word = (OF_SUBWORDS, "word_perplexity") if reads_subwords else ("", "perplexity")
+    of_words = path / WORD_ACCURACY
+    if reads_subwords and not of_words.exists():
+        raise InputError(f"{of_words} is not there: make it by `python -m pretrain.word_accuracy {path}`")
+    accuracies = read_json(of_words, advice=ADVICE) if reads_subwords else exported
     return (
         f"{parameters_of(model) / 1e6:.1f}M",
         f"{training['streams']} × {training['window']}",
         f"{words / 1e6:.2f}M",
         f"{checkpoint['seconds'] / 60:.0f} min",
         *(
-            f"{exported[metric]:.3f}{mark}" if metric in exported else ""
+            f"{accuracies[metric]:.3f}" if metric in accuracies else ""
             for metric in ("accuracy_at_1", "accuracy_at_10")
         ),
         f"{exported[of_a_word]:.1f}{mark}" if of_a_word in exported else "",

@@ -5,6 +5,7 @@ start.json        the model that the run started from, where it did by --init-fr
 metrics.jsonl     one JSON object a line: training and evaluation metrics
 checkpoints/UPDATE.pt   all that going on needs; the last k and the best are kept
 tensorboard/      events, where TensorBoard is installed
+word_accuracy.json    of a model that reads subwords, where it was measured
 model/            the exported model directory: the best evaluation so far
 """
 
@@ -75,6 +76,10 @@ class RunDirectory:
         write_json(self.path / "start.json", asdict(start))
         write_json(self.config, config_to_dict(config))
 
+    def read_config(self) -> RunConfig:
+        """The resolved config; an `InputError` where it is damaged."""
+        return config_from_dict(read_json(self.config, advice=NEW_RUN), str(self.config), advice=NEW_RUN)
+
     @property
     def init_from(self) -> str | None:
         """The model directory that the run started from, if it did."""
@@ -116,9 +121,7 @@ class RunDirectory:
         Raises `InputError` when there is no run, or it was started with other settings.
         """
         self.require_resumable()
-        saved = fixed_settings(
-            config_from_dict(read_json(self.config, advice=NEW_RUN), str(self.config), advice=NEW_RUN)
-        )
+        saved = fixed_settings(self.read_config())
         differing = [
             f"{key} (was {saved.get(key)!r}, is {value!r})"
             for key, value in fixed_settings(config).items()

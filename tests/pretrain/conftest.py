@@ -121,8 +121,8 @@ def steps_here(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     def run_here(arguments: Sequence[object]) -> None:
         module, *words = map(str, arguments)
         lines.append([module, *words])
-        name = "pretrain.__main__" if module == "pretrain" else module
-        main = importlib.import_module(name).main
+        package = importlib.import_module(module)
+        main = package.main if hasattr(package, "main") else importlib.import_module(f"{module}.__main__").main
         status = main([*words, *(["--workers", "1"] if module.startswith("data_scripts") else [])])
         if status == 130:
             raise KeyboardInterrupt

@@ -8,6 +8,7 @@ import pytest
 
 from data_scripts.build_vectors import build_vectors
 from elmoc.corpus import Corpus
+from elmoc.files.records import read_json
 from elmoc.model_directory import read_model_directory
 from pretrain.recipe import steps
 from pretrain.recipe.tables import SYSTEMS, main
@@ -73,7 +74,8 @@ def test_rows_are_trained_for_the_same_words_and_probed(
     assert [line[0] for line in lines_run] == [
         *["data_scripts.build_vectors"] * 3,
         "data_scripts.build_subwords",
-        *["pretrain", "downstream"] * 4,
+        *["pretrain", "pretrain.word_accuracy", "downstream"],
+        *["pretrain", "downstream"] * 3,
     ]
     printed = capsys.readouterr().out
     assert "43.22 [+1.50, +4.25]" in printed
@@ -82,14 +84,23 @@ def test_rows_are_trained_for_the_same_words_and_probed(
     runs = [RunDirectory(tmp_path / "out/runs" / name) for name in names]
     words = [read_checkpoint(run.checkpoint_paths()[-1])["words"] for run in runs]
     assert dict(zip(names, words, strict=True)) == dict.fromkeys(names, 200), "each of these words is one subword"
-    accuracy = {line.split()[0]: line.split()[8] for line in printed.splitlines() if line.count("×")}
-    assert [name for name, value in accuracy.items() if value.endswith("†")] == ["elmo_sub"], "those of subwords"
+    of_words = read_json(runs[0].path / "word_accuracy.json", advice="")
+    row = next(line.split() for line in printed.splitlines() if line.startswith("elmo_sub"))
+    assert row[8:10] == [f"{of_words[metric]:.3f}" for metric in ("accuracy_at_1", "accuracy_at_10")]
+    assert row[10].endswith("†"), "the perplexity of a word of any spelling"
+    assert printed.count("†") == 2, "there, and where it is explained"
     record = read_model_directory(runs[0].path).training
     in_words = record["corpus_tokens"] * 1_230_000 // 200
     assert training_of(runs[0].path, in_words)[2] == "1.23M", "of the text in words, whatever a word's subwords are"
     lines_run.clear()
     assert main([*arguments, *rows]) == 0
     assert [line[0] for line in lines_run] == ["downstream"] * 4, "a suite passes over what it has done"
+    (runs[0].path / "word_accuracy.json").unlink()
+    capsys.readouterr()
+    assert main([*arguments, "--rows", "elmo_c"]) == 1
+    assert "word_accuracy.json is not there: make it by" in capsys.readouterr().err
+    assert main([*arguments, *rows]) == 0
+    lines_run.clear()
     build_vectors(Corpus(tmp_path / "corpus"), "random:9:300", name="random", replace=True)
     assert main([*arguments, *rows]) == 1
     assert "vectors/random.npy was not made from random:1:300: remove it" in capsys.readouterr().err
