@@ -7,6 +7,7 @@ file, and that by `--set section.key=value`. Unknown keys and impossible values 
 import sys
 import typing
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -203,6 +204,11 @@ def load_config(
                 section_type(section, values[section], str(path), advice=ADVICE)
                 settings = {"kind": values[section]["kind"], **settings}
             config_from_dict({section: settings}, option, advice=ADVICE)
+        of_both = str(path)
+        with suppress(InputError):
+            config_from_dict(read_config(path), of_both, advice=ADVICE)
+            of_both = f"{path} with {option}"
+        config_from_dict(values, of_both, advice=ADVICE)
         raise
     try:
         config.schedule.check()

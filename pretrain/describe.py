@@ -8,6 +8,7 @@ from elmoc.files.writing import human_bytes
 from elmoc.settings import duration
 from pretrain.execution.cuda_graph import WARM_UP
 from pretrain.execution.memory import OutOfMemory
+from pretrain.output_layers import TRAINED
 from pretrain.setup import TrainingSetup, make_weights
 from pretrain.speed.contestants import with_streams
 from pretrain.speed.streaming import first_batches
@@ -77,22 +78,23 @@ def by_direction(setup: TrainingSetup) -> str:
 def parts_of(setup: TrainingSetup) -> list[str]:
     """Lines of what each part weighs: parameters, memory to train them, and operations for a word of training.
 
-    A multiplication and an addition count as two, and are done three times: for the output, for the gradient of the
-    input, and for that of the weight. Attention's products of words with each other are left out.
+    A multiplication and an addition count as two. Attention's products of words with each other are left out.
     """
     config, data, directions = setup.config, setup.data, len(setup.data.directions)
-    of_loss = config.output_layer.multiplications(
+    of_loss = config.output_layer.operations(
         projection_size=config.encoder.projection_size,
         corpus=data.corpus,
         targets=data.targets,
+        words=data.words_per_update,
         candidates=0 if data.sampler is None else data.sampler.expected,
     )
+    of_encoder = TRAINED * sum(each.numel() for each in setup.encoder.parameters() if each.ndim > 1)
     products = {
-        "encoder": f", {mflop(sum(each.numel() for each in setup.encoder.parameters() if each.ndim > 1))} a word",
+        "encoder": f", {mflop(of_encoder)} a word",
         "output layer": "" if of_loss is None else f", {mflop(directions * of_loss)} a word",
     }
     if setup.input_network is not None:
-        most = mflop(setup.input_network.multiplications)
+        most = mflop(TRAINED * setup.input_network.multiplications)
         products[setup.input_network.title] = f", at most {most} a distinct word of a window"
     lines = []
     for name, module in setup.parts.items():
@@ -103,9 +105,9 @@ def parts_of(setup: TrainingSetup) -> list[str]:
     return lines
 
 
-def mflop(multiplications: float) -> str:
-    """The operations of training for so many multiplications of a word."""
-    return f"{6 * multiplications / 1e6:,.2f} MFLOP"
+def mflop(operations: float) -> str:
+    """Operations in millions."""
+    return f"{operations / 1e6:,.2f} MFLOP"
 
 
 def measure(setup: TrainingSetup) -> float:

@@ -198,13 +198,13 @@ class TrainingData:
         return windows if self.sampler is None else with_candidates(windows, self.sampler, position, own)
 
     def held_out_windows(self, *, words: int, most_streams: int, source: str = "") -> Iterator[dict[str, np.ndarray]]:
-        """Ids [B, T + 1] for each direction of `words` held-out tokens of a source.
+        """Ids [B, T + 1] for each direction of `words` held-out tokens of a source, whatever the run trains on.
 
-        They are read in at most `most_streams` streams, the beginnings of equal parts of the text.
+        They are read in at most `most_streams` streams; see `held_out_windows`.
         """
         return held_out_windows(
             self.corpus,
-            streams=min(self.streams, most_streams),
+            streams=most_streams,
             window=self.window,
             directions=self.directions,
             words=words,

@@ -132,6 +132,10 @@ def training_windows(
         position = replace(position, epoch=position.epoch + 1, shard=0, window=0)
 
 
+SHORTEST_STREAM = 80
+"""Tokens that each stream of held-out text has at least, where it has several."""
+
+
 def held_out_windows(
     corpus: Corpus,
     *,
@@ -142,10 +146,11 @@ def held_out_windows(
     source: str = "",
     at: str = ANYWHERE,
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Ids [B, T + 1] for each direction of `words` held-out tokens of a source.
+    """Ids [B, T + 1] for each direction of `words` held-out tokens of a source; of the last window T may be less.
 
-    They are the beginnings of so many equal parts of the text as there are streams. Fewer streams are used where the
-    held-out text is short. `at` as in `Cut`; where windows are cut, some tokens are in two of them.
+    They are the beginnings of so many equal parts of the text as there are streams, or of fewer where the held-out text
+    is short. So which tokens are read does not depend on the window, unless windows are cut (`at` as in `Cut`): then
+    some are in two windows, and all are whole.
     """
     require_held_out(corpus, window)
     shards = [shard for shard in corpus.held_out if shard.source == source]
@@ -154,11 +159,16 @@ def held_out_windows(
     parts = zip(shards, before, strict=False)
     documents = np.concatenate([corpus.read_documents(shard) + start for shard, start in parts])
     starts = starts_of(corpus, tokens, documents, at)
-    streams = max(1, min(streams, len(tokens) // (4 * window)))
-    wanted = max(1, -(-words // (streams * window)))
+    streams = max(1, min(streams, len(tokens) // (SHORTEST_STREAM if starts is None else 4 * window)))
     text = {name: Streams(tokens, streams, name, length=window + 1, step=window, starts=starts) for name in directions}
-    for index in range(min(wanted, *(each.count for each in text.values()))):
-        yield {name: each.window(index) for name, each in text.items()}
+    if starts is None:
+        targets = min(-(-words // streams), len(tokens) // streams - 1)  # of a stream
+        for start in range(0, targets, window):
+            yield {name: each.between(start, min(start + window, targets) + 1) for name, each in text.items()}
+    else:
+        wanted = max(1, -(-words // (streams * window)))
+        for index in range(min(wanted, *(each.count for each in text.values()))):
+            yield {name: each.window(index) for name, each in text.items()}
 
 
 def require_held_out(corpus: Corpus, window: int) -> None:
@@ -168,7 +178,8 @@ def require_held_out(corpus: Corpus, window: int) -> None:
         if tokens < 2 * window:
             of_source = f" of {source}" if source else ""
             raise InputError(
-                f"{corpus.path} holds out only {tokens} tokens{of_source}: hold out more text when building it"
+                f"{corpus.path} holds out only {tokens} tokens{of_source}, less than two windows of train.window="
+                f"{window}: hold out more text when building it, or use a shorter window"
             )
 
 
@@ -252,10 +263,14 @@ class Streams:
         self.count = (self._rows.shape[1] - length) // step + 1 if self._begins is None else self._begins.shape[1]
         """How many windows there are."""
 
+    def between(self, start: int, end: int) -> np.ndarray:
+        """uint32 [B, end − start]: tokens of each stream by their places."""
+        return self._rows[:, start:end]
+
     def window(self, index: int) -> np.ndarray:
         """uint32 [B, T + A]"""
         if self._begins is None:
-            return self._rows[:, index * self._step : index * self._step + self._length]
+            return self.between(index * self._step, index * self._step + self._length)
         places = self._begins[:, index, np.newaxis] + np.arange(self._length)
         return np.take_along_axis(self._rows, places, axis=1)
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import check_weights
 from elmoc.errors import InputError
-from elmoc.settings import setting
+from elmoc.settings import check_settings, setting
 from elmoc.word_vectors.character_cnn import CharacterCnnRecord, StoredCharacterCnn
 from elmoc.word_vectors.character_network import CharacterCnn, CharacterCnnConfig
 from elmoc.word_vectors.characters import UTF8, Utf8Spelling
@@ -131,6 +131,7 @@ class CharacterCnnInput(InputLayerSettings):
     characters: int = setting(50, least=3, most=2**12)
 
     def __post_init__(self) -> None:
+        check_settings(self, lambda name: f"input_layer.{name}")
         try:
             self.network(1)
         except InputError as error:
@@ -150,6 +151,7 @@ class CharacterCnnInput(InputLayerSettings):
         )
 
     def open_table(self, corpus: Corpus, name: str) -> CharacterTable:
+        corpus.require_words()
         return CharacterTable(corpus, self.characters)
 
     def build(self, projection_size: int, table: LexiconTable) -> CharacterNetwork:

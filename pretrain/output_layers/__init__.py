@@ -19,6 +19,9 @@ from pretrain.optimiser import AdagradConfig
 
 SHARED = "shared"
 """The name of an output layer that all directions share, in model directories and checkpoints."""
+TRAINED, FROZEN = 6, 4
+"""Operations of training for a multiplication (and addition) with a weight: for the output, for the gradient of the
+input, and for that of the weight, unless it is frozen."""
 LEAST_COUNT = 0.5
 """What a type that the training text lacks counts for, so that it has a log frequency."""
 
@@ -198,10 +201,13 @@ class OutputLayerSettings(ABC):
     def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
         """What tells it apart from others, for a model directory: `kind` and more; `origin` is not compared."""
 
-    def multiplications(
-        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, candidates: int
+    def operations(
+        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, words: int, candidates: int
     ) -> float | None:
-        """Those of the products for the loss of one word, among so many candidates; None where they are not known."""
+        """Floating-point operations of the products that training on one word takes; None where they are not known.
+
+        See `TRAINED` and `FROZEN`. `words` are those of a window, and `candidates` the types among which each is told.
+        """
         return None
 
     def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:

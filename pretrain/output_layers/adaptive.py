@@ -11,7 +11,7 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import Loss, Targets, class_counts
+from pretrain.output_layers import TRAINED, Loss, Targets, class_counts
 from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxSettings
 
 
@@ -86,14 +86,16 @@ class AdaptiveSettings(SoftmaxSettings):
             )
         return below
 
-    def multiplications(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, candidates: int) -> float:
+    def operations(
+        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, words: int, candidates: int
+    ) -> float:
         """Those of the head, and of each cluster as often as its words occur in the training text."""
         head, clusters = self.head_and_clusters(corpus)
         total: float = projection_size * head
         for cluster, (size, share) in enumerate(clusters, 1):
             width = int(projection_size // self.reduction**cluster)
             total += share * width * (projection_size + size)
-        return total
+        return TRAINED * total
 
     def head_and_clusters(self, corpus: Corpus) -> tuple[int, list[tuple[int, float]]]:
         """The size of the head, and of each cluster its size, and its words' share of the training text."""

@@ -9,7 +9,7 @@ from torch import Tensor
 from elmoc.corpus import Corpus
 from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import CandidateSettings, Loss, Targets
+from pretrain.output_layers import FROZEN, TRAINED, CandidateSettings, Loss, Targets
 from pretrain.output_layers.distances import cosine_loss, l2_loss, max_margin_loss
 from pretrain.output_layers.linear import LinearOutput, LinearSettings
 from pretrain.output_layers.retrieval import Retriever
@@ -74,9 +74,15 @@ class ContinuousSettings(LinearSettings):
         """The types of a window's targets, among which `max_margin` finds another word."""
         return CandidateSettings() if self.loss == "max_margin" else None
 
-    def multiplications(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, candidates: int) -> float:
-        """Those of the linear layer, and of `max_margin` the cosines with the candidates."""
-        return self.words_ahead * targets.size * (projection_size + candidates)
+    def operations(
+        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, words: int, candidates: int
+    ) -> float:
+        """Those of the linear layer, and of `max_margin` the cosines with the candidates, and of these with each other.
+
+        The last have no gradient, and are done once for a window.
+        """
+        cosines = FROZEN * candidates + 2 * candidates**2 / words
+        return self.words_ahead * targets.size * (TRAINED * projection_size + cosines)
 
     def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:
         """Of `max_margin` the cosines with the prediction, those with the target, and their difference."""

@@ -29,7 +29,7 @@ from torch.nn import functional as F
 from elmoc.corpus import Corpus
 from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import CandidateSettings, Loss, OutputLayer, Targets, log_frequencies
+from pretrain.output_layers import FROZEN, TRAINED, CandidateSettings, Loss, OutputLayer, Targets, log_frequencies
 from pretrain.output_layers.distances import NO_CANDIDATE, unit
 from pretrain.output_layers.linear import LinearOutput, LinearSettings
 from pretrain.output_layers.retrieval import Retriever, perplexity, retrieval
@@ -176,9 +176,11 @@ class ContrastiveSettings(LinearSettings):
         """The types of a window's targets, and what is drawn besides."""
         return CandidateSettings(self.extra_candidates, self.extra_power)
 
-    def multiplications(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, candidates: int) -> float:
+    def operations(
+        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, words: int, candidates: int
+    ) -> float:
         """Those of the linear layer, and of the cosines with the candidates."""
-        return self.words_ahead * targets.size * (projection_size + candidates)
+        return self.words_ahead * targets.size * (TRAINED * projection_size + FROZEN * candidates)
 
     def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:
         """Cosines, scores, their softmax and its gradient."""

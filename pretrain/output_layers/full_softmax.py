@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import Loss, Targets
+from pretrain.output_layers import TRAINED, Loss, Targets
 from pretrain.output_layers.output_embedding import EmbeddingSoftmax, EmbeddingSoftmaxSettings
 
 
@@ -42,9 +42,11 @@ class FullSoftmaxSettings(EmbeddingSoftmaxSettings):
 
     kind: ClassVar[str] = "softmax"
 
-    def multiplications(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, candidates: int) -> float:
+    def operations(
+        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, words: int, candidates: int
+    ) -> float:
         """Those of the scores of all classes."""
-        return projection_size * self.classes_of(corpus) + self.projection_multiplications(projection_size)
+        return TRAINED * projection_size * self.classes_of(corpus) + self.projection_operations(projection_size)
 
     def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:
         """Scores, their softmax and its gradient."""

@@ -17,7 +17,7 @@ from elmoc.errors import InputError
 from elmoc.settings import setting
 from elmoc.word_vectors.subwords import begins_word
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import Loss
+from pretrain.output_layers import TRAINED, Loss
 from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxScorer, SoftmaxSettings
 
 
@@ -38,9 +38,9 @@ class EmbeddingSoftmaxSettings(SoftmaxSettings):
         if self.tied and self.types:
             raise InputError("output_layer.tied needs a class for each type: leave output_layer.types out")
 
-    def projection_multiplications(self, projection_size: int) -> int:
+    def projection_operations(self, projection_size: int) -> int:
         """Those of the projection matrix and a state."""
-        return projection_size**2 if self.projection_regularisation else 0
+        return TRAINED * projection_size**2 if self.projection_regularisation else 0
 
     def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
         """That of all softmaxes, and whether there is a projection, and vectors that are tied."""

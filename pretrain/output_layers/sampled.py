@@ -19,7 +19,7 @@ from elmoc.errors import InputError
 from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
 from pretrain.optimiser import AdagradConfig
-from pretrain.output_layers import Candidates, Loss, OutputLayer, SampleSettings, Targets
+from pretrain.output_layers import FROZEN, TRAINED, Candidates, Loss, OutputLayer, SampleSettings, Targets
 from pretrain.output_layers.distances import NO_CANDIDATE
 from pretrain.output_layers.linear import LinearOutput, LinearSettings
 from pretrain.output_layers.output_embedding import EmbeddingSoftmax, EmbeddingSoftmaxSettings
@@ -125,9 +125,11 @@ class SampledSettings(EmbeddingSoftmaxSettings):
         """Those that are drawn, of its types."""
         return SampleSettings(self.samples, self.types)
 
-    def multiplications(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, candidates: int) -> float:
+    def operations(
+        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, words: int, candidates: int
+    ) -> float:
         """Those of the scores of the types drawn, and of the target itself."""
-        return (candidates + 1) * projection_size + self.projection_multiplications(projection_size)
+        return TRAINED * (candidates + 1) * projection_size + self.projection_operations(projection_size)
 
     def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:
         """Scores, their softmax and its gradient."""
@@ -168,9 +170,11 @@ class FixedSettings(LinearSettings):
         """Those that are drawn, of all types."""
         return SampleSettings(self.samples)
 
-    def multiplications(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, candidates: int) -> float:
+    def operations(
+        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, words: int, candidates: int
+    ) -> float:
         """Those of the linear layer, and of the scores of the types drawn and the target itself."""
-        return self.words_ahead * targets.size * (projection_size + candidates + 1)
+        return self.words_ahead * targets.size * (TRAINED * projection_size + FROZEN * (candidates + 1))
 
     def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:
         """Scores, their softmax and its gradient."""

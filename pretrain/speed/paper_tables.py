@@ -100,7 +100,8 @@ def paper_table(number: int, options: TableOptions, processes: Processes) -> Ite
 
         def corpus_of(row: Row) -> str:
             if row.types not in corpora:
-                tokens = options.most_streams * processes.world_size * (2 * config.train.window + 1)
+                widest = max(columns[name].window for name in of_columns)
+                tokens = options.most_streams * processes.world_size * (2 * widest + 1)
                 corpora[row.types] = stack.enter_context(corpus_for(config.data, tokens, types=row.types))
             return corpora[row.types]
 
@@ -253,8 +254,7 @@ def largest_batch(setup: TrainingSetup, options: TableOptions) -> int:
         need = with_streams(setup, streams * world).memory[0]
         return need.weights + need.activations <= options.memory
 
-    tokens = setup.data.corpus.train_tokens // (2 * setup.data.window + 1) // world
-    most = min(options.most_streams, tokens) // LEAST_STREAMS
+    most = options.most_streams // LEAST_STREAMS
     least = 0  # of LEAST_STREAMS, that fit
     while least < most:
         middle = (least + most + 1) // 2

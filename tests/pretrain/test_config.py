@@ -260,6 +260,16 @@ def test_an_override_may_need_what_the_file_says(config: Path, content: str, ove
             ["schedule.decay_start=3"],
             "run.toml with --set: schedule.decay_end must be above schedule.decay_start=3",
         ),
+        (
+            "[output_layer]\nkind = 'softmax'\ntied = true",
+            ["output_layer.types=100"],
+            "run.toml with --set: output_layer.tied needs a class for each type: leave output_layer.types out",
+        ),
+        (
+            "[output_layer]\nkind = 'softmax'\ntied = true\ntypes = 5",
+            ["train.window=3"],
+            "run.toml: output_layer.tied needs a class for each type: leave output_layer.types out",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_of_where_it_stands(

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
@@ -18,6 +19,7 @@ from pretrain.output_layers.adaptive import AdaptiveSettings
 from pretrain.output_layers.continuous import ContinuousSettings
 from pretrain.setup import set_up
 from pretrain.speed.matrix_products import flops_per_word
+from pretrain.speed.streaming import first_batches
 from tests.pretrain.conftest import TinyRuns
 from tests.pretrain.data.reading import updates_of_epoch
 
@@ -92,13 +94,43 @@ def test_operations_are_those_of_the_paper() -> None:
     with torch.device("meta"):
         encoder = BidirectionalEncoder(settings)
     weights = sum(each.numel() for each in encoder.parameters() if each.ndim > 1)
-    table, sizes = SimpleNamespace(size=300), {"projection_size": 512}
-    of_output = ContinuousSettings().multiplications(corpus=None, targets=table, candidates=0, **sizes)
-    assert 6 * (weights + 2 * of_output) == flops_per_word(settings, 300, 2) == pytest.approx(457e6, rel=0.002)
+    table, sizes = SimpleNamespace(size=300), {"projection_size": 512, "words": 1}
+    of_output = ContinuousSettings().operations(corpus=None, targets=table, candidates=0, **sizes)
+    assert 6 * weights + 2 * of_output == flops_per_word(settings, 300, 2) == pytest.approx(457e6, rel=0.002)
     corpus = SimpleNamespace(counts=np.array([60, 20, 10, 6, 4]))
     adaptive = AdaptiveSettings(cutoffs=(2, 4), reduction=4.0)
-    found = adaptive.multiplications(corpus=corpus, targets=table, candidates=0, **sizes)
-    assert found == pytest.approx(512 * 4 + 0.16 * 128 * (512 + 2) + 0.04 * 32 * (512 + 1))
+    found = adaptive.operations(corpus=corpus, targets=table, candidates=0, **sizes)
+    assert found == pytest.approx(6 * (512 * 4 + 0.16 * 128 * (512 + 2) + 0.04 * 32 * (512 + 1)))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"kind": "continuous"},
+        {"kind": "continuous", "loss": "max_margin"},
+        {"kind": "contrastive"},
+        {"kind": "contrastive", "ahead_weight": 0.5},
+        {"kind": "fixed", "samples": 5},
+        {"kind": "sampled", "samples": 5},
+        {"kind": "softmax"},
+    ],
+    ids=lambda settings: "-".join(map(str, settings.values())),
+)
+def test_operations_of_a_loss_are_those_that_are_done(runs: TinyRuns, settings: dict[str, object]) -> None:
+    arguments = runs.arguments("run", **{f"output_layer__{name}": value for name, value in settings.items()})[2:]
+    setup = set_up(load_config(runs.config, [argument.removeprefix("--set=") for argument in arguments]))
+    (batch,) = first_batches(setup, 1)
+    targets = batch.targets("forward")
+    states = torch.randn(*targets.ids.shape, P, requires_grad=True)
+    with FlopCounterMode(display=False) as counter:
+        setup.output_layers.direction("forward")(states, targets).total.backward()
+    words = targets.ids.numel()
+    told = targets.candidates
+    candidates = 0 if told is None else told.common or len(told.log_frequency)
+    sizes = {"projection_size": P, "corpus": setup.data.corpus, "targets": setup.data.targets}
+    expected = setup.config.output_layer.operations(words=words, candidates=candidates, **sizes)  # type: ignore[arg-type]
+    assert expected is not None
+    assert counter.get_total_flops() / words == pytest.approx(expected, rel=0.2), "but for the target's own score"
 
 
 def test_describe_looks_at_an_existing_run_without_touching_it(

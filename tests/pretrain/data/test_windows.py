@@ -221,14 +221,27 @@ def test_held_out_text_is_read_in_its_order(corpus: Corpus) -> None:
     read = list(held_out_windows(corpus, streams=2, window=4, directions=DIRECTIONS, words=10_000))
     for direction, text in (("forward", tokens), ("backward", tokens[::-1])):
         rows = np.concatenate([ids[direction][:, :-1] for ids in read], axis=1)
-        assert rows.tolist() == [text[:48], text[50:98]]  # 12 windows of each half
-        assert read[-1][direction][:, -1].tolist() == [text[48], text[98]]
-    few = list(held_out_windows(corpus, streams=2, window=4, directions=DIRECTIONS, words=20))
-    assert len(few) == 3, "no more windows than the words need"
-    many = list(held_out_windows(corpus, streams=64, window=4, directions=DIRECTIONS, words=10_000))
-    assert many[0]["forward"].shape == (6, 5), "fewer streams where the text is short"
-    with pytest.raises(InputError, match="holds out only 100 tokens: hold out more text"):
+        assert rows.tolist() == [text[:99]], "one stream, where the text is short"
+        assert read[-1][direction].shape == (1, 4), "the last window is of what is left"
+        assert read[-1][direction][:, -1].tolist() == [text[99]]
+    few = list(held_out_windows(corpus, streams=2, window=4, directions=DIRECTIONS, words=21))
+    assert sum(ids["forward"].shape[1] - 1 for ids in few) == 21, "as many words as are asked for"
+    with pytest.raises(InputError, match=r"only 100 tokens, less than two windows of train\.window=51: hold out more"):
         next(held_out_windows(corpus, streams=2, window=51, directions=DIRECTIONS, words=100))
+
+
+def test_which_held_out_words_are_read_does_not_depend_on_the_window(tmp_path: Path) -> None:
+    text = [[f"n{number}w{word}" for word in range(7)] for number in range(100)]
+    corpus = write_corpus(tmp_path / "corpus", [text], [text])
+    tokens = corpus.read_shard(corpus.held_out[0])  # 900
+    for window in (2, 7, 30, 200):
+        read = list(held_out_windows(corpus, streams=3, window=window, directions=DIRECTIONS, words=100))
+        for direction, order in (("forward", 1), ("backward", -1)):
+            streams = tokens[::order].reshape(3, 300)
+            targets = np.concatenate([ids[direction][:, 1:] for ids in read], axis=1)
+            inputs = np.concatenate([ids[direction][:, :-1] for ids in read], axis=1)
+            np.testing.assert_array_equal(targets, streams[:, 1:35])
+            np.testing.assert_array_equal(inputs, streams[:, :34])
 
 
 def test_a_shard_that_does_not_begin_a_sentence_is_refused(corpus: Corpus) -> None:

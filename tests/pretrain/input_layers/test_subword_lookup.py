@@ -170,7 +170,9 @@ def test_going_on_from_vectors_that_were_not_tied_takes_those_of_the_input(runs:
     torch.testing.assert_close(8**0.5 * first, own.vectors)
 
 
-def test_models_that_do_not_fit_are_told_in_a_sentence(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_that_do_not_fit_are_told_in_a_sentence(
+    runs: TinyRuns, tiny_corpus: Corpus, capsys: pytest.CaptureFixture[str]
+) -> None:
     run, before = runs.run("run", **TIED), runs.corpus
     other = write_corpus(
         runs.folder / "other", [[["abc", "abd"]] * 40, learnable_sentences(40, 7)], [learnable_sentences(40, 8)]
@@ -184,6 +186,7 @@ def test_models_that_do_not_fit_are_told_in_a_sentence(runs: TinyRuns, capsys: p
     runs.corpus = before
     assert runs.status("no", "--init-from", str(run.path), **TIED | {"encoder__projection_size": 7}) == 1
     assert "projection_size (here 7, there 8)" in capsys.readouterr().err
+    runs.corpus = tiny_corpus.path
     assert runs.status("no", "--init-from", str(run.path), **LOOKUP | {"input_layer__kind": "character_cnn"}) == 1
     assert "the model has no character CNN: choose its input_layer.kind" in capsys.readouterr().err
 

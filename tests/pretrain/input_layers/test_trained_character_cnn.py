@@ -1,5 +1,6 @@
 """A trained character CNN: the vectors of the frozen one, gradients of both directions, whole runs and their models."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -168,6 +169,14 @@ def test_a_description_says_what_is_shared(runs: TinyRuns, capsys: pytest.Captur
     assert " in the output layer that they share)" in printed
 
 
+def test_a_corpus_of_subwords_is_refused(
+    runs: TinyRuns, tiny_subwords: Corpus, error_line: Callable[[int], str]
+) -> None:
+    """The network would learn to spell units, and the model would have it spell words."""
+    status = runs.status("run", **CNN, data__corpus=str(tiny_subwords.path))
+    assert f"{tiny_subwords.path} is a corpus of subwords: name the corpus of words" in error_line(status)
+
+
 def test_impossible_settings(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
     assert runs.status("run", **CNN | {"input_layer__filters": [[11, 2]]}) == 1
     assert "input_layer: filters must be at most 100 pairs of a width (1 to 10, the" in capsys.readouterr().err
@@ -175,5 +184,7 @@ def test_impossible_settings(runs: TinyRuns, capsys: pytest.CaptureFixture[str])
     assert "train.cuda_graph needs updates that are all alike, and those with character_cnn are not" in (
         capsys.readouterr().err
     )
+    with pytest.raises(InputError, match=r"input_layer\.characters must be at least 3 and at most 4096, not 2"):
+        CharacterCnnInput(characters=2)
     with pytest.raises(InputError, match="input_layer: it has neither filters nor whole words"):
         CharacterCnnInput(filters=())
