@@ -18,7 +18,7 @@ class ModelStates:
     """Layer states computed here, the same as those of a feature file of float32 that is dumped from that model here.
 
     The states of the first sentences, up to `memory_limit` bytes, are computed at once and kept. Those of the others
-    are computed whenever they are read; a printed line says how many. `vectors` and `device` go to
+    are computed whenever they are read; a printed line says how many. `vectors`, `pooling` and `device` go to
     `ElmoC.from_pretrained`, whose `InputError`s are raised.
     """
 
@@ -29,9 +29,16 @@ class ModelStates:
         sentences: Sequence[Sentence],
         memory_limit: float,
         vectors: str | None = None,
+        pooling: str | None = None,
         device: str = "cpu",
     ) -> None:
-        model = ElmoC.from_pretrained(path, vectors=vectors, device=device, precision="auto")  # as dumps are made
+        model = ElmoC.from_pretrained(
+            path,
+            vectors=vectors,
+            device=device,
+            precision="auto",  # as dumps are made
+            pooling=pooling,
+        )
         self.layers = model.layers
         self.width = model.width
         self._description: dict[str, Any] = {

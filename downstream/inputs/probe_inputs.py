@@ -62,7 +62,7 @@ def open_sources(kinds: Collection[InputKind], *, sentences: Sequence[Sentence],
     """Look up what the kinds of inputs read for all sentences of a run, and print what it is.
 
     options  of the command: `vectors`, one or several; `features` or `model`, and how that is read: `model_vectors`,
-             `memory_limit` (GB of its states that are kept) and `device`
+             `pooling`, `memory_limit` (GB of its states that are kept) and `device`
     """
     vectors, features, model = options.vectors, options.features, options.model
     words: WordTable | None = None
@@ -74,6 +74,7 @@ def open_sources(kinds: Collection[InputKind], *, sentences: Sequence[Sentence],
                 sentences=sentences,
                 memory_limit=options.memory_limit * 1e9,
                 vectors=options.model_vectors,
+                pooling=options.pooling,
                 device=options.device,
             )
         else:

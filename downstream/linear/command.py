@@ -14,7 +14,7 @@ import torch
 
 from downstream.inputs.kinds import INPUT_KINDS
 from downstream.inputs.probe_inputs import InputSources, open_sources
-from downstream.inputs.source_options import add_source_options, check_source_options
+from downstream.inputs.source_options import MODEL_OPTIONS, add_source_options, check_source_options
 from downstream.linear.accuracies import accuracy_table, explanation, find_labels
 from downstream.linear.classifier import Accuracy
 from downstream.linear.labels import KINDS, check_labels
@@ -116,7 +116,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     options = parser.parse_args(arguments)
     if options.mix:
-        if any(getattr(options, name) for name in ("train", "dev", "label", "vectors", "features", "model", "results")):
+        others = ("train", "dev", "label", "vectors", "features", "model", *MODEL_OPTIONS, "memory_limit", "results")
+        if any(getattr(options, name) is not None for name in others):
             parser.error("--mix PROBE… stands alone")
         return options
     if not (options.train and options.dev and options.label):

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from downstream.inputs.kinds import INPUT_KINDS, SEPARATOR
-from downstream.suite.data import ProbeData, describe_features, dump_features, read_data, write_sentences
+from downstream.inputs.source_options import add_model_options, require_model
+from downstream.suite.data import (
+    ProbeData,
+    describe_features,
+    dump_features,
+    read_data,
+    suite_identity,
+    write_sentences,
+)
 from downstream.suite.entries import INPUTS
 from downstream.suite.jobs import Job, Sources, make_jobs
 from downstream.suite.overlap import ADVICE, NOT_CHECKED, corpora_of, overlap_notes
@@ -16,6 +24,7 @@ from downstream.suite.plan import Suite, Tasks, read_suite
 from downstream.suite.report import REPORT, write_report
 from downstream.suite.running import Failure, JobRunner, run_jobs
 from elmoc.devices import checked_device
+from elmoc.encoders.pooling import POOLINGS
 from elmoc.errors import InputError
 from elmoc.files.locks import locked
 from elmoc.process import available_cores
@@ -85,17 +94,19 @@ def _run(
             baseline=options.baseline or out.parent / "baseline",
         )
     notes = _overlap(options, data, baseline=options.baseline or out.parent / "baseline")
+    identity = suite_identity(suite.probes, data, sources.identities["vectors"])
     del data
     asked = [job for job in jobs if job.inputs in options.inputs]
-    done = sum(job.is_done for job in asked)
+    before = sum(job.is_done for job in asked)
     print(
-        f"{len(asked)} runs of {len(suite.probes)} probes, {done} done before, {options.jobs} at once: {out}",
+        f"{len(asked)} runs of {len(suite.probes)} probes, {before} done before, {options.jobs} at once: {out}",
         flush=True,
     )
     failures = run_jobs(asked, JobRunner(out), at_once=options.jobs)
     missing = [job.name for job in asked if not job.is_done]
     notes += [f"Missing: {', '.join(missing)}."] if missing else []
-    write_report(suite, [job for job in jobs if job.is_done], out, tasks, encoder=states.encoder, notes=notes)
+    done = [job for job in jobs if job.is_done]
+    write_report(suite, done, out, tasks, identity=identity, encoder=states.encoder, notes=notes)
     return failures
 
 
@@ -126,6 +137,7 @@ def _states(options: argparse.Namespace, data: Mapping[str, ProbeData], out: Pat
             data,
             out / "features",
             vectors=options.model_vectors,
+            pooling=options.pooling,
             threads=options.jobs,
             device=options.device,
         )
@@ -134,10 +146,14 @@ def _states(options: argparse.Namespace, data: Mapping[str, ProbeData], out: Pat
 
 
 def _default_out(options: argparse.Namespace) -> Path:
-    """A folder named after the suite, in the working directory, and in it one named after the encoder."""
+    """A folder named after the suite, in the working directory, and in it one named after the encoder.
+
+    Of another pooling than the default it is another, as its report would take the place of that.
+    """
     path = Path(os.path.abspath(options.model or options.features or "vectors"))
     name = path.parent.name if path.name == "model" else path.name.removesuffix(".h5")
-    return Path(options.suite.stem) / (f"{name}-quick" if options.quick else name)
+    pooling = f"-{options.pooling}" if options.pooling not in (None, POOLINGS[0]) else ""
+    return Path(options.suite.stem) / f"{name}{pooling}{'-quick' if options.quick else ''}"
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -150,7 +166,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     states = parser.add_mutually_exclusive_group()
     states.add_argument("--model", type=Path, metavar="DIR", help="model or run directory: the encoder")
     states.add_argument("--features", type=Path, metavar="FILE.h5", help="features of the sentences of --sentences")
-    parser.add_argument("--model-vectors", metavar="V", help="the model's word vectors, if they have moved")
+    add_model_options(parser)
     parser.add_argument(
         "--vectors", nargs="+", metavar="V", help="word vectors of the probes, in place of the suite file's"
     )
@@ -159,7 +175,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--inputs", default=DEFAULT_INPUTS, metavar="KIND,…", help=f"of {', '.join(INPUTS)} (default: {DEFAULT_INPUTS})"
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="results and logs (default: SUITE/ENCODER[-quick])")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="results and logs (default: SUITE/ENCODER[-POOLING][-quick])"
+    )
     parser.add_argument(
         "--corpus",
         type=Path,
@@ -187,6 +205,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         if name not in INPUTS:
             raise InputError(f"--inputs: {name!r} is not a kind of inputs; choose from {', '.join(INPUTS)}")
     checked_device(options.device)
+    require_model(options)
     if not (options.model or options.features or options.sentences or options.inputs == ["vectors"]):
         raise InputError("the suite has no encoder: give --model DIR, or --features FILE.h5")
     return options

@@ -1,5 +1,6 @@
 """Data of a suite: what its probes read, their sentences as text, and the feature files made of them."""
 
+import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -61,6 +62,18 @@ def read_data(probe: SuiteProbe) -> ProbeData:
     )
 
 
+def suite_identity(probes: Sequence[SuiteProbe], data: Mapping[str, ProbeData], vectors: str) -> str:
+    """Equal for suites whose results can stand in one table, of whatever encoders.
+
+    They have the same probes, data by content, options and seeds, and word vectors of the identity `vectors`.
+    """
+    parts = [
+        [probe.task.name, probe.name, probe.preset, probe.options, probe.seeds, data[probe.file_name].fingerprints]
+        for probe in probes
+    ]
+    return fingerprint(json.dumps([vectors, parts], sort_keys=True).encode())
+
+
 def write_sentences(path: Path, probes: Sequence[SuiteProbe]) -> int:
     """Write the sentences of all probes, each once, one a line, and compressed where `path` ends in `.gz`.
 
@@ -75,15 +88,28 @@ def write_sentences(path: Path, probes: Sequence[SuiteProbe]) -> int:
 
 
 def dump_features(
-    model: Path, data: Mapping[str, ProbeData], folder: Path, *, vectors: str | None, threads: int, device: str
+    model: Path,
+    data: Mapping[str, ProbeData],
+    folder: Path,
+    *,
+    vectors: str | None,
+    pooling: str | None,
+    threads: int,
+    device: str,
 ) -> dict[str, Path]:
     """A feature file for each probe, by its name; what is there already stays, and a dump that was killed goes on.
 
-    Those of another encoder, release or precision are in another folder. Raises `InputError` where `elmoc
+    Those of another encoder, release, precision or pooling are in another folder. Raises `InputError` where `elmoc
     dump-features`, which says why, fails.
     """
     files = {}
-    described = ElmoC.from_pretrained(model, vectors=vectors, device=device, precision="auto").describe()  # as below
+    described = ElmoC.from_pretrained(
+        model,
+        vectors=vectors,
+        device=device,
+        precision="auto",  # the default below
+        pooling=pooling,
+    ).describe()
     folder /= fingerprint(*(each.encode() for each in described.values()))[:8]
     for name, each in data.items():
         text = folder / f"{name}.{fingerprint(each.text)[:8]}.txt"
@@ -94,6 +120,7 @@ def dump_features(
     texts = [file.with_suffix(".txt") for file in files.values()]
     command = ["dump-features", str(model), *map(str, texts), "--output-dir", str(folder), "--dtype", "float16"]
     command += ["--device", device, "--resume", *(["--vectors", vectors] if vectors else [])]
+    command += ["--pooling", pooling] if pooling else []
     print(f"features of {model}:", flush=True)
     environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
     if run_child([sys.executable, "-m", "elmoc", *command], environment=environment):

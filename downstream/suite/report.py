@@ -25,6 +25,7 @@ def write_report(
     out: Path,
     tasks: Tasks,
     *,
+    identity: str,
     encoder: Mapping[str, Any] | None,
     notes: Sequence[str],
 ) -> None:
@@ -35,6 +36,7 @@ def write_report(
         jobs: those that are done.
         out: gets `results.jsonl`, which `python -m downstream table` reads, and `suite.json`.
         tasks: those there are.
+        identity: `suite_identity` of the suite.
         encoder: what is known of it; None without one.
         notes: what a reader has to know, too.
     """
@@ -48,7 +50,7 @@ def write_report(
     notes = [*notes, *left_out]
     print("\n" + tables_as_text(rows, [runs_table(rows)], [*explanations(rows, resamples=RESAMPLES), *notes]))
     print(merit_line(merit))
-    write_json(out / REPORT, _as_json(suite, rows, merit, encoder, notes))
+    write_json(out / REPORT, {"suite": str(suite.path), "identity": identity} | _as_json(rows, merit, encoder, notes))
 
 
 def merit_line(merit: Merit | None) -> str:
@@ -59,7 +61,6 @@ def merit_line(merit: Merit | None) -> str:
 
 
 def _as_json(
-    suite: Suite,
     rows: Sequence[NamedRow],
     merit: Merit | None,
     encoder: Mapping[str, Any] | None,
@@ -71,7 +72,6 @@ def _as_json(
         figures = {name: getattr(merit, name) for name in names}
         figures["shares"] = [asdict(share) | {"value": share.value} for share in merit.shares]
     return {
-        "suite": str(suite.path),
         "encoder": encoder,
         "training_words": (encoder or {}).get("training_words"),
         "merit": figures,

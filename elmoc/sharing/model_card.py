@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from elmoc.files.records import toml_section
 from elmoc.sharing.card_parts import FRONT, joined_parts, updated_card
 from elmoc.sharing.citations import ELMO, ELMO_C, THIS_PROJECT
-from elmoc.sharing.training_record import parts_of
+from elmoc.sharing.training_record import has_general_text, parts_of
 
 if TYPE_CHECKING:
     from elmoc.model_directory import ModelDirectory
@@ -184,20 +184,25 @@ def _recipe(recipe: Mapping[str, Any]) -> str:
 
 def _licence(training: Mapping[str, Any]) -> str:
     """On which terms the text may be used, as far as it was said, of this training and those before it."""
-    lines = [f"- Licence of the {which} it was trained on: {stated}" for which, stated in _licences(training, "text")]
+    lines = [f"- Licence of the {which}: {stated}" for which, stated in _licences(training)]
     return "\n".join(
         [*dict.fromkeys(lines), "- Licence of the weights: for you to say, here and in the block at the top"]
     )
 
 
-def _licences(training: Mapping[str, Any], which: str) -> Iterator[tuple[str, str]]:
+def _licences(training: Mapping[str, Any], *, earlier: bool = False) -> Iterator[tuple[str, str]]:
+    """Which text it is, and its licence, of this training and those before it."""
     if parts := parts_of(training):
         for part in parts:
-            yield from _licences(part, which)
+            yield from _licences(part, earlier=earlier)
         return
+    if has_general_text(training):
+        which = "new text of an earlier training" if earlier else "new text it was trained on"
+    else:
+        which = "earlier text it was trained on" if earlier else "text it was trained on"
     yield which, " ".join(re.sub(r"[<>`|]", " ", str(training.get("licence") or "not stated")).split())
     if isinstance(before := training.get("started_from"), dict):
-        yield from _licences(before, "earlier text")
+        yield from _licences(before, earlier=True)
 
 
 def _table(first: str, second: str, rows: Mapping[str, str]) -> str:

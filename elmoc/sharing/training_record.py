@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+GENERAL = "general"
+"""The kind of text that `python -m pretrain.adapt` mixes in: other text than what it is given."""
 _DIRECTIONS = ("forward", "backward")
 
 
@@ -44,3 +46,9 @@ def _corpora(record: Mapping[str, Any]) -> Iterator[str | None]:
 def parts_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The records of directions that were trained apart and joined."""
     return [record[name] for name in _DIRECTIONS if isinstance(record.get(name), dict)]
+
+
+def has_general_text(record: Mapping[str, Any]) -> bool:
+    """Whether a model went on with new text (of which the licence is recorded) into which general text was mixed."""
+    tokens = record.get("tokens_by_source")
+    return isinstance(record.get("started_from"), dict) and isinstance(tokens, dict) and GENERAL in tokens

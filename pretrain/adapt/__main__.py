@@ -76,8 +76,7 @@ def adapt(arguments: argparse.Namespace) -> None:
         **shared_values(arguments),
     )
     with begun(arguments.output, "python -m pretrain.adapt", adaptation.options):
-        if adaptation.general is None:
-            warning = "without general text (--general CORPUS) a model may forget what it knew, and nothing shows it"
+        for warning in adaptation.warnings():
             print(f"warning: {warning}", file=sys.stderr)
         run_steps(adaptation.steps())
         report(arguments.output)
@@ -86,14 +85,25 @@ def adapt(arguments: argparse.Namespace) -> None:
 def general_corpus(given: str | None, training: Mapping[str, Any]) -> str | None:
     """The corpus directory that general text is taken from: the one that is `given`, else that of the model's training.
 
-    None where there is none: the latter has moved, or is another by now.
+    None where there is none: the latter has moved, is another by now, or the two runs of a joined model had others.
     """
     from elmoc.corpus import Corpus
+    from pretrain.adapt.record import agreed, records_of
 
-    recorded = training.get("corpus")
-    if given is not None or not isinstance(recorded, str) or not (Path(recorded) / "corpus.json").is_file():
+    if given is not None:
         return None if given == "none" else given
-    if Corpus(recorded).train_tokens != training.get("corpus_tokens"):
+    corpora = {
+        name: {each: record[each] for each in ("corpus", "corpus_tokens") if each in record}
+        for name, record in records_of(training).items()
+    }
+    alike, differing = agreed(corpora)
+    if differing:
+        said = "; ".join(f"{name}: {each}" for name, each in differing.items())
+        print(f"no general text is taken: the model's directions were trained on different corpora ({said})")
+    recorded = alike.get("corpus")
+    if differing or not isinstance(recorded, str) or not (Path(recorded) / "corpus.json").is_file():
+        return None
+    if Corpus(recorded).train_tokens != alike.get("corpus_tokens"):
         return None
     print(f"general text is taken from {recorded}, on which the model was trained")
     return recorded

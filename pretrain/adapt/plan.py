@@ -1,6 +1,6 @@
 """Plan of an adaptation: its steps, and the files they leave in the run directory."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,15 +11,17 @@ from elmoc.errors import InputError
 from elmoc.files.records import write_toml
 from elmoc.model_directory import ModelDirectory
 from elmoc.settings import check_settings, setting
+from elmoc.sharing.training_record import GENERAL
 from elmoc.text.named_files import estimate_tokens, find_named_files, split_name
 from elmoc.word_vectors.opening import is_stored, open_word_vectors
 from elmoc.word_vectors.sources import VectorSource
+from pretrain.adapt.check import check_run
 from pretrain.adapt.general import write_sample
-from pretrain.adapt.settings import adapted, learning_rate, recipe_of
+from pretrain.adapt.settings import SOURCES, adapted, learning_rate, not_taken_over, recipe_of
 from pretrain.recipe.steps import Step, corpus_command, seconds_of_training, training_command
 
-GENERAL, NEW = "general", "new"
-"""The names of the kinds of text."""
+NEW = "new"
+"""The name of the new text's kind, where it is given none; that of general text is `GENERAL`."""
 HELD_OUT_TOKENS = 50_000
 """Of general text, at most."""
 TOKENS_AT_LEAST = 2_000
@@ -38,7 +40,7 @@ class Adaptation:
     keep_targets: whether target vectors are processed with the numbers of the training before, and not fitted anew.
     card: what the model card says of it.
 
-    Raises `InputError` for a number out of bounds, and a model that cannot go on in this way.
+    Raises `InputError` for a number or a setting out of bounds, and a model that cannot go on in this way.
     """
 
     model: ModelDirectory
@@ -79,7 +81,8 @@ class Adaptation:
                 f"--vectors {self.vectors} are neither those that {self.path} reads nor those that it was trained "
                 "against: give one of these, if they have moved"
             )
-        learning_rate(self.recipe, self.model, given=self.learning_rate)
+        settings = self._settings(tokens=1, weights={GENERAL: 1.0})  # which follow from the text, as it will be
+        check_run(settings, self.sets, model=self.model, path=self.path)
 
     @cached_property
     def _given_fingerprint(self) -> str | None:
@@ -101,6 +104,23 @@ class Adaptation:
         values = {name: getattr(self, name) for name in _FIXED}
         weights = sorted(checksum.whole for checksum in self.model.checksums.values())
         return values | {"path": str(self.path), "weights": weights}
+
+    def warnings(self) -> Iterator[str]:
+        """What is worth knowing before the first step."""
+        if self.general is None:
+            yield "without general text (--general CORPUS) a model may forget what it knew, and nothing shows it"
+        differing = not_taken_over(self.model)
+        if (weights := differing.pop(SOURCES, None)) is not None and self.general is not None:
+            yield (
+                f"the directions of {self.path} were trained with different weights of the kinds of text ({weights}): "
+                "general text has them in the proportions of its corpus"
+            )
+        given = {each.partition("=")[0].strip() for each in self.sets}
+        if left := [f"{key} ({each})" for key, each in differing.items() if key not in given]:
+            yield (
+                f"the directions of {self.path} were trained with different settings, so that these are not taken over "
+                f"(--set chooses them): {'; '.join(left)}"
+            )
 
     def steps(self) -> list[Step]:
         """The steps in their order."""
@@ -168,26 +188,26 @@ class Adaptation:
         return str(folder / name) if (folder / name).exists() else inputs.origin
 
     def _train(self) -> Sequence[object]:
-        config = self.output / "adapt.toml"
-        settings = self._settings()
-        write_toml(config, settings | {"card": {name: text for name, text in self.card.items() if text}})
-        return training_command(config, self.output, self.sets, self.max_time, anew=["--init-from", self.path])
-
-    def _settings(self) -> dict[str, dict[str, Any]]:
-        """The settings of the run; general text is weighted so that it has its share of every epoch."""
-        corpus = Corpus(self.corpus)
+        config, corpus = self.output / "adapt.toml", Corpus(self.corpus)
         general = sum(shard.tokens for shard in corpus.train if shard.source == GENERAL)
         new = corpus.train_tokens - general
-        weight = self._general_by_new * new / general if general else 0.0
-        return adapted(
+        weight = self._general_by_new * new / general if general else 0.0  # it has its share of every epoch
+        weights = {GENERAL: weight} if general else {}
+        write_toml(config, self._settings(tokens=round(new + weight * general), weights=weights))
+        return training_command(config, self.output, self.sets, self.max_time, anew=["--init-from", self.path])
+
+    def _settings(self, *, tokens: int, weights: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+        """The settings of the run, of which an epoch reads `tokens`, by the weights of kinds of text."""
+        settings = adapted(
             self.recipe,
             self.model,
             corpus=self.corpus,
-            tokens=round(new + weight * general),
-            weights={GENERAL: weight} if general else {},
+            tokens=tokens,
+            weights=dict(weights),
             epochs=self.epochs,
             rate=learning_rate(self.recipe, self.model, given=self.learning_rate),
         )
+        return settings | {"card": {name: text for name, text in self.card.items() if text}}
 
 
 def named(texts: Sequence[str], name: str) -> list[str]:

@@ -17,12 +17,14 @@ SHOWN = {
 
 def report(run: Path) -> None:
     """Print the held-out metrics by kind of text before the adaptation and after it, of the model that was exported."""
-    before = read_metrics(run, "evaluation")[0]
+    before = next((each for each in read_metrics(run, "evaluation") if each["update"] == 0), None)
     training = read_model_directory(RunDirectory(run).model).training
     after = training.get("held_out", {})
     print(f"\n{'held out':32}{'before':>10}{'after':>10}{'best constant':>16}")
-    for line in rows(before, after):
+    for line in rows(before or {}, after):
         print(line)
+    if before is None:
+        print(f"{RunDirectory(run).metrics} has lost the evaluation before the first update: begin anew to have it")
     if training.get("updates") == 0:
         print("the model is as it was: no evaluation of all held-out text was better than the first")
     print(f"\nthe model is in {run}: give that name wherever a model is asked for")

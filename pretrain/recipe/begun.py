@@ -18,7 +18,7 @@ def begun(folder: Path, command: str, options: Mapping[str, Any]) -> Iterator[No
     """Keep `folder` to this command while the block runs, and record how it was begun.
 
     Raises `InputError` where another process is at it, something else is in it, or something was made in it with other
-    `options` (of JSON's types, or tuples of them).
+    `options` (of JSON's types, or tuples of them). What else is recorded, as earlier versions did, may be another now.
     """
     plain = {name: list(each) if isinstance(each, tuple) else each for name, each in options.items()}
     record, now = folder / NAME, {"command": command, **plain}
@@ -31,7 +31,7 @@ def begun(folder: Path, command: str, options: Mapping[str, Any]) -> Iterator[No
             before = convert(read_json(record, advice=ADVICE), dict[str, Any], where=str(record), advice=ADVICE)
             differing = [
                 f"{name} (was {shortened(repr(before.get(name)))}, is {shortened(repr(now.get(name)))})"
-                for name in dict.fromkeys([*before, *now])
+                for name in now
                 if before.get(name) != now.get(name)
             ]
             if differing:

@@ -19,51 +19,18 @@ from elmoc.files.checksums import fingerprint
 from elmoc.settings import parse_duration
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
-from pretrain.config import RunConfig, load_config
+from pretrain.config import RunConfig, fixed_settings, load_config
 from pretrain.recipe.begun import begun
 from pretrain.recipe.steps import Step, run_steps, seconds_of_training, training_command
 from pretrain.recipe.tables_report import SUITE_REPORT, WORD_ACCURACY, text_of
+from pretrain.recipe.tables_rows import MADE_HERE, OF_CORPUS, OF_ELMO, SYSTEMS, GivenSettings
+from pretrain.run.directory import RunDirectory
 from pretrain.setup import open_setup
 
-TWINS = Path("pretrain/configs/twins")
-OF_ELMO = "cnn"
-"""The table of the word vectors that the character CNN of the row `elmo` makes."""
-OF_CORPUS = "one_billion"
-"""The table of fastText vectors of the corpus itself, as the paper's config calls it."""
-MADE_HERE = (OF_ELMO, OF_CORPUS)
-"""Tables of vectors that the command makes; in the corpus they have names that are of its OUT alone."""
+ALONE = "word_vectors"
+"""The folder of probes that has what the suite writes of word vectors alone."""
 AT_THE_END = 10**9
 """Updates between two evaluations: there is one before the first update, and one after the last."""
-
-
-@dataclass(frozen=True)
-class System:
-    """A row: the twin of a config of the paper, and what differs from it; `needs` are further tables of vectors."""
-
-    config: str
-    sets: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
-
-    @property
-    def reads_subwords(self) -> bool:
-        """Whether its corpus is one of subwords."""
-        return self.config == "elmo_sub"
-
-
-SYSTEMS = {
-    "elmo": System("elmo"),
-    "elmo_a": System("elmo_a"),
-    "elmo_sub": System("elmo_sub"),
-    "elmo_c": System("elmo_c"),
-    "elmo_c_oneb": System("elmo_c_oneb", needs=(OF_CORPUS,)),
-    "elmo_c_rnd": System("elmo_c_rnd", needs=("random",)),
-    "elmo_c_cnn": System("elmo_c_cnn", needs=(OF_ELMO,)),
-    "elmo_c_cnn_cc": System("elmo_c_cnn_cc", needs=(OF_ELMO,)),
-    "elmo_c_cc_cnn": System("elmo_c_cc_cnn", needs=(OF_ELMO,)),
-    "elmo_c_rnd_input": System("elmo_c", ("data.input_vectors=random",), ("random",)),
-    "contrastive": System("elmo_c", ("output_layer.kind=contrastive",)),
-}
-"""Those of Table 2 and Table 3, the random input that the paper found brittle, and the contrastive output layer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,19 +46,20 @@ class Tables:
     data: Path | None
     max_time: str | None
     words: int | None
-    sets: tuple[str, ...]
+    sets: GivenSettings
 
     @property
     def options(self) -> dict[str, Any]:
-        """What stays the same as long as it goes on."""
+        """What stays the same as long as it goes on.
+
+        Not the suite, whose results are known by their content; nor settings of one row, which its run knows.
+        """
         return {
             "corpus": str(self.corpus),
             "vectors": self.vectors,
-            "suite": str(self.suite),
-            "quick": self.quick,
             "max_time": self.max_time,
             "words": self.words,
-            "sets": self.sets,
+            "sets": self.sets.of_all,
         }
 
     def steps(self) -> list[Step]:
@@ -105,6 +73,7 @@ class Tables:
         if "random" in needed:
             steps.append(self._table_step("random", "random:1:300"))
         steps.append(Step("a look at the settings of every row", self._check_rows))
+        steps.append(Step("probes of word vectors alone", self._suite_alone))  # what is wrong with the suite shows here
         if OF_CORPUS in needed:
             own = self.output / "vectors.bin"
             steps.append(Step("fastText vectors of the corpus", lambda: self._train_fasttext(own), own))
@@ -114,7 +83,7 @@ class Tables:
         for name, system in chosen.items():
             if name in self.reading_elmo[:1]:
                 steps.append(self._table_step(self.table_of(OF_ELMO), self.run_of("elmo") / "model"))
-            train, seconds = partial(self._train, name, system), seconds_of_training(self.run_of(name), self.max_time)
+            train, seconds = partial(self._train, name), seconds_of_training(self.run_of(name), self.max_time)
             steps.append(Step(f"training {name}", train, finished=self.report_of(name), seconds=seconds))
             if system.reads_subwords:
                 of_words = self.run_of(name) / WORD_ACCURACY
@@ -141,7 +110,7 @@ class Tables:
         return self.output / "runs" / name
 
     def report_of(self, name: str) -> Path:
-        """What the suite writes of a row at its end."""
+        """What the suite writes at its end of a row, or of word vectors alone."""
         return self.output / "probes" / name / SUITE_REPORT
 
     def _table_step(self, name: str, origin: str | Path) -> Step:
@@ -160,20 +129,21 @@ class Tables:
     def _build_subwords(self) -> Sequence[object]:
         return ["data_scripts.build_subwords", self.corpus, self.subwords]
 
-    def _config(self, system: System) -> tuple[RunConfig, list[str]]:
+    def _config(self, name: str) -> tuple[RunConfig, list[str]]:
         """The config of a row, and the settings in which it differs from its file."""
+        system = SYSTEMS[name]
         corpus = self.subwords if system.reads_subwords else self.corpus
-        sets = [f"data.corpus={corpus}", f"evaluation.every_updates={AT_THE_END}", *system.sets, *self.sets]
-        data = load_config(TWINS / f"small_{system.config}.toml", sets, quiet=True).data
+        sets = [f"data.corpus={corpus}", f"evaluation.every_updates={AT_THE_END}", *system.sets, *self.sets.of(name)]
+        data = load_config(system.path, sets, quiet=True).data
         for key, table in (("input_vectors", data.input_vectors), ("target_vectors", data.target_vectors)):
             if table in MADE_HERE:
                 sets.append(f"data.{key}={self.table_of(table)}")
-        return load_config(TWINS / f"small_{system.config}.toml", sets, quiet=True), sets
+        return load_config(system.path, sets, quiet=True), sets
 
     def _check_rows(self) -> None:
         """Open every row of words, with the input vectors in place of those that are still to be made.
 
-        What is wrong is said now, and not after hours.
+        What is wrong is said now, and not after hours; also of a row that was begun with other settings.
         """
         made_here = {self.table_of(name) for name in MADE_HERE}
 
@@ -182,7 +152,8 @@ class Tables:
 
         for name in self.systems:
             try:
-                config, _ = self._config(SYSTEMS[name])
+                config, _ = self._config(name)
+                self._require_same(name, config)
                 if not SYSTEMS[name].reads_subwords:
                     data = replace(
                         config.data,
@@ -191,25 +162,48 @@ class Tables:
                     )
                     open_setup(replace(config, data=data))
             except InputError as error:
-                raise InputError(f"the row {name}: {error}") from None
+                of_one = f"for this row alone: --set {name}:SECTION.KEY=VALUE"
+                raise InputError(f"the row {name}: {error} ({of_one})") from None
 
-    def _train(self, name: str, system: System) -> Sequence[object]:
-        config, sets = self._config(system)
+    def _require_same(self, name: str, config: RunConfig) -> None:
+        """Raise an `InputError` where a row was begun, or is done, with other settings than those of `config`."""
+        run = RunDirectory(self.run_of(name))
+        if run.config.exists():
+            before, now = (fixed_settings(each) for each in (run.read_config(), config))
+            if self.words is not None:  # they follow from the words, which are the same
+                before["train.updates"] = now["train.updates"]
+            if differing := [
+                f"{key} (was {before.get(key)!r}, is {now[key]!r})" for key in now if before.get(key) != now[key]
+            ]:
+                raise InputError(
+                    f"it was begun with other values of {', '.join(differing)}: give the same to go on, or choose "
+                    "another OUT"
+                )
+
+    def _train(self, name: str) -> Sequence[object]:
+        config, sets = self._config(name)
         if self.words is not None:
             corpus = config.data.corpus
             share = self.words / Corpus(self.corpus).train_tokens  # of the text, whatever it is written in
             tokens = share * Corpus(corpus).train_tokens
             sets.append(f"train.updates={max(1, round(tokens / (config.train.streams * config.train.window)))}")
-        return training_command(TWINS / f"small_{system.config}.toml", self.run_of(name), sets, self.max_time)
+        return training_command(SYSTEMS[name].path, self.run_of(name), sets, self.max_time)
 
     def _word_accuracy(self, name: str) -> Sequence[object]:
         return ["pretrain.word_accuracy", self.run_of(name), "--corpus", self.corpus]
 
     def _suite(self, name: str) -> Sequence[object]:
+        return self._suite_command(name, "--model", self.run_of(name))
+
+    def _suite_alone(self) -> Sequence[object]:
+        """The baseline that all rows share: all that the suite reads but a model is opened before a row is trained."""
+        return self._suite_command(ALONE, "--inputs", "vectors")
+
+    def _suite_command(self, name: str, *what: object) -> Sequence[object]:
         out = self.report_of(name).parent
         more = [*(["--quick"] if self.quick else []), *([] if self.data is None else ["--data", self.data])]
         options = ["--vectors", self.vectors, "--out", out, "--baseline", out.parent / "baseline", *more]
-        return ["downstream", "suite", self.suite, "--model", self.run_of(name), "--corpus", self.corpus, *options]
+        return ["downstream", "suite", self.suite, *what, "--corpus", self.corpus, *options]
 
 
 def parser() -> argparse.ArgumentParser:
@@ -233,7 +227,13 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME,…",
         help="those to make, in order (default: %(default)s)",
     )
-    parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="of every training")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="[ROW:]SECTION.KEY=VALUE",
+        help="a setting of every training, or of that of one row, such as elmo_a:output_layer.cutoffs=[500,2000]",
+    )
     return parser
 
 
@@ -249,6 +249,7 @@ def make_tables(arguments: argparse.Namespace) -> None:
     for name in systems:
         if name not in SYSTEMS:
             raise InputError(f"--rows: {name!r:.50} is not a row; choose from {', '.join(SYSTEMS)}")
+    sets = GivenSettings.parse(arguments.set)
     if arguments.words is not None and arguments.words < 1:
         raise InputError(f"--words must be at least 1, not {arguments.words}")
     if arguments.max_time is not None:
@@ -269,7 +270,7 @@ def make_tables(arguments: argparse.Namespace) -> None:
         data=arguments.data,
         max_time=arguments.max_time,
         words=arguments.words,
-        sets=tuple(arguments.set),
+        sets=sets,
     )
     for name in tables.reading_elmo[:1]:
         if "elmo" not in systems[: systems.index(name)] and not tables.report_of("elmo").exists():
@@ -277,7 +278,8 @@ def make_tables(arguments: argparse.Namespace) -> None:
     with begun(arguments.output, "python -m pretrain.recipe.tables", tables.options):
         run_steps(tables.steps())
     rows = {name: (tables.run_of(name), tables.report_of(name)) for name in SYSTEMS if tables.report_of(name).exists()}
-    print("\n" + text_of(rows, tokens=Corpus(arguments.corpus).train_tokens))
+    tokens = Corpus(arguments.corpus).train_tokens
+    print("\n" + text_of(rows, alone=tables.report_of(ALONE), tokens=tokens))
 
 
 def require_table(corpus: Path, name: str, origin: str) -> None:

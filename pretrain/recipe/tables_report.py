@@ -1,7 +1,9 @@
 """Report of the tables in miniature: what each row took to train, and what its features are worth in the probes."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from elmoc.errors import InputError
 from elmoc.files.records import read_json
@@ -24,11 +26,12 @@ of a word of any spelling, which does not compare with the others. Probes: word 
 their gain over word vectors alone (95 %, bootstrap over items)."""
 
 
-def text_of(rows: Mapping[str, tuple[Path, Path]], *, tokens: int) -> str:
-    """The table.
+def text_of(rows: Mapping[str, tuple[Path, Path]], *, alone: Path, tokens: int) -> str:
+    """The table; rows whose probes are of another suite are left out, and named below it.
 
     Args:
         rows: by name the run directory, and what the suite has written of it.
+        alone: what the suite has written of word vectors alone.
         tokens: those of the corpus that the rows were trained on, in words, boundaries included.
 
     Raises:
@@ -38,16 +41,25 @@ def text_of(rows: Mapping[str, tuple[Path, Path]], *, tokens: int) -> str:
     cells: dict[str, dict[str, str]] = {}
     baseline: dict[str, str] = {}
     notes: list[str] = []
-    for name, (_, report) in rows.items():
-        scores, warnings = read_report(report)
-        notes += [f"{name}: {warning}" for warning in warnings]
-        probes += [probe for probe in scores if probe not in probes]
-        cells[name] = {probe: each[BOTH] for probe, each in scores.items()}
-        baseline |= {probe: each[VECTORS] for probe, each in scores.items()}
+    suite, others = read_report(alone).suite, []
+    for name, (_, path) in rows.items():
+        report = read_report(path)
+        if report.suite != suite:
+            others.append(name)
+            continue
+        notes += [f"{name}: {warning}" for warning in report.warnings]
+        probes += [probe for probe in report.scores if probe not in probes]
+        cells[name] = {probe: each.get(BOTH, "") for probe, each in report.scores.items()}
+        baseline |= {probe: each[VECTORS] for probe, each in report.scores.items()}
+    if others:
+        notes.append(
+            f"Not shown, as their probes are of another suite, or not known to be of this: {', '.join(others)}\n"
+            "(give them in --rows, too, and they are probed again)."
+        )
     vectors_alone = ("word vectors alone", *[""] * (len(HEADING) - 1), *(baseline[each] for each in probes))
     lines = [(*HEADING, *probes), vectors_alone]
-    for name, (run, _) in rows.items():
-        lines.append((name, *training_of(run, tokens), *(cells[name].get(each, "") for each in probes)))
+    for name, scores in cells.items():
+        lines.append((name, *training_of(rows[name][0], tokens), *(scores.get(each, "") for each in probes)))
     return "\n\n".join([aligned(lines), "\n".join([NOTES, *notes])])
 
 
@@ -91,22 +103,33 @@ def parameters_of(model: ModelDirectory) -> int:
     return count
 
 
-def read_report(path: Path) -> tuple[dict[str, dict[str, str]], list[str]]:
-    """For each set of data of a suite the score of word vectors alone and of both, with its gain; and what it warns of.
+@dataclass(frozen=True)
+class SuiteReport:
+    """What a suite has written of a row, or of word vectors alone.
 
-    That is probes that are missing, and development text that was trained on.
+    suite     what tells the suite from others, the contents of its data included; None in reports of earlier versions
+    scores    for each set of data the score of word vectors alone and, where it was run, of both with its gain
+    warnings  of probes that are missing, and of development text that was trained on
     """
-    found: dict[str, dict[str, str]] = {}
+
+    suite: Any
+    scores: dict[str, dict[str, str]]
+    warnings: list[str]
+
+
+def read_report(path: Path) -> SuiteReport:
+    """Read `suite.json`; an `InputError` where it is damaged."""
+    scores: dict[str, dict[str, str]] = {}
     values = read_json(path, advice=ADVICE)
     try:
         for row in values["rows"]:
-            scores, gain = row["scores"], row["gains"].get(BOTH)
-            low, high = (gain["interval"][end] for end in ("low", "high")) if gain else (0, 0)
-            found[row["dataset"]] = {
-                VECTORS: f"{scores[VECTORS]['mean']:.2f}",
-                BOTH: f"{scores[BOTH]['mean']:.2f}" + (f" [{low:+.2f}, {high:+.2f}]" if gain else ""),
-            }
-        notes = [note for note in values["notes"] if note.startswith(("Missing", "WARNING"))]
+            means = {kind: f"{each['mean']:.2f}" for kind, each in row["scores"].items()}
+            found = scores[row["dataset"]] = {VECTORS: means[VECTORS]}
+            if BOTH in means:
+                gain = row["gains"].get(BOTH)
+                low, high = (gain["interval"][end] for end in ("low", "high")) if gain else (0, 0)
+                found[BOTH] = means[BOTH] + (f" [{low:+.2f}, {high:+.2f}]" if gain else "")
+        warnings = [note for note in values["notes"] if note.startswith(("Missing", "WARNING"))]
+        return SuiteReport(values.get("identity"), scores, warnings)
     except (KeyError, TypeError, AttributeError, ValueError):
         raise InputError(f"{path} is not what a suite writes: {ADVICE}") from None
-    return found, notes

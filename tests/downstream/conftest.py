@@ -1,6 +1,7 @@
 """Fixtures of the probe tests: tiny data that they share."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,12 @@ import pytest
 import torch
 
 from downstream.__main__ import main
+from elmoc.corpus import BEGIN, END
 from elmoc.features.layouts.sentence import FeatureShape, Sentence
 from elmoc.features.writer import write_features
+from elmoc.model_directory import write_model_directory
+from elmoc.word_vectors.subwords import StoredSubwords, SubwordVectors, require_tokenizers
+from tests.tiny import tiny_model
 
 # ten sentences; the same words have other tags in other places, so that a word alone does not give its tag away
 TEN_SENTENCES = """\
@@ -68,6 +73,17 @@ def features(tmp_path: Path) -> Path:
     path = tmp_path / "features.h5"
     write_random_features(path, words_of())
     return path
+
+
+@pytest.fixture
+def subword_model(tmp_path: Path) -> Path:
+    """A model directory with random weights that reads the characters of words, and `in` as one."""
+    units = [BEGIN, *sorted(require_tokenizers().pre_tokenizers.ByteLevel.alphabet()), "in", END]
+    generator = torch.Generator().manual_seed(1)
+    stored = StoredSubwords(torch.randn(len(units), 6, generator=generator), units, [("i", "n")])
+    model = tiny_model(vectors=SubwordVectors(stored, origin="subwords.safetensors"))
+    write_model_directory(tmp_path / "subwords", replace(model, stored_vectors=stored))
+    return tmp_path / "subwords"
 
 
 @pytest.fixture

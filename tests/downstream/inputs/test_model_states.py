@@ -66,10 +66,32 @@ def test_the_model_is_named_as_in_a_feature_file(model_path: Path, dumped: Featu
     assert len(ours["model"]) == 16
 
 
+def test_words_of_a_model_of_subwords_are_read_as_dumps_of_that_pooling_have_them(
+    subword_model: Path, tmp_path: Path
+) -> None:
+    text = tmp_path / "sentences.txt"
+    text.write_text("".join(" ".join(sentence.words) + "\n" for sentence in SENTENCES), encoding="utf-8")
+    identities = []
+    for pooling in (None, "last", "mean"):
+        options = [] if pooling is None else ["--pooling", pooling]
+        file = tmp_path / f"{pooling}.h5"
+        assert main(["dump-features", str(subword_model), str(text), str(file), *options]) == 0
+        dumped = FeatureStates(file, sentences=SENTENCES)
+        states = ModelStates(subword_model, sentences=SENTENCES, memory_limit=SOME, pooling=pooling)
+        for ours, theirs in zip(states.lookup(SENTENCES), dumped.lookup(SENTENCES), strict=True):
+            torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
+        assert states.describe()["pooling"] == (pooling or "first")
+        identities.append(encoder_identity(states.describe()))
+        assert identities[-1] == encoder_identity(dumped.describe())
+    assert len(set(identities)) == 3
+
+
 def test_a_model_that_cannot_be_read(model_path: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="none is not a model directory"):
         ModelStates(tmp_path / "none", sentences=SENTENCES, memory_limit=PLENTY)
     with pytest.raises(InputError, match="are not the word vectors of this model"):
         ModelStates(model_path, sentences=SENTENCES, memory_limit=PLENTY, vectors="random:4:6")
+    with pytest.raises(InputError, match="reads whole words, and not subwords: leave pooling out"):
+        ModelStates(model_path, sentences=SENTENCES, memory_limit=PLENTY, pooling="mean")
     with pytest.raises(InputError, match="cuda:99 is not there"):
         ModelStates(model_path, sentences=SENTENCES, memory_limit=PLENTY, device="cuda:99")

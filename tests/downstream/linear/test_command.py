@@ -89,6 +89,7 @@ def test_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("--label column:1 --vectors random:1:4 --most-words 0", "--most-words 0 is not possible"),
         ("--label column:1 --vectors random:1:4 --l2 nan", "--l2 nan is not possible"),
         ("--label column:1 --vectors random:1:4 --memory-limit 1", "--memory-limit says how --model DIR is read"),
+        ("--label column:1 --vectors random:1:4 --pooling mean", "--pooling says how --model DIR is read"),
         ("--label column:1 --vectors none.vec", "none.vec does not exist"),
         ("--label column:1 --features TEN", "is not a whole HDF5 file"),
         ("--label column:1 --features OTHER", 'the sentence "Ada Lovelace met Charles Babbage in London ." '),
@@ -105,6 +106,22 @@ def test_what_cannot_be_is_one_sentence(
     given = [names.get(argument, argument) for argument in arguments.split()]
     data = [] if "--mix" in given else ["--train", ten, "--dev", ten]
     assert message in fails("layers", *data, *given)
+
+
+def test_a_model_of_subwords_is_read_as_it_is_told_to(tmp_path: Path, ten: Path, subword_model: Path) -> None:
+    results = tmp_path / "layers.jsonl"
+    arguments = ["layers", "--train", ten, "--dev", ten, "--label", "column:1", "--model", subword_model]
+    for pooling in ([], ["--pooling", "mean"]):
+        assert main([*map(str, arguments), *pooling, "--results", str(results)]) == 0
+    first, mean = map(json.loads, results.read_text().splitlines())
+    assert [each["features"]["pooling"] for each in (first, mean)] == ["first", "mean"]
+    assert first["accuracies"]["layer 0"] != mean["accuracies"]["layer 0"]
+
+
+def test_mixes_stand_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["layers", "--mix", "both.seed1", "--pooling", "mean"])
+    assert "--mix PROBE… stands alone" in capsys.readouterr().err
 
 
 def test_data_without_such_labels(tmp_path: Path, ten: Path, fails: Callable[..., str]) -> None:

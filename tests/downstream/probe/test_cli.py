@@ -64,6 +64,7 @@ from elmoc.errors import InputError
             "--features FEATURES --model-vectors random:1:4",
             "--model-vectors says how --model DIR is read, which is not",
         ),
+        ("--features FEATURES --pooling mean", "--pooling says how --model DIR is read, which is not given: give it"),
         ("--vectors random:1:4 --memory-limit 1", "--memory-limit says how --model DIR is read, which is not given"),
         ("--model none --memory-limit nan", "--memory-limit nan is not possible: a number of GB from 0 is needed"),
         ("--model none --memory-limit -1", "--memory-limit -1.0 is not possible"),
@@ -106,6 +107,7 @@ def test_options_that_cannot_be(
         ("--train TEN --small --hidden-size 9", "does not go with --train, --small, --hidden-size: leave them out"),
         ("--save none --inputs both", "does not go with --save, --inputs"),
         ("--features FEATURES --model-vectors random:1:4", "--model-vectors says how --model DIR is read"),
+        ("--features FEATURES --pooling mean", "--pooling says how --model DIR is read"),
         ("--model none --memory-limit nan", "--memory-limit nan is not possible"),
     ],
 )

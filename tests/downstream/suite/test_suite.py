@@ -221,6 +221,50 @@ def test_a_dump_is_not_made_again(suite: Run) -> None:
     assert file.stat().st_mtime_ns == before
 
 
+def test_a_model_of_subwords_that_is_read_in_other_ways_is_another_encoder(
+    suite: Run, subword_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = ["--model", str(subword_model)]
+    assert suite(*model) == sorted(BOTH + VECTORS)
+    assert suite(*model, "--pooling", "first") == []
+    assert suite(*model, "--pooling", "mean", "--out", "suite/subwords") == BOTH, "in the same folder, too"
+    assert suite(*model, "--pooling", "mean") == BOTH
+    assert suite(*model, "--pooling", "last", "--quick") == [BOTH[1], VECTORS[1]]
+    assert sorted(path.name for path in Path("suite").iterdir()) == [
+        "baseline",
+        "subwords",
+        "subwords-last-quick",
+        "subwords-mean",
+    ]
+    assert report("suite/subwords-mean")["encoder"]["pooling"] == "mean"
+    assert suite(*model) == []
+    capsys.readouterr()
+    results = [f"suite/{name}/results.jsonl" for name in ("subwords", "subwords-mean")]
+    assert downstream.__main__.main(["table", *results, "--resamples", "100"]) == 0
+    table = capsys.readouterr().out
+    assert all(f"layers 0,1,2 pooling {pooling}" in table for pooling in ("first", "mean"))
+
+
+def test_suites_whose_results_stand_in_one_table_are_told_from_others(suite: Run, features: Path) -> None:
+    suite("--inputs", "vectors")
+    identity = report("suite/vectors")["identity"]
+    suite("--features", str(features))
+    assert report("suite/features")["identity"] == identity, "of whatever encoder"
+    suite("--inputs", "vectors", "--quick")
+    found = {identity, report("suite/vectors-quick")["identity"]}
+    path = Path("suite.toml")
+    path.write_text(SUITE.replace("epochs = 1", "epochs = 2", 1))
+    suite("--inputs", "vectors")
+    found.add(report("suite/vectors")["identity"])
+    path.write_text(SUITE)
+    suite("--inputs", "vectors", "--vectors", "random:2:6")
+    found.add(report("suite/vectors")["identity"])
+    Path("ten.conll").write_text(columns() + "again\tO\n")
+    suite("--inputs", "vectors")
+    found.add(report("suite/vectors")["identity"])
+    assert len(found) == 5
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -229,6 +273,9 @@ def test_a_dump_is_not_made_again(suite: Run) -> None:
         (["--model", "first", "--jobs", "0"], "--jobs 0 is not possible"),
         (["--model", "first", "--device", "cuda:99"], "cuda:99 is not there"),
         (["--model", "none"], "none is not a model directory"),
+        (["--model", "first", "--pooling", "mean"], "reads whole words, and not subwords: leave pooling out"),
+        (["--features", "none.h5", "--pooling", "mean"], "--pooling says how --model DIR is read, which is not given"),
+        (["--features", "none.h5", "--model-vectors", "v.bin"], "--model-vectors says how --model DIR is read"),
         (["--features", "none.h5"], "none.h5 does not exist"),
         (["--inputs", "vectors", "--vectors", "none.vec"], "none.vec does not exist"),
         (["--inputs", "vectors", "--data", "nowhere"], "nowhere/ten.conll does not exist"),

@@ -118,7 +118,7 @@ def test_it_says_what_each_kind_of_text_gave_and_what_it_went_on_from() -> None:
         "| cosine with the true next word | 0.2 | – |",
         "It went on from a model of which this is known:",
         "| words read in training | 7,000 |",
-        "- Licence of the text it was trained on: CC BY 4.0",
+        "- Licence of the new text it was trained on: CC BY 4.0",
         "- Licence of the earlier text it was trained on: not stated",
         'device = "cpu"',
     ):
@@ -126,3 +126,22 @@ def test_it_says_what_each_kind_of_text_gave_and_what_it_went_on_from() -> None:
     joined = card_of(trained(forward=record, backward={**record, "licence": "CC0"}))
     assert "it was trained on: CC BY 4.0" in joined
     assert "it was trained on: CC0" in joined
+
+
+def test_the_licence_of_an_adaptation_is_that_of_its_new_text() -> None:
+    """General text, of another corpus, has another."""
+    adapted = {"licence": "CC BY 4.0", "tokens_by_source": {"new": 9, "general": 8}, "started_from": RECORD}
+    again = {"licence": "CC0", "tokens_by_source": {"new": 9}, "started_from": adapted}
+    own = {"licence": "MIT", "tokens_by_source": {"general": 8}}
+
+    def licences(record: dict[str, object]) -> list[str]:
+        return [line for line in card_of(trained(**record)).splitlines() if line.startswith("- Licence of the ")][:-1]
+
+    earlier = "- Licence of the earlier text it was trained on: not stated"
+    assert licences(adapted) == ["- Licence of the new text it was trained on: CC BY 4.0", earlier]
+    assert licences(again) == [
+        "- Licence of the text it was trained on: CC0",
+        "- Licence of the new text of an earlier training: CC BY 4.0",
+        earlier,
+    ]
+    assert licences(own) == ["- Licence of the text it was trained on: MIT"], "it was named so by its user"

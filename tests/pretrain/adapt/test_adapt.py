@@ -91,7 +91,7 @@ def test_it_goes_on_where_it_was_interrupted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = tmp_path / "out"
-    assert adapt(model, new_text, out, "--general", "none", "--set", "train.streams=0") == 1  # the last step fails
+    assert adapt(model, new_text, out, "--general", "none", "--set", "train.streams=100000") == 1  # the last step fails
     error = capsys.readouterr().err
     assert "warning: without general text" in error
     assert "error: pretrain ended with status 1" in error
@@ -177,6 +177,46 @@ def test_bad_options_are_one_sentence(
     assert message in error_line(adapt(model, new_text, tmp_path / "out", *options))
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("train.nope=1", "--set: unknown key train.nope (known: train.directions, "),
+        ("train.streams=0", "--set: train.streams must be at least 1"),
+        ("nothing", "--set takes section.key=value, not 'nothing'"),
+        ("train.cut=documents", '--set: train.cut="documents" needs whole documents: set train.order'),
+        ("schedule.decay_end=0.1", "first with --set: schedule.decay_end must be above"),
+        ("encoder.cell_size=13", "the encoder has other sizes: cell_size (here 13, there 12)"),
+        ("data.input_vectors=raw", "--set data.input_vectors: the corpus and its tables `input` and `target` are made"),
+        ("data.corpus=corpora/mine", "--set data.corpus: the corpus and its tables"),
+        ("train.device=gpu", "train.device: 'gpu' is not a device: use cpu, cuda or cuda:N"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_before_anything_is_made(
+    model: Path, new_text: Path, tmp_path: Path, error_line: Fails, given: str, message: str
+) -> None:
+    words = [str(model), str(new_text), str(tmp_path / "out"), *SHORT, "--set", given]
+    assert message in error_line(main(words))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_that_has_lost_its_figures_is_reported_without_those_before(
+    model: Path, new_text: Path, tmp_path: Path, steps_here: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert adapt(model, new_text, out) == 0
+    after = [line for line in capsys.readouterr().out.splitlines() if "text, cosine" in line]
+    metrics = out / "metrics.jsonl"
+    last = metrics.read_text().splitlines()[-1]
+    assert json.loads(last)["update"] > 0
+    for left in ("", f"{last}\n"):  # all is lost, or the beginning
+        metrics.write_text(left)
+        assert adapt(model, new_text, out) == 0
+        printed = capsys.readouterr().out
+        assert f"{metrics} has lost the evaluation before the first update" in printed
+        shown = [line for line in printed.splitlines() if "text, cosine" in line]
+        assert shown == [f"{line[:32]}{'–':>10}{line[42:]}" for line in after]
+
+
 def test_vectors_that_have_moved(
     model: Path, new_text: Path, tmp_path: Path, steps_here: list[list[str]], error_line: Fails
 ) -> None:
@@ -204,6 +244,7 @@ def test_vectors_that_have_moved(
         ("transform", ["--keep-targets"], "does not say how its target vectors were processed"),
         ("targets", [], "was not trained against word vectors"),
         ("rate", [], "does not say by which rate it was trained: give --learning-rate"),
+        ("setting", [], "the settings of OLD: unknown key train.gone (known: "),
     ],
 )
 def test_a_model_that_cannot_go_on_is_refused_before_anything_is_made(
@@ -215,8 +256,11 @@ def test_a_model_that_cannot_go_on_is_refused_before_anything_is_made(
         record = replace(record, transform=None)
     if lost == "targets":
         record = replace(record, config={"kind": "softmax"})
-    training = {} if lost == "rate" else whole.training
+    training = {} if lost == "rate" else dict(whole.training)
+    if lost == "setting":  # one of a version that is not this
+        training["recipe"] = training["recipe"] | {"train.gone": 1}
     write_model_directory(tmp_path / "old", replace(whole, output_layer=record, training=training))
+    message = message.replace("OLD", str(tmp_path / "old"))
     assert message in error_line(adapt(tmp_path / "old", new_text, tmp_path / "out", *options))
     assert not (tmp_path / "out").exists()
 

@@ -6,14 +6,19 @@ from pathlib import Path
 
 import pytest
 
+import elmoc.__main__
 from data_scripts.build_vectors import build_vectors
 from elmoc.corpus import Corpus
+from elmoc.errors import InputError
 from elmoc.files.records import read_json
 from elmoc.model_directory import read_model_directory
 from pretrain.recipe import steps
-from pretrain.recipe.tables import SYSTEMS, main
+from pretrain.recipe.tables import main
 from pretrain.recipe.tables_report import parameters_of, text_of, training_of
+from pretrain.recipe.tables_rows import SYSTEMS, GivenSettings
 from pretrain.run.directory import RunDirectory, read_checkpoint, read_metrics
+from tests.downstream.conftest import columns
+from tests.downstream.suite.in_process import run_jobs_here
 from tests.tiny import learnable_sentences, write_corpus
 
 SIZES = {
@@ -25,6 +30,15 @@ SIZES = {
     "evaluation.words": 60,
     "evaluation.candidates": 20,
 }
+PROBES = """
+seeds = 1
+[[probe]]
+task = "ner"
+name = "ten sentences"
+train = "ten.conll"
+dev = "ten.conll"
+options = { epochs = 1, hidden_size = 4, layers = 1 }
+"""
 SUITE = {
     "notes": ["Missing: a run.", "Something else."],
     "rows": [
@@ -50,7 +64,7 @@ def arguments(tmp_path: Path) -> list[str]:
 
 @pytest.fixture
 def lines_run(steps_here: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Steps are run here, and a suite is not run: its report is written."""
+    """Steps are run here, and a suite is not run: its report is written, of the identity that the suite file names."""
     run_here = steps.run_module
 
     def run(words: list[object]) -> None:
@@ -60,7 +74,7 @@ def lines_run(steps_here: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> l
         steps_here.append(list(map(str, words)))
         out = Path(str(words[words.index("--out") + 1]))
         out.mkdir(parents=True, exist_ok=True)
-        (out / "suite.json").write_text(json.dumps(SUITE))
+        (out / "suite.json").write_text(json.dumps({"identity": Path(str(words[2])).read_text(), **SUITE}))
 
     monkeypatch.setattr(steps, "run_module", run)
     return steps_here
@@ -73,6 +87,7 @@ def test_rows_are_trained_for_the_same_words_and_probed(
     assert main([*arguments, *rows]) == 0
     assert [line[0] for line in lines_run] == [
         *["data_scripts.build_vectors"] * 3,
+        "downstream",
         "data_scripts.build_subwords",
         *["pretrain", "pretrain.word_accuracy", "downstream"],
         *["pretrain", "downstream"] * 3,
@@ -94,7 +109,7 @@ def test_rows_are_trained_for_the_same_words_and_probed(
     assert training_of(runs[0].path, in_words)[2] == "1.23M", "of the text in words, whatever a word's subwords are"
     lines_run.clear()
     assert main([*arguments, *rows]) == 0
-    assert [line[0] for line in lines_run] == ["downstream"] * 4, "a suite passes over what it has done"
+    assert [line[0] for line in lines_run] == ["downstream"] * 5, "a suite passes over what it has done"
     (runs[0].path / "word_accuracy.json").unlink()
     capsys.readouterr()
     assert main([*arguments, "--rows", "elmo_c"]) == 1
@@ -108,6 +123,97 @@ def test_rows_are_trained_for_the_same_words_and_probed(
     assert main([*arguments, "--rows", "elmo_c_cnn"]) == 1
     assert "--rows: elmo_c_cnn reads the character CNN of elmo: put elmo before it" in capsys.readouterr().err
     assert main([*arguments, "--rows", "elmo,elmo_c_cnn", "--set=input_layer.filters=[[1, 8]]"]) == 1, "begun otherwise"
+
+
+def test_a_suite_that_cannot_be_is_named_before_anything_is_trained(
+    arguments: list[str],
+    tmp_path: Path,
+    steps_here: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """And the right one is taken then; all of it is run, and the baseline once for all rows."""
+    monkeypatch.setattr("downstream.suite.cli.run_jobs", run_jobs_here)
+    monkeypatch.setattr("downstream.suite.data.run_child", lambda command, **_: elmoc.__main__.main(command[3:]))
+    suite = tmp_path / "suite.toml"
+    (tmp_path / "README.md").write_text("A suite")
+    wrong = {
+        "README.md is not valid TOML": ["--suite", str(tmp_path / "README.md")],
+        "nowhere/ten.conll does not exist": ["--data", str(tmp_path / "nowhere"), "--quick"],
+        "ten.conll does not exist": [],
+    }
+    for message, options in wrong.items():
+        suite.write_text(f"{PROBES}[probe.quick]\n" if "--quick" in options else PROBES)
+        assert main([*arguments, "--rows", "elmo_c_oneb", *options]) == 1, "before fastText, too"
+        assert message in capsys.readouterr().err
+    assert {line[0] for line in steps_here} == {"data_scripts.build_vectors", "downstream"}
+    (tmp_path / "ten.conll").write_text(columns())
+    steps_here.clear()
+    assert main([*arguments, "--rows", "elmo_c,contrastive"]) == 0, capsys.readouterr().err
+    assert [line[0] for line in steps_here] == ["downstream", *["pretrain", "downstream"] * 2]
+    header, alone, *others = capsys.readouterr().out.split("all 8 steps are done")[1].splitlines()[2:6]
+    assert header.endswith("  ten sentences")
+    assert alone.startswith("word vectors alone")
+    assert [line.split()[0] for line in others] == ["elmo_c", "contrastive"]
+    assert len(list((tmp_path / "out/probes/baseline").glob("ner-*"))) == 1
+
+
+def test_another_suite_in_the_same_directory_is_another_table(
+    arguments: list[str], tmp_path: Path, lines_run: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*arguments, "--rows", "elmo_c,contrastive"]) == 0
+    assert "Not shown" not in capsys.readouterr().out
+    (tmp_path / "other.toml").write_text("another")
+    lines_run.clear()
+    other = ["--suite", str(tmp_path / "other.toml"), "--data", str(tmp_path), "--quick"]
+    assert main([*arguments, "--rows", "elmo_c", *other]) == 0
+    assert [line[0] for line in lines_run] == ["downstream"] * 2, "nothing is trained again"
+    printed = capsys.readouterr().out.split("steps are done")[1]
+    assert "\nelmo_c " in printed
+    assert "\ncontrastive " not in printed
+    assert "Not shown, as their probes are of another suite, or not known to be of this: contrastive\n(give" in printed
+    assert main([*arguments, "--rows", "contrastive", *other]) == 0
+    printed = capsys.readouterr().out.split("steps are done")[1]
+    assert all(f"\n{name} " in printed for name in ("elmo_c", "contrastive"))
+    assert "Not shown" not in printed
+
+
+def test_what_was_begun_before_suites_could_change_goes_on(
+    arguments: list[str], tmp_path: Path, lines_run: list[list[str]]
+) -> None:
+    assert main([*arguments, "--rows", "elmo_c"]) == 0
+    begun = tmp_path / "out/begun.json"
+    begun.write_text(json.dumps({**json.loads(begun.read_text()), "suite": "suite.toml", "quick": True}))
+    assert main([*arguments, "--rows", "elmo_c"]) == 0
+
+
+def test_settings_of_one_row(
+    arguments: list[str], tmp_path: Path, lines_run: list[list[str]], error_line: Callable[[int], str]
+) -> None:
+    """A row may come with settings of its own later, but one that is there may not get others."""
+    assert main([*arguments, "--rows", "elmo_c"]) == 0
+    rows = ["--rows", "elmo_c,elmo_a", "--set", "train.seed=1"]
+    own = ["--set", "elmo_a:output_layer.cutoffs=[4]", "--set", "elmo_a:train.seed=3"]
+    assert "out was begun with other values of sets" in error_line(main([*arguments, *rows, *own]))
+    arguments = [*arguments[:1], str(tmp_path / "other"), *arguments[2:]]
+    said = error_line(main([*arguments, *rows]))
+    assert said.endswith("(for this row alone: --set elmo_a:SECTION.KEY=VALUE)")
+    assert main([*arguments, "--rows", "elmo_c", "--set", "train.seed=1"]) == 0
+    assert main([*arguments, *rows, *own]) == 0
+    configs = [RunDirectory(tmp_path / "other/runs" / name).read_config() for name in ("elmo_c", "elmo_a")]
+    assert [config.train.seed for config in configs] == [1, 3]
+    assert vars(configs[1].output_layer)["cutoffs"] == (4,)
+    lines_run.clear()
+    said = error_line(main([*arguments, *rows, *own, "--set=elmo_a:train.seed=4"]))
+    assert "the row elmo_a: it was begun with other values of train.seed (was 3, is 4): give the same to go on" in said
+    assert not lines_run, "although it is done"
+    assert main([*arguments, "--rows", "elmo_c", "--set", "train.seed=1"]) == 0
+
+
+def test_settings_of_rows_are_told_from_those_of_all() -> None:
+    given = GivenSettings.parse(["a.b=x:1", "elmo:c.d=random:1:2", "e.f=1", "elmo:g.h=2"])
+    assert given.of("elmo_c") == ("a.b=x:1", "e.f=1")
+    assert given.of("elmo") == ("a.b=x:1", "e.f=1", "c.d=random:1:2", "g.h=2")
 
 
 def test_another_directory_makes_vectors_of_its_own(
@@ -144,8 +250,7 @@ def test_a_table_that_was_post_processed_is_refused(
 
 
 def test_every_row_names_a_config() -> None:
-    for system in SYSTEMS.values():
-        assert (Path("pretrain/configs/twins") / f"small_{system.config}.toml").is_file()
+    assert all(system.path.is_file() for system in SYSTEMS.values())
 
 
 def test_parameters_are_those_that_were_trained(
@@ -164,9 +269,13 @@ def test_what_cannot_be_is_refused(arguments: list[str], tmp_path: Path, error_l
     assert "--words must be at least 1" in error_line(main([*arguments, "--words", "0"]))
     missing = [*arguments[:4], "--suite", str(tmp_path / "none.toml"), "--max-time", "5m"]
     assert "none.toml does not exist: check the name" in error_line(main(missing))
+    said = error_line(main([*arguments, "--set", "bert:output_layer.samples=9"]))
+    assert "--set bert:output_layer.samples=9: 'bert' is not a row; choose from elmo, elmo_a, " in said
 
 
 def test_a_damaged_report_is_named(tmp_path: Path) -> None:
-    (tmp_path / "suite.json").write_text('{"rows": [{"dataset": "x"}]}')
-    with pytest.raises(Exception, match=r"suite.json is not what a suite writes: remove it"):
-        text_of({"elmo_c": (tmp_path, tmp_path / "suite.json")}, tokens=1)
+    report = tmp_path / "suite.json"
+    for content in ('{"rows": [{"dataset": "x"}]}', "[]"):
+        report.write_text(content)
+        with pytest.raises(InputError, match=r"suite.json is not what a suite writes: remove it"):
+            text_of({"elmo_c": (tmp_path, report)}, alone=report, tokens=1)
