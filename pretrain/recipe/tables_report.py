@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from elmoc.errors import InputError
-from elmoc.files.records import read_json
+from elmoc.files.records import convert, read_json
 from elmoc.model_directory import ModelDirectory, read_model_directory
 from pretrain.join import trains_its_input
 from pretrain.run.directory import RunDirectory, read_checkpoint, read_metrics
@@ -76,10 +76,7 @@ def training_of(path: Path, tokens: int) -> tuple[str, ...]:
     words = checkpoint["words"] * tokens / training["corpus_tokens"]  # of the text, whatever it is written in
     reads_subwords = "units_of_a_word" in training
     mark, of_a_word = (OF_SUBWORDS, "word_perplexity") if reads_subwords else ("", "perplexity")
-    of_words = path / WORD_ACCURACY
-    if reads_subwords and not of_words.exists():
-        raise InputError(f"{of_words} is not there: make it by `python -m pretrain.word_accuracy {path}`")
-    accuracies = read_json(of_words, advice=ADVICE) if reads_subwords else exported
+    accuracies = read_word_accuracy(path) if reads_subwords else exported
     return (
         f"{parameters_of(model) / 1e6:.1f}M",
         f"{training['streams']} × {training['window']}",
@@ -91,6 +88,15 @@ def training_of(path: Path, tokens: int) -> tuple[str, ...]:
         ),
         f"{exported[of_a_word]:.1f}{mark}" if of_a_word in exported else "",
     )
+
+
+def read_word_accuracy(run: Path) -> dict[str, float]:
+    """What was found of whole words by the model of a run; an `InputError` where it is missing or damaged."""
+    path = run / WORD_ACCURACY
+    advice = f"make it by `python -m pretrain.word_accuracy {run}`"
+    if not path.exists():
+        raise InputError(f"{path} is not there: {advice}")
+    return convert(read_json(path, advice=advice), dict[str, float], where=str(path), advice=advice)
 
 
 def parameters_of(model: ModelDirectory) -> int:

@@ -10,7 +10,7 @@ from pretrain.adapt.settings import adapted, learning_rate, recipe_of
 from pretrain.config import load_config
 from pretrain.plot import plot
 from pretrain.recipe.begun import begun
-from pretrain.recipe.tables_report import read_report
+from pretrain.recipe.tables_report import read_report, read_word_accuracy
 from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.setup import TrainingSetup, set_up
 from pretrain.train import train
@@ -120,6 +120,15 @@ READERS = (
         read=lambda folder: read_report(folder / "suite/report.json"),
         right=consistent,
         share=0.5,
+    ),
+    Reader(
+        name="word accuracy",
+        target="suite/word_accuracy.json",
+        mutations=JSON,
+        read=lambda folder: read_word_accuracy(folder / "suite"),
+        right=consistent,
+        names=("sample/suite",),
+        share=0.3,
     ),
     Reader(
         name="model card",
