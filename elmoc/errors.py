@@ -5,6 +5,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """The errors of a disk or a quota that leaves no room."""
@@ -68,16 +69,18 @@ def run_command(command: Callable[[], None]) -> int:
         command()
         print(end="", flush=True)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        drop_output()
+        with suppress(OSError):  # of a terminal that is closed
+            print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        _drop_output()
+        drop_output()
         sys.stderr.close()
         return 1
     except Exception as error:
         if (sentence := describe_error(error)) is None:
             raise
-        _drop_output()
+        drop_output()
         print(f"error: {one_line(sentence)}", file=sys.stderr)
         return 1
     return 0
@@ -126,13 +129,17 @@ def is_utf8(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _drop_output() -> None:
-    """Keep the interpreter from trying again, when it ends, to write what standard output does not take."""
-    try:
-        print(end="", flush=True)
-    except OSError:
-        with open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+def drop_output() -> None:
+    """Drop what standard output or standard error does not take, now and from now on; one that takes it stays.
+
+    So the interpreter does not try again when it ends, and what is printed later does not fail.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            print(end="", flush=True, file=stream)
+        except OSError:
+            with open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def _check_arguments(arguments: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from elmoc.errors import InputError, run_command
 from elmoc.process import keep_freed_memory, wait_without_spinning
@@ -44,9 +44,10 @@ def pretrain(arguments: argparse.Namespace) -> None:
     """
     from pretrain.checkpoint import Checkpoint
     from pretrain.config import fixed_settings, load_config
+    from pretrain.distributed.implementations import other_implementations
     from pretrain.distributed.rendezvous import connect
     from pretrain.run.directory import RunDirectory, Start
-    from pretrain.setup import set_up
+    from pretrain.setup import make_weights, open_setup
     from pretrain.train import train
 
     run = RunDirectory(arguments.run)
@@ -69,8 +70,13 @@ def pretrain(arguments: argparse.Namespace) -> None:
         values, init_from, max_seconds = processes.broadcast_from_rank0((values, init_from, max_seconds))
         resumed = None if values is None else Checkpoint.from_dict(values)
         with processes.raise_together():
-            setup = set_up(config, init_from, processes, to_train=True)
-        processes.require_equal_settings(fixed_settings(config) | setup.data.fingerprints | setup.arithmetic)
+            setup = open_setup(config, processes)
+            setup.require_memory()
+        with processes.raise_together():  # once all have looked how much memory is free
+            make_weights(setup, init_from)
+        same = {"log.checkpoint_updates": config.log.checkpoint_updates} | setup.arithmetic
+        processes.require_equal_settings(fixed_settings(config) | setup.data.fingerprints | same)
+        implementations = processes.all_gather(setup.implementation)
         with processes.raise_together():
             if processes.is_rank0 and not resume:
                 stack.enter_context(run.locked())
@@ -80,11 +86,14 @@ def pretrain(arguments: argparse.Namespace) -> None:
                 setup.started_from = run.started_from
             length = setup.updates if max_seconds is None else None
             print(f"{arguments.run}: {setup.summary(length if resumed is None else resumed.updates)}")
+            for line in other_implementations(implementations):
+                print(line)
         finished = train(setup, run, resumed=resumed, max_seconds=max_seconds)
         if finished:
             print(f"done: the model is in {run.model}")
         else:
-            print("stopped after saving: go on by the same command with --resume")
+            with suppress(OSError):  # of a terminal that is closed
+                print("stopped after saving: go on by the same command with --resume", flush=True)
     if not finished:
         raise KeyboardInterrupt
 

@@ -49,6 +49,7 @@ def speed_of(setup: TrainingSetup, init_from: str | None) -> str:
     """How fast it is and how long it takes; a run that does not fit into memory here is not tried."""
     execution, words = setup.execution, setup.updates * setup.data.words_per_update
     try:
+        setup.require_memory(to_train=False)
         make_weights(setup, init_from)
         seconds_per_word = measure(setup)
     except OutOfMemory as error:

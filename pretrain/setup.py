@@ -1,5 +1,6 @@
 """The set-up of a run: everything that has to be opened and checked before the first update."""
 
+import os
 import sys
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -87,7 +88,7 @@ class TrainingSetup:
 
     @property
     def memory(self) -> list[MemoryNeed]:
-        """What training takes in this process, on every device that it uses."""
+        """What training takes in this process, on every device that it uses, and how many processes share that."""
         train, evaluation, data, device = self.config.train, self.config.evaluation, self.data, self.execution.device
         directions = self.processes.directions
         side_by_side = train.cuda_graph or (device.type == "cpu" and torch.get_num_threads() > 1)
@@ -101,6 +102,8 @@ class TrainingSetup:
         network = self.input_network
         of_input = 0 if network is None else network.activation_bytes * data.expected_distinct(words)
         held_out = sum(shard.tokens for shard in data.corpus.held_out)
+        on_cpu, here = device.type == "cpu", self.processes.local_world_size
+        scores = self.processes.is_beside_rank0 if on_cpu else self.processes.is_rank0
         need = MemoryNeed(
             device,
             weights=sum(self.weight_bytes.values()) * len(directions) // len(data.directions),
@@ -110,16 +113,22 @@ class TrainingSetup:
                 targets=data.targets,
                 words=min(evaluation.words, held_out),
                 candidates=min(evaluation.candidates, data.corpus.types),
-            ),
+            )
+            if scores
+            else 0,
+            processes=here if on_cpu else 1,
         )
         text = BYTES_OF_A_SHUFFLED_TOKEN * data.most_tokens_together + data.bytes_in_memory
-        if device.type == "cpu":
+        if on_cpu:
             return [replace(need, text=text)]
         on_device = data.table_bytes if data.resident else 0
-        return [replace(need, tables=on_device), MemoryNeed(torch.device("cpu"), text=text)]
+        return [replace(need, tables=on_device), MemoryNeed(torch.device("cpu"), text=text, processes=here)]
 
     def require_memory(self, *, to_train: bool = True) -> None:
-        """Raise an `InputError` when training (or, without `to_train`, its weights alone) does not fit into memory."""
+        """Raise an `InputError` when training does not fit into memory, or, without `to_train`, its weights here alone.
+
+        Where several processes share a machine, each counts what all of them take: none has made its weights yet.
+        """
         for need in self.memory:
             (need if to_train else MemoryNeed(need.device, weights=need.weights)).require()
 
@@ -170,7 +179,7 @@ class TrainingSetup:
         return (
             self.card
             | {
-                "corpus": str(corpus.path),
+                "corpus": os.path.abspath(corpus.path),
                 "sources": corpus.record.sources,
                 "corpus_tokens": corpus.train_tokens,
                 "corpus_types": corpus.types,
@@ -272,30 +281,23 @@ def open_setup(config: RunConfig, processes: Processes | None = None) -> Trainin
     return setup
 
 
-def set_up(
-    config: RunConfig,
-    init_from: str | None = None,
-    processes: Processes | None = None,
-    *,
-    to_train: bool = False,
-) -> TrainingSetup:
-    """Open everything a run needs, and then make its weights: see `open_setup` and `make_weights`."""
+def set_up(config: RunConfig, init_from: str | None = None, processes: Processes | None = None) -> TrainingSetup:
+    """Open everything a run needs, and make its weights if they fit: see `open_setup` and `make_weights`."""
     setup = open_setup(config, processes)
-    make_weights(setup, init_from, to_train=to_train)
+    setup.require_memory(to_train=False)
+    make_weights(setup, init_from)
     return setup
 
 
-def make_weights(setup: TrainingSetup, init_from: str | None = None, *, to_train: bool = False) -> None:
-    """Give the modules of a setup weights, once it is known that these fit into memory.
+def make_weights(setup: TrainingSetup, init_from: str | None = None) -> None:
+    """Give the modules of a setup weights, once it is known that these fit into memory (see `require_memory`).
 
     Args:
         setup: as `open_setup` leaves it, with modules on the `meta` device.
         init_from: names a model directory whose weights it goes on from.
-        to_train: whether all that training takes has to fit into memory, or the weights alone.
     """
     config, data, execution, processes = setup.config, setup.data, setup.execution, setup.processes
     train = config.train
-    setup.require_memory(to_train=to_train)
     setup.encoder, setup.output_layers = initial_modules(config, data, fast=execution.fast)
     if setup.input_network is not None:
         with torch.random.fork_rng(devices=[]):

@@ -43,7 +43,7 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
     windows = data.windows(state.position, directions=processes.directions, own=own)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_signals())
-        recorder = Recorder(setup=setup, state=state, run=run, clock=clock, resumed=resumed)
+        recorder = Recorder(setup=setup, state=state, run=run, clock=clock, resumed=resumed, stop=stop)
         stack.enter_context(closing(recorder))
         device = setup.execution.device
         batches = stack.enter_context(closing(stream_batches(windows, data.tables(device), device)))
@@ -108,12 +108,8 @@ def starting_state(setup: TrainingSetup, run: RunDirectory, resumed: Checkpoint 
     state.updates = setup.updates
     if resumed is not None:
         with processes.raise_together():
-            changed = [key for key, name in setup.data.fingerprints.items() if resumed.data.get(key) != name]
-            if changed:
-                raise InputError(
-                    f"the run was started with other data under {', '.join(changed)}: resume it with that, or start a "
-                    "new run"
-                )
+            setup.data.require_same_data(resumed.data)
+            setup.data.require_position(resumed.position)
             take_over(resumed, setup, run, state)
     sum_gradients(setup, state)
     return state
@@ -130,7 +126,6 @@ def take_over(checkpoint: Checkpoint, setup: TrainingSetup, run: RunDirectory, s
     """Give a state the content of a checkpoint; one that does not fit is an `InputError` that names it."""
     train = setup.config.train
     try:
-        setup.data.require_position(checkpoint.position)
         state.load(
             checkpoint,
             streams=train.streams,

@@ -82,9 +82,22 @@ def _parts(model: "ModelDirectory") -> Iterator[tuple[str, str]]:
     citations = [ELMO] if imported else [ELMO_C, ELMO]
     entries = "\n\n".join([*citations, THIS_PROJECT])
     yield "citation", f"## Citation\n\n```bibtex\n{entries}\n```"
-    record = {name: each for name, each in training.items() if name not in _APART}
+    record = _without_folders({name: each for name, each in training.items() if name not in _APART})
     shown = textwrap.indent(json.dumps(record, ensure_ascii=False, indent=2), "    ")
     yield "record", f"## Training record\n\n{shown}"
+
+
+def _without_folders(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A training record, and those in it, with the names of its corpus and files alone, and not where they were."""
+    shown = dict(record)
+    for name, each in record.items():
+        if isinstance(each, Mapping):
+            shown[name] = _without_folders(each)
+        elif name == "corpus" and isinstance(each, str):
+            shown[name] = Path(each).name
+        elif name == "sources" and isinstance(each, list):
+            shown[name] = [Path(source).name if isinstance(source, str) else source for source in each]
+    return shown
 
 
 def _what_it_is(model: "ModelDirectory") -> str:

@@ -9,8 +9,10 @@ import torch
 
 from elmoc.corpus import MOST_TIMES, Corpus
 from elmoc.errors import InputError
+from elmoc.files.checksums import fingerprint
 from elmoc.files.writing import human_bytes
 from elmoc.word_vectors.table import VectorTable
+from elmoc.word_vectors.transform import VectorTransform
 from pretrain.data.batches import ResidentTables, StreamedTables, Tables
 from pretrain.data.candidates import CandidateSampler, LogUniformSampler, with_candidates
 from pretrain.data.groups import TextGroups, require_sources, text_groups
@@ -142,27 +144,50 @@ class TrainingData:
         """Tokens that are shuffled together, at most."""
         return self.groups.most_tokens
 
-    @property
+    @cached_property
     def fingerprints(self) -> dict[str, str]:
-        """What names the data of a run, by the setting it comes from: a resumed run has to read the same."""
+        """What names the data of a run, by the setting it comes from: a resumed run has to read the same.
+
+        Keys with brackets came later (see `require_same_data`); a corpus from before there were checksums has no text.
+        """
         tables = {"data.input_vectors": self.inputs}
         if self.reads_targets:
             tables["data.target_vectors"] = self.targets
         content = [self.corpus.lexicon_fingerprint, str(self.corpus.train_tokens), *filter(None, self.corpus.sources)]
-        return {"data.corpus": " ".join(content)} | {
-            key: f"{table.source.fingerprint} {table.source.post_processing} {table.rows.dtype}"
-            for key, table in tables.items()
-        }
+        return (
+            {"data.corpus": " ".join(content)}
+            | {
+                key: f"{table.source.fingerprint} {table.source.post_processing} {table.rows.dtype}"
+                for key, table in tables.items()
+            }
+            | fingerprints_of_shards(self.corpus)
+            | {f"{key} (transform)": fingerprint_of_transform(table.transform) for key, table in tables.items()}
+        )
+
+    def require_same_data(self, before: Mapping[str, str]) -> None:
+        """Raise an `InputError` where the data are others than those with the fingerprints `before`.
+
+        Checkpoints of older versions have fewer fingerprints: those are compared that both have.
+        """
+        changed = [key for key, name in self.fingerprints.items() if before.get(key, name) != name]
+        if changed:
+            settings = ", ".join(dict.fromkeys(key.partition(" ")[0] for key in changed))
+            raise InputError(
+                f"the run was started with other data under {settings}: resume it with that, or start a new run"
+            )
 
     def require_position(self, position: Position) -> None:
-        """Raise an `InputError` when there is no such window."""
+        """Raise an `InputError` when there is no such window, as in a corpus that a run was not started with."""
         groups, place = self.groups, position.shard
         tokens = groups.group(position.epoch, place).tokens if place < groups.count else 0
         windows = windows_of(tokens, self.streams, self.window, self.words_ahead)
         if self.cut != ANYWHERE:  # there are more of them, which only the text says
             windows = tokens // self.streams
         if place > groups.count or position.window >= max(1, windows):
-            raise InputError(f"position must be that of a window, not group {place}, window {position.window}")
+            raise InputError(
+                f"window {position.window} of group {place}, with which the run goes on, is not in {self.corpus.path}: "
+                "resume it with the corpus that it was started with"
+            )
 
     def expected_distinct(self, words: int) -> int:
         """About how many distinct types so many words of the training text are."""
@@ -234,3 +259,21 @@ class TrainingData:
                 f"data.tables_on_device is true, but the vector tables need {human_bytes(self.table_bytes)} and "
                 f"{device} has {human_bytes(free)} free: set it to false, and their rows are streamed"
             )
+
+
+def fingerprints_of_shards(corpus: Corpus) -> dict[str, str]:
+    """What names the shards of a corpus, held-out ones included, in their order: their sizes, and what is in them."""
+    shards = [*corpus.train, *corpus.held_out]
+    sizes = [(shard.tokens, shard.sentences, shard.documents, shard.source) for shard in shards]
+    names = {"data.corpus (shards)": fingerprint(repr((len(corpus.train), sizes)).encode())}
+    checksums = corpus.record.checksums
+    files = [file for shard in shards for file in (shard.file, shard.documents_file)]
+    if all(file in checksums for file in files):
+        names["data.corpus (text)"] = fingerprint(*(checksums[file].whole.encode() for file in files))
+    return names
+
+
+def fingerprint_of_transform(transform: VectorTransform) -> str:
+    """What names the numbers of a transform."""
+    arrays = transform.arrays
+    return fingerprint(*(part for name in sorted(arrays) for part in (name.encode(), arrays[name].tobytes())))

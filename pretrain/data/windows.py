@@ -94,10 +94,12 @@ def windows_per_epoch(corpus: Corpus, groups: TextGroups, cut: Cut) -> int:
         text = cut_text(corpus, groups.group(0, largest), cut)
         count = round(count * text[DIRECTIONS[0]].count / counts[largest])
     if count == 0:
-        fewer = max(1, max(tokens) // (10 * (cut.window + 1)))
+        most, length = max(tokens), cut.window + cut.ahead
+        fewer = f"fewer streams, e.g. {max(1, most // (10 * length))}"
         raise InputError(
-            f"train.streams={cut.streams} times train.window={cut.window} is more than the shards of {corpus.path} "
-            f"hold ({max(tokens):,} tokens at most): use fewer streams, e.g. {fewer}"
+            f"train.streams={cut.streams} with train.window={cut.window} need {cut.streams * length:,} tokens, targets "
+            f"included, and the shards of {corpus.path} that are read together hold {most:,} at most: use "
+            f"{fewer if most >= length else 'a shorter window, or more text'}"
         )
     return count
 

@@ -45,12 +45,15 @@ def exit_with(error: BaseException, rank: int) -> NoReturn:
     if isinstance(error, RaisedTogether) and rank:
         with suppress(RuntimeError):
             dist.barrier()  # rank 0 never enters it: it has printed the error when this breaks off
-    elif (sentence := describe_error(error)) is not None:
-        print(f"error: rank {rank}: {sentence}" if rank else f"error: {sentence}", file=sys.stderr)
-    elif isinstance(error, KeyboardInterrupt):
-        print("interrupted", file=sys.stderr)
     else:
-        traceback.print_exception(error)
-    sys.stdout.flush()
-    sys.stderr.flush()
+        with suppress(OSError):  # of output that nobody reads any more
+            if (sentence := describe_error(error)) is not None:
+                print(f"error: rank {rank}: {sentence}" if rank else f"error: {sentence}", file=sys.stderr)
+            elif isinstance(error, KeyboardInterrupt):
+                print("interrupted", file=sys.stderr)
+            else:
+                traceback.print_exception(error)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
     os._exit(130 if isinstance(error, KeyboardInterrupt) else 1)

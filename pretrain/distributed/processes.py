@@ -36,6 +36,8 @@ class Processes:
     world_size: int = 1
     local_rank: int = 0
     """Its number among those of its machine, which is also that of its GPU."""
+    local_world_size: int = 1
+    """How many there are on its machine."""
     launch: str | None = None
     """What names the launch by `torchrun`, which may start the processes several times."""
     restarted: bool = False
@@ -51,6 +53,11 @@ class Processes:
     def is_rank0(self) -> bool:
         """Whether this is the process that evaluates, writes and prints."""
         return self.rank == 0
+
+    @property
+    def is_beside_rank0(self) -> bool:
+        """Whether rank 0 is this process, or another one of its machine; `torchrun` numbers those of one in a row."""
+        return self.rank == self.local_rank
 
     @property
     def directions(self) -> tuple[str, ...]:
@@ -177,7 +184,12 @@ class Processes:
         """Raise an `InputError` in every process unless all of them have the same values."""
         everywhere = self.all_gather(values)
         for rank, others in enumerate(everywhere):
-            differing = [key for key, value in everywhere[0].items() if others[key] != value]
+            keys = dict.fromkeys([*everywhere[0], *others])  # a setting that one kind of a section has may not be there
+            differing = [
+                key
+                for key in keys
+                if key not in everywhere[0] or key not in others or others[key] != everywhere[0][key]
+            ]
             if differing:
                 raise RaisedTogether(
                     f"rank {rank} has other values than rank 0 for {', '.join(differing)}: give all of them the same"

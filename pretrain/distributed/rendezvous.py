@@ -29,6 +29,7 @@ def connect() -> Iterator[Processes]:
         rank=rank,
         world_size=world_size,
         local_rank=int(environment.get("LOCAL_RANK", "0")),
+        local_world_size=int(environment.get("LOCAL_WORLD_SIZE", "1")),
         restarted=int(environment.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0,
     )
     if world_size == 1:

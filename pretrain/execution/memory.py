@@ -17,7 +17,10 @@ class OutOfMemory(InputError):
 
 @dataclass(frozen=True)
 class MemoryNeed:
-    """Bytes, roughly, that one process of a run takes on a device."""
+    """Bytes, roughly, that one process of a run takes on a device, which so many `processes` share.
+
+    All but scoring, which is rank 0's alone.
+    """
 
     device: torch.device
     weights: int = 0
@@ -25,22 +28,25 @@ class MemoryNeed:
     tables: int = 0
     text: int = 0
     scoring: int = 0
+    processes: int = 1
 
     @property
     def bytes(self) -> int:
-        """All of it at the peak: updates and evaluations take turns."""
-        return self.weights + self.tables + self.text + max(self.activations, self.scoring)
+        """What all processes take at the peak: updates and evaluations take turns."""
+        always = self.processes * (self.weights + self.tables + self.text)
+        return always + max(self.processes * self.activations, self.scoring)
 
     def __str__(self) -> str:
         parts = {
-            "weights, gradients and Adam": self.weights,
-            "activations (train.streams × train.window)": self.activations,
-            "vector tables (data.tables_on_device)": self.tables,
-            "shuffled text (train.mix_shards)": self.text,
+            "weights, gradients and Adam": self.processes * self.weights,
+            "activations (train.streams × train.window)": self.processes * self.activations,
+            "vector tables (data.tables_on_device)": self.processes * self.tables,
+            "shuffled text (train.mix_shards)": self.processes * self.text,
             "scoring (evaluation.words, evaluation.candidates)": self.scoring,
         }
         shown = ", ".join(f"{what} {human_bytes(size)}" for what, size in parts.items() if size)
-        return f"about {human_bytes(self.bytes)} on {self.device}: {shown}"
+        together = f" for its {self.processes} processes" if self.processes > 1 else ""
+        return f"about {human_bytes(self.bytes)} on {self.device}{together}: {shown}"
 
     def require(self) -> None:
         """Raise an `InputError` when the device has less."""

@@ -57,9 +57,12 @@ class RunDirectory:
         self.metrics = self.path / "metrics.jsonl"
 
     def require_new(self) -> None:
-        """Raise an `InputError` when there is a run, or something that is no directory."""
+        """Raise an `InputError` when there is a run, what one has left, or something that is no directory."""
         if os.path.lexists(self.config):
             raise InputError(f"{self.path} holds a run already: go on with it by --resume, or choose another directory")
+        for left in [*self.checkpoint_paths()[-1:], self.metrics]:
+            if os.path.lexists(left):
+                raise InputError(f"{left} is of another run: move what it has left there, or choose another directory")
         if os.path.lexists(self.path) and not self.path.is_dir():
             raise InputError(f"{self.path} is not a directory, as a run is: choose another name")
 
@@ -162,11 +165,12 @@ class RunDirectory:
         """Write a checkpoint; of the others the newest `keep` − 1 and that of update `best` are kept."""
         with atomic_path(self.checkpoint_path(update)) as partial:
             torch.save({"format": FORMAT, "version": VERSION, **state}, partial)
-        self.remove_checkpoints(keep=keep, best=best)
+        self.remove_checkpoints(keep=keep, best=best, written=update)
 
-    def remove_checkpoints(self, *, keep: int, best: int | None) -> None:
-        """Remove all checkpoints but the newest `keep` and that of update `best`."""
-        kept = self.checkpoint_paths()[-keep:] + ([] if best is None else [self.checkpoint_path(best)])
+    def remove_checkpoints(self, *, keep: int, best: int | None, written: int | None = None) -> None:
+        """Remove all checkpoints but the newest `keep`, that of update `best`, and the one just `written`."""
+        kept = self.checkpoint_paths()[-keep:]
+        kept += [self.checkpoint_path(update) for update in (best, written) if update is not None]
         for path in self.checkpoint_paths():
             if path not in kept:
                 path.unlink()

@@ -11,16 +11,17 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
+from elmoc.errors import InputError
 from elmoc.model_directory import read_model_directory, write_model_directory
-from elmoc.progress import progress_bar
 from pretrain.checkpoint import Checkpoint
 from pretrain.config import fixed_settings
 from pretrain.distributed.processes import Processes
 from pretrain.evaluation import evaluate, evaluation_line
 from pretrain.run.clock import Clock
 from pretrain.run.directory import MetricsLog, RunDirectory
+from pretrain.run.output import Output
+from pretrain.run.stop_signals import StopRequest
 from pretrain.setup import TrainingSetup
 from pretrain.step import DirectionStep, summary
 from pretrain.train_state import TrainState
@@ -36,6 +37,7 @@ class Recorder:
         setup, state, clock: of the run.
         run: its directory.
         resumed: the checkpoint that it goes on from, if it does.
+        stop: what asks it to stop, as it is asked where what it prints is not taken.
     """
 
     def __init__(
@@ -46,12 +48,13 @@ class Recorder:
         run: RunDirectory,
         clock: Clock,
         resumed: Checkpoint | None,
+        stop: StopRequest,
     ) -> None:
         self._processes = setup.processes
         self._state = state
         self._clock = clock
         self._saved: int | None = None
-        self._writer = RunWriter(setup, state, run, resumed) if setup.processes.is_rank0 else None
+        self._writer = RunWriter(setup, state, run, resumed, stop) if setup.processes.is_rank0 else None
 
     def add(self, steps: dict[str, DirectionStep], rate: float) -> None:
         """Take note of an update, of which all processes know; every few of them become a line of the log."""
@@ -65,10 +68,11 @@ class Recorder:
         is_best = False
         with self._state.averaged():
             gather_weights(self._processes, self._state)
-            if self._writer is not None:
-                values = self._writer.evaluate()
-                self._clock.record_evaluation(time.monotonic() - started)
-                is_best = self._writer.write_evaluation(values)
+            with self._processes.raise_together():
+                if self._writer is not None:
+                    values = self._writer.evaluate()
+                    self._clock.record_evaluation(time.monotonic() - started)
+                    is_best = self._writer.write_evaluation(values)
         if self._processes.broadcast_from_rank0(is_best):
             self.save()
 
@@ -92,7 +96,14 @@ class Recorder:
 class RunWriter:
     """Writes a run's log lines, model and checkpoints, in rank 0; nothing here is a collective call."""
 
-    def __init__(self, setup: TrainingSetup, state: TrainState, run: RunDirectory, resumed: Checkpoint | None) -> None:
+    def __init__(
+        self,
+        setup: TrainingSetup,
+        state: TrainState,
+        run: RunDirectory,
+        resumed: Checkpoint | None,
+        stop: StopRequest,
+    ) -> None:
         self._setup = setup
         self._state = state
         self._run = run
@@ -111,9 +122,7 @@ class RunWriter:
         self._log = MetricsLog(run, size=resumed.metrics_bytes if resumed else 0, update=state.update)
         self._latest: dict[str, float] = {}
         words, unit = state.updates * setup.data.words_per_update, setup.data.corpus.unit
-        self._progress = progress_bar(
-            total=words, initial=state.words, unit=f" {unit}", unit_scale=True, desc="pretrain"
-        )
+        self._output = Output(stop, total=words, done=state.words, unit=unit)
 
     def _renew_card(self) -> None:
         """Have a model that was exported before say the name and the licence that the run is given now."""
@@ -127,8 +136,7 @@ class RunWriter:
     def add(self, steps: dict[str, DirectionStep], rate: float, clock: Clock) -> None:
         """See `Recorder.add`."""
         state, words = self._state, self._setup.data.words_per_update
-        self._progress.total = state.updates * words
-        self._progress.update(words)
+        self._output.advance(words, total=state.updates * words)
         self._steps.append(steps)
         if state.update % self._setup.config.log.every_updates and state.update != state.updates:
             return
@@ -139,7 +147,7 @@ class RunWriter:
         self._steps.clear()
         self._latest["loss"] = values["loss"]
         metrics = ", ".join(f"{name} {value:.4f}" for name, value in self._latest.items())
-        self._progress.set_postfix_str(f"update {state.update:,}/{state.updates:,}, {metrics}", refresh=False)
+        self._output.show(f"update {state.update:,}/{state.updates:,}, {metrics}")
 
     def evaluate(self) -> dict[str, float]:
         """The held-out metrics of the weights as they are now."""
@@ -148,11 +156,19 @@ class RunWriter:
         return evaluate(self._state, setup.data, self._scorer, words=words, execution=setup.execution)
 
     def write_evaluation(self, values: dict[str, float]) -> bool:
-        """Log and print held-out metrics; export the model when they are the best so far, which is the answer."""
+        """Log and print held-out metrics; export the model when they are the best so far, which is the answer.
+
+        Raises `InputError` where there is no best so far and can be none.
+        """
         state, metric = self._state, self._output_layer.metric
         self._log.write("evaluation", state.update, state.words, values)
         self._latest[f"held-out {metric}"] = values[metric]
-        tqdm.write(evaluation_line(state, self._output_layer, values, self._setup.data.corpus.unit))
+        self._output.print(evaluation_line(state, self._output_layer, values, self._setup.data.corpus.unit))
+        if state.best_update is None and math.isnan(values[metric]):
+            raise InputError(
+                f"the held-out {metric}, by which the best model is chosen, is not a number: check that the vector "
+                "tables hold no huge numbers, and that held-out words have target vectors which are not all zeros"
+            )
         is_best = values[metric] > state.best_score
         if is_best:
             state.best_score, state.best_update = values[metric], state.update
@@ -182,7 +198,7 @@ class RunWriter:
 
     def close(self) -> None:
         """Close the progress bar and the log."""
-        self._progress.close()
+        self._output.close()
         self._log.close()
 
 

@@ -1,4 +1,4 @@
-"""Stop signals: a run that is interrupted or terminated is asked to stop, so that it saves first."""
+"""Stop signals: a run that is interrupted or terminated, or whose terminal is closed, is asked to stop, and saves."""
 
 import signal
 from collections.abc import Iterator
@@ -9,28 +9,31 @@ from types import FrameType
 
 @dataclass
 class StopRequest:
-    """Whether an interrupt or a termination signal has come."""
+    """Whether a signal that asks to stop has come, or what the run prints is no longer taken."""
 
     asked: bool = False
 
 
 @contextmanager
 def stop_signals() -> Iterator[StopRequest]:
-    """While the block runs, the first SIGINT or SIGTERM only sets `asked`; a second one has its usual effect."""
-    stop = StopRequest()
-    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    """While the block runs, the first SIGINT or SIGTERM only sets `asked`; a second one has its usual effect.
 
-    def restore() -> None:
-        for number, handler in usual.items():
-            signal.signal(number, handler)
+    So does each SIGHUP, of which a terminal that is closed may send several, unless it is ignored (`nohup`).
+    """
+    stop = StopRequest()
+    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    if usual[signal.SIGHUP] == signal.SIG_IGN:
+        del usual[signal.SIGHUP]
 
     def ask(number: int, frame: FrameType | None) -> None:
         stop.asked = True
-        restore()
+        for other in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(other, usual[other])
 
     for number in usual:
         signal.signal(number, ask)
     try:
         yield stop
     finally:
-        restore()
+        for number, handler in usual.items():
+            signal.signal(number, handler)

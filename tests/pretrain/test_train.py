@@ -251,8 +251,9 @@ def test_the_last_checkpoints_and_the_best_are_kept(runs: TinyRuns) -> None:
 
 
 def with_a_number(runs: TinyRuns, number: float) -> None:
-    """Let the runs read a table that has the `number` in one place."""
-    corpus = write_corpus(runs.folder / "corpus", [learnable_sentences(50, 0)], [learnable_sentences(20, 1)])
+    """Let the runs read a table that has the `number` in one place, of a word that is not in the held-out text."""
+    held_out = [sentence for sentence in learnable_sentences(40, 1) if "w7" not in sentence]
+    corpus = write_corpus(runs.folder / "corpus", [learnable_sentences(50, 0)], [held_out])
     add_table(corpus, "raw", RandomVectors(seed=5, size=8))
     rows = np.load(corpus.path / "vectors" / "raw.npy")
     rows[corpus.ids["w7"], 2] = number
@@ -274,6 +275,29 @@ def test_a_loss_that_is_not_finite_ends_the_run(runs: TinyRuns, error_line: Fail
     assert "check the vector tables for rows that are not finite" in error
     for line in (runs.folder / "run" / "metrics.jsonl").read_text().splitlines():
         assert "NaN" not in line
+
+
+def test_targets_that_are_all_zeros_end_the_run_at_its_first_evaluation(
+    runs: TinyRuns, error_line: Fails, tmp_path: Path
+) -> None:
+    corpus = write_corpus(tmp_path / "corpus", [learnable_sentences(50, 0)], [learnable_sentences(20, 1)])
+    add_table(corpus, "raw", RandomVectors(seed=5, size=8))
+    add_table(corpus, "zeros", RandomVectors(seed=5, size=8), zero=corpus.lexicon)
+    error = error_line(runs.status("run", data__corpus=str(corpus.path), data__target_vectors="zeros"))
+    assert error == (
+        "error: the held-out cosine, by which the best model is chosen, is not a number: check that the vector tables "
+        "hold no huge numbers, and that held-out words have target vectors which are not all zeros"
+    )
+    assert [line["update"] for line in read_metrics(runs.folder / "run", "evaluation")] == [0]
+
+
+def test_a_model_says_where_its_corpus_is_whatever_it_was_called(
+    runs: TinyRuns, tiny_corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tiny_corpus.path.parent)
+    run = runs.run("run", data__corpus=f"./{tiny_corpus.path.name}", train__updates=1)
+    assert read_model_directory(run.path).training["corpus"] == str(tiny_corpus.path)
+    assert f"| corpus | `{tiny_corpus.path.name}` |" in (run.model / "README.md").read_text()
 
 
 def test_an_existing_run_is_not_overwritten(runs: TinyRuns, error_line: Fails) -> None:
@@ -328,7 +352,7 @@ def test_a_damaged_corpus_ends_in_one_sentence(
     [
         ({"data__corpus": ""}, "data.corpus is not set"),
         ({"data__target_vectors": "none"}, "none.json does not exist: build the table with"),
-        ({"train__streams": 500}, "train.streams=500 times train.window=5 is more than the shards"),
+        ({"train__streams": 500}, "train.streams=500 with train.window=5 need 3,000 tokens, targets included, and"),
         ({"train__window": 200, "train__streams": 1}, "holds out only"),
         ({"train__device": "cuda:99"}, "cuda:99"),
         ({"train__device": "gpu"}, "train.device: 'gpu' is not a device"),

@@ -51,6 +51,8 @@ def test_it_says_what_the_model_is_and_how_it_was_trained() -> None:
     model = trained(**RECORD)
     card = card_of(model)
     parameters = sum(each.numel() for each in model.encoder.parameters())
+    assert "/home/ada" not in card, "which nobody else need know"
+    assert '"corpus": "café"' in card
     for line in (
         "| encoder | 2 LSTM layers, projection 5, cell 7, forward and backward |",
         f"| parameters of the encoder | {parameters:,} |",

@@ -211,9 +211,26 @@ def test_too_many_streams_are_refused_with_a_number_that_works(corpus: Corpus) -
     largest = max(shard.tokens for shard in corpus.train)
     assert updates_of_epoch(corpus, largest // 21, 20) > 0
     with pytest.raises(
-        InputError, match=rf"train\.streams=50 .*\({largest} tokens at most\): use fewer streams, e\.g\. 1"
+        InputError,
+        match=rf"streams=50 with .* need 1,050 tokens, .* hold {largest} at most: use fewer streams, e\.g\. 1",
     ):
         updates_of_epoch(corpus, 50, 20)
+
+
+@pytest.mark.parametrize("window", [2, 20])
+def test_the_tokens_that_are_said_to_be_needed_are_enough(corpus: Corpus, window: int) -> None:
+    largest = max(shard.tokens for shard in corpus.train)
+    enough = largest // (window + 1)
+    assert updates_of_epoch(corpus, enough, window) > 0
+    needed = f"need {(enough + 1) * (window + 1):,} tokens"
+    with pytest.raises(InputError, match=f"{needed}, targets included, and .* hold {largest} at most: use fewer"):
+        updates_of_epoch(corpus, enough + 1, window)
+
+
+def test_where_one_stream_is_too_many_a_shorter_window_is_advised(corpus: Corpus) -> None:
+    largest = max(shard.tokens for shard in corpus.train)
+    with pytest.raises(InputError, match=f"hold {largest} at most: use a shorter window, or more text"):
+        updates_of_epoch(corpus, 1, largest)
 
 
 def test_held_out_text_is_read_in_its_order(corpus: Corpus) -> None:

@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
 
 from elmoc.corpus import Corpus
 from elmoc.devices import free_memory
-from pretrain.config import load_config
+from pretrain.config import TrainConfig, load_config
+from pretrain.distributed.processes import Processes
 from pretrain.execution import memory
 from pretrain.execution.memory import MemoryNeed
 from pretrain.setup import TrainingSetup, set_up
@@ -95,6 +97,29 @@ def test_updates_and_evaluations_take_turns() -> None:
     need.require()
 
 
+def test_processes_of_one_machine_need_the_memory_of_all_of_them(
+    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, error_line: Fails
+) -> None:
+    setup = setup_of(runs)
+    (alone,) = setup.memory
+    (rank0,) = replace(setup, processes=with_directions(local_world_size=3, world_size=3)).memory
+    assert rank0.bytes == 3 * (alone.weights + alone.text) + max(3 * rank0.activations, alone.scoring)
+    (elsewhere,) = replace(setup, processes=with_directions(rank=3, local_world_size=3, world_size=6)).memory
+    assert (elsewhere.processes, elsewhere.scoring) == (3, 0), "rank 0, which evaluates, is on another machine"
+    all_bytes = replace(alone, processes=3).bytes
+    monkeypatch.setattr(memory, "free_memory", lambda device: all_bytes - 1)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
+    assert "on cpu for its 3 processes: weights, gradients and Adam" in error_line(runs.status("run"))
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")
+    runs.run("run")
+
+
+def with_directions(**values: int) -> Processes:
+    processes = Processes(**values)
+    processes.assign_directions(TrainConfig(streams=6))
+    return processes
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -102,7 +127,7 @@ def test_updates_and_evaluations_take_turns() -> None:
             {"train__epochs": 1e6, "train__updates": 0, "train__streams": 1, "train__window": 1},
             "999,999,999 are the most",
         ),
-        ({"train__streams": 10**15}, "train.streams=1000000000000000 times train.window=5 is more than the shards"),
+        ({"train__streams": 10**15}, "with train.window=5 need 6,000,000,000,000,000 tokens, targets included, and"),
         ({"train__window": 10**15}, "holds out only"),
     ],
 )

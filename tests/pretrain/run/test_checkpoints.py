@@ -155,14 +155,6 @@ WRONG: dict[str, tuple[Callable[[Contents], Contents], str]] = {
         lambda state: {"position": {"epoch": -1, "shard": 0, "window": 0}},
         "position.epoch must be at least 0, not -1",
     ),
-    "a shard that is not there": (
-        lambda state: {"position": {"epoch": 0, "shard": 4, "window": 0}},
-        "position must be that of a window, not group 4, window 0",
-    ),
-    "a window that is not there": (
-        lambda state: {"position": {"epoch": 0, "shard": 0, "window": 10**6}},
-        "position must be that of a window, not group 0, window 1000000",
-    ),
     "a device that is none": (lambda state: {"device": "toaster"}, "device must be one of cpu, cuda, not 'toaster'"),
     "weights that are not finite": (
         lambda state: weight(state, next(iter(state["encoder"].values())) * math.inf),
@@ -244,6 +236,19 @@ def test_contents_that_do_not_fit_are_named_before_anything_is_changed(
     assert message in sentence
     assert sentence.endswith(ONE_BEFORE)
     assert_same(dict(setup.encoder.state_dict()), before)
+
+
+@pytest.mark.parametrize(("shard", "window"), [(4, 0), (0, 10**6)])
+def test_a_window_that_is_not_there_speaks_against_the_corpus_and_not_the_checkpoint(
+    run: RunDirectory, setup: TrainingSetup, shard: int, window: int
+) -> None:
+    change(run, {"position": {"epoch": 0, "shard": shard, "window": window}})
+    with pytest.raises(InputError) as error:
+        starting_state(setup, run, run.resume(setup.config))
+    assert str(error.value) == (
+        f"window {window} of group {shard}, with which the run goes on, is not in {setup.data.corpus.path}: resume it "
+        "with the corpus that it was started with"
+    )
 
 
 @pytest.mark.parametrize("score", [None, -math.inf], ids=["now", "older versions"])

@@ -1,0 +1,81 @@
+"""Stopping: a run whose output nobody reads, or whose terminal is closed, saves and stops."""
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from elmoc.model_directory import read_model_directory
+from pretrain.run.directory import RunDirectory, read_metrics
+from pretrain.run.stop_signals import stop_signals
+from tests.pretrain.conftest import TinyRuns, last_checkpoint
+from tests.warm import WarmProcess
+
+LEAVE = """
+import os, sys
+from pretrain.run import recorder
+from pretrain.__main__ import main
+reading, writing = os.pipe()
+before = sys.stdout, sys.stderr
+for stream in map(int, sys.argv[1].split(",")):
+    os.dup2(writing, stream)
+os.close(writing)
+sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", buffering=1, closefd=False)
+evaluate = recorder.RunWriter.evaluate
+
+def leave(self):
+    if self._state.update == 4:
+        os.close(reading)
+    return evaluate(self)
+
+recorder.RunWriter.evaluate = leave
+sys.exit(main(sys.argv[2:]))
+"""
+"""A run whose standard output, error or both go into a pipe that nobody reads from the second evaluation on."""
+
+
+@pytest.mark.parametrize("streams", ["1", "2", "1,2"], ids=["stdout", "stderr", "both"])
+def test_a_reader_that_goes_away_asks_a_run_to_stop(runs: TinyRuns, streams: str) -> None:
+    settings = {"evaluation__every_updates": 4}
+    words = ["-c", LEAVE, streams, *runs.arguments("killed", **settings)]
+    process = WarmProcess(words, log=runs.folder / "process")
+    assert process.wait() == 130, process.stderr
+    run = RunDirectory(runs.folder / "killed")
+    assert last_checkpoint(run)["update"] == 4
+    assert len(read_metrics(run.path, "evaluation")) == 2
+    assert read_model_directory(run.path).training["updates"] == last_checkpoint(run)["best_update"]
+    if streams == "1":
+        warning = "warning: what this run prints is not taken ([Errno 32] Broken pipe): it saves and stops"
+        assert f"{warning}\n" in process.stderr
+        assert process.stderr.endswith("\ninterrupted\n")
+    elif streams == "2":
+        assert "stopped after saving" in process.stdout
+    runs.run("killed", "--resume", **settings)
+    assert last_checkpoint(run)["update"] == 12
+
+
+@pytest.fixture
+def restore_signals() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGHUP)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+def test_a_closed_terminal_asks_to_stop_however_often_it_says_so(restore_signals: None) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    with stop_signals() as stop:
+        assert not stop.asked
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert stop.asked
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "a second request has its usual effect"
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
+
+
+def test_a_hangup_that_is_ignored_stays_so(restore_signals: None) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup has it
+    with stop_signals() as stop:
+        os.kill(os.getpid(), signal.SIGHUP)
+    assert not stop.asked
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
