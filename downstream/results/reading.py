@@ -5,14 +5,14 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from downstream.results.records import STATE_SETTINGS, ResultLine, encoder_identity, parse_line, word_vectors_identity
-from elmoc.errors import InputError
+from downstream.results.records import ResultLine, encoder_identity, parse_line, word_vectors_identity
+from elmoc.errors import InputError, shortened
 from elmoc.files.records import parse_json
 from elmoc.files.text import open_binary, read_lines
 
@@ -46,7 +46,6 @@ class Result(ResultLine):
         settings of layer states are those of the encoder. A suite may have settings of each kind of inputs, and says
         what is compared.
         """
-        settings = {name: value for name, value in self.settings.items() if name not in STATE_SETTINGS}
         return _identity(
             [
                 self.task,
@@ -55,7 +54,7 @@ class Result(ResultLine):
                 self.split,
                 self.fingerprints,
                 self.reader,
-                self.compared_as or settings,
+                self.compared_as or self.compared_settings,
             ]
         )
 
@@ -79,17 +78,21 @@ def read_results(paths: Iterable[Path]) -> tuple[list[Result], list[str]]:
     """The results of all lines of the files, and notes on what was left out.
 
     Lines that agree in task, data, settings and inputs are one result with the seeds of all of them. Where several
-    have the same seed, the last one counts. Raises `InputError` with file and line for what is no line of results.
+    have the same seed, the last one counts. Raises `InputError` with file and line for what is no line of results, and
+    for lines that only their suites call comparable.
     """
-    pooled: dict[str, Result] = {}
+    results: list[Result] = []
     notes: list[str] = []
-    places = count()
     for path in {os.path.realpath(path): path for path in paths}.values():
         for origin, value in _values(path, notes):
             line = parse_line(value, ResultLine, where=origin, advice=ADVICE)
-            result = _result(line, origin, order=next(places))
-            key = _identity([result.comparable, result.inputs, result.encoder, result.word_vectors])
-            pooled[key] = _pool([pooled[key], result] if key in pooled else [result], notes)
+            results.append(_result(line, origin, order=len(results)))
+    pooled: dict[str, Result] = {}
+    firsts: dict[tuple[str, str], Result] = {}
+    for result in _compared_as_now(results):
+        _require_same_settings(firsts.setdefault((result.comparable, result.inputs), result), result)
+        key = _identity([result.comparable, result.inputs, result.encoder, result.word_vectors])
+        pooled[key] = _pool([pooled[key], result] if key in pooled else [result], notes)
     if not pooled:
         raise InputError(
             f"there are no results in {', '.join(map(str, paths))}: `python -m downstream TASK … --results FILE.jsonl` "
@@ -106,6 +109,35 @@ def require_same_items(first: Result, other: Result) -> None:
         raise InputError(
             f"{other.origins[0]} has {has}, but {first.origins[0]}, which names the same data, has {had}: the data or "
             "the code changed in between, run one of them again and remove its line"
+        )
+
+
+def _compared_as_now(results: Sequence[Result]) -> list[Result]:
+    """The results, those of earlier versions compared as others of the same suite, inputs and settings are now."""
+
+    def key(result: Result, compared_as: str | None) -> str:
+        return _identity([result.place, compared_as, result.inputs, result.compared_settings])
+
+    now = {key(each, each.compared_before_as): each.compared_as for each in results if each.compared_before_as}
+    return [replace(each, compared_as=now.get(key(each, each.compared_as), each.compared_as)) for each in results]
+
+
+def _require_same_settings(first: Result, other: Result) -> None:
+    """Raise an `InputError` where results are to be compared, as of one suite, and settings of equal inputs differ.
+
+    Suites of versions before told each other by the name of a preset, whose values may have changed. A setting that
+    came later counts where both have it.
+    """
+    differing = [
+        f"{name} ({other.settings[name]} and {value})"
+        for name, value in first.compared_settings.items()
+        if other.settings.get(name, value) != value
+    ]
+    if differing:
+        raise InputError(
+            f"{other.origins[0]} and {first.origins[0]} count as results of one suite, but differ in "
+            f"{shortened(', '.join(differing), 200)}, as the preset changed in between: run the older suite again, or "
+            "make a table of each"
         )
 
 

@@ -74,6 +74,13 @@ class ResultLine:
     layer states. Lines of earlier versions lack them."""
     compared_as: Name | None = None
     """Equal for results that are compared though settings differ, each kind of inputs having its own best."""
+    compared_before_as: Name | None = None
+    """What `compared_as` is in lines of earlier versions, which tell suites by less than all settings."""
+
+    @property
+    def compared_settings(self) -> Facts:
+        """The settings that results to be compared share, where their inputs are of one kind."""
+        return {name: value for name, value in self.settings.items() if name not in STATE_SETTINGS}
 
     @property
     def state_settings(self) -> Facts:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from downstream.inputs.kinds import INPUT_KINDS, SEPARATOR
+from downstream.inputs.kinds import INPUT_KINDS
 from downstream.inputs.source_options import add_model_options, require_model
 from downstream.suite.data import (
     ProbeData,
@@ -18,8 +18,9 @@ from downstream.suite.data import (
     write_sentences,
 )
 from downstream.suite.entries import INPUTS
-from downstream.suite.jobs import Job, Sources, make_jobs
-from downstream.suite.overlap import ADVICE, NOT_CHECKED, corpora_of, overlap_notes
+from downstream.suite.given import Given, open_given
+from downstream.suite.jobs import Job, Sources, make_jobs, require_writable
+from downstream.suite.overlap import overlap_notes
 from downstream.suite.plan import Suite, Tasks, read_suite
 from downstream.suite.report import REPORT, write_report
 from downstream.suite.running import Failure, JobRunner, run_jobs
@@ -28,7 +29,6 @@ from elmoc.encoders.pooling import POOLINGS
 from elmoc.errors import InputError
 from elmoc.files.locks import locked
 from elmoc.process import available_cores
-from elmoc.word_vectors.opening import open_word_vectors
 
 DEFAULT_INPUTS = "vectors,both"
 
@@ -66,16 +66,17 @@ class _States:
 def _run(
     suite: Suite, options: argparse.Namespace, tasks: Tasks, *, out: Path, vectors: Sequence[str]
 ) -> list[Failure]:
+    results, baseline = out / "results", options.baseline or out.parent / "baseline"
+    for folder in (results, baseline):
+        folder.mkdir(parents=True, exist_ok=True)
+    given = open_given(options, vectors)
     data = {probe.file_name: read_data(probe) for probe in suite.probes}
-    states = _states(options, data, out)
+    states = _states(options, given, data, out)
     sources = Sources(
         model=options.model and Path(os.path.abspath(options.model)),
         vectors=vectors,
         features=states.files,
-        identities={
-            "vectors": SEPARATOR.join(open_word_vectors(each, only=[]).fingerprint for each in vectors),
-            "states": states.identity,
-        },
+        identities={"vectors": given.vectors, "states": states.identity},
         device=options.device,
     )
     jobs: list[Job] = []
@@ -90,13 +91,14 @@ def _run(
             ],
             fingerprints=data[probe.file_name].fingerprints,
             words=data[probe.file_name].words,
-            out=out / "results",
-            baseline=options.baseline or out.parent / "baseline",
+            out=results,
+            baseline=baseline,
         )
-    notes = _overlap(options, data, baseline=options.baseline or out.parent / "baseline")
-    identity = suite_identity(suite.probes, data, sources.identities["vectors"])
-    del data
     asked = [job for job in jobs if job.inputs in options.inputs]
+    require_writable(asked)
+    notes = [*given.notes, *(note for corpus in given.corpora for note in overlap_notes(data, corpus, baseline))]
+    identity = suite_identity(suite.probes, data, given.vectors)
+    del data
     before = sum(job.is_done for job in asked)
     print(
         f"{len(asked)} runs of {len(suite.probes)} probes, {before} done before, {options.jobs} at once: {out}",
@@ -110,32 +112,18 @@ def _run(
     return failures
 
 
-def _overlap(options: argparse.Namespace, data: Mapping[str, ProbeData], *, baseline: Path) -> list[str]:
-    """Warnings about development and test parts that are in the pretraining text, as far as that is known."""
-    corpora: list[Path] | None = options.corpus
-    notes: list[str] = []
-    if corpora is None and options.model:
-        corpora, notes = corpora_of(options.model)
-    elif corpora is None and options.features:
-        notes = [f"{NOT_CHECKED}: the text that the features' encoder was trained on ({ADVICE})."]
-    for note in notes:
-        print(note, flush=True)
-    for corpus in corpora or []:
-        notes += overlap_notes(data, corpus, baseline)
-    return notes
-
-
-def _states(options: argparse.Namespace, data: Mapping[str, ProbeData], out: Path) -> _States:
-    """Layer states for the probes: those of a feature file that is given, or dumped from the model."""
+def _states(options: argparse.Namespace, given: Given, data: Mapping[str, ProbeData], out: Path) -> _States:
+    """Layer states for the probes: dumped from the model, or those of a feature file that is given."""
     if options.inputs == ["vectors"]:
         return _States({}, None, "")
-    if options.features:
+    if given.model is None:
         files = dict.fromkeys(data, options.features)
     else:
         files = dump_features(
             options.model,
             data,
             out / "features",
+            described=given.model,
             vectors=options.model_vectors,
             pooling=options.pooling,
             threads=options.jobs,

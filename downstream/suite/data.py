@@ -4,13 +4,14 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from downstream.inputs.feature_states import FeatureStates
 from downstream.probe.splits import read_split
 from downstream.results.records import encoder_identity
+from downstream.suite.entries import INPUTS
 from downstream.suite.plan import SuiteProbe
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
@@ -65,10 +66,17 @@ def read_data(probe: SuiteProbe) -> ProbeData:
 def suite_identity(probes: Sequence[SuiteProbe], data: Mapping[str, ProbeData], vectors: str) -> str:
     """Equal for suites whose results can stand in one table, of whatever encoders.
 
-    They have the same probes, data by content, options and seeds, and word vectors of the identity `vectors`.
+    They have the same probes, data by content, settings and seeds, and word vectors of the identity `vectors`.
     """
     parts = [
-        [probe.task.name, probe.name, probe.preset, probe.options, probe.seeds, data[probe.file_name].fingerprints]
+        [
+            probe.task.name,
+            probe.name,
+            {inputs: probe.chosen_settings(inputs) for inputs in INPUTS},
+            asdict(probe.reader),
+            probe.seeds,
+            data[probe.file_name].fingerprints,
+        ]
         for probe in probes
     ]
     return fingerprint(json.dumps([vectors, parts], sort_keys=True).encode())
@@ -87,11 +95,23 @@ def write_sentences(path: Path, probes: Sequence[SuiteProbe]) -> int:
     return len(lines)
 
 
+def describe_model(model: Path, *, vectors: str | None, pooling: str | None, device: str) -> dict[str, str]:
+    """What tells the features of a model from others; raises `InputError` where it cannot be used in this way."""
+    return ElmoC.from_pretrained(
+        model,
+        vectors=vectors,
+        device=device,
+        precision="auto",  # the default of the dump
+        pooling=pooling,
+    ).describe()
+
+
 def dump_features(
     model: Path,
     data: Mapping[str, ProbeData],
     folder: Path,
     *,
+    described: Mapping[str, str],
     vectors: str | None,
     pooling: str | None,
     threads: int,
@@ -99,17 +119,10 @@ def dump_features(
 ) -> dict[str, Path]:
     """A feature file for each probe, by its name; what is there already stays, and a dump that was killed goes on.
 
-    Those of another encoder, release, precision or pooling are in another folder. Raises `InputError` where `elmoc
-    dump-features`, which says why, fails.
+    Those of another encoder, release, precision or pooling, by what `describe_model` has `described`, are in another
+    folder. Raises `InputError` where `elmoc dump-features`, which says why, fails.
     """
     files = {}
-    described = ElmoC.from_pretrained(
-        model,
-        vectors=vectors,
-        device=device,
-        precision="auto",  # the default below
-        pooling=pooling,
-    ).describe()
     folder /= fingerprint(*(each.encode() for each in described.values()))[:8]
     for name, each in data.items():
         text = folder / f"{name}.{fingerprint(each.text)[:8]}.txt"

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from downstream.inputs.kinds import INPUT_KINDS
@@ -89,7 +90,8 @@ class Job:
         line = _read(self.result)
         if line.pop("checksum", None) != _checksum(line):
             raise InputError(f"{self.result} is damaged (its content is not what was written): {ADVICE}")
-        line |= {"dataset": self.probe.name, "compared_as": self.probe.identity}
+        identities = {"compared_as": self.probe.identity, "compared_before_as": self.probe.earlier_identity}
+        line |= {"dataset": self.probe.name, **identities}
         if line["features"] is not None and self.model is not None:  # the file is one of many, and no name for it
             line["features"] |= {"directory": str(self.model)}
         return line
@@ -146,6 +148,19 @@ def make_jobs(
                 )
             )
     return jobs
+
+
+def require_writable(jobs: Sequence[Job]) -> None:
+    """Raise an `InputError` for a folder to which the results of jobs that are not done cannot be written."""
+    for folder in dict.fromkeys(job.result.parent for job in jobs if not job.is_done):
+        try:
+            with TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            raise InputError(
+                f"results cannot be written to {folder} ({error.strerror}): get the permission, or name another folder "
+                "(--out, --baseline)"
+            ) from None
 
 
 def _arguments(probe: SuiteProbe, sources: Sources, inputs: str, seed: int) -> list[str]:

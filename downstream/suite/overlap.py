@@ -4,9 +4,10 @@ What an encoder has read of them in training, without labels, would still flatte
 baseline, as a corpus is long and stays the same from one encoder to the next.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from downstream.suite.data import ProbeData
 from elmoc.corpus import Corpus
@@ -15,7 +16,7 @@ from elmoc.files.records import read_record, write_record
 from elmoc.model_directory import read_model_directory
 from elmoc.progress import progress_bar
 from elmoc.settings import setting
-from elmoc.sharing.training_record import training_corpora
+from elmoc.sharing.training_record import parts_of, training_corpora
 from elmoc.text.overlap import Overlap, overlapping_sentences
 
 FORMAT, VERSION = "elmoc-overlap", 1
@@ -62,26 +63,61 @@ def overlap_notes(data: Mapping[str, ProbeData], corpus: Path, folder: Path) -> 
         if count:
             notes.append(
                 f"WARNING: {count:,} sentences of the pretraining text ({corpus}) overlap with the {split} part of "
-                f"{name}: build the corpus without them (build_corpus --leave-out)."
+                f"{name}: build the corpus without them (build_corpus --leave-out), and train on that."
             )
     return notes
 
 
 def corpora_of(model: Path) -> tuple[list[Path], list[str]]:
-    """The corpora that a model was trained on, by its record, as far as they are there, and notes on what is not."""
-    found, notes = [], []
-    for named in training_corpora(read_model_directory(model).training):
+    """The corpora that a model was trained on, by its record, as far as they are still there, and notes on the others.
+
+    A corpus that was built anew in its place is another, of which nothing says what the model has read.
+    """
+    training = read_model_directory(model).training
+    found: list[Path] = []
+    notes: list[str] = []
+    for named in training_corpora(training):
         if named is None:
             notes.append(
                 f"{NOT_CHECKED}: {model}, or a model that it went on from, does not say on which corpus it was "
                 f"trained ({ADVICE})."
             )
             continue
-        corpus = Path(named)
-        if (corpus / "corpus.json").is_file() and (opened := Corpus(corpus)).record.subwords:
-            corpus = Path(str(opened.record.settings.get("words")))
-        if (corpus / "corpus.json").is_file():
-            found.append(corpus)
-        else:
-            notes.append(f"{NOT_CHECKED}: {corpus}, on which {model} was trained, is not there ({ADVICE}).")
+        path = Path(named)
+        corpus = words = _corpus_at(path)
+        if corpus is not None and corpus.record.subwords:
+            path = Path(str(corpus.record.settings.get("words")))
+            words = _corpus_at(path)
+        if corpus is None or words is None:
+            notes.append(f"{NOT_CHECKED}: {path}, on which {model} was trained, is not there ({ADVICE}).")
+            continue
+        is_same = [
+            _sentences(words) == _sentences(corpus) and record.get("corpus_tokens") == corpus.train_tokens
+            for record in _trainings(training)
+            if record.get("corpus") == named
+        ]
+        if any(is_same):
+            found.append(path)
+        if not all(is_same):
+            notes.append(
+                f"{NOT_CHECKED}: the corpus in {path} is another by now than {model} was trained on, or is not known "
+                f"to be that ({ADVICE})."
+            )
     return list(dict.fromkeys(found)), list(dict.fromkeys(notes))
+
+
+def _corpus_at(path: Path) -> Corpus | None:
+    return Corpus(path) if (path / "corpus.json").is_file() else None
+
+
+def _sentences(corpus: Corpus) -> tuple[int, int]:
+    """How many each split has: equal for a corpus of subwords and the words that it was made from."""
+    return corpus.record.train_sentences, corpus.record.held_out_sentences
+
+
+def _trainings(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The record of each training: of this one, or of its directions that were trained apart, and of those before."""
+    yield record
+    for earlier in (*parts_of(record), record.get("started_from")):
+        if isinstance(earlier, dict):
+            yield from _trainings(earlier)

@@ -10,7 +10,7 @@ from typing import Any
 from downstream.inputs.kinds import INPUT_KINDS
 from downstream.probe.settings import ReaderOptions, TrainingSettings, settings_of_inputs
 from downstream.probe.task import Task
-from downstream.results.records import STATE_SETTINGS
+from downstream.results.records import LATER_SETTINGS, STATE_SETTINGS
 from downstream.suite.entries import ADVICE, INPUTS, Changes, Files, Options, SuiteEntries
 from elmoc.errors import InputError, shortened
 from elmoc.files.checksums import fingerprint
@@ -36,10 +36,20 @@ class SuiteProbe:
 
     @property
     def identity(self) -> str:
-        """Equal for probes whose results are to be compared: of one task, with the same options of every input.
+        """Equal for probes whose results are to be compared: of one task, with the same settings for all inputs.
 
-        Settings of layer states are the encoder's.
+        These count whether an option gives them or the preset, which may be another in another release. Settings of
+        layer states are the encoder's.
         """
+        settings = {
+            inputs: {name: value for name, value in self.chosen_settings(inputs).items() if name not in STATE_SETTINGS}
+            for inputs in INPUTS
+        }
+        return fingerprint(json.dumps([self.task.name, settings], sort_keys=True).encode())
+
+    @property
+    def earlier_identity(self) -> str:
+        """What versions before wrote for it: there, a preset counted by its name, and settings as far as options."""
         options = {
             inputs: {name: value for name, value in given.items() if name not in STATE_SETTINGS}
             for inputs, given in self.options.items()
@@ -56,6 +66,11 @@ class SuiteProbe:
         defaults = self.task.small if self.preset == "small" else self.task.published
         changed: TrainingSettings = _changed(defaults, self.options[inputs], where="", prefix="")
         return settings_of_inputs(changed, INPUT_KINDS[inputs])
+
+    def chosen_settings(self, inputs: str) -> dict[str, Any]:
+        """Those settings, but for later ones that are as if there were no choice: so a release may add some."""
+        settings = asdict(self.settings(inputs))
+        return {name: value for name, value in settings.items() if LATER_SETTINGS.get(name) != value}
 
     @property
     def reader(self) -> ReaderOptions:

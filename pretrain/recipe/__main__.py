@@ -44,7 +44,7 @@ def make_model(arguments: argparse.Namespace) -> None:
     from elmoc.word_vectors.transform import TransformKind
     from pretrain.config import load_config
     from pretrain.recipe.begun import begun
-    from pretrain.recipe.plan import Recipe
+    from pretrain.recipe.plan import Recipe, require_kinds
     from pretrain.recipe.steps import run_steps
 
     # what is wrong is said now, and not after hours
@@ -56,6 +56,7 @@ def make_model(arguments: argparse.Namespace) -> None:
             "data.input_vectors, data.target_vectors or input_layer.kind, run its steps one by one (see the page "
             "docs/own_text.md)"
         )
+    require_kinds(arguments.text, config.data.sources)
     TransformKind.parse(arguments.targets)
     vectors = arguments.vectors
     if vectors is not None and not vectors.startswith("random:") and not os.path.exists(vectors):

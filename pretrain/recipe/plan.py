@@ -1,17 +1,32 @@
 """Plan of a recipe: its steps, and the files they leave in the run directory."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from elmoc.errors import InputError
 from elmoc.files.records import toml_value
 from elmoc.model_directory import read_model_directory, write_model_directory
+from elmoc.text.named_files import split_name
 from pretrain.recipe.steps import Step, corpus_command, seconds_of_training, training_command
 from pretrain.run.directory import RunDirectory
 
 _FIXED = ("texts", "held_out", "leave_out", "vectors", "targets")
 """What decides which text and vectors are read; the run itself says which of its settings may not change."""
+
+
+def require_kinds(texts: Sequence[str], weights: Mapping[str, float]) -> None:
+    """Raise an `InputError` for weights of kinds of text (`data.sources`) that are not among `texts`, or all 0."""
+    kinds = list(dict.fromkeys(split_name(text)[0] for text in texts))
+    if unknown := [name for name in weights if name not in kinds]:
+        named = ", ".join(kind for kind in kinds if kind) or "none"
+        raise InputError(
+            f"data.sources has a weight of {unknown[0]:.50}, which is no kind of the text that is given (its kinds: "
+            f"{named}): correct the weight, or name the text as {unknown[0]:.50}=PATH"
+        )
+    if not any(weights.get(kind, 1.0) for kind in kinds):
+        raise InputError("data.sources gives every kind of text the weight 0: give one a weight above 0")
 
 
 @dataclass(frozen=True, kw_only=True)

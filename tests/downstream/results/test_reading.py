@@ -99,6 +99,20 @@ def test_what_differs_is_not_pooled(tmp_path: Path, changes: dict[str, Any]) -> 
     assert notes == []
 
 
+def test_settings_of_one_suite_that_differ_are_an_error(tmp_path: Path) -> None:
+    """In lines of versions that told suites by the name of their preset."""
+    lines = ner_line("both", {1: [1, 1]}, compared_as="s"), ner_line("vectors", {1: [1, 1]}, compared_as="s")
+    features = {**lines[0]["features"], "model": "another"}
+    settings = {"learning_rate": 0.001, "hidden_size": 999}
+    other = ner_line("both", {2: [1, 1]}, compared_as="s", settings=settings, features=features)
+    path = write_lines(tmp_path / "a.jsonl", *lines, other)
+    with pytest.raises(
+        InputError,
+        match=r"line 3 and .*line 1 count as results of one suite, but differ in hidden_size \(999 and 200\)",
+    ):
+        read_results([path])
+
+
 def test_test_files_in_another_order_are_not_the_same_items(tmp_path: Path) -> None:
     orders = [{"train": ["f1"], "dev": ["f2"], "test": order} for order in (["a", "b"], ["b", "a"])]
     lines = [ner_line("both", {seed: [1, 0]}, fingerprints=one) for seed, one in enumerate(orders)]

@@ -1,6 +1,7 @@
 """Suite files: what they say is merged and checked before anything is run."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from downstream.__main__ import TASKS
+from downstream.suite.data import ProbeData, suite_identity
 from downstream.suite.plan import Suite, read_suite
 from elmoc.errors import InputError
 
@@ -74,6 +76,22 @@ def test_the_quick_suite_has_the_probes_with_a_quick_table(read: Read) -> None:
     assert (vectors.epochs, vectors.patience, vectors.train_fraction) == (2, 1, 0.25)
     assert (both.epochs, both.patience, both.train_fraction) == (2, 5, 0.25)
     assert vars(vectors)["dropout"] == 0.5, "options of one kind of inputs go before those of all"
+
+
+def test_probes_are_compared_by_what_they_are_trained_with(read: Read) -> None:
+    (probe,) = read(FULL, quick=True).probes
+    other = replace(probe.task, small=replace(probe.task.small, decay=0.5))
+    assert replace(probe, task=other).identity != probe.identity, "the preset of another release"
+    given = {inputs: {**options, "decay": 0.5} for inputs, options in probe.options.items()}
+    assert replace(probe, options=given).identity == replace(probe, task=other).identity
+    for inputs, options in probe.options.items():
+        changed = {**probe.options, inputs: {**options, "patience": 3}}
+        assert replace(probe, options=changed).identity != probe.identity
+    layers = {inputs: {**options, "state_layers": "top"} for inputs, options in probe.options.items()}
+    assert replace(probe, options=layers).identity == probe.identity, "that is the encoder's"
+    kept = suite_identity([probe], {probe.file_name: ProbeData({}, 0, {})}, "v1")
+    changed_preset = replace(probe, task=other)
+    assert suite_identity([changed_preset], {probe.file_name: ProbeData({}, 0, {})}, "v1") != kept
 
 
 def test_data_is_where_it_is_said_to_be(read: Read) -> None:

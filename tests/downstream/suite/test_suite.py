@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -12,7 +13,10 @@ import pytest
 
 import downstream.__main__
 import elmoc.__main__
-from downstream.suite import data, overlap, running
+from downstream.results.row_names import NamedRow
+from downstream.results.table import compared_rows
+from downstream.suite import cli, data, overlap, running
+from downstream.tasks.ner.task import TASK as NER
 from elmoc.features.reader import FeatureFile
 from elmoc.files.checksums import fingerprint
 from elmoc.files.text import read_lines
@@ -313,14 +317,12 @@ def test_development_parts_in_the_pretraining_text_are_a_warning(
 def test_all_corpora_of_a_model_are_looked_through(
     suite: Run, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    for name, text in (("base", words_of()[:1]), ("task", learnable_sentences(9, 1))):
-        write_corpus(Path(name), [text], [learnable_sentences(2, 2)])
+    base, task = (
+        {"corpus": name, "corpus_tokens": write_corpus(Path(name), [text], [learnable_sentences(2, 2)]).train_tokens}
+        for name, text in (("base", words_of()[:1]), ("task", learnable_sentences(9, 1)))
+    )
     model = tiny_model()
-    model.training |= {
-        "words": 10,
-        "corpus": "task",
-        "started_from": {"corpus": "base", "started_from": {"corpus": "x"}},
-    }
+    model.training |= {"words": 10, **task, "started_from": {**base, "started_from": {"corpus": "x"}}}
     write_model_directory(tmp_path / "adapted", model)
     suite("--model", "adapted", "--quick")
     assert "ner-ten-sentences, dev: 0 sentences of task overlap" in capsys.readouterr().out
@@ -332,6 +334,98 @@ def test_all_corpora_of_a_model_are_looked_through(
         "first, or a model that it went on from, does not say on which corpus it was trained"
         in report("suite/first-quick")["notes"][0]
     )
+
+
+def test_a_corpus_that_was_built_anew_is_not_what_the_model_has_read(suite: Run, tmp_path: Path) -> None:
+    seen = write_corpus(Path("corpus"), [words_of()[:2]], [learnable_sentences(2, 2)])
+    model = tiny_model()
+    model.training |= {"words": 10, "corpus": "corpus", "corpus_tokens": seen.train_tokens}
+    write_model_directory(tmp_path / "mine", model)
+    suite("--model", "mine", "--quick")
+    (note,) = report("suite/mine-quick")["notes"]
+    assert note.endswith("build the corpus without them (build_corpus --leave-out), and train on that.")
+    shutil.rmtree("corpus")
+    write_corpus(Path("corpus"), [words_of()[1:2]], [learnable_sentences(2, 2)])
+    suite("--model", "mine", "--quick")
+    (note,) = report("suite/mine-quick")["notes"]
+    assert note.startswith(
+        "Not checked for sentences of development parts: the corpus in corpus is another by now than mine was trained"
+    )
+    suite("--model", "mine", "--quick", "--corpus", "corpus")
+    assert report("suite/mine-quick")["notes"] == [], "the user knows"
+
+
+def test_words_of_which_a_corpus_of_subwords_was_made_may_be_others_by_now(tmp_path: Path) -> None:
+    words = write_corpus(tmp_path / "words", [words_of()[:4]], [learnable_sentences(2, 2)])
+    subwords = write_corpus(tmp_path / "subwords", [words_of()[:4]], [learnable_sentences(2, 2)])
+    record = tmp_path / "subwords/corpus.json"
+    content = json.loads(record.read_text()) | {"subwords": True, "settings": {"words": str(words.path)}}
+    record.write_text(json.dumps(content))
+    (subwords.path / "subwords.json").write_text("{}")
+    forward = {"corpus": str(subwords.path), "corpus_tokens": subwords.train_tokens}
+    model = tiny_model()
+    model.training.update({"forward": forward, "backward": dict(forward)})
+    write_model_directory(tmp_path / "model", model)
+    assert overlap.corpora_of(tmp_path / "model") == ([words.path], [])
+    shutil.rmtree(words.path)
+    write_corpus(words.path, [words_of()[:3]], [learnable_sentences(2, 2)])
+    found, (note,) = overlap.corpora_of(tmp_path / "model")
+    assert found == []
+    assert f"the corpus in {words.path} is another by now" in note
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--vectors", "none.vec"], "none.vec does not exist"),
+        (["--vectors", "random:1:6", "none.bin"], "none.bin does not exist"),
+        (["--corpus", "none"], "none is not a finished corpus directory"),
+        (["--model-vectors", "none.vec"], "none.vec does not exist"),
+        (["--baseline", "ten.conll"], "ten.conll: File exists"),
+        (["--baseline", "ten.conll/x"], "ten.conll/x: Not a directory"),
+    ],
+)
+def test_what_cannot_be_is_said_before_data_are_read_and_features_made(
+    suite: Run,
+    options: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(cli, "read_data", None)
+    monkeypatch.setattr(cli, "dump_features", None)
+    assert suite("--model", "first", *options, status=1) == []
+    assert message in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_nothing_is_run_where_a_result_could_not_be_kept(suite: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert suite("--model", "first", "--baseline", "/proc", status=1) == []
+    assert "results cannot be written to /proc (" in capsys.readouterr().err.splitlines()[-1]
+    assert suite("--model", "first", "--baseline", "/proc", "--inputs", "both") == BOTH, "nothing is to be kept there"
+
+
+def test_results_of_versions_before_are_pooled_where_the_settings_are_the_same(
+    suite: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("first", "second"):
+        suite("--model", name, "--quick")
+    before = Path("suite/first-quick/results.jsonl")
+    lines = [json.loads(line) for line in before.read_text().splitlines()]
+    for line in lines:
+        line["compared_as"] = line.pop("compared_before_as")
+    before.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    tables = [str(before), "suite/second-quick/results.jsonl"]
+    assert [row.gains.keys() for row in rows_of(tables)] == [{"both"}, {"both"}]
+    lines = [line | {"settings": line["settings"] | {"hidden_size": 999}} for line in lines]
+    before.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert sorted(row.dataset for row in rows_of(tables)) == [
+        "ten sentences dev, hidden_size 6",
+        "ten sentences dev, hidden_size 999",
+    ], "the preset has changed in between"
+
+
+def rows_of(results: list[str]) -> list[NamedRow]:
+    return compared_rows(list(map(Path, results)), {"ner": lambda: NER}, resamples=100, encoders={})[0]
 
 
 def test_a_suite_without_vectors(suite: Run, capsys: pytest.CaptureFixture[str]) -> None:

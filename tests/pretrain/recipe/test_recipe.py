@@ -7,8 +7,10 @@ import pytest
 
 from elmoc import ElmoC
 from elmoc.corpus import Corpus
+from elmoc.errors import InputError
 from elmoc.files.text import read_lines
 from pretrain.recipe.__main__ import main
+from pretrain.recipe.plan import require_kinds
 from tests.elmoc.word_vectors.fasttext.files import fasttext_bytes
 from tests.tiny import learnable_sentences
 
@@ -98,6 +100,31 @@ def test_other_tables_are_refused_before_anything_is_made(
     said = error_line(recipe(*texts, tmp_path / "out", *config, f"--set={setting}"))
     assert "this command makes the tables `input` and `target` of word vectors, and trains on these alone" in said
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (
+            "{three=2.0}",
+            "data.sources has a weight of three, which is no kind of the text that is given (its kinds: one",
+        ),
+        ("{one=0, two=0.0}", "data.sources gives every kind of text the weight 0: give one a weight above 0"),
+    ],
+)
+def test_weights_of_kinds_of_text_are_checked_before_anything_is_made(
+    texts: list[str], tmp_path: Path, error_line: Fails, weights: str, message: str
+) -> None:
+    config = ["--config", tmp_path / "tiny.toml", f"--set=data.sources={weights}"]
+    assert message in error_line(recipe(*texts, tmp_path / "out", *config))
+    assert not (tmp_path / "out").exists()
+
+
+def test_weights_of_text_without_a_name_or_with_the_right_one() -> None:
+    with pytest.raises(InputError, match=r"weight of one, .* \(its kinds: none\): .* name the text as one=PATH"):
+        require_kinds(["some.txt", "folder/one=two.txt"], {"one": 2.0})
+    require_kinds(["one=a.txt", "two=b.txt", "one=c.txt"], {"one": 2.0, "two": 0.0})
+    require_kinds(["some.txt"], {})
 
 
 def test_it_is_gone_on_with_as_it_was_begun(
