@@ -5,6 +5,7 @@ from contextlib import ExitStack, closing
 from elmoc.errors import InputError
 from pretrain.checkpoint import Checkpoint
 from pretrain.data.loader import stream_batches
+from pretrain.data.sources import SHARDS
 from pretrain.distributed.processes import Processes
 from pretrain.run.clock import MEASURED_AFTER, Clock, evaluation_is_due, evaluations_done, last_evaluation
 from pretrain.run.directory import RunDirectory
@@ -111,6 +112,12 @@ def starting_state(setup: TrainingSetup, run: RunDirectory, resumed: Checkpoint 
             setup.data.require_same_data(resumed.data)
             setup.data.require_position(resumed.position)
             take_over(resumed, setup, run, state)
+            if SHARDS not in resumed.data:
+                print(
+                    "the run was begun by an earlier version, which read other held-out words: figures before this do "
+                    "not compare with those after it, and the best model is chosen anew"
+                )
+                state.best_score = float("-inf")
     sum_gradients(setup, state)
     return state
 

@@ -113,13 +113,32 @@ def require_same_items(first: Result, other: Result) -> None:
 
 
 def _compared_as_now(results: Sequence[Result]) -> list[Result]:
-    """The results, those of earlier versions compared as others of the same suite, inputs and settings are now."""
+    """The results, those of earlier versions compared as others of the same suite, inputs and settings are now.
+
+    Those of other inputs of one suite go with them.
+    """
+
+    def suite(result: Result, compared_as: str | None) -> str:
+        return _identity([result.place, compared_as])
 
     def key(result: Result, compared_as: str | None) -> str:
-        return _identity([result.place, compared_as, result.inputs, result.compared_settings])
+        return _identity([suite(result, compared_as), result.inputs, result.compared_settings])
 
-    now = {key(each, each.compared_before_as): each.compared_as for each in results if each.compared_before_as}
-    return [replace(each, compared_as=now.get(key(each, each.compared_as), each.compared_as)) for each in results]
+    later = [each for each in results if each.compared_before_as]
+    now = {key(each, each.compared_before_as): each.compared_as for each in later}
+    known = {(suite(each, each.compared_before_as), each.inputs) for each in later}
+    of_suite: dict[str, set[str | None]] = {}
+    for each in results:
+        if (found := now.get(key(each, each.compared_as))) is not None:
+            of_suite.setdefault(suite(each, each.compared_as), set()).add(found)
+
+    def compared_as(result: Result) -> str | None:
+        of_all = of_suite.get(before := suite(result, result.compared_as), set())
+        if (before, result.inputs) in known or len(of_all) != 1:
+            return now.get(key(result, result.compared_as), result.compared_as)
+        return next(iter(of_all))
+
+    return [replace(each, compared_as=compared_as(each)) for each in results]
 
 
 def _require_same_settings(first: Result, other: Result) -> None:

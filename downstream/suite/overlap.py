@@ -4,6 +4,7 @@ What an encoder has read of them in training, without labels, would still flatte
 baseline, as a corpus is long and stays the same from one encoder to the next.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,7 +104,7 @@ def corpora_of(model: Path) -> tuple[list[Path], list[str]]:
                 f"{NOT_CHECKED}: the corpus in {path} is another by now than {model} was trained on, or is not known "
                 f"to be that ({ADVICE})."
             )
-    return list(dict.fromkeys(found)), list(dict.fromkeys(notes))
+    return list({os.path.realpath(path): path for path in found}.values()), list(dict.fromkeys(notes))
 
 
 def _corpus_at(path: Path) -> Corpus | None:

@@ -6,6 +6,7 @@ what it did to held-out text of both kinds is printed. `OUT` is then a run direc
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -93,7 +94,8 @@ def general_corpus(given: str | None, training: Mapping[str, Any]) -> str | None
     if given is not None:
         return None if given == "none" else given
     corpora = {
-        name: {each: record[each] for each in ("corpus", "corpus_tokens") if each in record}
+        name: {each: record[each] for each in ("corpus_tokens",) if each in record}
+        | ({"corpus": os.path.realpath(record["corpus"])} if isinstance(record.get("corpus"), str) else {})
         for name, record in records_of(training).items()
     }
     alike, differing = agreed(corpora)

@@ -261,11 +261,15 @@ class TrainingData:
             )
 
 
+SHARDS = "data.corpus (shards)"
+"""A fingerprint that checkpoints of versions before have not: these read other words of held-out text."""
+
+
 def fingerprints_of_shards(corpus: Corpus) -> dict[str, str]:
     """What names the shards of a corpus, held-out ones included, in their order: their sizes, and what is in them."""
     shards = [*corpus.train, *corpus.held_out]
     sizes = [(shard.tokens, shard.sentences, shard.documents, shard.source) for shard in shards]
-    names = {"data.corpus (shards)": fingerprint(repr((len(corpus.train), sizes)).encode())}
+    names = {SHARDS: fingerprint(repr((len(corpus.train), sizes)).encode())}
     checksums = corpus.record.checksums
     files = [file for shard in shards for file in (shard.file, shard.documents_file)]
     if all(file in checksums for file in files):

@@ -22,7 +22,7 @@ from elmoc.word_vectors.table import VectorTable
 from pretrain.config import RunConfig, fixed_settings, load_config
 from pretrain.recipe.begun import begun
 from pretrain.recipe.steps import Step, run_steps, seconds_of_training, training_command
-from pretrain.recipe.tables_report import SUITE_REPORT, WORD_ACCURACY, text_of
+from pretrain.recipe.tables_report import SUITE_REPORT, read_word_accuracy, text_of
 from pretrain.recipe.tables_rows import MADE_HERE, OF_CORPUS, OF_ELMO, SYSTEMS, GivenSettings
 from pretrain.run.directory import RunDirectory
 from pretrain.setup import open_setup
@@ -86,8 +86,7 @@ class Tables:
             train, seconds = partial(self._train, name), seconds_of_training(self.run_of(name), self.max_time)
             steps.append(Step(f"training {name}", train, finished=self.report_of(name), seconds=seconds))
             if system.reads_subwords:
-                of_words = self.run_of(name) / WORD_ACCURACY
-                steps.append(Step(f"whole words of {name}", partial(self._word_accuracy, name), finished=of_words))
+                steps.append(Step(f"whole words of {name}", partial(self._word_accuracy, name)))
             steps.append(Step(f"probes of {name}", partial(self._suite, name)))  # what is done it passes over itself
         return steps
 
@@ -162,8 +161,7 @@ class Tables:
                     )
                     open_setup(replace(config, data=data))
             except InputError as error:
-                of_one = f"for this row alone: --set {name}:SECTION.KEY=VALUE"
-                raise InputError(f"the row {name}: {error} ({of_one})") from None
+                raise InputError(f"the row {name}: {error}") from None
 
     def _require_same(self, name: str, config: RunConfig) -> None:
         """Raise an `InputError` where a row was begun, or is done, with other settings than those of `config`."""
@@ -189,7 +187,12 @@ class Tables:
             sets.append(f"train.updates={max(1, round(tokens / (config.train.streams * config.train.window)))}")
         return training_command(SYSTEMS[name].path, self.run_of(name), sets, self.max_time)
 
-    def _word_accuracy(self, name: str) -> Sequence[object]:
+    def _word_accuracy(self, name: str) -> Sequence[object] | None:
+        """None where it was measured, or cannot be: by an encoder without a state, or a softmax over some units."""
+        config, _ = self._config(name)
+        cannot = not config.encoder.carries_state or getattr(config.output_layer, "types", False)
+        if cannot or read_word_accuracy(self.run_of(name)) is not None:
+            return None
         return ["pretrain.word_accuracy", self.run_of(name), "--corpus", self.corpus]
 
     def _suite(self, name: str) -> Sequence[object]:

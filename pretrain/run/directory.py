@@ -32,6 +32,7 @@ from pretrain.checkpoint import FORMAT, VERSION, Checkpoint
 from pretrain.config import RunConfig, config_from_dict, config_to_dict, fixed_settings
 
 NEW_RUN = "start another run"
+WORD_ACCURACY = "word_accuracy.json"
 
 
 @dataclass(frozen=True)

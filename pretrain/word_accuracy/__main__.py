@@ -19,13 +19,10 @@ from elmoc.word_vectors.stored import StoredVectors
 from elmoc.word_vectors.subwords import StoredSubwords, Subwords
 from pretrain.data.windows import ANYWHERE
 from pretrain.output_layers.softmax import SoftmaxOutput
-from pretrain.run.directory import RunDirectory
+from pretrain.run.directory import WORD_ACCURACY, RunDirectory
 from pretrain.setup import TrainingSetup, open_setup
 from pretrain.word_accuracy.held_out import HeldOutWords, word_metrics
 from pretrain.word_accuracy.ranks import UnitModel
-
-REPORT = "word_accuracy.json"
-"""The file of a run directory that it writes."""
 
 
 def measure_word_accuracy(
@@ -40,7 +37,7 @@ def measure_word_accuracy(
         candidates: the most frequent types among which they are; None: as many as the run's config says.
 
     Returns:
-        The metrics; see `word_metrics`.
+        The metrics; see `word_metrics`. The file has the updates of the model beside them, and what was asked for.
 
     Raises:
         InputError: the run's model reads no subwords, has no softmax over all of them, or carries no state.
@@ -48,13 +45,15 @@ def measure_word_accuracy(
     run = RunDirectory(path)
     run.require_resumable()
     config = run.read_config()
-    stored = read_model_directory(path).read_stored_vectors()
+    model = read_model_directory(path)
+    stored = model.read_stored_vectors()
     if not isinstance(stored, StoredSubwords):
         raise InputError(f"{path} reads words, so that its evaluations are of words already (see metrics.jsonl)")
     setup = open_setup(config)
     of_words = Corpus(setup.data.corpus.record.settings["words"] if corpus is None else corpus)
     of_words.require_words()
     wanted = config.evaluation.words if words is None else words
+    most = config.evaluation.candidates if candidates is None else candidates
     held_out = HeldOutWords.of(replace(setup.data, corpus=of_words, cut=ANYWHERE), wanted)
     total = sum(ids[:, 1:].size for text in held_out.ids.values() for ids in text.values())
     with progress_bar(total=total, unit=" words", unit_scale=True, desc="words") as bar:
@@ -62,10 +61,11 @@ def measure_word_accuracy(
             unit_models(Path(path), setup, stored),
             Subwords(stored.units, stored.merges),
             held_out,
-            candidates=config.evaluation.candidates if candidates is None else candidates,
+            candidates=most,
             progress=bar.update,
         )
-    write_json(run.path / REPORT, values)
+    measured = {"updates": model.training["updates"], "words": wanted, "candidates": most}
+    write_json(run.path / WORD_ACCURACY, measured | values)
     return values
 
 
@@ -99,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m pretrain.word_accuracy",
         description="How often a model that reads subwords finds a whole held-out word among the most frequent words, "
-        f"as models of words are scored. Writes {REPORT} into the run directory.",
+        f"as models of words are scored. Writes {WORD_ACCURACY} into the run directory.",
     )
     parser.add_argument("run", type=Path, metavar="RUN", help="run directory of a model that reads subwords")
     parser.add_argument(
@@ -129,7 +129,7 @@ def print_word_accuracy(arguments: argparse.Namespace) -> None:
         for label, metric in (("accuracy@1", "accuracy_at_1"), ("accuracy@10", "accuracy_at_10"))
     ]
     print(f"whole words, held out (by frequency): {', '.join(shown)}, outside the candidates {values['outside']:.1%}")
-    print(f"written to {arguments.run / REPORT}")
+    print(f"written to {arguments.run / WORD_ACCURACY}")
 
 
 if __name__ == "__main__":

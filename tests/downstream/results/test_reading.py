@@ -113,6 +113,26 @@ def test_settings_of_one_suite_that_differ_are_an_error(tmp_path: Path) -> None:
         read_results([path])
 
 
+def test_all_inputs_of_an_older_suite_are_compared_with_a_newer_one(tmp_path: Path) -> None:
+    """Also those that the newer one was not run for; with other settings they are of another suite."""
+    old = [ner_line(kind, {1: [1, 1]}, compared_as="s") for kind in ("vectors", "features", "both")]
+    more = {"compared_as": "t", "compared_before_as": "s"}
+    new = [ner_line(kind, {2: [1, 0]}, **more) for kind in ("vectors", "both")]
+    results, _ = read_results([write_lines(tmp_path / "a.jsonl", *old, *new)])
+    assert {(each.inputs, each.compared_as) for each in results} == {
+        (kind, "t") for kind in ("vectors", "features", "both")
+    }
+    settings = {"learning_rate": 0.001, "hidden_size": 999}
+    others = [ner_line(kind, {1: [1, 1]}, compared_as="s", settings=settings) for kind in ("vectors", "features")]
+    results, _ = read_results([write_lines(tmp_path / "b.jsonl", *others, *new)])
+    assert {(each.inputs, each.compared_as) for each in results} == {
+        ("vectors", "s"),
+        ("features", "s"),
+        ("vectors", "t"),
+        ("both", "t"),
+    }
+
+
 def test_test_files_in_another_order_are_not_the_same_items(tmp_path: Path) -> None:
     orders = [{"train": ["f1"], "dev": ["f2"], "test": order} for order in (["a", "b"], ["b", "a"])]
     lines = [ner_line("both", {seed: [1, 0]}, fingerprints=one) for seed, one in enumerate(orders)]

@@ -123,11 +123,11 @@ READERS = (
     ),
     Reader(
         name="word accuracy",
-        target="suite/word_accuracy.json",
+        target="run/word_accuracy.json",
         mutations=JSON,
-        read=lambda folder: read_word_accuracy(folder / "suite"),
+        read=lambda folder: read_word_accuracy(folder / "run"),
         right=consistent,
-        names=("sample/suite",),
+        names=("sample/run",),
         share=0.3,
     ),
     Reader(

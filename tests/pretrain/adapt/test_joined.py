@@ -1,6 +1,7 @@
 """Adapting a joined model: what its two runs had alike is gone on with, and what they had not is said."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,7 @@ def test_general_text_is_of_the_corpus_that_both_read(tiny_corpus: Corpus, capsy
     capsys.readouterr()
     assert general_corpus(None, {"forward": record, "backward": record | {"corpus": "other"}}) is None
     said = "no general text is taken: the model's directions were trained on different corpora (corpus: forward "
-    assert capsys.readouterr().out.startswith(f"{said}{tiny_corpus.path}, backward other)")
+    assert capsys.readouterr().out.startswith(f"{said}{tiny_corpus.path}, backward {os.path.realpath('other')})")
     assert general_corpus("given", {"forward": record, "backward": {}}) == "given"
     assert general_corpus("none", {"forward": record, "backward": {}}) is None
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from elmoc.corpus import Corpus
@@ -36,7 +37,7 @@ SAME_LEXICON: dict[str, tuple[list[Any], list[Any], float, str]] = {
 
 
 def test_resume_refuses_other_data_of_the_same_lexicon_and_vectors(
-    runs: TinyRuns, tmp_path: Path, error_line: Fails
+    runs: TinyRuns, tmp_path: Path, error_line: Fails, capsys: pytest.CaptureFixture[str]
 ) -> None:
     paths = [tmp_path / "first", *(tmp_path / name for name in SAME_LEXICON)]
     first = (TEXT, [learnable_sentences(40, 3)], 0.5, "")
@@ -57,4 +58,6 @@ def test_resume_refuses_other_data_of_the_same_lexicon_and_vectors(
     assert len(state["data"]) == 7
     older = {key: name for key, name in state["data"].items() if "(" not in key}
     torch.save(state | {"data": older}, path)
+    capsys.readouterr()
     runs.run("run", "--resume", data__corpus=str(paths[1]))
+    assert "the best model is chosen anew" in capsys.readouterr().out

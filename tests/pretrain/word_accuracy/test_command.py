@@ -96,7 +96,8 @@ def test_metrics_are_those_of_a_plain_program(
         assert 0 < values[f"{direction}_outside"] < 0.5
     assert values["constant_accuracy_at_1"] < values["accuracy_at_1"] < 1
     assert values["accuracy_at_1"] == np.mean([values["forward_accuracy_at_1"], values["backward_accuracy_at_1"]])
-    assert read_json(run.path / "word_accuracy.json", advice="") == values
+    asked = {"updates": 60, "words": WORDS, "candidates": CANDIDATES}
+    assert read_json(run.path / "word_accuracy.json", advice="") == asked | values
     capsys.readouterr()
     assert main([str(run.path), "--words", str(WORDS), "--candidates", str(CANDIDATES)]) == 0
     assert f"accuracy@1 {values['accuracy_at_1']:.4f}" in capsys.readouterr().out
