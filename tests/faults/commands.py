@@ -98,6 +98,14 @@ DUMP_PEER = "downstream.peers.many_langs dump {inputs}/peer {inputs}/{source}.tx
 PLOT_WORD = "elmoc.__main__ plot {inputs}/model {inputs}/{source}.txt --word w1 -o {folder}/w1.png"
 PLOT = "pretrain.plot {inputs}/run {folder}/curve.png"
 PRETRAIN = pretrain_line()
+OF_UNITS = pretrain_line(
+    data__corpus="{inputs}/units",
+    input_layer__kind="subwords",
+    encoder__input_layer="identity",
+    output_layer__kind="softmax",
+).replace("{folder}/run", "{inputs}/units_run")
+"""A run that reads subwords."""
+WORD_ACCURACY = "pretrain.word_accuracy.__main__ {folder}/units_run --corpus {inputs}/corpus --words 20"
 
 A_TABLE = Output("corpus/vectors", outputs.read_table, in_steps=True)
 A_RUN = (
@@ -183,6 +191,15 @@ COMMANDS = (
     ),
     Command("pretrain.join", JOIN, (Output("model", outputs.read_model),), JOIN),
     Command("pretrain.plot", PLOT, (Output("curve.png"),), PLOT, before=(PLOT,), replaces=True),
+    Command(
+        "pretrain.word_accuracy",
+        WORD_ACCURACY,
+        (Output("units_run/word_accuracy.json"),),
+        WORD_ACCURACY,
+        before=(WORD_ACCURACY,),
+        replaces=True,
+        copies=("units_run",),
+    ),
     Command(
         "elmoc dump-features",
         with_source(DUMP, "sentences"),

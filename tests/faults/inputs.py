@@ -23,7 +23,7 @@ from elmoc.word_vectors.sources import RandomVectors
 from tests.downstream.conftest import columns, words_of, write_random_features
 from tests.downstream.suite.in_process import run_jobs_here
 from tests.elmoc.interop.conftest import DATA, write_original
-from tests.faults.commands import PRETRAIN, PROBE
+from tests.faults.commands import OF_UNITS, PRETRAIN, PROBE, SUBWORDS, with_source
 from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
 
 SUITE = """
@@ -65,6 +65,8 @@ def write_inputs(folder: Path, run: Callable[[str], None]) -> None:
         assert downstream(["suite", str(folder / "suite.toml"), *options]) == 0
     run(PROBE.replace("{folder}", "{inputs}"))
     run(PRETRAIN.replace("{folder}", "{inputs}"))
+    run(with_source(SUBWORDS, "corpus").replace("{folder}/corpus", "{inputs}/units"))
+    run(OF_UNITS)
 
 
 def write_peer(folder: Path) -> None:
