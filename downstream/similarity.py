@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
+from downstream.inputs.source_options import add_model_options
 from downstream.results.text_table import Column, TextTable
-from elmoc.encoders.pooling import POOLINGS
 from elmoc.errors import InputError, shortened
 from elmoc.files.text import read_lines
 from elmoc.model import ElmoC
@@ -65,13 +65,7 @@ def run_similarity(arguments: Sequence[str]) -> None:
         metavar="FILE",
         help="two words and a score a line, divided by tabs or spaces (plain or .gz)",
     )
-    parser.add_argument("--model-vectors", metavar="V", help="the model's word vectors, if they have moved")
-    parser.add_argument(
-        "--pooling",
-        choices=POOLINGS,
-        help="of a model that reads subwords, which of a word's states is layer 0: that of its first subword (the "
-        "default), of its last, or the mean of all",
-    )
+    add_model_options(parser)
     options = parser.parse_args(arguments)
     files = [read_pairs(path) for path in options.files]
     words = list(dict.fromkeys(word for file in files for pair in file.pairs for word in pair))
