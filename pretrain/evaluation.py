@@ -60,7 +60,7 @@ def evaluate(
         predictions.append(predicted)
         targets.append(true)
     directions = state.encoder.directions
-    parts = parts_of(sources, [len(true[directions[0]]) for true in targets])
+    parts = slices_of_sources(sources, [len(true[directions[0]]) for true in targets])
     scores = {
         direction: scorer.score(
             state.output_layers.direction(direction),
@@ -81,7 +81,7 @@ def windows_of_sources(data: TrainingData, words: int) -> Iterator[tuple[str, It
         yield source, data.held_out_windows(words=-(-words // len(sources)), most_streams=streams, source=source)
 
 
-def parts_of(sources: Sequence[str], lengths: Sequence[int]) -> dict[str, slice]:
+def slices_of_sources(sources: Sequence[str], lengths: Sequence[int]) -> dict[str, slice]:
     """Where the words of each source are among those of all, which have the name ""."""
     ends = np.cumsum(lengths).tolist()
     parts = {"": slice(0, ends[-1])}

@@ -5,10 +5,9 @@ baseline, as a corpus is long and stays the same from one encoder to the next.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from downstream.suite.data import ProbeData
 from elmoc.corpus import Corpus
@@ -17,7 +16,7 @@ from elmoc.files.records import read_record, write_record
 from elmoc.model_directory import read_model_directory
 from elmoc.progress import progress_bar
 from elmoc.settings import setting
-from elmoc.sharing.training_record import parts_of, training_corpora
+from elmoc.sharing.training_record import training_corpora, trainings_of
 from elmoc.text.overlap import Overlap, overlapping_sentences
 
 FORMAT, VERSION = "elmoc-overlap", 1
@@ -94,7 +93,7 @@ def corpora_of(model: Path) -> tuple[list[Path], list[str]]:
             continue
         is_same = [
             _sentences(words) == _sentences(corpus) and record.get("corpus_tokens") == corpus.train_tokens
-            for record in _trainings(training)
+            for record in trainings_of(training)
             if record.get("corpus") == named
         ]
         if any(is_same):
@@ -114,11 +113,3 @@ def _corpus_at(path: Path) -> Corpus | None:
 def _sentences(corpus: Corpus) -> tuple[int, int]:
     """How many each split has: equal for a corpus of subwords and the words that it was made from."""
     return corpus.record.train_sentences, corpus.record.held_out_sentences
-
-
-def _trainings(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The record of each training: of this one, or of its directions that were trained apart, and of those before."""
-    yield record
-    for earlier in (*parts_of(record), record.get("started_from")):
-        if isinstance(earlier, dict):
-            yield from _trainings(earlier)

@@ -29,18 +29,19 @@ def training_corpora(record: Mapping[str, Any]) -> list[str | None]:
 
     None among them is that of a training that does not say.
     """
-    return list(dict.fromkeys(_corpora(record)))
+    named = (each.get("corpus") for each in trainings_of(record))
+    return list(dict.fromkeys(corpus if isinstance(corpus, str) else None for corpus in named))
 
 
-def _corpora(record: Mapping[str, Any]) -> Iterator[str | None]:
+def trainings_of(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The record of each training: of this one, or of the directions that were trained apart, and of those before."""
     if parts := parts_of(record):
         for part in parts:
-            yield from _corpora(part)
+            yield from trainings_of(part)
         return
-    corpus = record.get("corpus")
-    yield corpus if isinstance(corpus, str) else None
+    yield record
     if (before := record.get("started_from")) is not None:
-        yield from _corpora(before if isinstance(before, dict) else {})
+        yield from trainings_of(before if isinstance(before, dict) else {})
 
 
 def parts_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:

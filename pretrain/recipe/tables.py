@@ -16,10 +16,11 @@ from typing import Any
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files.checksums import fingerprint
+from elmoc.model_directory import read_model_directory
 from elmoc.settings import parse_duration
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
-from pretrain.config import RunConfig, fixed_settings, load_config
+from pretrain.config import RunConfig, load_config
 from pretrain.recipe.begun import begun
 from pretrain.recipe.steps import Step, run_steps, seconds_of_training, training_command
 from pretrain.recipe.tables_report import SUITE_REPORT, read_word_accuracy, text_of
@@ -167,12 +168,8 @@ class Tables:
         """Raise an `InputError` where a row was begun, or is done, with other settings than those of `config`."""
         run = RunDirectory(self.run_of(name))
         if run.config.exists():
-            before, now = (fixed_settings(each) for each in (run.read_config(), config))
-            if self.words is not None:  # they follow from the words, which are the same
-                before["train.updates"] = now["train.updates"]
-            if differing := [
-                f"{key} (was {before.get(key)!r}, is {now[key]!r})" for key in now if before.get(key) != now[key]
-            ]:
+            of_words = [] if self.words is None else ["train.updates"]  # they follow from the words, which are the same
+            if differing := run.differing_settings(config, but=of_words):
                 raise InputError(
                     f"it was begun with other values of {', '.join(differing)}: give the same to go on, or choose "
                     "another OUT"
@@ -189,11 +186,11 @@ class Tables:
 
     def _word_accuracy(self, name: str) -> Sequence[object] | None:
         """None where it was measured, or cannot be: by an encoder without a state, or a softmax over some units."""
-        config, _ = self._config(name)
+        run, (config, _) = self.run_of(name), self._config(name)
         cannot = not config.encoder.carries_state or getattr(config.output_layer, "types", False)
-        if cannot or read_word_accuracy(self.run_of(name)) is not None:
+        if cannot or read_word_accuracy(run, read_model_directory(run).training) is not None:
             return None
-        return ["pretrain.word_accuracy", self.run_of(name), "--corpus", self.corpus]
+        return ["pretrain.word_accuracy", run, "--corpus", self.corpus]
 
     def _suite(self, name: str) -> Sequence[object]:
         return self._suite_command(name, "--model", self.run_of(name))

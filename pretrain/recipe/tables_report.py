@@ -57,9 +57,10 @@ def text_of(rows: Mapping[str, tuple[Path, Path]], *, alone: Path, tokens: int) 
     vectors_alone = ("word vectors alone", *[""] * (len(HEADING) - 1), *(baseline[each] for each in probes))
     lines = [(*HEADING, *probes), vectors_alone]
     for name, scores in cells.items():
-        if "units_of_a_word" in read_model_directory(rows[name][0]).training and not read_word_accuracy(rows[name][0]):
+        row = (name, *training_of(rows[name][0], tokens), *(scores.get(each, "") for each in probes))
+        if not row[HEADING.index("acc@1")]:
             notes.append(f"{name}: whole words were not looked for (python -m pretrain.word_accuracy RUN).")
-        lines.append((name, *training_of(rows[name][0], tokens), *(scores.get(each, "") for each in probes)))
+        lines.append(row)
     return "\n\n".join([aligned(lines), "\n".join([NOTES, *notes])])
 
 
@@ -76,7 +77,7 @@ def training_of(path: Path, tokens: int) -> tuple[str, ...]:
     words = checkpoint["words"] * tokens / training["corpus_tokens"]  # of the text, whatever it is written in
     reads_subwords = "units_of_a_word" in training
     mark, of_a_word = (OF_SUBWORDS, "word_perplexity") if reads_subwords else ("", "perplexity")
-    accuracies = (read_word_accuracy(path) or {}) if reads_subwords else exported
+    accuracies = (read_word_accuracy(path, training) or {}) if reads_subwords else exported
     return (
         f"{parameters_of(model) / 1e6:.1f}M",
         f"{training['streams']} × {training['window']}",
@@ -90,18 +91,18 @@ def training_of(path: Path, tokens: int) -> tuple[str, ...]:
     )
 
 
-def read_word_accuracy(path: Path) -> dict[str, float] | None:
+def read_word_accuracy(path: Path, training: Mapping[str, Any]) -> dict[str, float] | None:
     """What was found of whole words by the exported model of a run, among the words that others are scored by.
 
-    None where that was not measured, or of another model or other words; an `InputError` where the file is damaged.
+    None where that was not measured, or of another model than that of the record `training`, or of other words; an
+    `InputError` where the file is damaged.
     """
     file, evaluation = path / WORD_ACCURACY, RunDirectory(path).read_config().evaluation
     if not file.exists():
         return None
     advice = f"make it by `python -m pretrain.word_accuracy {path}`"
     values = convert(read_json(file, advice=advice), dict[str, float], where=str(file), advice=advice)
-    updates = read_model_directory(path).training["updates"]
-    expected = {"updates": updates, "words": evaluation.words, "candidates": evaluation.candidates}
+    expected = {"updates": training["updates"], "words": evaluation.words, "candidates": evaluation.candidates}
     return values if all(values.get(name) == each for name, each in expected.items()) else None
 
 

@@ -13,7 +13,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -84,6 +84,18 @@ class RunDirectory:
         """The resolved config; an `InputError` where it is damaged."""
         return config_from_dict(read_json(self.config, advice=NEW_RUN), str(self.config), advice=NEW_RUN)
 
+    def differing_settings(self, config: RunConfig, *, but: Collection[str] = ()) -> list[str]:
+        """The settings that may not change while a run goes on, but for some, in which `config` differs from its own.
+
+        Each with what it was, and what it is.
+        """
+        saved = fixed_settings(self.read_config())
+        return [
+            f"{key} (was {saved.get(key)!r}, is {value!r})"
+            for key, value in fixed_settings(config).items()
+            if key not in but and saved.get(key) != value
+        ]
+
     @property
     def init_from(self) -> str | None:
         """The model directory that the run started from, if it did."""
@@ -125,13 +137,7 @@ class RunDirectory:
         Raises `InputError` when there is no run, or it was started with other settings.
         """
         self.require_resumable()
-        saved = fixed_settings(self.read_config())
-        differing = [
-            f"{key} (was {saved.get(key)!r}, is {value!r})"
-            for key, value in fixed_settings(config).items()
-            if saved.get(key) != value
-        ]
-        if differing:
+        if differing := self.differing_settings(config):
             raise InputError(f"{self.path} was started with other settings: {', '.join(differing)}")
         self.checkpoints.mkdir(exist_ok=True)
         found = self.checkpoint_paths()

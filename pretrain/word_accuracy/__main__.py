@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from torch import Tensor
+
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files.records import write_json
-from elmoc.model_directory import read_model_directory
+from elmoc.model_directory import ModelDirectory, read_model_directory
 from elmoc.progress import progress_bar
-from elmoc.word_vectors.stored import StoredVectors
 from elmoc.word_vectors.subwords import StoredSubwords, Subwords
 from pretrain.data.windows import ANYWHERE
 from pretrain.output_layers.softmax import SoftmaxOutput
@@ -45,7 +46,7 @@ def measure_word_accuracy(
     run = RunDirectory(path)
     run.require_resumable()
     config = run.read_config()
-    model = read_model_directory(path)
+    model = read_model_directory(path, fast=config.train.recurrence == "fused")
     stored = model.read_stored_vectors()
     if not isinstance(stored, StoredSubwords):
         raise InputError(f"{path} reads words, so that its evaluations are of words already (see metrics.jsonl)")
@@ -58,7 +59,7 @@ def measure_word_accuracy(
     total = sum(ids[:, 1:].size for text in held_out.ids.values() for ids in text.values())
     with progress_bar(total=total, unit=" words", unit_scale=True, desc="words") as bar:
         values = word_metrics(
-            unit_models(Path(path), setup, stored),
+            unit_models(Path(path), setup, model, stored.vectors),
             Subwords(stored.units, stored.merges),
             held_out,
             candidates=most,
@@ -69,15 +70,13 @@ def measure_word_accuracy(
     return values
 
 
-def unit_models(path: Path, setup: TrainingSetup, stored: StoredVectors) -> dict[str, UnitModel]:
-    """The language model of each direction of the exported model of a run."""
+def unit_models(path: Path, setup: TrainingSetup, model: ModelDirectory, vectors: Tensor) -> dict[str, UnitModel]:
+    """The language model of each direction of a run's exported model, which reads these vectors of units [C, E]."""
     if not setup.config.encoder.carries_state:
         raise InputError(
             f"{path} has an encoder ({setup.config.encoder.kind}) that carries no state, and words are looked for unit "
             "by unit, with those that do (encoder.kind=lstm or plain_lstm)"
         )
-    assert isinstance(stored, StoredSubwords)
-    model = read_model_directory(path, fast=setup.execution.fast)
     device = setup.execution.device
     setup.output_layers.load_state_dict(model.output_layer.weights or {}, assign=True)
     setup.output_layers.to(device).eval()
@@ -85,12 +84,12 @@ def unit_models(path: Path, setup: TrainingSetup, stored: StoredVectors) -> dict
     models = {}
     for direction in encoder.directions:
         layer = setup.output_layers.direction(direction)
-        if not isinstance(layer, SoftmaxOutput) or layer.types < len(stored.units):
+        if not isinstance(layer, SoftmaxOutput) or layer.types < len(vectors):
             raise InputError(
                 f"{path} has no softmax over all units, so that words have no probability: its output_layer.kind is "
                 f"{setup.config.output_layer.kind}"
             )
-        models[direction] = UnitModel(encoder.direction(direction), layer, stored.vectors.to(device), setup.execution)
+        models[direction] = UnitModel(encoder.direction(direction), layer, vectors.to(device), setup.execution)
     return models
 
 

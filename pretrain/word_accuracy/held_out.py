@@ -10,7 +10,7 @@ from elmoc.corpus import Corpus
 from elmoc.encoders import EncoderState
 from elmoc.word_vectors.subwords import Subwords, begins_word
 from pretrain.data.sources import TrainingData
-from pretrain.evaluation import averaged, parts_of, windows_of_sources
+from pretrain.evaluation import averaged, slices_of_sources, windows_of_sources
 from pretrain.output_layers.retrieval import retrieval
 from pretrain.word_accuracy.ranks import UnitModel, WordRanker, state_at
 
@@ -62,25 +62,20 @@ def word_metrics(
     """
     corpus = held_out.corpus
     candidates = min(candidates, corpus.types)
+    read = [ids.ravel() for text in held_out.ids.values() for ids in text.values()]
+    types = np.unique(np.concatenate([np.arange(candidates), *read])).tolist()
+    units_of = dict(zip(types, subwords.rows_of_types(corpus, types), strict=True))
+    marks, begins = np.isin(np.arange(candidates), list(corpus.marks.values())), begins_word(subwords.units)
     scores = {}
     for direction, model in models.items():
-        text = held_out.ids[direction]
-        types = np.unique(np.concatenate([np.arange(candidates), *(ids.ravel() for ids in text.values())]))
-        order = -1 if direction == "backward" else 1
-        paths = {
-            row: units[::order]
-            for row, units in zip(types.tolist(), subwords.rows_of_types(corpus, types.tolist()), strict=True)
-        }
-        marks = np.isin(np.arange(candidates), list(corpus.marks.values()))
-        is_over = np.ones(candidates, dtype=bool) if direction == "backward" else marks
-        ranker = WordRanker(
-            model, [paths[row] for row in range(candidates)], is_over, begins_word(subwords.units), most=MOST
-        )
+        text, is_backward = held_out.ids[direction], direction == "backward"
+        paths = {row: units[::-1] if is_backward else units for row, units in units_of.items()}
+        ranker = WordRanker(model, [paths[row] for row in range(candidates)], marks | is_backward, begins, most=MOST)
         ranks, true = [], []
         for ids in text.values():
             ranks.append(ranks_in_text(model, ranker, ids, paths, candidates=candidates, progress=progress))
             true.append(ids[:, 1:].ravel())
-        parts = parts_of(list(text), [len(each) for each in true])
+        parts = slices_of_sources(list(text), [len(each) for each in true])
         found, words = np.concatenate(ranks), np.concatenate(true)
         scores[direction] = {name: accuracies(found[part], words[part], candidates) for name, part in parts.items()}
     return averaged(scores)

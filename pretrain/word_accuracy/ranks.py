@@ -6,7 +6,7 @@ bounds the search: units are read, the most probable first, as long as they are 
 Letters: N places in the text, C units.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -140,7 +140,7 @@ class WordRanker:
             place, node, score = taken.place, taken.node, taken.score
             kept, parent = np.unique(queue.parent, return_inverse=True)
             states = state_at(states, kept)
-            queue = Prefixes(queue.place, queue.node, queue.unit, queue.score, parent)
+            queue = replace(queue, parent=parent)
         return np.where(better < self._most, better + 1, 0)
 
     def scores(self, reading: Reading, words: np.ndarray) -> np.ndarray:
