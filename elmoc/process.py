@@ -68,6 +68,8 @@ def available_cores() -> int:
 def resident_bytes(field: str) -> int:
     """A number of bytes in Linux's /proc: `VmRSS` is the memory of this process now, `VmHWM` its peak.
 
+    `RssFile` is that part of `VmRSS` which pages of mapped files are.
+
     Raises `OSError` on other systems.
     """
     found = re.search(rf"^{field}:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)

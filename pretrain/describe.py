@@ -79,9 +79,10 @@ def by_direction(setup: TrainingSetup) -> str:
 def parts_of(setup: TrainingSetup) -> list[str]:
     """Lines of what each part weighs: parameters, memory to train them, and operations for a word of training.
 
-    A multiplication and an addition count as two. Attention's products of words with each other are left out.
+    A multiplication and an addition count as two. Attention is that of whole windows.
     """
     config, data, directions = setup.config, setup.data, len(setup.data.directions)
+    word = data.corpus.unit.removesuffix("s")
     of_loss = config.output_layer.operations(
         projection_size=config.encoder.projection_size,
         corpus=data.corpus,
@@ -89,14 +90,15 @@ def parts_of(setup: TrainingSetup) -> list[str]:
         words=data.words_per_update,
         candidates=0 if data.sampler is None else data.sampler.expected,
     )
-    of_encoder = TRAINED * sum(each.numel() for each in setup.encoder.parameters() if each.ndim > 1)
+    weights = sum(each.numel() for each in setup.encoder.parameters() if each.ndim > 1)
+    of_encoder = TRAINED * (weights + directions * config.encoder.attention_multiplications(data.window))
     products = {
-        "encoder": f", {mflop(of_encoder)} a word",
-        "output layer": "" if of_loss is None else f", {mflop(directions * of_loss)} a word",
+        "encoder": f", {mflop(of_encoder)} a {word}",
+        "output layer": "" if of_loss is None else f", {mflop(directions * of_loss)} a {word}",
     }
     if setup.input_network is not None:
         most = mflop(TRAINED * setup.input_network.multiplications)
-        products[setup.input_network.title] = f", at most {most} a distinct word of a window"
+        products[setup.input_network.title] = f", at most {most} a distinct {word} of a window"
     lines = []
     for name, module in setup.parts.items():
         count = sum(parameter.numel() for parameter in module.parameters())

@@ -178,3 +178,7 @@ class EncoderSizes(ABC):
     @abstractmethod
     def activation_bytes(self, *, fast: bool, recompute: bool, dtype: torch.dtype) -> int:
         """Roughly what autograd keeps of a word in one direction, with matrix products in `dtype`."""
+
+    def attention_multiplications(self, window: int) -> int:
+        """Of words with each other, for each word of a window in one direction; 0 where there is no attention."""
+        return 0

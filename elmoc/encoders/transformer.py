@@ -63,6 +63,10 @@ class TransformerSizes(EncoderSizes):
         layer = 4 * 4 * width + dtype.itemsize * (7 * width + 3 * hidden)
         return layer + self.layers * 4 * width if recompute else self.layers * layer
 
+    def attention_multiplications(self, window: int) -> int:
+        # a score with each word up to itself, (window + 1) / 2 on average, and as many to mix their values
+        return self.layers * self.projection_size * (window + 1)
+
 
 class Transformer(Encoder):
     """A stack of pre-norm Transformer layers (Xiong et al. 2020), with a layer norm at its end.

@@ -38,7 +38,7 @@ class MemoryNeed:
 
     def __str__(self) -> str:
         parts = {
-            "weights, gradients and Adam": self.processes * self.weights,
+            "weights, gradients and optimiser": self.processes * self.weights,
             "activations (train.streams × train.window)": self.processes * self.activations,
             "vector tables (data.tables_on_device)": self.processes * self.tables,
             "shuffled text (train.mix_shards)": self.processes * self.text,

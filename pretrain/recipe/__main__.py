@@ -9,11 +9,12 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from elmoc.errors import InputError, run_command
 from pretrain.recipe.options import add_options, shared_values
 
-CONFIG = "pretrain/configs/small.toml"
+CONFIG = Path(__file__).resolve().parent.parent / "configs/small.toml"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -22,7 +23,9 @@ def parser() -> argparse.ArgumentParser:
         description="Make a model directory from tokenised text. Safe to interrupt; goes on by the same command.",
     )
     add_options(parser, text="text")
-    parser.add_argument("--config", default=CONFIG, metavar="TOML", help="of the training (%(default)s)")
+    parser.add_argument(
+        "--config", default=str(CONFIG), metavar="TOML", help="of the training (pretrain/configs/small.toml)"
+    )
     parser.add_argument(
         "--vectors", metavar="FILE", help="word vectors to use (default: fastText, trained on the text)"
     )

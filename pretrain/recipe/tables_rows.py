@@ -6,7 +6,7 @@ from pathlib import Path
 
 from elmoc.errors import InputError, shortened
 
-TWINS = Path("pretrain/configs/twins")
+TWINS = Path(__file__).resolve().parent.parent / "configs/twins"
 OF_ELMO = "cnn"
 """The table of the word vectors that the character CNN of the row `elmo` makes."""
 OF_CORPUS = "one_billion"

@@ -16,7 +16,11 @@ FEW_STREAMS = (8, 16)
 
 
 class PeakMemory:
-    """The peak from here on, above what is in use now: of the GPU's allocator, or of the process where Linux tells."""
+    """The peak from here on, above what is in use now: of the GPU's allocator, or of the process where Linux tells.
+
+    Of the process, pages of mapped files (tables of vectors) are left out, which the system takes back where it needs
+    memory. It is a lower bound: what was mapped after the peak is taken off, too.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -31,18 +35,22 @@ class PeakMemory:
         """The peak so far, in bytes; None where the system does not tell."""
         if self.before is None:
             return None
-        on_gpu = self.device.type == "cuda"
-        return (torch.cuda.max_memory_allocated(self.device) if on_gpu else resident_bytes("VmHWM")) - self.before
+        if self.device.type == "cuda":
+            return torch.cuda.max_memory_allocated(self.device) - self.before
+        return resident_bytes("VmHWM") - resident_bytes("RssFile") - self.before
 
 
 def reset_resident_peak() -> int | None:
-    """Have Linux forget the peak of this process, once free memory is given back; its memory now, None elsewhere."""
+    """Have Linux forget the peak of this process, once free memory is given back; its memory now, None elsewhere.
+
+    Pages of mapped files are left out.
+    """
     try:
         ctypes.CDLL(None).malloc_trim(0)
         Path("/proc/self/clear_refs").write_text("5")
     except (OSError, AttributeError, TypeError):  # no Linux, no glibc
         return None
-    return resident_bytes("VmRSS")
+    return resident_bytes("VmRSS") - resident_bytes("RssFile")
 
 
 def kept_bytes_per_word(name: str, setup: TrainingSetup) -> float:

@@ -7,10 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
+from elmoc.encoders.transformer import Transformer, TransformerSizes
 from elmoc.files.writing import human_bytes
 from pretrain.config import load_config
 from pretrain.describe import measure
@@ -131,6 +133,21 @@ def test_operations_of_a_loss_are_those_that_are_done(runs: TinyRuns, settings: 
     expected = setup.config.output_layer.operations(words=words, candidates=candidates, **sizes)  # type: ignore[arg-type]
     assert expected is not None
     assert counter.get_total_flops() / words == pytest.approx(expected, rel=0.2), "but for the target's own score"
+
+
+def test_operations_of_attention_are_those_that_are_done(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
+    sizes, window = TransformerSizes(projection_size=8, layers=2, heads=2, feedforward_size=12), 7
+    encoder = Transformer(sizes).eval()
+    weights = sum(each.numel() for each in encoder.parameters() if each.ndim > 1)
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+        encoder(torch.randn(3, window, 8))
+    of_attention = counter.get_total_flops() / (3 * window) - 2 * weights
+    up_to_itself = (window + 1) / (2 * window)  # of the pairs of words; the plain attention makes all, and masks some
+    assert 2 * sizes.attention_multiplications(window) == of_attention * up_to_itself > 0
+    settings = {"encoder__kind": "transformer", "encoder__cell_size": None, "encoder__layers": 2, "encoder__heads": 2}
+    runs.run("run", "--describe", encoder__feedforward_size=12, train__window=window, **settings)
+    operations = 6 * 2 * (E * P + weights + sizes.attention_multiplications(window))
+    assert f" to train them, {operations / 1e6:,.2f} MFLOP a word" in capsys.readouterr().out
 
 
 def test_describe_looks_at_an_existing_run_without_touching_it(

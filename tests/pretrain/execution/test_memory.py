@@ -39,7 +39,7 @@ def test_an_encoder_that_fits_into_no_memory_is_refused_before_it_is_built(
     assert int(parameters.replace(",", "")) == pytest.approx(weights, rel=0.01)
     error = error_line(runs.status("run", **ABSURD))
     found = re.search(
-        r"error: the run needs about (\d+)\.\d TB on cpu: weights, gradients and Adam \d+\.\d TB.*; "
+        r"error: the run needs about (\d+)\.\d TB on cpu: weights, gradients and optimiser \d+\.\d TB.*; "
         r"[\d.]+ GB are free: use smaller sizes, or a machine with more memory$",
         error,
     )
@@ -77,8 +77,9 @@ def test_a_description_says_what_is_needed_and_what_is_free(
     printed = capsys.readouterr().out
     tokens = sum(sorted(shard.tokens for shard in tiny_corpus.train)[-2:])
     assert re.search(
-        rf"^memory: about \d+\.\d KB on cpu: weights, gradients and Adam \d+\.\d KB, activations \(train.streams × "
-        rf"train.window\) \d+\.\d KB, shuffled text \(train.mix_shards\) {40 * tokens / 1000:.1f} KB, "
+        r"^memory: about \d+\.\d KB on cpu: weights, gradients and optimiser \d+\.\d KB, "
+        r"activations \(train.streams × train.window\) \d+\.\d KB, "
+        rf"shuffled text \(train.mix_shards\) {40 * tokens / 1000:.1f} KB, "
         r"scoring \(evaluation.words, evaluation.candidates\) \d+\.\d KB; [\d.]+ GB are free$",
         printed,
         re.MULTILINE,
@@ -109,7 +110,7 @@ def test_processes_of_one_machine_need_the_memory_of_all_of_them(
     all_bytes = replace(alone, processes=3).bytes
     monkeypatch.setattr(memory, "free_memory", lambda device: all_bytes - 1)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
-    assert "on cpu for its 3 processes: weights, gradients and Adam" in error_line(runs.status("run"))
+    assert "on cpu for its 3 processes: weights, gradients and optimiser" in error_line(runs.status("run"))
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")
     runs.run("run")
 

@@ -74,6 +74,13 @@ def test_text_becomes_a_model_with_a_card(
     assert "cell_size = 12" in card
 
 
+def test_the_default_config_is_found_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Fails
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "there.bin does not exist" in error_line(recipe("text.txt", tmp_path / "out", "--vectors", "there.bin"))
+
+
 def test_kinds_without_text_held_out_have_their_last_part_held_out(
     texts: list[str], tmp_path: Path, steps_here: list[list[str]]
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from elmoc.corpus import Corpus
 from elmoc.encoders.lstm import LstmSizes
@@ -88,6 +89,18 @@ def test_rows_and_encoders_fit_each_other(size: str) -> None:
         assert encoder.paper.keys() == {row.name for row in rows} - {"CONTRASTIVE"}
         assert callable(encoder.sizes.builder(fast=False))
     assert len(encoders(size)) == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "millions"),
+    # BERT base and GPT without embeddings: 12 layers of 12 · 768² weights (Devlin et al. 2019; Radford et al. 2018)
+    [("LSTM", 34), ("LSTMx2", 67), ("TRANS BASE", 19), ("ELMo", 38), ("TRANS LARGE", 85), ("GPT", 85)],
+)
+def test_encoders_have_the_papers_sizes(name: str, millions: float) -> None:
+    encoder = encoders("paper")[name]
+    with torch.device("meta"):
+        direction = encoder.sizes.builder(fast=False)()
+    assert sum(each.numel() for each in direction.parameters()) == pytest.approx(millions * 1e6, rel=0.02)
 
 
 def test_gpt_is_trained_in_one_direction(tiny_corpus: Corpus) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,7 @@ from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.lstm import LstmSizes, ProjectedLstmLayer
 from elmoc.files.records import read_json
+from elmoc.process import resident_bytes
 from pretrain.config import DataConfig, load_config
 from pretrain.execution.cuda_graph import WARM_UP
 from pretrain.setup import TrainingSetup, set_up
@@ -216,6 +218,17 @@ def test_peak_memory_is_that_of_the_moment_when_most_was_in_use() -> None:
     torch.ones(16, 1 << 20)
     torch.ones(4, 1 << 20)
     assert 64e6 < (peak.bytes() or 0) < 96e6
+
+
+def test_peak_memory_leaves_out_the_pages_of_mapped_files(tmp_path: Path) -> None:
+    np.ones(16 << 20, np.float32).tofile(tmp_path / "table")
+    peak = PeakMemory(torch.device("cpu"))
+    if peak.before is None:
+        pytest.skip("the system does not tell")
+    table = np.memmap(tmp_path / "table", np.float32)
+    assert table.sum() == 16 << 20
+    assert resident_bytes("RssFile") > 64e6
+    assert (peak.bytes() or 0) < 32e6
 
 
 def test_streamed_and_resident_tables_are_timed_in_turn(setup: TrainingSetup, monkeypatch: pytest.MonkeyPatch) -> None:
