@@ -35,6 +35,7 @@ from data_scripts.parts.sources import (
     pieces_of,
 )
 from data_scripts.parts.text_pieces import Piece
+from data_scripts.parts.unsuitable import check_suitable
 from data_scripts.parts.work_folder import clean, work_folder
 from data_scripts.parts.workers import default_workers, parallel_map
 from elmoc.corpus import ID_DTYPE, Shard, finish_corpus
@@ -46,11 +47,12 @@ from elmoc.progress import progress_bar
 from elmoc.settings import setting
 from elmoc.text.named_files import estimate_tokens, find_files, find_folders, find_named_files
 from elmoc.text.overlap import RUN, SHORTEST, Overlap
+from elmoc.text.raw import sample_lines, warn_of_raw_text
 from elmoc.tokenizer import ends_in_mark
 
 SHARDS_AT_MOST = 100_000
-_MANY_WITH_MARK = 0.01
-"""From this share of words on a text is called raw, where it is about a tenth; in tokenised text it is near nothing."""
+_SAMPLE_CHARACTERS = 100_000
+"""Of each file, from which is seen whether it is text of words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,6 +168,7 @@ def build_corpus(
     held_out_paths = {os.path.realpath(file) for file in held_out}
     files = [file for file in files if os.path.realpath(file) not in held_out_paths]
     check_files(files, held_out, corpus)
+    check_suitable((file, sample_lines(file, _SAMPLE_CHARACTERS)) for file in (*files, *held_out))
     by_source = files_by_source(files, held_out, source_of)
     tokens = {source: estimate_tokens([*train, *other]) for source, (train, other) in by_source.items()}
     options = options_for(
@@ -255,19 +258,8 @@ def report(
     if leave_out:
         named = [f"{count:,}" + (f" of {name}" if name else "") for name, count in without.items()]
         print(f"sentences left out, since they overlap with those of {names_of(leave_out)}: {', '.join(named)}")
-    warn_of_raw_text(lexicon)
-
-
-def warn_of_raw_text(lexicon: Lexicon) -> None:
-    """Say so on standard error where many words of the corpus end in a comma or another mark."""
     with_mark = sum(int(count) for word, count in zip(lexicon.words, lexicon.counts, strict=True) if ends_in_mark(word))
-    share = with_mark / max(1, int(lexicon.counts.sum()))
-    if share > _MANY_WITH_MARK:
-        print(
-            f"warning: {share:.1%} of the words end in a comma or another mark, as in text that is not tokenised: "
-            "`python -m data_scripts.tokenize --tokenised no` makes words of them: build the corpus of what it writes",
-            file=sys.stderr,
-        )
+    warn_of_raw_text(corpus, words=int(lexicon.counts.sum()), with_mark=with_mark)
 
 
 def left_out_record(files: Sequence[Path], sentences: Mapping[str, int]) -> dict[str, Any]:

@@ -106,6 +106,8 @@ def build_subwords(
             },
             subwords=True,
         )
+    if like is None and len(lexicon) < options.units:
+        print(f"the text has too few different words for {options.units:,} units: there are {len(lexicon):,}")
     print(f"{corpus}: {len(lexicon):,} units, {share:.3f} a word; in units: {describe_splits(train, held_out)}")
 
 

@@ -32,6 +32,11 @@ from elmoc.word_vectors.transform import TRANSFORMS, TransformKind, VectorTransf
 
 _BLOCK_ROWS = 4096
 _MANY_ZERO_TOKENS = 0.02  # share of the training tokens from which a warning is due
+_FEW_WITH_CAPITAL = 0.01  # share of the training tokens with capital letters that have a vector
+_LOWER_CASED = (
+    "; most of them have capital letters, which these vectors are without (as most of GloVe's): take others, or "
+    "lower-case the text, here and wherever the model is used"
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -251,9 +256,20 @@ def report(corpus: Corpus, name: str, rows: np.ndarray, zero_rows: int) -> None:
     if zero_tokens > _MANY_ZERO_TOKENS:
         print(
             f"warning: words without a vector make up {zero_tokens:.1%} of the training tokens; they are read as zeros "
-            "and never predicted",
+            f"and never predicted{_LOWER_CASED * lacks_capitals(corpus, rows)}",
             file=sys.stderr,
         )
+
+
+def lacks_capitals(corpus: Corpus, rows: np.ndarray) -> bool:
+    """Whether it is for their capital letters that most tokens without a vector have none: hardly a word with them has.
+
+    rows: of the table [V, E].
+    """
+    capital, found = np.array([word != word.lower() for word in corpus.lexicon]), rows.any(axis=1)
+    with_capital = corpus.counts[capital & found].sum() / max(1, corpus.counts[capital].sum())
+    missing = corpus.counts[capital & ~found].sum() / max(1, corpus.counts[~found].sum())
+    return bool(with_capital < _FEW_WITH_CAPITAL and missing > 0.5)
 
 
 if __name__ == "__main__":

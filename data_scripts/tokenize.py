@@ -8,6 +8,7 @@ counts as tokenised, so running the command on it changes nothing.
 """
 
 import argparse
+import glob
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -15,6 +16,7 @@ from contextlib import closing
 from pathlib import Path
 
 from data_scripts.parts.options import Options
+from data_scripts.parts.unsuitable import check_suitable
 from data_scripts.parts.workers import default_workers, parallel_map
 from elmoc.batches import buffered
 from elmoc.errors import InputError, run_command
@@ -22,6 +24,7 @@ from elmoc.files.locks import locked
 from elmoc.files.text import open_text, read_lines, require_file
 from elmoc.files.writing import refuse_existing
 from elmoc.progress import progress_bar
+from elmoc.text.raw import sample_lines
 from elmoc.tokenizer import SENTENCE_ENDS, looks_tokenised, looks_wrapped, sentence_splitter, tokenise_paragraph
 
 SAMPLE_CHARACTERS = 1_000_000
@@ -65,20 +68,32 @@ def tokenise_file(
 ) -> None:
     """Tokenise `source` into `target`; `tokenised` and `wrapped` None are decided from the start of the file.
 
-    Raises `InputError` when the target exists or is being written, or the source is missing, empty, broken, or no
-    UTF-8.
+    Raises `InputError` when the target exists or is being written, or the source is missing, empty, broken, no UTF-8,
+    or JSON lines.
     """
     Options(workers=workers)
-    require_file(source)
+    require_one_file(source)
     with locked(target):
         refuse_existing(target)
         _tokenise_file(source, target, tokenised=tokenised, wrapped=wrapped, workers=workers)
 
 
+def require_one_file(source: Path) -> None:
+    """Raise an `InputError` unless `source` is an ordinary file; of a folder or a glob it says how to make one."""
+    pattern = f"{source}/*" if source.is_dir() else str(source)
+    if not source.is_file() and glob.has_magic(pattern) and glob.glob(pattern):
+        raise InputError(
+            f"{source} is not one file, which is needed: join the files of text first, with blank lines between them "
+            f"(`for file in {pattern}; do cat \"$file\"; printf '\\n\\n'; done > raw.txt`)"
+        )
+    require_file(source)
+
+
 def _tokenise_file(source: Path, target: Path, *, tokenised: bool | None, wrapped: bool | None, workers: int) -> None:
-    sample = read_sample(source)
+    sample = sample_lines(source, SAMPLE_CHARACTERS)
     if not any(line.strip() for line in sample):
         raise InputError(f"{source} is empty, there is no text to tokenise: give another file")
+    check_suitable([(source, sample)])
     text = "\n".join(sample)
     if tokenised is None:
         tokenised = looks_tokenised(text)
@@ -102,18 +117,6 @@ def _tokenise_file(source: Path, target: Path, *, tokenised: bool | None, wrappe
                 sentences += not line.isspace() and bool(line)
     seconds = time.perf_counter() - started
     print(f"{target}: {words:,} words in {sentences:,} sentences ({words / seconds:,.0f} words/s)")
-
-
-def read_sample(source: Path) -> list[str]:
-    """The first lines of the file until there are `SAMPLE_CHARACTERS`, and of each line no more than that."""
-    sample: list[str] = []
-    characters = 0
-    for line in read_lines(source):
-        sample.append(line[:SAMPLE_CHARACTERS])
-        characters += len(line)
-        if characters >= SAMPLE_CHARACTERS:
-            break
-    return sample
 
 
 def progress(source: Path) -> Generator[str, None, None]:

@@ -42,6 +42,8 @@ _SHORTEST_SUBWORD, _LONGEST_SUBWORD = 3, 6
 _HEADER_BYTES = 8 + 56 + 28  # magic and version, arguments, sizes of the dictionary
 _ENTRY_BYTES = 1 + 8 + 1  # of a word of the dictionary, besides the word: zero byte, count, type
 _MATRIX_BYTES = 1 + 16  # a matrix besides its numbers: whether it is quantised, rows and columns
+_LITTLE_TEXT = 1_000_000
+"""Fewer words give poor vectors."""
 _LARGEST = 2**31 - 1  # fastText's numbers are C's int
 
 
@@ -145,6 +147,12 @@ def _train(corpus: Corpus, output: Path, settings: FastTextSettings) -> None:
         f"will have about {human_bytes(model_bytes)}",
         flush=True,
     )
+    if words < _LITTLE_TEXT:
+        print(
+            f"warning: vectors of only {words:,} words of text are poor: published ones are better "
+            "(docs/word_vectors.md): give their file to data_scripts.build_vectors, or to pretrain.recipe by --vectors",
+            file=sys.stderr,
+        )
     started = time.perf_counter()
     with temporary_path(output, "text") as text:
         write_text(corpus, text)
@@ -228,6 +236,7 @@ def _train_here(text: Path, model: Path, settings: FastTextSettings, sender: Con
             maxn=_LONGEST_SUBWORD,
             lr=settings.learning_rate,
             thread=settings.workers,
+            verbose=2 if sys.stderr.isatty() else 0,  # its progress is written over itself
         )
         words = trained.get_words()
         finite = all(np.isfinite(trained.get_word_vector(word)).all() for word in words)

@@ -20,6 +20,7 @@ from downstream.results.text_table import Column, TextTable
 from elmoc.errors import InputError, shortened
 from elmoc.files.text import read_lines
 from elmoc.model import ElmoC
+from elmoc.settings import counted
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.subwords import SubwordVectors
 
@@ -99,7 +100,8 @@ def read_pairs(path: Path) -> WordPairs:
             raise InputError(f"{path}, line {number}: the score {score} is not finite: correct it")
         pairs.append((first, second))
     if len(pairs) < LEAST_PAIRS:
-        raise InputError(f"{path} holds {len(pairs)} pairs of words, of which {LEAST_PAIRS} are needed: give another")
+        pairs_found = counted(len(pairs), "pair")
+        raise InputError(f"{path} holds {pairs_found} of words, of which {LEAST_PAIRS} are needed: give another")
     return WordPairs(path.name.removesuffix(".gz").removesuffix(".txt"), pairs, np.array(scores))
 
 
@@ -110,6 +112,8 @@ def vectors_of(
 
     Of a model that reads subwords, layer 0 alone. A word that the word vectors do not know has zeros in both.
     """
+    if not os.path.exists(source) and not source.startswith("random:"):
+        raise InputError(f"{source} does not exist: give word vectors, or a model or run directory")
     if not os.path.isdir(source):
         for name, value in (("model-vectors", model_vectors), ("pooling", pooling)):
             if value is not None:

@@ -40,7 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"elmoc {VERSION}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
-        subparser = subparsers.add_parser(name, help=command.SUMMARY)
+        sentence = f"{command.SUMMARY[0].upper()}{command.SUMMARY[1:]}."
+        subparser = subparsers.add_parser(name, help=command.SUMMARY, description=sentence)
         command.add_arguments(subparser)
         subparser.set_defaults(run=command.run)
     arguments = parser.parse_args(argv)

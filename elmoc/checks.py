@@ -18,7 +18,14 @@ from elmoc.files.checksums import FileChecksum
 from elmoc.files.text import require_file
 from elmoc.files.writing import human_bytes
 from elmoc.model_directory import ADVICE as MODEL_ADVICE
-from elmoc.model_directory import HEADS, WEIGHTS, read_model_directory
+from elmoc.model_directory import (
+    HEADS,
+    WEIGHTS,
+    ModelDirectory,
+    bundled_vectors,
+    open_model_vectors,
+    read_model_directory,
+)
 from elmoc.progress import progress_bar
 from elmoc.word_vectors.table import ADVICE as TABLE_ADVICE
 from elmoc.word_vectors.table import VectorTable, count_zero_rows
@@ -41,20 +48,22 @@ class Part:
     check: Callable[[Progress], bool]
 
 
-def check(path: Path | str) -> list[str]:
+def check(path: Path | str, *, vectors: str | None = None) -> list[str]:
     """Read a corpus, run or model directory or a feature file whole, and print which parts of it are sound.
 
-    Returns a sentence for each that is damaged.
+    `vectors` is where a model's word vectors are now, when they are not where they were in training.
+    Returns a sentence for each part that is damaged or missing.
     """
+    print(path)
     try:
-        parts = list(_parts(Path(path)))
+        parts = list(_parts(Path(path), vectors))
+        if not parts:
+            raise InputError(f"{path} has neither a model nor a checkpoint yet: check it when it has")
     except InputError as error:
+        print(f"    {error}")
         return [str(error)]
-    if not parts:
-        return [f"{path} has neither a model nor a checkpoint yet: check it when it has"]
     damaged: list[str] = []
     started = time.perf_counter()
-    print(path)
     for group, members in groupby(parts, lambda part: part.group):
         damaged += _check_group(group, list(members))
     total, seconds = sum(part.bytes for part in parts), time.perf_counter() - started
@@ -79,21 +88,22 @@ def _check_group(group: str, parts: list[Part]) -> list[str]:
     return damaged
 
 
-def _parts(path: Path) -> Iterator[Part]:
+def _parts(path: Path, vectors: str | None) -> Iterator[Part]:
     if (path / "corpus.json").exists():
         yield from _corpus_parts(path)
     elif (path / "checkpoints").is_dir():
         if (path / "model" / "config.json").exists():
-            yield from _model_parts(path / "model")
+            yield from _model_parts(path / "model", vectors)
         checkpoints = sorted((path / "checkpoints").glob("*.pt"))
         for file in checkpoints:
             advice = _advice(file, checkpoints)
             yield Part("checkpoints", _size(file), partial(_check_checkpoint, file, advice))
     elif (path / "config.json").exists():
-        yield from _model_parts(path)
+        yield from _model_parts(path, vectors)
     elif path.is_dir():
         raise InputError(f"{path} is neither a corpus, nor a run, nor a model: name one of these, or a feature file")
     else:
+        require_file(path)
         with FeatureFile(path) as features:  # one that cannot be opened is said at once
             yield Part("features", sum(map(_size, features.files)), partial(_check_features, path))
 
@@ -168,12 +178,24 @@ def _check_table(corpus: Corpus, name: str, progress: Progress) -> bool:
     return known
 
 
-def _model_parts(path: Path) -> Iterator[Part]:
+def _model_parts(path: Path, vectors: str | None) -> Iterator[Part]:
     model = read_model_directory(path)
     stored = [model.stored_vectors] if isinstance(model.stored_vectors, Path) else []
     for file in (path / WEIGHTS, path / HEADS, *stored):
         if file.exists():
             yield Part("model", _size(file), partial(_compare, model.checksums, [file], MODEL_ADVICE))
+    origin = vectors or str(bundled_vectors(path) or model.word_vectors.origin)
+    if not stored and not origin.startswith("random:"):
+        yield Part("word vectors", _size(Path(origin)), partial(_check_vectors, model, vectors))
+
+
+def _check_vectors(model: ModelDirectory, vectors: str | None, progress: Progress) -> bool:
+    """Open the word vectors that a model reads; they have its fingerprint, which is of blocks spread over the file."""
+    file = Path(open_model_vectors(model, vectors).origin)
+    if file.is_file():
+        FileChecksum.of(file)  # all of it can be read
+    progress(_size(file))
+    return False
 
 
 def _advice(checkpoint: Path, checkpoints: Sequence[Path]) -> str:

@@ -222,15 +222,13 @@ class ElmoC:
     def look_up(self, sentences: Iterable[Sequence[str]]) -> SentenceRows:
         """The words of sentences, or their subwords, with `<s>` and `</s>`, as the rows that `embed_rows` reads.
 
-        May be called in another thread than the one that embeds. Raises `InputError` for a sentence that is a string.
+        May be called in another thread than the one that embeds. Raises `InputError` for a sentence that is no list of
+        strings.
         """
-        sentences = list(sentences)
-        for sentence in sentences:
-            if isinstance(sentence, str):
-                raise InputError(f"a sentence is a list of tokens, not the string {shortened(sentence)!r}: split it")
+        lists = [_tokens_of(sentence) for sentence in sentences]
         if self._subwords is None:
-            return self._rows.look_up([BEGIN, *sentence, END] for sentence in sentences)
-        split = self._subwords.split(sentences)
+            return self._rows.look_up([BEGIN, *tokens, END] for tokens in lists)
+        split = self._subwords.split(lists)
         rows = self._rows.look_up([BEGIN, *(unit for word in words for unit in word), END] for words in split)
         counts = [torch.tensor([0, *map(len, words)]) for words in split]
         return rows._replace(bounds=[each.cumsum(0) for each in counts])
@@ -287,6 +285,7 @@ class ElmoC:
             rows = self._rows.look_up([words])  # a window at a time: every word may be another
             return rows.vectors(rows.ids[0])
 
+        tokens = _tokens_of(tokens)
         if carried is not None:
             self.require_carried_state()
         state: CarriedState = {} if carried is None else carried
@@ -369,3 +368,20 @@ class ElmoC:
                 f"its word vectors ({self.word_vectors.origin}), are too large; they may be damaged: export it again"
             )
         return states
+
+
+def _tokens_of(sentence: Sequence[str]) -> list[str]:
+    """The tokens of a sentence; an `InputError` where it is no list of strings."""
+    if isinstance(sentence, str):
+        raise InputError(f"a sentence is a list of tokens, not the string {shortened(sentence)!r}: split it")
+    tokens: list[str] = []
+    try:
+        tokens = list(sentence)
+        "".join(tokens)  # the quickest way to see that all are strings
+    except TypeError:
+        wrong = next((token for token in tokens if not isinstance(token, str)), sentence)
+        raise InputError(
+            f"each token of a sentence is a string, not {shortened(repr(wrong))}: give one sentence to embed, a list "
+            "of them to embed_batch, or a list of documents to embed_documents"
+        ) from None
+    return tokens

@@ -119,23 +119,28 @@ class ModelDirectory:
         return read_stored(stored) if isinstance(stored, Path) else stored
 
 
-def write_model_directory(path: Path | str, model: ModelDirectory, *, vectors: Path | None = None) -> None:
+def write_model_directory(
+    path: Path | str, model: ModelDirectory, *, vectors: Path | None = None, link: bool = False
+) -> None:
     """Write a model directory; one that exists already is replaced only by a whole one.
 
     Its word vectors stay, and so does what is no part of the model: a licence, or the `.git` of a shared one.
 
-    `vectors` is the file of its word vectors, where a copy of that goes with it under the name by which it is found.
-    Raises `InputError` where there is a directory of something else.
+    `vectors` is the file of its word vectors, where a copy of that goes with it under the name by which it is found;
+    with `link` a hard link, which takes no room, where the file system has them: for a file that is replaced by others,
+    but never written into. Raises `InputError` where there is a directory of something else.
     """
     path = Path(os.path.abspath(path)) if Path(path).name in ("", "..") else Path(path)
     if path.is_dir() and any(path.iterdir()) and not all((path / name).exists() for name in ("config.json", WEIGHTS)):
         raise InputError(f"{path} is a directory, but not of a model, and is not replaced by one: choose another path")
-    if vectors is not None:
+    if vectors is not None and not link:
         require_space(path, os.path.getsize(vectors))
     with atomic_directory(path) as folder:
         if model.stored_vectors is None:
             name = model.word_vectors.file_name
-            if vectors is not None:
+            if vectors is not None and link:
+                _link(os.path.realpath(vectors), folder / name)
+            elif vectors is not None:
                 shutil.copyfile(vectors, folder / name)
             elif (path / name).is_file():
                 _link(path / name, folder / name)

@@ -1,18 +1,18 @@
 """Settings: dataclass fields that say which values are possible, and the one check of them.
 
 Every part of the project declares what it can be told as a frozen dataclass beside its code; `setting` makes a field,
-`check_settings` raises one sentence for the first impossible value. `parse_duration` reads a time such as `60m`, and
-`duration` says one.
+`check_settings` raises one sentence for the first impossible value, `differences` says which values are others than
+before. `parse_duration` reads a time such as `60m`, and `duration` says one; `counted` says a number of things.
 """
 
 import math
 import re
 import reprlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields
 from typing import Any
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, shortened
 
 MOST_DAYS = 3650
 """The longest duration."""
@@ -74,6 +74,15 @@ def expected(each: Field[Any]) -> str:
     return " and ".join(f"{words[name]} {bound}" for name, bound in bounds.items())
 
 
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The names of `now` that had another value `before`, each with both: `train.seed (was 1, is 2)`."""
+    return [
+        f"{name} (was {shortened(repr(before.get(name)))}, is {shortened(repr(value))})"
+        for name, value in now.items()
+        if before.get(name) != value
+    ]
+
+
 def parse_duration(text: str) -> float:
     """Seconds from `90s`, `60m`, `2h`, `1d`; raises `InputError`, which names `--max-time`."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
@@ -93,6 +102,11 @@ def duration(seconds: float) -> str:
     if minutes < 90:
         return f"{minutes} min"
     return f"{minutes // 60} h {minutes % 60} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """A number of things: `1 run`, `2,000 runs`; the `plural` is that with an s unless it is given."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def _is_possible(each: Field[Any], value: Any) -> bool:

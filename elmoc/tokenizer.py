@@ -106,6 +106,12 @@ def ends_in_mark(word: str) -> bool:
     return _WITH_MARK.fullmatch(word) is not None
 
 
+def ends_in_full_stop(word: str) -> bool:
+    """Whether the full stop of a sentence is attached to the end of a word, which an abbreviation's is not."""
+    stem = word.removesuffix(".")
+    return stem != word and len(stem) > 1 and stem.isalpha() and stem.lower() not in ABBREVIATIONS
+
+
 def looks_wrapped(lines: Sequence[str]) -> bool:
     """Whether raw lines are paragraphs wrapped to a width, so that sentences run on over line ends.
 

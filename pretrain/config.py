@@ -162,6 +162,7 @@ FREE_TO_CHANGE = {
 (which is known by its content). Another device, precision, recurrence or number of threads or processes rounds
 differently; all else stays the same."""
 ADVICE = "correct it"
+SOURCES = "data.sources must be weights of sources by name, such as data.sources={news=2.0, talk=0.5}"
 KINDS: dict[str, Mapping[str, Any]] = {
     "input_layer": INPUT_LAYERS,
     "encoder": ENCODERS,
@@ -229,7 +230,13 @@ def read_config(path: Path | str, *, inside: Sequence[Path] = ()) -> dict[str, A
         path: of the file.
         inside: the files of which it is a parent.
     """
-    values = read_toml(path)
+    folder, name = Path(path).parent, Path(path).name
+    if name == "config.json" and (folder / "checkpoints").is_dir():
+        raise InputError(
+            f"{path} is what a run notes of its settings, and no config: to go on with that run, give the TOML file "
+            f"that it was started with, {folder} and --resume; to start another, a TOML file"
+        )
+    values = read_toml(path, advice=f"{ADVICE}, or give a config such as pretrain/configs/small.toml")
     named = values.pop("parent", [])
     parents = [named] if isinstance(named, str) else named
     if not isinstance(parents, list) or not all(isinstance(each, str) for each in parents):
@@ -292,11 +299,27 @@ def config_from_dict(values: Any, where: str, *, advice: str) -> RunConfig:
         kind = section_type(section, settings, where, advice=advice)
         known = [*(["kind"] if section in KINDS else []), *(each.name for each in fields(kind))]
         if unknown := [name for name in settings if name not in known]:
-            names = ", ".join(f"{section}.{name}" for name in known)
-            raise InputError(f"{where}: unknown key {section}.{unknown[0]} (known: {names}): {advice}")
+            raise InputError(f"{where}: {_unknown(section, unknown[0], known)}: {advice}")
+        if section == "data" and not _are_weights(settings.get("sources", {})):
+            raise InputError(f"{where}: {SOURCES}, not {settings['sources']!r:.50}: {advice}")
         own = {name: value for name, value in settings.items() if name != "kind" or section not in KINDS}
         sections[section] = convert(own, kind, where=where, advice=advice, prefix=f"{section}.")
     return RunConfig(**sections)
+
+
+def _unknown(section: str, name: str, known: Sequence[str]) -> str:
+    """What is wrong with a key of a section that is not among those `known` to its kind: it may be of other kinds."""
+    if f"{section}.{name}".startswith("data.sources."):
+        return f"{SOURCES}, not {section}.{name}"
+    names = ", ".join(f"{section}.{each}" for each in known)
+    kinds = [each for each, type in KINDS.get(section, {}).items() if name in {one.name for one in fields(type)}]
+    of_others = f"; it belongs to {section}.kind={' or '.join(kinds)}" if kinds else ""
+    return f"unknown key {section}.{name} (known: {names}){of_others}"
+
+
+def _are_weights(sources: Any) -> bool:
+    numbers = sources.values() if isinstance(sources, Mapping) else [None]
+    return all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in numbers)
 
 
 def section_type(section: str, settings: Any, where: str, *, advice: str) -> Any:

@@ -136,8 +136,8 @@ def evaluation_line(state: TrainState, settings: OutputLayerSettings, values: di
         constant = f"constant_{metric}"
         return f"{values[metric]:.4f}" + (f" ({values[constant]:.4f})" if constant in values else "")
 
-    of_subwords = [each for each in settings.shown_of_subwords if each[1] in values]
-    metrics = [f"{label} {shown(metric)}" for label, metric in [*settings.shown, *of_subwords]]
+    given = [each for each in (*settings.shown, *settings.shown_of_subwords) if each[1] in values]
+    metrics = [f"{label} {shown(metric)}" for label, metric in given]
     if "outside" in values:
         metrics.append(f"targets outside the candidates {values['outside']:.1%}")
     place = f"update {state.update:,}, {state.words / 1e6:.2f}M {unit}"

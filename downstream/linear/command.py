@@ -24,6 +24,7 @@ from downstream.results.records import append_result, open_results
 from elmoc.devices import checked_device, free_memory
 from elmoc.errors import InputError, shortened
 from elmoc.files.writing import human_bytes
+from elmoc.settings import counted
 from elmoc.version import VERSION
 
 MOST_WORDS = 50_000
@@ -44,7 +45,8 @@ def run_layers(arguments: Sequence[str]) -> None:
     }
     train, dev = splits.values()
     for name, split in splits.items():
-        print(f"{name:6} {len(split.sentences):,} sentences, {len(split.words):,} words", flush=True)
+        counts = f"{counted(len(split.sentences), 'sentence')}, {counted(len(split.words), 'word')}"
+        print(f"{name:6} {counts}", flush=True)
     for kind in options.label:
         _check_label(kind, train, dev)
     kinds = {INPUT_KINDS[name] for name in ("vectors", "features", "model") if getattr(options, name)}

@@ -5,7 +5,6 @@
 """
 
 import os
-import reprlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -35,7 +34,7 @@ from elmoc.files.checksums import FileChecksum
 from elmoc.files.records import convert, read_record, write_json
 from elmoc.files.text import require_file
 from elmoc.files.writing import atomic_directory
-from elmoc.settings import setting
+from elmoc.settings import differences, setting
 
 FORMAT, VERSION = "elmoc-probe", 3
 RECORD, WEIGHTS = "probe.json", "probe.safetensors"
@@ -153,11 +152,22 @@ class SavedProbe(ProbeRecord):
             if self.record[name] != facts[name]:
                 what = "data" if name == "fingerprints" else name
                 raise InputError(
-                    f"{self.path} was trained with other {what} ({reprlib.repr(self.record[what])}) than this run has: "
+                    f"{self.path} was trained with other {what} than this run has: {self._difference(name, facts)}: "
                     "choose another directory for --save, or remove it"
                 )
         self.check_sources(facts)
         return self.record | {"dataset": facts["dataset"]}
+
+    def _difference(self, name: str, facts: Mapping[str, Any]) -> str:
+        """What differs in a field of lines of results that a run has otherwise: of data, the splits and their files."""
+        before, now = self.record[name], facts[name]
+        if name == "fingerprints":
+            splits = [split for split in before | now if before.get(split) != now.get(split)]
+            files = {split: ", ".join(self.record["data"].get(split, ["nothing"])) for split in splits}
+            return shortened("; ".join(f"{split} was {each}" for split, each in files.items()), 300)
+        if isinstance(before, dict):
+            return ", ".join(differences(before, dict.fromkeys(before) | now))
+        return f"{shortened(before)}, not {shortened(now)}"
 
     def check_sources(self, described: Mapping[str, Any]) -> None:
         """Raise an `InputError` unless `features` and `vectors`, as described, are those of the training."""

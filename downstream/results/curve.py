@@ -16,7 +16,7 @@ MOST_NAMES = 40
 
 
 def draw_curve(rows: Sequence[NamedRow], path: Path) -> None:
-    """Draw the figure of merit, and the gains in points, of encoders against the words they have read, as a PNG.
+    """Draw the figure of merit, and the gains in points, of encoders against the words they have read.
 
     The figure of merit is that of the sets of data which all of these encoders have. Raises `InputError` where no
     encoder says what it has read, where they have no set of data in common, or without matplotlib.

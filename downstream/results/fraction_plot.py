@@ -20,7 +20,7 @@ MOST_CURVES = 20
 
 
 def draw_fractions(rows: Sequence[NamedRow], path: Path) -> None:
-    """Draw the gains over word vectors alone against the part of the training data, with their intervals, as a PNG.
+    """Draw the gains over word vectors alone against the part of the training data, with their intervals.
 
     Raises `InputError` where there are not results of two parts, or without matplotlib.
     """

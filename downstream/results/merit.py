@@ -86,13 +86,16 @@ class Merit:
         return [share.dataset for share in self.shares if share.seeds_error is None]
 
     def __str__(self) -> str:
-        text = (
-            f"{self.value:.2f} ± {self.error:.2f} (standard error: {self.items_error:.2f} by items, "
-            f"{self.seeds_error:.2f} by seeds"
+        by_seeds = f"{self.seeds_error:.2f} by seeds"
+        if len(self.unknown) == len(self.shares):
+            by_seeds = "by seeds not known, of one seed each"
+        elif self.unknown:
+            by_seeds += f", which one seed leaves open for {', '.join(self.unknown)}"
+        gains = f"mean of {len(self.shares)} gains, each" if len(self.shares) > 1 else "a gain"
+        return (
+            f"{self.value:.2f} ± {self.error:.2f} (standard error: {self.items_error:.2f} by items, {by_seeds}; "
+            f"{gains} divided by the paper's)"
         )
-        if self.unknown:
-            text += f", which one seed leaves open for {', '.join(self.unknown)}"
-        return f"{text}; mean of {len(self.shares)} gains, each divided by the paper's)"
 
 
 def figure_of_merit(rows: Sequence[NamedRow]) -> Merit | None:
@@ -215,7 +218,10 @@ def training_words(rows: Sequence[Row]) -> int | None:
 
 def _error_columns(merits: Sequence[Merit]) -> list[Column]:
     by_seeds = [
-        f"{merit.seeds_error:.2f}" + (f" ({len(merit.unknown)} unknown)" if merit.unknown else "") for merit in merits
+        "unknown"
+        if len(merit.unknown) == len(merit.shares)
+        else f"{merit.seeds_error:.2f}" + (f" ({len(merit.unknown)} unknown)" if merit.unknown else "")
+        for merit in merits
     ]
     return [
         Column("standard error", [f"{merit.error:.2f}" for merit in merits], right=True),

@@ -18,7 +18,7 @@ MOST_ROWS = 500
 
 
 def draw_gains(rows: Sequence[NamedRow], path: Path) -> None:
-    """Draw the gains over word vectors alone as a PNG, a row for each task and data set.
+    """Draw the gains over word vectors alone, a row for each task and data set.
 
     A marker is filled where the interval leaves out 0. Raises `InputError` without any gain, or without matplotlib.
     """

@@ -15,8 +15,12 @@ from downstream.results.records import ResultLine, encoder_identity, parse_line,
 from elmoc.errors import InputError, shortened
 from elmoc.files.records import parse_json
 from elmoc.files.text import open_binary, read_lines
+from elmoc.settings import counted
 
 ADVICE = "run the probe again and remove that line"
+SUITE_RESULTS = "results.jsonl"
+"""What the results of a suite are called in its folder."""
+WRITTEN = "remove that line, or give a file that `--results` wrote"
 COLUMNS_OF_INPUTS = ("vectors", "features", "both")
 """The kinds of inputs that are compared, in the order of the table. Lines of the kind `model` count as `features`: a
 model computes the same layer states as are read from a file."""
@@ -105,7 +109,7 @@ def require_same_items(first: Result, other: Result) -> None:
     """Raise an `InputError` when results on the same data do not count the same things in the same number of items."""
     shapes = [result.counts.shape[1:] for result in (other, first)]
     if shapes[0] != shapes[1]:
-        has, had = (f"{items:,} items with {columns} counts each" for items, columns in shapes)
+        has, had = (f"{counted(items, 'item')} with {counted(columns, 'count')} each" for items, columns in shapes)
         raise InputError(
             f"{other.origins[0]} has {has}, but {first.origins[0]}, which names the same data, has {had}: the data or "
             "the code changed in between, run one of them again and remove its line"
@@ -200,19 +204,39 @@ def _mix(result: Result, row: int) -> list[float] | None:
 
 def _values(path: Path, notes: list[str]) -> Iterator[tuple[str, Any]]:
     """The place and the value of each line; of a last line that is not whole there is a note instead."""
+    _require_results(path)
     whole = _count_line_ends(path)
     lines = read_lines(path)
     for number, line in enumerate(islice(lines, whole), 1):
         if line.strip():
             origin = f"{path}, line {number}"
-            yield origin, parse_json(line, where=origin, advice="remove that line")
+            yield origin, parse_json(line, where=origin, advice=WRITTEN)
     origin = f"{path}, line {(whole or 0) + 1}"
     try:
-        rest = [parse_json(line, where=origin, advice="remove that line") for line in lines if line.strip()]
+        rest = [parse_json(line, where=origin, advice=WRITTEN) for line in lines if line.strip()]
     except InputError:
         notes.append(f"{origin} is left out: it is not whole, a run was stopped while it was written")
         return
     yield from ((origin, value) for value in rest)
+
+
+def _require_results(path: Path) -> None:
+    """Raise an `InputError` for a folder, and for JSON over several lines, as `suite.json` of a suite is.
+
+    It names the results that are in that folder, or beside that file.
+    """
+    if path.is_dir():
+        what, found = "is a folder", path / SUITE_RESULTS
+    elif path.suffix != ".gz" and _begins_with(path, b"{\n "):
+        what, found = "holds JSON, but not a result on each line", path.with_name(SUITE_RESULTS)
+    else:
+        return
+    raise InputError(f"{path} {what}: give {found if found.is_file() else 'a file that `--results` wrote'}")
+
+
+def _begins_with(path: Path, content: bytes) -> bool:
+    with open_binary(path) as file:
+        return file.read(len(content)) == content
 
 
 def _count_line_ends(path: Path) -> int | None:

@@ -18,7 +18,7 @@ from downstream.inputs.state_settings import AS_THEY_ARE
 from elmoc.errors import InputError, shortened
 from elmoc.files.records import convert
 from elmoc.files.writing import full_disk_is_clear
-from elmoc.settings import setting
+from elmoc.settings import counted, setting
 
 Name = Annotated[str, Meta(min_length=1)]
 Number = Annotated[float, Meta(ge=-1e15, le=1e15)]
@@ -129,8 +129,11 @@ def parse_line(value: Any, kind: type[Line], *, where: str, advice: str, prefix:
             "mixes has one without layer states, or lacks one",
         ),
         (any(mix is not None and len(mix) < 2 for mix in line.mixes), "mixes has not a layer and a scale"),
-        (bool(unequal), f"{', '.join(unequal[:1])} has not one number for each of {runs} seeds"),
-        (not _is_regular(line), f"counts has not as many numbers for each of {line.items:,} items and {runs} seeds"),
+        (bool(unequal), f"{', '.join(unequal[:1])} has not one number for each of {counted(runs, 'seed')}"),
+        (
+            not _is_regular(line),
+            f"counts has not as many numbers for each of {counted(line.items, 'item')} and {counted(runs, 'seed')}",
+        ),
     )
     for found, problem in problems:
         if found:
@@ -225,7 +228,7 @@ def summary(records: Sequence[dict[str, Any]]) -> str:
     """
     first = records[0]
     title = f"{first['task']}: {first['metric']} on {first['split']}"
-    seeds = [f"{len(record['seeds'])} seed{'s' if len(record['seeds']) > 1 else ''}" for record in records]
+    seeds = [counted(len(record["seeds"]), "seed") for record in records]
     differ = len(set(seeds)) > 1
     lines = [title if differ else f"{title}, {seeds[0]}"]
     baseline = next((record["mean"] for record in records if record["inputs"] == "vectors"), None)

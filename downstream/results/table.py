@@ -19,6 +19,7 @@ from downstream.results.records import layer_names
 from downstream.results.row_names import NONE, NamedRow, name_rows
 from downstream.results.text_table import TextTable
 from elmoc.errors import InputError, shortened
+from elmoc.files.figures import figure_format
 from elmoc.files.locks import locked
 from elmoc.files.records import write_json
 from elmoc.files.writing import atomic_path
@@ -33,9 +34,9 @@ OUTPUTS = {
     "text": ("FILE", "write what is printed to a file"),
     "markdown": ("FILE.md", "write the table in Markdown"),
     "json": ("FILE.json", "write all numbers, those of each seed too"),
-    "plot": ("FILE.png", "draw the gains and their intervals"),
-    "curve": ("FILE.png", "draw the figure of merit and the gains against the words that the encoders have read"),
-    "fractions": ("FILE.png", "draw the gains against the part of the training data (--train-fraction)"),
+    "plot": ("FIGURE", "draw the gains and their intervals (.png, .pdf or .svg)"),
+    "curve": ("FIGURE", "draw the figure of merit and the gains against the words that the encoders have read"),
+    "fractions": ("FIGURE", "draw the gains against the part of the training data (--train-fraction)"),
 }
 """Options for files that are written, each with its metavar and help."""
 
@@ -148,6 +149,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         path = getattr(options, name)
         if path and path.is_dir():
             raise InputError(f"--{name} {path} is a folder: give the name of a file, which may be in it")
+        if path and OUTPUTS[name][0] == "FIGURE":
+            figure_format(path)  # found before the table is computed
         if path and os.path.realpath(path) in used:
             raise InputError(f"{path} is named twice: what is written needs a file of its own")
         used |= {os.path.realpath(path)} if path else set()
@@ -182,11 +185,15 @@ def _in_order(rows: Sequence[dict[str, Result]], tasks: list[str]) -> list[dict[
 
 def explanations(rows: Sequence[NamedRow], *, resamples: int) -> list[str]:
     """What a reader has to know of the numbers, a paragraph each."""
+    several = any(len(result.seeds) > 1 for row in rows for result in row.results.values())
+    scores, gain, same = "mean ± standard deviation over seeds", "difference of means", "for all seeds and inputs"
+    if not several:
+        scores, gain, same = "each of one seed, so without a deviation", "difference", "for all inputs"
     paragraphs = [
-        "Scores are percentages, mean ± standard deviation over seeds. A gain is a difference of means in points; "
-        f"[its 95 % interval] and p are from a paired bootstrap of {resamples:,} resamples of the items, the same for "
-        f"all seeds and inputs. p is one-sided: how often a resample shows no gain (≤ 0); the interval leaves out 0 "
-        f"where p is under about 0.025 (or over 0.975). {NONE}: was not run.",
+        f"Scores are percentages, {scores}. A gain is a {gain} in points; [its 95 % interval] and p are from a paired "
+        f"bootstrap of {resamples:,} resamples of the items, the same {same}. p is one-sided: how often a resample "
+        "shows no gain (≤ 0); the interval leaves out 0 where p is under about 0.025 (or over 0.975). "
+        f"{NONE}: was not run.",
         "both: word vectors and features side by side. paper: the gain of ELMo-C over fastText alone in Li et al. "
         "(2019), on SNLI, SST-5, CoNLL-2003 (ner) and OntoNotes (srl, coref).",
     ]
@@ -194,8 +201,8 @@ def explanations(rows: Sequence[NamedRow], *, resamples: int) -> list[str]:
         paragraphs.append("dev: the development part, which also chose the epoch, for all kinds of inputs alike.")
     if any(mean_mix(row) for row in rows):
         paragraphs.append(
-            "mix of layers: the weight of each in the probe's scalar mix × its scale, means over seeds; of both, or of "
-            "features alone."
+            "mix of layers: the weight of each in the probe's scalar mix × its scale"
+            f"{', means over seeds' if several else ''}; of both, or of features alone."
         )
     encoders: dict[str, list[dict[str, Any]]] = {}
     for row in rows:

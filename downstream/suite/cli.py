@@ -29,6 +29,7 @@ from elmoc.encoders.pooling import POOLINGS
 from elmoc.errors import InputError
 from elmoc.files.locks import locked
 from elmoc.process import available_cores
+from elmoc.settings import counted
 
 DEFAULT_INPUTS = "vectors,both"
 
@@ -39,7 +40,7 @@ def run_suite(arguments: Sequence[str], tasks: Tasks) -> None:
     suite = read_suite(options.suite, tasks, data=options.data, quick=options.quick)
     if options.sentences:
         count = write_sentences(options.sentences, suite.probes)
-        print(f"{options.sentences}: {count:,} sentences")
+        print(f"{options.sentences}: {counted(count, 'sentence')}")
         return
     vectors = options.vectors or suite.vectors
     if not vectors and options.inputs != ["features"]:
@@ -101,7 +102,8 @@ def _run(
     del data
     before = sum(job.is_done for job in asked)
     print(
-        f"{len(asked)} runs of {len(suite.probes)} probes, {before} done before, {options.jobs} at once: {out}",
+        f"{counted(len(asked), 'run')} of {counted(len(suite.probes), 'probe')}, {before} done before, "
+        f"{options.jobs} at once: {out}",
         flush=True,
     )
     failures = run_jobs(asked, JobRunner(out), at_once=options.jobs)

@@ -15,7 +15,7 @@ from elmoc.files.checksums import fingerprint, fingerprint_file
 from elmoc.files.records import read_record, write_record
 from elmoc.model_directory import read_model_directory
 from elmoc.progress import progress_bar
-from elmoc.settings import setting
+from elmoc.settings import counted, setting
 from elmoc.sharing.training_record import training_corpora, trainings_of
 from elmoc.text.overlap import Overlap, overlapping_sentences
 
@@ -59,11 +59,14 @@ def overlap_notes(data: Mapping[str, ProbeData], corpus: Path, folder: Path) -> 
         count = read_record(
             file, OverlapRecord, format=FORMAT, version=VERSION, advice="remove it, and run the suite again"
         ).sentences
-        print(f"{name}, {split}: {count:,} sentences of {corpus} overlap with its {len(sentences):,}", flush=True)
+        overlaps = f"overlap{'s' if count == 1 else ''} with"
+        print(
+            f"{name}, {split}: {counted(count, 'sentence')} of {corpus} {overlaps} its {len(sentences):,}", flush=True
+        )
         if count:
             notes.append(
-                f"WARNING: {count:,} sentences of the pretraining text ({corpus}) overlap with the {split} part of "
-                f"{name}: build the corpus without them (build_corpus --leave-out), and train on that."
+                f"WARNING: {counted(count, 'sentence')} of the pretraining text ({corpus}) {overlaps} the {split} part "
+                f"of {name}: build the corpus without such text (build_corpus --leave-out), and train on that."
             )
     return notes
 

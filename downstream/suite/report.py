@@ -8,6 +8,7 @@ from typing import Any
 
 from downstream.results.columns import runs_table
 from downstream.results.merit import Merit, figure_of_merit
+from downstream.results.reading import SUITE_RESULTS
 from downstream.results.row_names import NamedRow
 from downstream.results.table import compared_rows, explanations, row_as_json, tables_as_text
 from downstream.suite.jobs import Job
@@ -15,7 +16,7 @@ from downstream.suite.plan import Suite, Tasks
 from elmoc.files.records import write_json
 from elmoc.files.writing import atomic_path
 
-RESULTS, REPORT = "results.jsonl", "suite.json"
+REPORT = "suite.json"
 RESAMPLES = 10_000
 
 
@@ -42,7 +43,7 @@ def write_report(
     """
     if not jobs:
         return
-    results = out / RESULTS
+    results = out / SUITE_RESULTS
     with atomic_path(results) as partial:
         partial.write_text("".join(json.dumps(job.read()) + "\n" for job in jobs), encoding="utf-8")
     rows, left_out = compared_rows([results], tasks, resamples=RESAMPLES, encoders={})

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from elmoc.errors import InputError, describe_error, reason, shortened
 from elmoc.process import end_with_parent, interrupted_by_sigterm
 from elmoc.progress import progress_bar
+from elmoc.settings import counted
 
 if TYPE_CHECKING:
     from downstream.suite.jobs import Job
@@ -122,7 +123,7 @@ def run_jobs(
         return failures
     with (
         interrupted_by_sigterm(),
-        progress_bar(total=sum(job.cost for job in waiting), desc=f"{total} runs", bar_format=BAR) as progress,
+        progress_bar(total=sum(job.cost for job in waiting), desc=counted(total, "run"), bar_format=BAR) as progress,
     ):
         try:
             while waiting or runner.running:

@@ -123,6 +123,7 @@ def run(arguments: argparse.Namespace) -> None:
                 UnfinishedFolder(ranks.part(output)).remove()
             if not arguments.resume:
                 refuse_existing(output)
+                UnfinishedFolder(ranks.part(output)).refuse()
         from elmoc.features.dumping.dump import dump_several
         from elmoc.model import ElmoC
 

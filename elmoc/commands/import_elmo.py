@@ -14,8 +14,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paths",
         nargs="+",
         metavar="PATH",
-        help="options.json and weights.hdf5 of bilm-tf or AllenNLP, or the directory of an ELMoForManyLangs model; and "
-        "the model directory to write",
+        help="options.json and weights.hdf5 of bilm-tf or AllenNLP, or a directory with these, or that of an "
+        "ELMoForManyLangs model; and the model directory to write",
     )
 
 
@@ -24,8 +24,8 @@ def run(arguments: argparse.Namespace) -> None:
     *sources, output = arguments.paths
     if len(sources) not in (1, 2):
         raise InputError(
-            "import-elmo takes OPTIONS.json WEIGHTS.hdf5 MODEL, or the DIRECTORY of an ELMoForManyLangs model and "
-            f"MODEL, not {len(arguments.paths)} paths: give these"
+            "import-elmo takes OPTIONS.json WEIGHTS.hdf5 MODEL, or the DIRECTORY of these or of an ELMoForManyLangs "
+            f"model and MODEL, not {len(arguments.paths)} paths: give these"
         )
     from elmoc.files.locks import locked
     from elmoc.files.writing import refuse_existing
@@ -33,8 +33,9 @@ def run(arguments: argparse.Namespace) -> None:
     with locked(output):
         refuse_existing(output)
         from elmoc.interop.many_langs import read_many_langs
-        from elmoc.interop.original_elmo import read_original_elmo
+        from elmoc.interop.original_elmo import find_original_elmo, read_original_elmo
 
-        model = read_original_elmo(*sources) if len(sources) == 2 else read_many_langs(*sources)
+        files = sources if len(sources) == 2 else find_original_elmo(sources[0])
+        model = read_original_elmo(*files) if files else read_many_langs(*sources)
         model.write(output)
     print(f"{output}: {model.sizes.description}, forward and backward, with its character CNN as word vectors")

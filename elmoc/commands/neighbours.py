@@ -34,9 +34,11 @@ def run(arguments: argparse.Namespace) -> None:
     from elmoc.looking.neighbours import nearest_uses, query_use
     from elmoc.looking.uses import find_uses
     from elmoc.model import ElmoC
+    from elmoc.text.raw import warn_of_raw_file
 
     require_positive(arguments, "top", "most")
     word, ignore_case = arguments.word, arguments.ignore_case
+    warn_of_raw_file(arguments.corpus)
     query = query_use(arguments.sentence, word, occurrence=arguments.occurrence, ignore_case=ignore_case)
     found = find_uses(arguments.corpus, word, most=arguments.most, ignore_case=ignore_case)
     elmo = ElmoC.from_pretrained(arguments.model, vectors=arguments.vectors, device=arguments.device)

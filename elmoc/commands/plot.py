@@ -6,13 +6,13 @@ from pathlib import Path
 from elmoc.commands.neighbours import add_word_arguments, require_positive
 from elmoc.errors import InputError
 
-SUMMARY = "draw the uses of a word in a text in two dimensions (PNG)"
+SUMMARY = "draw the uses of a word in a text in two dimensions (PNG, PDF or SVG)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc plot`."""
     add_word_arguments(parser)
-    parser.add_argument("-o", "--output", metavar="FILE", help="the PNG to write (default: WORD.png)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="the .png, .pdf or .svg to write (default: WORD.png)")
     parser.add_argument(
         "--clusters", type=int, metavar="N", help="colours, at most 6 (default: as many as separate the uses best)"
     )
@@ -20,10 +20,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Draw what the parsed command line asks for."""
+    from elmoc.files.figures import figure_format
     from elmoc.files.locks import locked
     from elmoc.looking.picture import COLOURS, draw_uses
     from elmoc.looking.uses import find_uses
     from elmoc.model import ElmoC
+    from elmoc.text.raw import warn_of_raw_file
 
     require_positive(arguments, "most", "clusters")
     if arguments.clusters is not None and arguments.clusters > len(COLOURS):
@@ -32,7 +34,9 @@ def run(arguments: argparse.Namespace) -> None:
     output = arguments.output or f"{word}.png"
     if arguments.output is None and "/" in word:
         raise InputError(f"a file cannot have the name of {word!r}: choose one with -o")
+    figure_format(output)  # a wrong one is told before words are read
     with locked(output):
+        warn_of_raw_file(arguments.corpus)
         found = find_uses(arguments.corpus, word, most=arguments.most, ignore_case=arguments.ignore_case)
         elmo = ElmoC.from_pretrained(arguments.model, vectors=arguments.vectors, device=arguments.device)
         clusters = draw_uses(

@@ -11,7 +11,7 @@ import numpy as np
 from elmoc.errors import InputError, shortened
 from elmoc.features.layouts.e2e_coref import group_name
 from elmoc.features.linked import LinkedSentences
-from elmoc.features.stored import ADVICE, PARTS, STORAGE, StoredSentences
+from elmoc.features.stored import ADVICE, PARTS, STORAGE, ClosedSentences, StoredSentences
 from elmoc.files.arrays import all_finite
 from elmoc.files.hdf5 import CheckedFile
 
@@ -42,7 +42,7 @@ class FeatureFile:
         self.path = Path(path)
         file = CheckedFile(path, advice=ADVICE)
         kind = LinkedSentences if PARTS in file.attributes() else StoredSentences
-        self._sentences: LinkedSentences | StoredSentences = kind(file)
+        self._sentences: LinkedSentences | StoredSentences | ClosedSentences = kind(file)
         said, self.layout = self._sentences.attributes, self._sentences.layout
         self.attributes = {name: value for name, value in said.items() if name not in STORAGE}
         self.layers, self.width, self.dtype = self._sentences.layers, self._sentences.width, self._sentences.dtype
@@ -57,6 +57,10 @@ class FeatureFile:
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return (self[index] for index in range(len(self)))
+
+    def __contains__(self, words: object) -> bool:
+        """Whether there is a sentence with these words: a list of them, or text with white space between them."""
+        return self.find(words.split() if isinstance(words, str) else words) is not None  # type: ignore[arg-type]
 
     @overload
     def __getitem__(self, index: int | Sequence[str]) -> np.ndarray: ...
@@ -89,8 +93,21 @@ class FeatureFile:
         return self._sentences.view(self._checked(index))
 
     def find(self, words: Sequence[str]) -> int | None:
-        """The index of the sentence with these words, or None; the file needs its sentence map."""
-        return self.sentence_map.get(" ".join(words))
+        """The index of the sentence with these words, or None; the file needs its sentence map.
+
+        Raises `InputError` for anything but a list of tokens.
+        """
+        if isinstance(words, str):
+            raise InputError(
+                f"a sentence is found by its list of tokens, not by the string {shortened(words)!r}: split it"
+            )
+        try:
+            text = " ".join(words)
+        except TypeError:
+            raise InputError(
+                f"a sentence is found by its list of tokens, which are strings, not by {shortened(repr(words))}"
+            ) from None
+        return self.sentence_map.get(text)
 
     @cached_property
     def sentence_map(self) -> dict[str, int]:
@@ -168,8 +185,9 @@ class FeatureFile:
                 )
 
     def close(self) -> None:
-        """Close the file; views of it stay good."""
+        """Close the file; views of it stay good, and nothing else is read from it."""
         self._sentences.close()
+        self._sentences = ClosedSentences(self.path, self._sentences.files, len(self))
 
     def __enter__(self) -> "FeatureFile":
         return self

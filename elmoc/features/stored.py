@@ -3,6 +3,7 @@
 import mmap
 import weakref
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
@@ -98,6 +99,22 @@ class StoredSentences:
     def close(self) -> None:
         """Close the file; views of it stay good."""
         self.file.close()
+
+
+class ClosedSentences:
+    """The sentences of a file that has been closed: how many they were; to ask for more is an `InputError`."""
+
+    def __init__(self, path: Path, files: list[Path], length: int) -> None:
+        self.path, self.files, self._length = path, files, length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise InputError(f"{self.path} has been closed: open it again, or read it before it is closed")
+
+    def close(self) -> None:
+        """It is closed."""
 
 
 class _Places:

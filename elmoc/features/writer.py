@@ -42,7 +42,7 @@ def write_features(
 
     A process that is killed, or a block that ends otherwise, leaves what was written up to the last
     `FeatureWriter.checkpoint`, in a hidden folder beside the file; without a checkpoint, nothing is left. With `resume`
-    that is gone on with, to the same file, and without it is removed.
+    that is gone on with, to the same file, and without it is refused.
 
     Args:
         path: the file; it must not exist.
@@ -57,7 +57,7 @@ def write_features(
 
     Raises:
         InputError: the file exists already, or is being written by another process; its disk is full; options that do
-            not go together; what is left is damaged, or is of another model or option.
+            not go together; something is left, and not to be resumed, is damaged, or is of another model or option.
     """
     require_layout_of_keys(layout, sentence_keys=sentence_keys)
     options = LayoutOptions(shape=shape, compress=compress, sentence_map=sentence_map, sentence_keys=sentence_keys)
@@ -68,6 +68,8 @@ def write_features(
         if resume and path.is_file():
             raise InputError(f"{path} is finished already: there is nothing to resume")
         refuse_existing(path)
+        if not resume:
+            folder.refuse()
         progress = folder.progress(begun) if resume and folder.can_go_on else None
         with folder.opened(progress), DiskFile(folder.file, "r+" if progress else "w+", shown=path) as disk:
             try:

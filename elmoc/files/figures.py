@@ -6,6 +6,9 @@ from typing import Any
 from elmoc.errors import InputError, install_advice
 from elmoc.files.writing import atomic_path
 
+FORMATS = ("png", "pdf", "svg")
+"""Those of figures."""
+
 
 def new_figure(width: float, height: float) -> Any:
     """An empty figure of matplotlib, of a width and height in inches; an `InputError` without matplotlib."""
@@ -25,7 +28,15 @@ def missing_library(error: ImportError, library: str) -> InputError:
     return InputError(f"plots need {name}: {install_advice('plots')}")
 
 
+def figure_format(path: Path | str) -> str:
+    """The format of a figure by the ending of its file's name, one of `FORMATS`; an `InputError` for another ending."""
+    ending = Path(path).suffix.lower().removeprefix(".")
+    if ending not in FORMATS:
+        raise InputError(f"{path}: figures are written as .png, .pdf or .svg: give a name with one of these endings")
+    return ending
+
+
 def save_figure(figure: Any, path: Path | str, *, dpi: int = 150) -> None:
-    """Write a figure as a PNG of `dpi` pixels an inch."""
+    """Write a figure in the format that its file's name ends with; a PNG has `dpi` pixels an inch."""
     with atomic_path(path) as partial:
-        figure.savefig(partial, format="png", dpi=dpi)
+        figure.savefig(partial, format=figure_format(path), dpi=dpi)

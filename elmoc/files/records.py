@@ -102,12 +102,12 @@ def json_bytes(path: Path | str, value: Any) -> bytes:
         raise InputError(f"{path} cannot record a name that is not valid UTF-8 (near {name!r}): rename it") from None
 
 
-def read_toml(path: Path | str) -> dict[str, Any]:
-    """Read a TOML file that a user wrote; a missing or invalid one is an `InputError`."""
+def read_toml(path: Path | str, *, advice: str = "correct it") -> dict[str, Any]:
+    """Read a TOML file that a user wrote; a missing or invalid one is an `InputError`, the latter with the `advice`."""
     try:
         return parse_toml(_read(path).decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not valid TOML ({reason(error)}): correct it") from None
+        raise InputError(f"{path} is not valid TOML ({reason(error)}): {advice}") from None
 
 
 def parse_toml(text: str) -> dict[str, Any]:

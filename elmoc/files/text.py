@@ -95,6 +95,9 @@ def invalid_utf8(path: Path | str, line: int, error: UnicodeDecodeError) -> Inpu
 
 
 def broken_gzip(path: Path | str, lines: int, error: Exception) -> InputError:
-    """The error for a gzip file that breaks off or is damaged after a number of whole lines."""
-    after = f"after line {lines}" if lines else "before its first line"
-    return InputError(f"{path}: the gzip data is truncated or damaged {after} ({error}); download or compress it again")
+    """The error for a gzip file that breaks off or is damaged after a number of whole lines, or is none."""
+    after = f" after line {lines:,}" if lines else ""
+    what, advice = f"the gzip data is truncated or damaged{after}", "download or compress it again"
+    if not lines and str(error).startswith("Not a gzipped file"):
+        what, advice = f"{what}, or the file is not compressed", f"{advice}, or take .gz off its name"
+    return InputError(f"{path}: {what}: {advice}")

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from elmoc.corpus import BEGIN, END
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
-from elmoc.modules.layer_states import LayerStates
+from elmoc.modules.layer_states import LayerStates, require_model
 
 WORD_CHARACTERS = 50
 """Character ids of a word, its two boundaries included: bytes after the 48th are not there."""
@@ -117,6 +117,7 @@ class ElmoEmbedder:
     """
 
     def __init__(self, elmo: ElmoC) -> None:
+        require_model(elmo)
         self.elmo = elmo
 
     def embed_sentence(self, sentence: Sequence[str]) -> np.ndarray:

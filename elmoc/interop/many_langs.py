@@ -162,6 +162,11 @@ def _read_config(folder: Path) -> tuple[str, dict[str, Any]]:
         raise InputError(
             f"{folder} is not a directory: give that of an ELMoForManyLangs model, or options.json and weights.hdf5"
         )
+    if not (folder / "config.json").exists():
+        raise InputError(
+            f"{folder} has neither config.json, as an ELMoForManyLangs model has, nor one options.json and one "
+            "weights.hdf5, as original ELMo has: give the directory, or the two files, of one model"
+        )
     training = read_json(folder / "config.json", advice=ADVICE)
     path = training.get("config_path") if isinstance(training, dict) else None
     if not isinstance(path, str):

@@ -83,6 +83,8 @@ def read_original_elmo(options: Path | str, weights: Path | str) -> ImportedMode
     Raises `InputError` for files that are missing, damaged or foreign, options that do not fit each other or the
     weights, and tensors that are missing, unknown, of another shape, or have numbers that are not finite.
     """
+    if h5py.is_hdf5(options):
+        raise InputError(f"{options} is HDF5, and not JSON: give the options first, and the weights after them")
     content = read_json(options, advice=ADVICE)
     with CheckedFile(weights, advice=ADVICE) as file:
         with file.damage("cannot be read"):
@@ -96,6 +98,12 @@ def read_original_elmo(options: Path | str, weights: Path | str) -> ImportedMode
     cnn_weights = {name: tensor for name, tensor in ours.items() if not name.startswith(_OF_DIRECTIONS)}
     stored = StoredCharacterCnn(CharacterCnnRecord(cnn, UTF8), cnn_weights, kept=kept)
     return ImportedModel(str(weights), lstm, encoder, stored, {"from": "bilm-tf or AllenNLP", "options": content})
+
+
+def find_original_elmo(directory: Path | str) -> tuple[Path, Path] | None:
+    """The options and weights of the model in a directory, by the ends of their names; None where there is not one."""
+    options, weights = (list(Path(directory).glob(f"*{name}")) for name in ("options.json", "weights.hdf5"))
+    return (options[0], weights[0]) if len(options) == len(weights) == 1 else None
 
 
 _OF_DIRECTIONS = tuple(f"{direction_name(direction)}." for direction in DIRECTIONS)

@@ -32,7 +32,7 @@ def draw_uses(
     layer: str,
     clusters: int | None = None,
 ) -> list[list[str]]:
-    """Write a PNG of the uses in their first two principal components; returns the telling words of each cluster.
+    """Draw the uses in their first two principal components; returns the telling words of each cluster.
 
     Args:
         elmo: the encoder.

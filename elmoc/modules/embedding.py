@@ -71,7 +71,7 @@ class ElmoEmbedding(nn.Module):
         return self.states.elmo
 
     def forward(self, sentences: Sequence[Sequence[str]]) -> ElmoRepresentations:
-        """The representations of a batch of lists of tokens, computed at once.
+        """The representations of a batch of lists of tokens, computed at once; an `InputError` for anything else.
 
         Gradients flow into the mixes, and into the encoder where that is trained on.
         """

@@ -13,6 +13,7 @@ from elmoc.files.records import check_version, parse_json
 from elmoc.files.text import absolute_path, require_file
 from elmoc.word_vectors.fasttext.file import MAX_SIZE
 from elmoc.word_vectors.fasttext.vectors import FastTextVectors
+from elmoc.word_vectors.foreign import describe_foreign
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 
 if TYPE_CHECKING:
@@ -25,8 +26,18 @@ def open_word_vectors(origin: Path | str, only: Collection[str] | None = None) -
     The latter are a `.safetensors` file, or the directory of a model that has one.
 
     `only` lists the words that will be asked for, where that is known: a text file then takes less memory.
+    Raises `InputError`, which says what the file is where it is something else.
     """
     origin = os.fspath(origin)
+    try:
+        return _open(origin, only)
+    except InputError:
+        if foreign := describe_foreign(origin):
+            raise InputError(f"{origin} {foreign}") from None
+        raise
+
+
+def _open(origin: str, only: Collection[str] | None) -> WordVectors:
     if origin.startswith("random:"):
         numbers = re.fullmatch(r"random:([0-9]{1,20}):([0-9]{1,5})", origin)
         if numbers is None or not 1 <= int(numbers[2]) <= MAX_SIZE:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from elmoc.errors import run_command
-from pretrain.recipe.options import add_options, shared_values
+from pretrain.recipe.options import add_options, require_text, shared_values
 
 
 def parser() -> argparse.ArgumentParser:
@@ -76,6 +76,7 @@ def adapt(arguments: argparse.Namespace) -> None:
         keep_targets=arguments.keep_targets,
         **shared_values(arguments),
     )
+    require_text(arguments, adaptation.corpus)
     with begun(arguments.output, "python -m pretrain.adapt", adaptation.options):
         for warning in adaptation.warnings():
             print(f"warning: {warning}", file=sys.stderr)

@@ -164,7 +164,7 @@ class OutputLayerSettings(ABC):
     reads_target_vectors: ClassVar[bool]
     """Whether the rows of the target table are streamed for it."""
     shown: ClassVar[tuple[tuple[str, str], ...]]
-    """(label, metric) of what an evaluation prints."""
+    """(label, metric) of what an evaluation prints, as far as it has them."""
     shown_of_subwords: ClassVar[tuple[tuple[str, str], ...]] = ()
     """The same of what there is more where the corpus is of subwords."""
     shared: ClassVar[bool] = False

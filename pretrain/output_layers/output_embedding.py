@@ -29,7 +29,7 @@ class EmbeddingSoftmaxSettings(SoftmaxSettings):
     projection_regularisation: λ, e.g. 0.15; 0: there is no projection matrix.
     """
 
-    shown_of_subwords: ClassVar[tuple[tuple[str, str], ...]] = (("of words", "word_perplexity"),)
+    shown_of_subwords: ClassVar[tuple[tuple[str, str], ...]] = (("perplexity of words", "word_perplexity"),)
 
     tied: bool = False
     projection_regularisation: float = setting(0.0, least=0, most=1e3)

@@ -37,7 +37,7 @@ class SoftmaxSettings(OutputLayerSettings):
         ("accuracy@10", "accuracy_at_10"),
         ("reciprocal rank", "reciprocal_rank"),
         ("perplexity", "perplexity"),
-        ("of the whole vocabulary", "vocabulary_perplexity"),
+        ("perplexity over the whole vocabulary", "vocabulary_perplexity"),
     )
 
     types: int = setting(0, least=0, most=2**31 - 2)
@@ -66,8 +66,9 @@ class SoftmaxSettings(OutputLayerSettings):
     def scorer_of(self, corpus: Corpus, candidates: int, *, begins_word: np.ndarray | None = None) -> "SoftmaxScorer":
         """The scorer of a corpus; see there for `begins_word`."""
         counts = class_counts(corpus.counts, self.types)
-        most = min(candidates, self.types_of(corpus))
-        return SoftmaxScorer(scored, counts, candidates=most, begins_word=begins_word)
+        asked, types = min(candidates, corpus.types), self.types_of(corpus)
+        known = min(asked, types)
+        return SoftmaxScorer(scored, counts, candidates=known, compares=known == asked, begins_word=begins_word)
 
 
 class SoftmaxOutput(OutputLayer):
@@ -118,15 +119,17 @@ class SoftmaxScorer:
     """Ranks and perplexity by log-probabilities.
 
     Candidates are the most frequent types, as with other output layers, as far as they are among the K. `perplexity` is
-    that of the targets among the candidates, and of these alone, so that output layers compare on one corpus whatever
-    their vocabulary; `vocabulary_perplexity` is that of all targets over all classes, `<unk>` one of them, and
-    `word_perplexity`, where types are subwords, that of words, which are all their units.
+    that of the targets among the candidates, and of these alone, so that output layers compare on one corpus; where K
+    is smaller and other layers have more candidates, it would not compare, and is left out. `vocabulary_perplexity` is
+    that of all targets over all classes, `<unk>` one of them, and `word_perplexity`, where types are subwords, that of
+    words, which are all their units.
 
     Args:
         scores: from a layer, predictions [n, D], a class for each [n], and how many candidates there are, the
             log-probabilities of these [n, candidates], and of the classes [n]; with `known` all are among candidates.
         counts: [C], occurrences of each class in the training text.
         candidates: how many there are.
+        compares: whether these are all candidates that other output layers have; without, `perplexity` is left out.
         known: bool [candidates], on the CPU: those that can be predicted at all.
         begins_word: bool [V], where types are subwords: whether a word, or the boundary of a sentence, begins with it.
     """
@@ -137,11 +140,13 @@ class SoftmaxScorer:
         counts: np.ndarray,
         *,
         candidates: int,
+        compares: bool = True,
         known: Tensor | None = None,
         begins_word: np.ndarray | None = None,
     ) -> None:
         self._scores = scores
         self._candidates = candidates
+        self._compares = compares
         self._columns = len(counts) if known is None else candidates
         self._whole = known is None
         self._known = torch.ones(candidates, dtype=torch.bool) if known is None else known
@@ -177,9 +182,12 @@ class SoftmaxScorer:
             values[name] = {
                 **retrieval(ranks[part]),
                 **{f"constant_{metric}": value for metric, value in retrieval(constant_ranks[part]).items()},
-                "perplexity": perplexity(among[part][own]),
-                "constant_perplexity": perplexity(constants_among[part][own]),
             }
+            if self._compares:
+                values[name] |= {
+                    "perplexity": perplexity(among[part][own]),
+                    "constant_perplexity": perplexity(constants_among[part][own]),
+                }
             if self._whole:
                 values[name] |= {
                     "vocabulary_perplexity": perplexity(overall[part]),

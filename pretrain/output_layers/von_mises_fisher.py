@@ -28,11 +28,10 @@ def von_mises_fisher_loss(
     density of a direction drawn at random, so that a prediction of zeros has a loss of 0.
     """
     predictions = predictions.float()
-    squared = predictions.square().sum(dim=-1)  # [...]
-    lengths = torch.linalg.vector_norm(predictions, dim=-1)
+    lengths = torch.linalg.vector_norm(predictions.double(), dim=-1)  # [...]; in float32 squares overflow
     products = (predictions * unit(targets)).sum(dim=-1)
-    partition = log_partition(squared.double(), predictions.shape[-1]).float()
-    return sum_of_known(partition - product_weight * products + length_weight * lengths, targets)
+    partition = log_partition(lengths.square(), predictions.shape[-1])
+    return sum_of_known((partition - product_weight * products + length_weight * lengths).float(), targets)
 
 
 def log_partition(squared: Tensor, size: int) -> Tensor:
@@ -63,8 +62,10 @@ def log_partition_and_ratio(squared: Tensor, order: float) -> tuple[Tensor, Tens
     Both from the uniform expansion of a large order, then down to v by I_{v−1}(κ) − I_{v+1}(κ) = 2v I_v(κ)/κ.
     """
     lifted = order + max(0, math.ceil(LEAST_ORDER - order))
-    value = _by_expansion(squared, lifted)
-    ratio = torch.exp(_by_expansion(squared, lifted + 1) - value) / (2 * (lifted + 1))
+    (root, rest), (next_root, next_rest) = (_by_expansion(squared, each) for each in (lifted, lifted + 1))
+    value = squared / (root + lifted) + rest  # the first is root − v, exact for a small κ
+    change = (2 * lifted + 1) / (root + next_root) - 1  # next_root − root − 1, exact for a large κ
+    ratio = torch.exp(change + next_rest - rest) / (2 * (lifted + 1))
     while lifted > order:
         lifted -= 1
         ratio = 1 / (2 * (lifted + 1) + squared * ratio)
@@ -72,12 +73,15 @@ def log_partition_and_ratio(squared: Tensor, order: float) -> tuple[Tensor, Tens
     return value, ratio
 
 
-def _by_expansion(squared: Tensor, order: float) -> Tensor:
-    """log(I_v(κ) κ^−v) less its limit at κ = 0, for a large order (Abramowitz and Stegun 1964, 9.7.7 and 9.3.9)."""
+def _by_expansion(squared: Tensor, order: float) -> tuple[Tensor, Tensor]:
+    """r = √(v² + κ²), and b, where log(I_v(κ) κ^−v) less its limit at κ = 0 is r − v + b, for a large order v.
+
+    Abramowitz and Stegun (1964), 9.7.7 and 9.3.9. b grows as log κ alone, so that differences of it are exact.
+    """
     root = torch.sqrt(order**2 + squared)
-    more = squared / (root + order)  # root − v, exact for a small κ
+    more = squared / (root + order)
     series = torch.log(_series(order / root, order) / _series(torch.ones_like(root), order))
-    return more - order * torch.log1p(more / (2 * order)) - torch.log1p(more / order) / 2 + series
+    return root, series - order * torch.log1p(more / (2 * order)) - torch.log1p(more / order) / 2
 
 
 def _series(t: Tensor, order: float) -> Tensor:

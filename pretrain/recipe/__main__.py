@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from elmoc.errors import InputError, run_command
-from pretrain.recipe.options import add_options, shared_values
+from pretrain.recipe.options import add_options, require_text, shared_values
 
 CONFIG = Path(__file__).resolve().parent.parent / "configs/small.toml"
 
@@ -71,6 +71,7 @@ def make_model(arguments: argparse.Namespace) -> None:
         bundle=arguments.bundle,
         **shared_values(arguments),
     )
+    require_text(arguments, recipe.corpus)
     with begun(arguments.output, "python -m pretrain.recipe", recipe.options):
         run_steps(recipe.steps())
     print(f"the model is in {arguments.output / 'model'}: its README.md is the model card")

@@ -5,9 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from elmoc.errors import InputError, shortened
+from elmoc.errors import InputError
 from elmoc.files.locks import locked
 from elmoc.files.records import convert, read_json, write_json
+from elmoc.settings import differences
 
 NAME = "begun.json"
 ADVICE = "remove that directory and begin again"
@@ -29,12 +30,7 @@ def begun(folder: Path, command: str, options: Mapping[str, Any]) -> Iterator[No
         made = any(each != record and not each.name.endswith(".lock") for each in files)
         if made and record.exists():
             before = convert(read_json(record, advice=ADVICE), dict[str, Any], where=str(record), advice=ADVICE)
-            differing = [
-                f"{name} (was {shortened(repr(before.get(name)))}, is {shortened(repr(now.get(name)))})"
-                for name in now
-                if before.get(name) != now.get(name)
-            ]
-            if differing:
+            if differing := differences(before, now):
                 raise InputError(
                     f"{folder} was begun with other values of {', '.join(differing)}: give the same to go on, or "
                     "choose another directory"

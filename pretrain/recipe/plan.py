@@ -104,5 +104,6 @@ class Recipe:
         origin = Path(model.word_vectors.origin)
         if model.stored_vectors is not None or str(origin).startswith("random:") or (path / origin.name).is_file():
             return
-        write_model_directory(path, model, vectors=Path(self.word_vectors))
+        own = self.vectors is None  # others may be written into by whoever gave them
+        write_model_directory(path, model, vectors=Path(self.word_vectors), link=own)
         print(f"{path / origin.name}: the word vectors are in the model directory")

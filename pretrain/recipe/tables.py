@@ -73,14 +73,14 @@ class Tables:
         needed = {table for system in chosen.values() for table in system.needs}
         if "random" in needed:
             steps.append(self._table_step("random", "random:1:300"))
+        if any(system.reads_subwords for system in chosen.values()):
+            steps.append(Step("the corpus in subwords", self._build_subwords, self.subwords / "corpus.json"))
         steps.append(Step("a look at the settings of every row", self._check_rows))
         steps.append(Step("probes of word vectors alone", self._suite_alone))  # what is wrong with the suite shows here
         if OF_CORPUS in needed:
             own = self.output / "vectors.bin"
             steps.append(Step("fastText vectors of the corpus", lambda: self._train_fasttext(own), own))
             steps.append(self._table_step(self.table_of(OF_CORPUS), own))
-        if any(system.reads_subwords for system in chosen.values()):
-            steps.append(Step("the corpus in subwords", self._build_subwords, self.subwords / "corpus.json"))
         for name, system in chosen.items():
             if name in self.reading_elmo[:1]:
                 steps.append(self._table_step(self.table_of(OF_ELMO), self.run_of("elmo") / "model"))
@@ -141,9 +141,10 @@ class Tables:
         return load_config(system.path, sets, quiet=True), sets
 
     def _check_rows(self) -> None:
-        """Open every row of words, with the input vectors in place of those that are still to be made.
+        """Open every row, with the input vectors in place of those that are still to be made.
 
-        What is wrong is said now, and not after hours; also of a row that was begun with other settings.
+        What is wrong is said now, and not after hours; also of a row that was begun with other settings, or that is
+        still to be trained and does not fit into memory.
         """
         made_here = {self.table_of(name) for name in MADE_HERE}
 
@@ -154,13 +155,14 @@ class Tables:
             try:
                 config, _ = self._config(name)
                 self._require_same(name, config)
-                if not SYSTEMS[name].reads_subwords:
-                    data = replace(
-                        config.data,
-                        input_vectors=there(config.data.input_vectors),
-                        target_vectors=there(config.data.target_vectors),
-                    )
-                    open_setup(replace(config, data=data))
+                data = replace(
+                    config.data,
+                    input_vectors=there(config.data.input_vectors),
+                    target_vectors=there(config.data.target_vectors),
+                )
+                setup = open_setup(replace(config, data=data))
+                if not self.report_of(name).exists():
+                    setup.require_memory()
             except InputError as error:
                 raise InputError(f"the row {name}: {error}") from None
 

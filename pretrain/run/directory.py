@@ -27,7 +27,7 @@ from elmoc.files.locks import locked, tidy_folder
 from elmoc.files.records import check_version, convert, parse_json, read_json, write_json
 from elmoc.files.text import MAX_LINE_BYTES, open_binary, require_file
 from elmoc.files.writing import atomic_path, full_disk_is_clear, require_space
-from elmoc.settings import setting
+from elmoc.settings import differences, setting
 from pretrain.checkpoint import FORMAT, VERSION, Checkpoint
 from pretrain.config import RunConfig, config_from_dict, config_to_dict, fixed_settings
 
@@ -89,12 +89,8 @@ class RunDirectory:
 
         Each with what it was, and what it is.
         """
-        saved = fixed_settings(self.read_config())
-        return [
-            f"{key} (was {saved.get(key)!r}, is {value!r})"
-            for key, value in fixed_settings(config).items()
-            if key not in but and saved.get(key) != value
-        ]
+        now = {key: value for key, value in fixed_settings(config).items() if key not in but}
+        return differences(fixed_settings(self.read_config()), now)
 
     @property
     def init_from(self) -> str | None:
@@ -138,7 +134,10 @@ class RunDirectory:
         """
         self.require_resumable()
         if differing := self.differing_settings(config):
-            raise InputError(f"{self.path} was started with other settings: {', '.join(differing)}")
+            raise InputError(
+                f"{self.path} was started with other settings: {', '.join(differing)}: give the same to go on with it, "
+                f"or start a new run in another directory (--init-from {self.path} starts from its weights)"
+            )
         self.checkpoints.mkdir(exist_ok=True)
         found = self.checkpoint_paths()
         if not found:

@@ -123,6 +123,11 @@ class RunWriter:
         self._latest: dict[str, float] = {}
         words, unit = state.updates * setup.data.words_per_update, setup.data.corpus.unit
         self._output = Output(stop, total=words, done=state.words, unit=unit)
+        if resumed is not None and state.update == state.updates:
+            self._output.print(
+                f"{run.path} is finished: to train it longer, start a new run, in another directory, with "
+                f"--init-from {run.path}"
+            )
 
     def _renew_card(self) -> None:
         """Have a model that was exported before say the name and the licence that the run is given now."""

@@ -100,6 +100,21 @@ def test_a_text_that_is_not_tokenised_is_noticed(tmp_path: Path, capfd, line: st
     ) == warned
 
 
+def test_text_that_is_none_is_refused_or_named(tmp_path: Path, capfd) -> None:
+    (tmp_path / "in").mkdir()
+    for name in "ab":
+        (tmp_path / "in" / name).write_text("今天天气很好\n" * 50)
+    (tmp_path / "held").write_text("<html><p>It rained .</p>\n")
+    assert main([f"{tmp_path}/in", f"{tmp_path}/c", "--held-out", f"{tmp_path}/held"]) == 0
+    first, second = (line for line in capfd.readouterr().err.splitlines() if line.startswith("warning"))
+    assert first.startswith(f"warning: {tmp_path}/in/a, {tmp_path}/in/b: this looks like text without spaces")
+    assert second.startswith(f"warning: {tmp_path}/held: this looks like HTML or XML")
+    (tmp_path / "in/b").write_text('{"text": "It rained ."}\n' * 50)
+    assert main([f"{tmp_path}/in", f"{tmp_path}/d"]) == 1
+    assert f"error: {tmp_path}/in/b holds JSON lines, not text" in capfd.readouterr().err
+    assert not (tmp_path / "d").exists()
+
+
 def test_default_holds_out_a_small_last_part(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("".join(f"this is sentence number {number} .\n" for number in range(2000)))
     assert main([str(tmp_path / "a"), str(tmp_path / "c")]) == 0

@@ -59,6 +59,18 @@ def test_units_are_learnt_as_often_as_words_occur(tmp_path: Path) -> None:
     assert all("x" not in left + right for left, right in merges[:3])
 
 
+def test_text_that_gives_fewer_units_says_so(words: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for units in (100_000, 270):
+        build_subwords(words.path, tmp_path / str(units), units=units)
+    all_units = Corpus(tmp_path / "100000").types
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first == f"the text has too few different words for 100,000 units: there are {all_units}"
+    assert [line.partition(",")[0] for line in rest] == [
+        f"{tmp_path}/100000: {all_units} units",
+        f"{tmp_path}/270: 270 units",
+    ]
+
+
 def test_with_like_units_are_those_of_another(words: Corpus, tmp_path: Path, error_line: Callable[[int], str]) -> None:
     build_subwords(words.path, tmp_path / "units", units=280)
     other = write_corpus(tmp_path / "other", [[["newer", "words"]] * 9], [[["wider"]] * 3])

@@ -11,6 +11,7 @@ from elmoc.corpus import Corpus
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import RandomVectors
 from elmoc.word_vectors.table import VectorTable
+from tests.tiny import write_corpus
 
 
 def write_vectors(path: Path, words: list[str], size: int = 8, scale: float = 1.0) -> np.ndarray:
@@ -61,6 +62,26 @@ def test_words_without_a_vector(small_corpus: Corpus, tmp_path: Path, capfd) -> 
     captured = capfd.readouterr()
     assert f"{len(words[1::2])} zero rows" in captured.out
     assert "warning: words without a vector" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["the", "cat", "sat", "rome"], True),
+        (["the", "cat", "sat", "Rome"], False),
+        (["the", "sat", "rome"], False),
+        (["The", "cat", "Rome", "sat"], False),
+    ],
+)
+def test_vectors_of_lower_cased_text_are_noticed(tmp_path: Path, capfd, words: list[str], hint: bool) -> None:
+    """Where most tokens without a vector have capital letters, and no token with them has one."""
+    sentences = [["The", "cat", "sat", "the", "cat"], ["Rome", "sat", "the", "cat", "cat"]] * 3
+    corpus = write_corpus(tmp_path / "corpus", [sentences], [sentences])
+    write_vectors(tmp_path / "v.txt", words)
+    assert main([str(corpus.path), str(tmp_path / "v.txt"), "--name", "t"]) == 0
+    error = capfd.readouterr().err
+    assert "warning: words without a vector make up" in error
+    assert ("; most of them have capital letters, which these vectors are without" in error) == hint
 
 
 @pytest.mark.parametrize("what", ["centre", "remove-top=2", "whiten"])

@@ -1,6 +1,8 @@
 """`tokenize`: gives one sentence a line, leaves tokenised text alone, and changes nothing the second time."""
 
 import gzip
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -130,6 +132,34 @@ def test_bad_input(tmp_path: Path, capfd, data: bytes | None, message: str) -> N
     assert main([str(tmp_path / "in"), str(tmp_path / "out")]) == 1
     assert message in capfd.readouterr().err.splitlines()[-1]
     assert not (tmp_path / "out").exists()
+
+
+def test_json_lines_are_refused_and_other_unsuitable_text_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], error_line: Callable[[int], str]
+) -> None:
+    (tmp_path / "in").write_text('{"text": "It rained."}\n\n{"text": "A cat sat."}\n')
+    assert f"{tmp_path}/in holds JSON lines, not text" in error_line(main([f"{tmp_path}/in", f"{tmp_path}/out"]))
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "in").write_text("今天天气很好。\n" * 9)
+    assert main([f"{tmp_path}/in", f"{tmp_path}/out"]) == 0
+    assert f"warning: {tmp_path}/in: this looks like text without spaces" in capsys.readouterr().err
+
+
+def test_several_files_are_to_be_joined_first(tmp_path: Path, error_line: Callable[[int], str]) -> None:
+    (tmp_path / "in").mkdir()
+    assert "in is a directory, but a file is needed" in error_line(main([f"{tmp_path}/in", f"{tmp_path}/out"]))
+    assert "in/*.txt does not exist" in error_line(main([f"{tmp_path}/in/*.txt", f"{tmp_path}/out"]))
+    for name in "ab":
+        (tmp_path / f"in/{name}.txt").write_text(f"It rained on {name}.")
+    for name, files in (("in", "in/*"), ("in/*.txt", "in/*.txt")):
+        error = error_line(main([f"{tmp_path}/{name}", f"{tmp_path}/out"]))
+        assert f"{tmp_path}/{name} is not one file, which is needed: join the files of text first" in error
+        command = error.partition("`")[2].partition("`")[0]
+        assert f" in {tmp_path}/{files};" in command
+        subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
+        assert (tmp_path / "raw.txt").read_text() == "It rained on a.\n\nIt rained on b.\n\n"
+    (tmp_path / "[a]").write_text("It rained.")
+    assert main([f"{tmp_path}/[a]", f"{tmp_path}/out"]) == 0
 
 
 def test_output_is_never_overwritten(tmp_path: Path) -> None:

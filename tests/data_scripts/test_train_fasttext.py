@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from data_scripts import train_fasttext as module
-from data_scripts.train_fasttext import FastTextSettings, buckets_for, epochs_for, main, model_size, write_text
+from data_scripts.train_fasttext import (
+    FastTextSettings,
+    buckets_for,
+    count_words,
+    epochs_for,
+    main,
+    model_size,
+    write_text,
+)
 from elmoc.corpus import Corpus
 from elmoc.word_vectors.fasttext.vectors import FastTextVectors
 
@@ -43,6 +51,22 @@ def test_one_worker_repeats_itself_and_the_seed_matters(small_corpus: Corpus, tm
     rows = {name: FastTextVectors(tmp_path / f"{name}.bin").lookup(["sea1", "unseen"]) for name in "abc"}
     assert np.array_equal(rows["a"], rows["b"])
     assert not np.array_equal(rows["a"], rows["c"])
+
+
+def test_little_text_is_warned_of_and_a_log_has_no_progress(
+    small_corpus: Corpus, tmp_path: Path, capfd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = count_words(small_corpus)
+    assert main([str(small_corpus.path), str(tmp_path / "a.bin"), *SMALL]) == 0
+    lines = capfd.readouterr().err.splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["warning"]
+    assert f"vectors of only {words:,} words of text are poor" in lines[0]
+    monkeypatch.setattr(module, "_LITTLE_TEXT", words)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert main([str(small_corpus.path), str(tmp_path / "b.bin"), *SMALL]) == 0
+    error = capfd.readouterr().err
+    assert "Progress: 100" in error
+    assert "warning" not in error
 
 
 @pytest.mark.parametrize("min_count", [1, 380])

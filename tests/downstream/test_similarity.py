@@ -109,3 +109,10 @@ def test_pooling_is_for_subwords(
 ) -> None:
     assert main(["similarity", str(model_path), str(files[1]), "--pooling", "mean"]) == 1
     assert "reads whole words, and not subwords: leave pooling out" in capsys.readouterr().err
+
+
+def test_a_source_that_is_not_there(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["similarity", "runs/nope", str(files[1])]) == 1
+    assert capsys.readouterr().err == (
+        "error: runs/nope does not exist: give word vectors, or a model or run directory\n"
+    )

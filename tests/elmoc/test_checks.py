@@ -13,9 +13,12 @@ import pytest
 from elmoc.__main__ import main
 from elmoc.corpus import ID_DTYPE, Corpus
 from elmoc.files.arrays import save_array
+from elmoc.model_directory import write_model_directory
+from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import RandomVectors
 from tests.docs.inputs import write_python_inputs
-from tests.tiny import add_table, forget_checksums, learnable_sentences, write_corpus
+from tests.elmoc.word_vectors.fasttext.files import fasttext_bytes
+from tests.tiny import add_table, forget_checksums, learnable_sentences, tiny_model, write_corpus
 
 Fails = Callable[[int], str]
 
@@ -74,8 +77,18 @@ def test_all_that_is_damaged_is_listed(
     assert printed.out.count("is damaged (its content is not what was written)") == 2
     assert f"{model_path}\n  model: " in printed.out, "what comes after it is checked all the same"
     assert status == 1
-    assert "error: 2 parts are damaged; the first: " in printed.err
+    assert "error: 2 parts are damaged or missing, see above; the first: " in printed.err
     assert "train-0.bin is damaged" in printed.err
+
+
+def test_each_that_is_missing_is_named(tmp_path: Path, model_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = tmp_path / "one.h5", tmp_path / "other"
+    assert main(["check", str(one), str(model_path), str(other)]) == 1
+    printed = capsys.readouterr()
+    for path in (one, other):
+        assert f"{path}\n    {path} does not exist: check the name\n" in printed.out
+    assert printed.out.count(", sound\n") == 1
+    assert "error: 2 parts are damaged or missing, see above; the first: " in printed.err
 
 
 def test_without_checksums_the_content_is_compared(
@@ -152,6 +165,40 @@ def test_a_model_and_a_run(model_path: Path, error_line: Fails, capsys: pytest.C
     forget_checksums(model_path / "config.json")
     assert main(["check", str(model_path)]) == 0
     assert "sound as far as can be seen without checksums" in capsys.readouterr().out
+
+
+def bundled(folder: Path, vectors: Path) -> None:
+    write_model_directory(folder, tiny_model(vectors=open_word_vectors(vectors)), vectors=vectors)
+
+
+def recorded(folder: Path, vectors: Path) -> None:
+    write_model_directory(folder, tiny_model(vectors=open_word_vectors(vectors)))
+
+
+@pytest.mark.parametrize("write", [bundled, recorded])
+def test_word_vectors_of_a_model(
+    tmp_path: Path, error_line: Fails, capsys: pytest.CaptureFixture[str], write: Callable[[Path, Path], None]
+) -> None:
+    source, model = tmp_path / "v.bin", tmp_path / "model"
+    source.write_bytes(fasttext_bytes())
+    write(model, source)
+    assert main(["check", str(model)]) == 0
+    assert "  word vectors: 743 B, sound as far as can be seen without checksums\n" in capsys.readouterr().out
+    read = model / "v.bin" if write is bundled else source
+    moved = read.rename(tmp_path / "moved.bin")
+    if write is bundled:
+        assert main(["check", str(model)]) == 0, "they are still where they were in training"
+        source.unlink()
+    error = error_line(main(["check", str(model)]))
+    assert f"the word vectors {source}, which {model} reads, are not there: say where they are now with --vec" in error
+    assert main(["check", str(model), "--vectors", str(moved)]) == 0
+    flip_a_bit_in_the_middle(moved)
+    shutil.copy(moved, read)
+    error = error_line(main(["check", str(model)]))
+    assert f"the word vectors of {model} cannot be used: {read} (fingerprint " in error
+    read.write_bytes(moved.read_bytes()[:-7])
+    assert f"the word vectors of {model} cannot be used: {read} " in error_line(main(["check", str(model)]))
+    assert f"{moved} (fingerprint" in error_line(main(["check", str(model), "--vectors", str(moved)]))
 
 
 def test_a_feature_file(tmp_path: Path, error_line: Fails, capsys: pytest.CaptureFixture[str]) -> None:

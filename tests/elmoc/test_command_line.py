@@ -38,6 +38,14 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         assert f" {name} {command.SUMMARY} " in printed
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_says_what_it_does(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([name, "--help"])
+    summary = COMMANDS[name].SUMMARY
+    assert f" {summary[0].upper()}{summary[1:]}. " in " ".join(capsys.readouterr().out.split())
+
+
 def test_threads_wait_without_spinning_from_before_pytorch_loads() -> None:
     code = (
         "import os\nos.environ.pop('OMP_WAIT_POLICY', None)\nfrom elmoc import __main__ as command\n"

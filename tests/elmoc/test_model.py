@@ -287,6 +287,26 @@ def test_a_string_is_no_list_of_tokens(model_path: Path) -> None:
             embed(given)  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("wrong", [["b"], ("b",), 5, b"b", None, torch.tensor(5), np.int64(5)])
+def test_tokens_are_strings(model_path: Path, wrong: object) -> None:
+    elmo = ElmoC.from_pretrained(model_path)
+    for embed, given in (
+        (elmo.embed, ["a", wrong]),
+        (elmo.embed_batch, [["a"], ["a", wrong]]),
+        (elmo.embed_documents, [[["a"], ["a", wrong]]]),
+        (lambda sentences: list(elmo.embed_sentences(sentences)), [["a", wrong]]),
+        (lambda tokens: list(elmo.embed_pieces(tokens)), ["a", wrong]),
+    ):
+        with pytest.raises(InputError) as error:
+            embed(given)  # type: ignore[operator]
+        assert f"each token of a sentence is a string, not {wrong!r}: give one sentence to embed" in str(error.value)
+    for sentence in (None, 5, torch.ones(2, 50)):
+        with pytest.raises(InputError, match="each token of a sentence is a string, not"):
+            elmo.embed(sentence)  # type: ignore[arg-type]
+    for tokens in (("a", "b"), np.array(["a", "b"]), iter("ab")):
+        assert torch.equal(elmo.embed(tokens), elmo.embed(["a", "b"]))  # type: ignore[arg-type]
+
+
 def test_long_words_are_forgotten_too() -> None:
     rows = WordRows(VectorTransform(boundary=np.zeros((2, 4), np.float32)), NoVectors(), most_bytes=1000)
     for number in range(30):

@@ -473,6 +473,23 @@ def test_word_vectors_in_a_directory_outlive_its_model(tmp_path: Path, link: boo
     assert not link or elsewhere.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_a_link_to_word_vectors_takes_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
+    file, name = tmp_path / "vectors.txt", tmp_path / "name.txt"
+    file.write_text("w1 1 2 3\nw2 4 5 6\n")
+    name.symlink_to("vectors.txt")
+    if not links:
+        monkeypatch.setattr("os.link", lambda *_, **__: os.stat(tmp_path / "nowhere"))  # fails
+    model = tiny_model(vectors=TextVectors(file))
+    for given in (file, name):
+        write_model_directory(tmp_path / "model", model, vectors=given, link=True)
+        bundled = tmp_path / "model/vectors.txt"
+        assert (bundled.read_text(), bundled.is_symlink()) == (file.read_text(), False)
+        assert bundled.samefile(file) == links
+    write_model_directory(tmp_path / "model", model, vectors=file)
+    assert not bundled.samefile(file), "a copy, unless a link is asked for"
+
+
 def test_what_is_no_part_of_the_model_stays(tmp_path: Path) -> None:
     path, text_vectors = tmp_path / "model", tmp_path / "vectors.txt"
     text_vectors.write_text("w1 1 2 3\nw2 4 5 6\n")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.settings import check_settings, duration, setting
+from elmoc.settings import check_settings, counted, differences, duration, setting
 
 
 @dataclass(frozen=True)
@@ -74,3 +74,16 @@ def test_impossible(values: dict[str, Any], sentence: str) -> None:
 )
 def test_durations_in_words(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_counted() -> None:
+    assert [counted(number, "run") for number in (0, 1, 2000)] == ["0 runs", "1 run", "2,000 runs"]
+    assert [counted(number, "entity", "entities") for number in (1, 2)] == ["1 entity", "2 entities"]
+
+
+def test_differences_name_both_values() -> None:
+    before = {"same": 1, "other": "a", "gone": 2}
+    assert differences(before, {"same": 1, "other": "b" * 99, "new": None, "more": 3}) == [
+        f"other (was 'a', is '{'b' * 78}…)",
+        "more (was None, is 3)",
+    ]

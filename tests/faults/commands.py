@@ -17,7 +17,7 @@ class Command:
     line: the command line, the module first.
     second: that of another process which makes the same outputs of other inputs, where there is such a thing.
     again: that which goes on after an interruption, where it is not the same; where it says that there is nothing to
-        go on with, the first is run again.
+        go on with, the first is run again. One that says that there is something is run with `--resume`.
     before: command lines that are run first, to make what stands in the folder already.
     interrupted: how much of the last of them is done, where it is killed.
     copies: inputs that are copied into the folder.

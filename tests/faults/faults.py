@@ -15,6 +15,7 @@ from tests.faults.outputs import Output, contents, differing, is_beginning, same
 
 WHOLE_ALREADY = "exists already|finished corpus already"
 NOTHING_TO_RESUME = "no run to resume"
+SOMETHING_TO_RESUME = "give that command --resume to go on"
 NOT_THE_ONLY_WRITER = f"another process|holds a run already|{WHOLE_ALREADY}"
 INTERRUPTED = 130
 """The exit status of a command that was stopped by Ctrl-C."""
@@ -181,6 +182,8 @@ class Bench:
         outcome = self._run(command.again or command.line)
         if command.again and any(NOTHING_TO_RESUME in line for line in outcome.error_lines):
             outcome = self._run(command.line)
+        if any(SOMETHING_TO_RESUME in line for line in outcome.error_lines):
+            outcome = self._run(f"{command.line} --resume")
         refused = outcome.status == 1 and bool(re.search(WHOLE_ALREADY, outcome.errors))
         if outcome.status != 0 and not refused:
             return [f"it cannot be run again: {described(outcome)}"]

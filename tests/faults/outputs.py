@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import h5py
+import numpy as np
 import torch
 
 from downstream.probe.saved_probe import read_probe
@@ -96,7 +98,7 @@ def contents(path: Path) -> Any:
     """What is in a file or directory, comparable by `==`; None where there is nothing.
 
     Clocks and hidden files, which nobody reads, are left out, and of several checkpoints all but the last: where a run
-    was stopped it has saved, too.
+    was stopped it has saved, too. A feature file is what HDF5 finds in it: one that was gone on with has other bytes.
     """
     if path.is_dir() and path.name == "checkpoints":
         checkpoints = sorted(path.glob("*.pt"))
@@ -111,7 +113,21 @@ def contents(path: Path) -> Any:
         return without_clock(json.loads(path.read_text()))
     if path.suffix == ".pt":
         return plain(without_clock(torch.load(path, weights_only=True)))
+    if path.suffix == ".h5":
+        return datasets(path)
     return digest(path.read_bytes())
+
+
+def datasets(path: Path) -> tuple[Any, ...]:
+    """The attributes of an HDF5 file, and its datasets in their order, each with its type, shape and numbers."""
+    found: list[Any] = []
+    with h5py.File(path) as file:
+        found.append({name: str(value) for name, value in file.attrs.items()})
+        for name in file:
+            values = np.asarray(file[name][()])
+            data = values.tolist() if values.dtype.hasobject else digest(values.tobytes())
+            found.append((name, str(values.dtype), values.shape, data))
+    return tuple(found)  # no list, which would be that of a log: one with less in it is not whole
 
 
 def whole_lines(path: Path) -> list[Any]:

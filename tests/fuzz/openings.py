@@ -31,6 +31,7 @@ NOT_DAMAGED = {
     "elmoc/kernels/compiling.py:processor": "reads what the system says about the processor",
     "downstream/peers/character_training.py": "reads what its own training has written, atomically, and goes on with",
     "downstream/peers/many_langs_training.py": "reads what its own training has written, and the source of a package",
+    "elmoc/word_vectors/foreign.py": "looks at the beginning of a file that its reader has refused",
     "data_scripts/build_subwords.py:learn": "parses what a library has just learnt, not a file",
     "pretrain/speed/": "reads what the system says about the processor, and loads its C library",
     "pretrain/distributed/processes.py": "reads messages of other processes of the same run, not files",

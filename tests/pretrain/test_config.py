@@ -8,7 +8,7 @@ import pytest
 
 import pretrain
 from elmoc.errors import InputError
-from pretrain.config import RunConfig, config_from_dict, config_to_dict, load_config
+from pretrain.config import SOURCES, RunConfig, config_from_dict, config_to_dict, load_config
 from pretrain.output_layers.continuous import ContinuousSettings
 from pretrain.output_layers.contrastive import ContrastiveSettings
 
@@ -250,6 +250,10 @@ def test_an_override_may_need_what_the_file_says(config: Path, content: str, ove
         ),
         ("[encoder]\nlairs = 3", ["encoder.kind=lstm"], "run.toml: unknown key encoder.lairs (known: encoder.kind, "),
         ("[train]\nkind = 'x'", [], "run.toml: unknown key train.kind (known: train.directions, "),
+        ("", ["data.sources=news=2"], f"--set: {SOURCES}, not 'news=2': correct it"),
+        ("", ["data.sources={news='a'}"], f"--set: {SOURCES}, not {{'news': 'a'}}: correct it"),
+        ("", ["data.sources.news=2"], f"--set: {SOURCES}, not data.sources.news: correct it"),
+        ("[data]\nsources = ['news']", [], f"run.toml: {SOURCES}, not ['news']: correct it"),
         (
             "[schedule]\ndecay_start = 3",
             [],
@@ -314,6 +318,36 @@ def test_another_kind_leaves_out_what_the_file_says_of_its_own_kind_alone(
     config.write_text("[output_layer]\nkind = 'contrastive'\ncosine_wait = 5.0")
     with pytest.raises(InputError, match=r"unknown key output_layer\.cosine_wait"):
         load_config(config, ["output_layer.kind=continuous"])
+
+
+@pytest.mark.parametrize(
+    ("override", "kinds"),
+    [
+        ("output_layer.samples=5", "output_layer.kind=sampled or fixed"),
+        ("encoder.heads=3", "encoder.kind=transformer"),
+        ("input_layer.filters=[]", "input_layer.kind=character_cnn"),
+    ],
+)
+def test_a_key_of_another_kind_is_known(config: Path, override: str, kinds: str) -> None:
+    with pytest.raises(
+        InputError, match=rf"unknown key {override.split('=')[0]} .*\); it belongs to {kinds}: correct it"
+    ):
+        load_config(config, [override])
+    with pytest.raises(InputError) as error:
+        load_config(config, ["output_layer.simples=5"])
+    assert "belongs to" not in str(error.value)
+
+
+def test_what_a_run_notes_is_no_config(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config_to_dict(RunConfig())))
+    with pytest.raises(
+        InputError, match=r"config.json is not valid TOML .*, or give a config such as pretrain/configs/"
+    ):
+        load_config(path)
+    (tmp_path / "checkpoints").mkdir()
+    with pytest.raises(InputError, match=rf"give the TOML file that it was started with, {tmp_path} and --resume"):
+        load_config(path)
 
 
 @pytest.mark.parametrize("override", ["train.streams", "streams=3", "=3", ""])

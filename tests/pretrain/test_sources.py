@@ -87,7 +87,10 @@ def test_a_stopped_run_goes_on_with_the_same_text(runs: TinyRuns, named_corpus: 
         ("{news = -1}", "--set: data.sources.news must be at least 0 and at most 1,000, not -1"),
         ("{news = inf}", "--set: data.sources.news must be at least 0 and at most 1,000, not inf"),
         ("{news = nan}", "data.sources.news must be at least 0"),
-        ("3", "--set: data.sources must be of type object, not 3"),
+        (
+            "3",
+            "--set: data.sources must be weights of sources by name, such as data.sources={news=2.0, talk=0.5}, not 3",
+        ),
         ("{gossip = 1}", "has no source gossip (it has news, talk)"),
         ("{news = 0, talk = 0}", "gives every source"),
     ],

@@ -23,6 +23,7 @@ from downstream.tasks.coref.model import CorefDocument, CorefProbe
 from downstream.tasks.coref.scorer import METRICS, Mention, chain_metrics, count_chains, without_singletons
 from downstream.tasks.coref.settings import CorefSettings
 from elmoc.errors import InputError
+from elmoc.settings import counted
 
 _GENRE = re.compile(r"([^/]+)/|GUM_([^_]+)_")
 """How the name of a document begins that tells its genre: `bn/cnn/00/cnn_0000` (OntoNotes), `GUM_academic_art`."""
@@ -52,8 +53,9 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         chains = [chain for example in examples for chain in example.chains]
         mentions = sum(len(chain) for chain in chains)
         return (
-            f"{len(examples):,} documents, {sentences:,} sentences, {tokens:,} tokens, {mentions:,} mentions in "
-            f"{len(chains):,} chains, {len(chains) - len(without_singletons(chains)):,} of them singletons"
+            f"{counted(len(examples), 'document')}, {counted(sentences, 'sentence')}, {counted(tokens, 'token')}, "
+            f"{counted(mentions, 'mention')} in {counted(len(chains), 'chain')}, "
+            f"{len(chains) - len(without_singletons(chains)):,} of them singletons"
         )
 
     def vocabulary(self, train: Sequence[CorefDocument]) -> dict[str, Any]:

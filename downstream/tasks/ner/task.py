@@ -23,11 +23,12 @@ from downstream.probe.task import Task
 from downstream.readers.conll_columns import read_columns
 from downstream.tasks.ner.model import NerProbe, NerSettings, TaggedSentence, tag_entities
 from elmoc.errors import InputError
-from elmoc.settings import setting
+from elmoc.settings import counted, setting
 
 MOST_TYPES = 500
 """Entity types at most; the number of transitions between tags is 16 times its square."""
-_TAG = re.compile(r"O|[BI]-\S{1,100}")
+_TAG = re.compile(r"O|[BIELSU]-\S{1,100}")
+_AS_BIOES = {"L": "E", "U": "S"}
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class NerReaderOptions(ReaderOptions):
 
 class NerTask(Task[TaggedSentence, list[str]]):
     def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[TaggedSentence]:
-        """Read a file of CoNLL columns, the word first; tags are BIO or IOB1 and become BIO."""
+        """Read a file of CoNLL columns, the word first; tags are BIO, IOB1, BIOES or BIOLU, and become BIO."""
         assert isinstance(options, NerReaderOptions)
         sentences = []
         for columns in read_columns(path):
@@ -62,7 +63,8 @@ class NerTask(Task[TaggedSentence, list[str]]):
                 if not _TAG.fullmatch(row[column]):
                     raise InputError(
                         f"{path}, line {line}: {reprlib.repr(row[column])} is not a tag of the form O, B-TYPE or "
-                        "I-TYPE; name the column of the tags with --column"
+                        "I-TYPE (nor an E-, S-, L- or U-TYPE of BIOES or BIOLU); name the column of the tags with "
+                        "--column"
                     )
             words = [row[0] for row in columns.rows]
             sentences.append(
@@ -78,8 +80,9 @@ class NerTask(Task[TaggedSentence, list[str]]):
         tokens = sum(len(example.tags) for example in examples)
         entities = sum(tag.startswith("B-") for example in examples for tag in example.tags)
         mended = sum(example.mended for example in examples)
-        text = f"{len(examples):,} sentences, {tokens:,} tokens, {entities:,} entities"
-        return text + (f" ({mended} words are empty or hold white space: read with _)" if mended else "")
+        counts = (counted(len(examples), "sentence"), counted(tokens, "token"), counted(entities, "entity", "entities"))
+        text = ", ".join(counts)
+        return text + (f" ({counted(mended, 'word')} empty or with white space: read with _)" if mended else "")
 
     def vocabulary(self, train: Sequence[TaggedSentence]) -> dict[str, Any]:
         """The entity types and the characters of `train`."""
@@ -112,11 +115,12 @@ class NerTask(Task[TaggedSentence, list[str]]):
 
 
 def iob_to_bio(tags: list[str]) -> list[str]:
-    """BIO tags of the entities that conlleval sees in BIO or IOB1 tags.
+    """BIO tags of the entities that conlleval sees in BIO, IOB1, BIOES or BIOLU tags.
 
     An `I-X` that does not follow an entity word of type X begins an entity.
     """
-    return tag_entities(tags, first="B", inside="I", last="I", single="B")
+    known = [_AS_BIOES.get(tag[0], tag[0]) + tag[1:] for tag in tags]
+    return tag_entities(known, first="B", inside="I", last="I", single="B")
 
 
 PUBLISHED = NerSettings(

@@ -20,6 +20,7 @@ from downstream.probe.task import Task
 from downstream.readers.sentence_pairs import LONGEST, SentencePair, read_sentence_pairs
 from downstream.tasks.snli.model import SnliProbe, SnliSettings
 from elmoc.errors import InputError
+from elmoc.settings import counted
 
 LABELS = ("entailment", "neutral", "contradiction")
 MOST_LABELS = 1_000
@@ -48,7 +49,8 @@ class SnliTask(Task[SentencePair, dict[str, float]]):
         undecided = sum(example.undecided for example in examples)
         shortened = sum(example.shortened for example in examples)
         counts = ", ".join(f"{labels[label]:,} {label}" for label in sorted(labels))
-        text = f"{len(examples):,} pairs ({counts}), {words:,} words; left out for want of a gold label: {undecided:,}"
+        text = f"{counted(len(examples), 'pair')} ({counts}), {counted(words, 'word')}"
+        text += f"; left out for want of a gold label: {undecided:,}"
         return text + (f"; sentences cut to {LONGEST} words: {shortened}" if shortened else "")
 
     def vocabulary(self, train: Sequence[SentencePair]) -> dict[str, Any]:

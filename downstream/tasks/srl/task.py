@@ -21,6 +21,7 @@ from downstream.tasks.srl.model import Roles, SrlProbe, SrlSettings
 from downstream.tasks.srl.propositions import SrlSentence, format_propositions, read_propositions
 from downstream.tasks.srl.scorer import count_arguments, count_roles
 from elmoc.errors import InputError
+from elmoc.settings import counted
 
 MOST_LABELS = 1_000
 """Roles at most; the number of transitions between tags is four times its square."""
@@ -45,10 +46,10 @@ class SrlTask(Task[SrlSentence, Roles]):
         arguments = count_arguments([one.spans for one in propositions], [()] * len(propositions))[1]
         without = sum(len(example.before) + len(example.after) for example in examples)
         text = (
-            f"{len(examples):,} sentences, {tokens:,} tokens, {len(propositions):,} predicates, "
-            f"{arguments:,.0f} arguments"
+            f"{counted(len(examples), 'sentence')}, {counted(tokens, 'token')}, "
+            f"{counted(len(propositions), 'predicate')}, {counted(int(arguments), 'argument')}"
         )
-        return text + (f" (and {without:,} sentences without a predicate)" if without else "")
+        return text + (f" (and {counted(without, 'sentence')} without a predicate)" if without else "")
 
     def vocabulary(self, train: Sequence[SrlSentence]) -> dict[str, Any]:
         """The roles of `train`."""

@@ -17,7 +17,7 @@ from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
 from downstream.readers.trees import read_trees
 from downstream.tasks.sst5.model import CLASSES, Phrase, Sst5Probe, Sst5Settings
-from elmoc.settings import setting
+from elmoc.settings import counted, setting
 
 NEUTRAL = 2
 
@@ -58,10 +58,11 @@ class Sst5Task(Task[Phrase, list[float]]):
         roots = [example for example in examples if example.root]
         labels = np.bincount([root.label for root in roots], minlength=CLASSES)
         tokens = [sum(len(phrase.sentence.words) for phrase in phrases) for phrases in (roots, examples)]
-        text = f"{len(roots):,} sentences, {tokens[0]:,} tokens, labels 0 to 4: {' '.join(map(str, labels))}"
+        text = f"{counted(len(roots), 'sentence')}, {counted(tokens[0], 'token')}, labels 0 to 4: "
+        text += " ".join(map(str, labels))
         if len(examples) == len(roots):
             return text
-        return f"{text}; {len(examples):,} phrases, {tokens[1]:,} tokens"
+        return f"{text}; {counted(len(examples), 'phrase')}, {counted(tokens[1], 'token')}"
 
     def count(self, example: Phrase, prediction: list[float]) -> np.ndarray:
         """Whether the example is right, and 1."""

@@ -1,5 +1,6 @@
 """Sentence input: how a file of sentences, or standard input, is read, and what is counted before it is dumped."""
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -15,6 +16,7 @@ from elmoc.errors import InputError, is_utf8, reason, shortened
 from elmoc.features.layouts.sentence import Sentence
 from elmoc.files.text import read_lines
 from elmoc.files.writing import temporary_path
+from elmoc.text.raw import SAMPLE_WORDS, attached_marks, warn_of_raw_text
 
 STANDARD_INPUT = "-"
 _JSONLINES = (".jsonl", ".jsonlines")
@@ -214,12 +216,14 @@ class Share(NamedTuple):
 def survey(source: SentenceInput, *, allow_empty: bool, found_by_words: bool = False) -> Survey:
     """Read all of an input once; one without sentences is an `InputError`, and so are empty ones unless allowed.
 
+    Of text that does not look tokenised there is a warning on standard error.
     Two documents with one key are an `InputError`, too. `:` and `/` count as the same there, as for e2e-coref. So are
     words with white space in them (which only documents can have) where sentences are to be found by their words.
     """
     found, digest, empty = Survey(), ContentDigest(), Shown()
     keys: dict[int, int] = {}
     stride, documents = 1, 0
+    sampled = with_mark = 0
     for line in source:
         if line.begins:
             if line.sentence.document is not None:
@@ -234,11 +238,16 @@ def survey(source: SentenceInput, *, allow_empty: bool, found_by_words: bool = F
                 f"{source.name}, {line.where} has a word with white space in it, so that it cannot be found by its "
                 "words: take the white space out, or choose another layout (--format), or --forget-sentences"
             )
+        if line.place is None and sampled < SAMPLE_WORDS:
+            sampled += len(line.sentence.tokens)
+            with_mark += attached_marks(line.sentence.tokens)
         digest.update(line)
         found.sentences += 1
         found.words += len(line.sentence.tokens)
         if not line.sentence.tokens:
             empty.add(line.where if not empty.count else line.where.removeprefix("line "))
+    if os.environ.get("RANK", "0") == "0":  # of several processes the first says it
+        warn_of_raw_text(source.name, words=sampled, with_mark=with_mark)
     if not found.sentences:
         raise InputError(f"{source.name} has no lines: give a file with a sentence on each")
     if empty.count and not allow_empty:

@@ -3,6 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 A = TypeVar("A")
@@ -35,7 +36,7 @@ def run_pipeline(source: Iterable[A], work: Callable[[A], Iterable[B]], sink: Ca
             sink(item)
             del item  # what has been written need not wait in memory for what comes next
 
-    def guarded(stage: Callable[[], None]) -> None:
+    def guarded(stage: Callable[[], None], ended: threading.Event) -> None:
         try:
             stage()
         except Stopped:
@@ -44,8 +45,11 @@ def run_pipeline(source: Iterable[A], work: Callable[[A], Iterable[B]], sink: Ca
             errors.append(error)
             to_work.stop()
             to_sink.stop()
+        finally:
+            ended.set()
 
-    threads = [threading.Thread(target=guarded, args=(stage,), name=stage.__name__) for stage in (read, write)]
+    stages = [(stage, threading.Event()) for stage in (read, write)]
+    threads = [threading.Thread(target=guarded, args=each, name=each[0].__name__) for each in stages]
     try:
         for thread in threads:
             thread.start()
@@ -55,8 +59,8 @@ def run_pipeline(source: Iterable[A], work: Callable[[A], Iterable[B]], sink: Ca
                 del result
             del item
         to_sink.finish()
-        for thread in threads:
-            thread.join()
+        for _, ended in stages:
+            ended.wait()
     except Stopped:
         pass
     except BaseException:
@@ -64,11 +68,19 @@ def run_pipeline(source: Iterable[A], work: Callable[[A], Iterable[B]], sink: Ca
         to_sink.stop()
         raise
     finally:
-        for thread in threads:
+        for thread, (_, ended) in zip(threads, stages, strict=True):
             if thread.ident is not None:  # an interrupt may come before it is started
+                _outlast(ended)
                 thread.join()
     if errors:
         raise errors[0]
+
+
+def _outlast(ended: threading.Event) -> None:
+    """Wait, through interrupts: a `join` that is interrupted takes the thread for ended (before Python 3.13)."""
+    while not ended.is_set():
+        with suppress(KeyboardInterrupt):
+            ended.wait()
 
 
 class Stopped(Exception):

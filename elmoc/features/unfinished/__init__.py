@@ -11,5 +11,5 @@ record counts (its index of datasets) goes into another file, page by page, and 
 So the file can be cut at any moment to what it was at the last checkpoint; that also holds when the machine fails.
 """
 
-ANEW = "run the command again without --resume"
-"""The advice for what a killed writer has left, where it cannot be used."""
+ANEW = "remove the folder that it is in to begin anew"
+"""The advice for a file that a killed writer has left, where it cannot be used."""

@@ -63,6 +63,14 @@ class UnfinishedFolder:
         """Whether there is something that can be gone on with."""
         return self._record.exists()
 
+    def refuse(self) -> None:
+        """Raise an `InputError` where there is something that can be gone on with: nobody loses it unasked."""
+        if self.can_go_on:
+            raise InputError(
+                f"{self.target} was begun by a command that did not end: give that command --resume to go on, or "
+                f"remove {self.path} to begin anew"
+            )
+
     def remove(self) -> None:
         """Remove it with what is in it."""
         if self.path.exists():
@@ -103,7 +111,7 @@ class UnfinishedFolder:
             if then != now:
                 raise InputError(
                     f"{self.target} was begun with {name} {shortened(then)}, and cannot be gone on with {name} "
-                    f"{shortened(now)}: give what was given before, or {ANEW}"
+                    f"{shortened(now)}: give what was given before, or remove {self.path} to begin anew"
                 )
         return progress
 

@@ -22,9 +22,10 @@ from elmoc.settings import check_settings, setting
 
 MAX_SIZE = 1 << 16
 """Wider word vectors are refused: no one makes them, and a damaged number can say so."""
-_MAGIC = 793712314
+MAGIC = struct.pack("<i", 793712314)
+"""What the file begins with."""
 _VERSIONS = (11, 12)
-_START = struct.Struct("<2i")  # magic, version
+_START = struct.Struct("<4si")  # magic, version
 _HEADER = struct.Struct("<12id3i2q")  # the fields of `Header`
 _FLAG = struct.Struct("<B")
 _DENSE = struct.Struct("<2q")  # rows, columns
@@ -141,7 +142,7 @@ class _Walk:
     def to_the_end(self, dictionary_end: int | None) -> FastTextFile:
         """Check all parts. Raises `struct.error` when the file ends before that."""
         magic, version = _START.unpack_from(self.content)
-        if magic != _MAGIC or version not in _VERSIONS:
+        if magic != MAGIC or version not in _VERSIONS:
             raise _Foreign
         self.header = Header(*self.take(_HEADER))
         if version == _VERSIONS[0] and self.header.model == _SUPERVISED:

@@ -66,7 +66,7 @@ def test_a_part_of_the_words_is_of_whole_sentences_and_the_same_every_time(
     first, second, one = (output.out for output in outputs)
     assert first.split("training and")[0] == second.split("training and")[0]
     assert 10 < int(first.split("words")[0].split()[-1]) <= 20
-    assert one.startswith("train  1 sentences")
+    assert one.startswith("train  1 sentence, ")
 
 
 def test_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

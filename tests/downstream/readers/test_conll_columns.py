@@ -85,8 +85,14 @@ def test_types_may_hold_dashes_and_white_space_in_words_is_mended(tmp_path: Path
     assert sentence.sentence.words == ("x_y", "_", "ke_s", "_", "😀")
     assert sentence.tags == ["B-creative-work", "I-creative-work", "O", "O", "O"]
     assert sentence.mended == 4, "white space at the edge of a column is no part of the word"
-    assert "(4 words are empty or hold white space" in TASK.describe([sentence])
-    assert TASK.describe([sentence]).startswith("1 sentences, 5 tokens, 1 entities")
+    assert "(4 words empty or with white space: read with _)" in TASK.describe([sentence])
+    assert TASK.describe([sentence]).startswith("1 sentence, 5 tokens, 1 entity")
+
+
+@pytest.mark.parametrize("tags", ["B-A E-A O S-A S-B", "B-A L-A O U-A U-B"])
+def test_bioes_and_biolu_are_read(tmp_path: Path, tags: str) -> None:
+    (sentence,) = read(tmp_path / "c", "".join(f"w {tag}\n" for tag in tags.split()))
+    assert sentence.tags == ["B-A", "I-A", "O", "B-A", "B-B"]
 
 
 @pytest.mark.parametrize(
@@ -103,6 +109,8 @@ def test_types_may_hold_dashes_and_white_space_in_words_is_mended(tmp_path: Path
     ],
 )
 def test_tags(tags: str, bio: str, bioul: str) -> None:
+    assert iob_to_bio(bioul.split()) == bio.split(), "also called BIOLU"
+    assert iob_to_bio(bioul.replace("L-", "E-").replace("U-", "S-").split()) == bio.split(), "BIOES"
     assert iob_to_bio(tags.split()) == bio.split()
     assert bio_to_bioul(bio.split()) == bioul.split()
     assert bioul_to_bio(bioul.split()) == bio.split()
@@ -113,7 +121,7 @@ BAD_FILES: dict[str, tuple[bytes, str]] = {
     "fewer.conll": (b"a\tO\nb\tO\nc\n", "line 3: 1 columns where the lines before have 2"),
     "more.conll": (b"a O\n\nb X O\n", "line 3: 3 columns where the lines before have 2"),
     "tag.conll": (b"a\tO\nb\tNNP\n", "line 2: 'NNP' is not a tag of the form O, B-TYPE or I-TYPE"),
-    "bioul.conll": (b"a\tU-PER\n", "line 1: 'U-PER' is not a tag"),
+    "bmes.conll": (b"a\tM-PER\n", "line 1: 'M-PER' is not a tag"),
     "typeless.conll": (b"a\tO\nb\tB-\n", "line 2: 'B-' is not a tag"),
     "empty-tag.conll": (b"a\tO\nb\t\n", "line 2: '' is not a tag"),
     "long-tag.conll": (b"a\tB-" + b"x" * 101 + b"\n", "line 1: 'B-xxx"),

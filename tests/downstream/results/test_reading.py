@@ -12,6 +12,7 @@ import pytest
 
 from downstream.results.reading import read_results
 from elmoc.errors import InputError
+from elmoc.files.records import write_json
 from tests.downstream.results.result_lines import ner_line, write_lines
 
 RIGHT = {1: [2, 1, 0], 2: [2, 2, 0]}
@@ -260,6 +261,18 @@ def test_lines_of_other_versions_are_errors(tmp_path: Path, field: str) -> None:
         InputError, match=rf"line 1: the field {field} is missing: run the probe again and remove that line$"
     ):
         read_results([write_lines(tmp_path / "a.jsonl", line)])
+
+
+def test_the_folder_or_the_report_of_a_suite_names_its_results(tmp_path: Path) -> None:
+    report = tmp_path / "suite.json"
+    write_json(report, {"suite": "x"})
+    for path in (tmp_path, report):
+        with pytest.raises(InputError, match=r"(is a folder|not a result on each line): give a file that `--results`"):
+            read_results([path])
+    results = write_lines(tmp_path / "results.jsonl", ner_line("both", RIGHT))
+    for path in (tmp_path, report):
+        with pytest.raises(InputError, match=rf"{path} .*: give {results}$"):
+            read_results([path])
 
 
 @pytest.mark.parametrize("cut", [1, 40, -30])

@@ -175,6 +175,19 @@ def test_runs_with_other_settings_or_data_are_rows_of_their_own(table: Run, caps
     assert "run in several ways (named after the comma)" in capsys.readouterr().out
 
 
+def test_the_text_says_whether_there_are_several_seeds(table: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for seeds in ((1,), (1, 2)):
+        vectors, both = ({seed: right[seed] for seed in seeds} for right in (WORSE, BETTER))
+        table(ner_line("vectors", vectors), ner_line("both", both, mixes=[[0.5, 0.5, 1.0] for _ in seeds]))
+        said.append(" ".join(capsys.readouterr().out.split()))
+    one, several = said
+    assert "Scores are percentages, each of one seed, so without a deviation. A gain is a difference in points" in one
+    assert "scalar mix × its scale; of both" in one
+    assert "Scores are percentages, mean ± standard deviation over seeds. A gain is a difference of means" in several
+    assert "scalar mix × its scale, means over seeds; of both" in several
+
+
 def test_parts_of_the_training_data_are_rows_in_order(table: Run, fails: Callable[..., str], tmp_path: Path) -> None:
     settings = ner_line("both", BETTER)["settings"]
     parts = [
@@ -364,6 +377,8 @@ def test_a_plot_without_a_gain_or_without_matplotlib_is_an_error(
         ("--markdown .", "--markdown . is a folder"),
         ("--json .", "--json . is a folder"),
         ("--plot .", "--plot . is a folder"),
+        ("--plot gains.jpg", "gains.jpg: figures are written as .png, .pdf or .svg"),
+        ("--curve gains", "gains: figures are written as .png, .pdf or .svg"),
         ("--encoder small", "--encoder small is not possible"),
         ("--encoder ffff=small", "no encoder here has a fingerprint that begins so; there are aaaa1111bbbb2222"),
     ],
@@ -383,9 +398,9 @@ def test_impossible_options_are_errors(
 def test_a_second_writer_of_an_output_is_refused_at_once(
     tmp_path: Path, fails: Callable[..., str], option: str
 ) -> None:
-    with hold(tmp_path / "out") as first:
-        message = fails("table", tmp_path / "missing.jsonl", option, tmp_path / "out")
-        assert f"another process is writing {tmp_path / 'out'}: wait for it, or stop it" in message
+    with hold(tmp_path / "out.png") as first:
+        message = fails("table", tmp_path / "missing.jsonl", option, tmp_path / "out.png")
+        assert f"another process is writing {tmp_path / 'out.png'}: wait for it, or stop it" in message
         first.kill()
 
 

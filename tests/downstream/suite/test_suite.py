@@ -328,7 +328,7 @@ def test_all_corpora_of_a_model_are_looked_through(
     assert "ner-ten-sentences, dev: 0 sentences of task overlap" in capsys.readouterr().out
     missing, found = report("suite/adapted-quick")["notes"]
     assert missing.startswith("Not checked for sentences of development parts: x, on which adapted was trained, is not")
-    assert found.startswith("WARNING: 1 sentences of the pretraining text (base) overlap with the dev part of")
+    assert found.startswith("WARNING: 1 sentence of the pretraining text (base) overlaps with the dev part of")
     suite("--model", "first", "--quick")
     assert (
         "first, or a model that it went on from, does not say on which corpus it was trained"
@@ -343,7 +343,7 @@ def test_a_corpus_that_was_built_anew_is_not_what_the_model_has_read(suite: Run,
     write_model_directory(tmp_path / "mine", model)
     suite("--model", "mine", "--quick")
     (note,) = report("suite/mine-quick")["notes"]
-    assert note.endswith("build the corpus without them (build_corpus --leave-out), and train on that.")
+    assert note.endswith("build the corpus without such text (build_corpus --leave-out), and train on that.")
     shutil.rmtree("corpus")
     write_corpus(Path("corpus"), [words_of()[1:2]], [learnable_sentences(2, 2)])
     suite("--model", "mine", "--quick")

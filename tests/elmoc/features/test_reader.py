@@ -159,6 +159,42 @@ def test_sentences_from_the_end_in_slices_and_by_words(path: Path) -> None:
             file.document("a")
 
 
+def test_a_sentence_is_in_the_file_by_its_words(path: Path) -> None:
+    with FeatureFile(path) as file:
+        for words, there in ((["a", "/", "b/c"], True), ("a  / b/c", True), (["never", "seen"], False), ("a /", False)):
+            assert (words in file) is there
+        assert (file.find(["a", "/", "b/c"]), file.find(["never"])) == (1, None)
+        with pytest.raises(InputError, match="found by its list of tokens, not by the string 'a / b/c': split it"):
+            file.find("a / b/c")
+        for wrong in (3, None, ["a", 3], [["a"], ["/"]], [b"a"], b"a / b/c", file[0]):
+            with pytest.raises(InputError, match="found by its list of tokens, which are strings, not by "):
+                wrong in file  # noqa: B015
+
+
+def test_a_file_that_has_been_closed_says_so(path: Path) -> None:
+    file = FeatureFile(path)
+    known = file.view(0)
+    for _ in range(2):
+        file.close()
+    for use in (
+        *(lambda index=index: file[index] for index in (0, 1)),
+        lambda: file.view(0),
+        lambda: file[["a", "/", "b/c"]],
+        lambda: ["a"] in file,
+        lambda: file.find(["a"]),
+        lambda: list(file[:2]),
+        lambda: list(file),
+        lambda: file.lengths,
+        lambda: file.documents,
+        lambda: file.compression,
+        file.check,
+    ):
+        with pytest.raises(InputError, match=f"{path} has been closed: open it again"):
+            use()
+    assert (len(file), file.files, file.width) == (len(LINES), [path], 4)
+    np.testing.assert_array_equal(known, states_of(0, len(LINES[0].split())))
+
+
 def test_documents_are_lists_of_their_sentences(tmp_path: Path) -> None:
     sentences = [Sentence(["a"] * n, "", key) for n, key in ((1, "x/1"), (2, "x/1"), (3, "y"))]
     for layout, key in (("flat", "x/1"), ("e2e-coref", "x:1")):

@@ -142,6 +142,8 @@ def test_lists_of_tokens_are_read_too(elmo: ElmoC) -> None:
 
 
 def test_the_embedder_gives_arrays(elmo: ElmoC) -> None:
+    with pytest.raises(InputError, match=r"a model is needed, not 'options\.json'"):
+        ElmoEmbedder("options.json")  # type: ignore[arg-type]
     embedder = ElmoEmbedder(elmo)
     assert embedder.embed_sentence(["The", "cat"]).shape == (3, 2, 10)
     assert embedder.embed_sentence([]).shape == (3, 0, 10)

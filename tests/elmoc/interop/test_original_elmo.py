@@ -198,6 +198,30 @@ def test_import_by_command(capsys: pytest.CaptureFixture[str], error_line: Error
     assert open_stored(tmp_path / "model").size == 16
 
 
+@pytest.mark.parametrize("prefix", ["", "elmo_2x4096_512_2048cnn_2xhighway_"])
+def test_the_directory_of_both_files_is_imported(
+    small: Callable[..., Files], tmp_path: Path, error_line: ErrorLine, prefix: str
+) -> None:
+    folder = tmp_path / "given"
+    folder.mkdir()
+    files = small()
+    for file, name in zip(files, ("options.json", "weights.hdf5"), strict=True):
+        shutil.copy(file, folder / f"{prefix}{name}")
+    for sources, model in ((files, "of the files"), ((folder,), "model")):
+        assert main(["import-elmo", *map(str, sources), str(tmp_path / model)]) == 0
+    one, other = (ElmoC.from_pretrained(tmp_path / model) for model in ("of the files", "model"))
+    assert one.describe() == other.describe()
+    shutil.copy(folder / f"{prefix}options.json", folder / "other_options.json")
+    status = main(["import-elmo", str(folder), str(tmp_path / "other")])
+    assert f"{folder} has neither config.json, as an ELMoForManyLangs model has, nor one options" in error_line(status)
+
+
+def test_files_in_the_wrong_order_are_told(small: Callable[..., Files], tmp_path: Path, error_line: ErrorLine) -> None:
+    options, weights = small()
+    error = error_line(main(["import-elmo", str(weights), str(options), str(tmp_path / "model")]))
+    assert f"{weights} is HDF5, and not JSON: give the options first, and the weights after them" in error
+
+
 def edit(weights: Path, change: Callable[[h5py.File], object]) -> None:
     with h5py.File(weights, "r+") as file:
         change(file)

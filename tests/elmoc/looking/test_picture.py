@@ -32,11 +32,19 @@ def size(picture: Path) -> tuple[int, int]:
 def test_a_picture_of_all_uses(text: str, model_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plot", str(model_path), text, "--word", "bank", "--clusters", "2"]) == 0
     assert size(Path("bank.png")) == (1650, 1275)
-    first, *clusters = capsys.readouterr().out.splitlines()
+    said = capsys.readouterr()
+    assert "warning" not in said.err
+    first, *clusters = said.out.splitlines()
     assert first == "bank.png: text.txt has 16 uses of 'bank', 2 clusters"
     assert len(clusters) == 2
     assert main(["plot", str(model_path), text, "--word", "bank", "--clusters", "1"]) == 0, "it is replaced"
     assert sorted(path.name for path in Path().iterdir()) == ["bank.png", "few.txt", "model", "text.txt"]
+
+
+def test_text_that_looks_raw_is_warned_of(text: str, model_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(text).write_text("\n".join(line.replace(" $", ",") for line in LINES))
+    assert main(["plot", str(model_path), text, "--word", "bank", "--clusters", "1"]) == 0
+    assert "of the words of text.txt end in a comma or another mark" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -44,7 +52,7 @@ def test_a_picture_of_all_uses(text: str, model_path: Path, capsys: pytest.Captu
     [
         (["few.txt", "--word", "bank"], "needs at least 3 different uses of a word, and there are 2"),
         (["text.txt", "--word", "bank", "--layer", "0"], "all uses have the same vector, which layer 0 gives"),
-        (["text.txt", "--word", "bank", "-o", "model"], "model is a directory, but a file is to be written"),
+        (["text.txt", "--word", "bank", "-o", "model"], "model: figures are written as .png, .pdf or .svg"),
         (["text.txt", "--word", "bank", "--clusters", "0"], "--clusters must be at least 1"),
         (["text.txt", "--word", "bank", "--clusters", "7"], "--clusters must be at most 6, the colours that there are"),
         (["text.txt", "--word", "a/b"], "a file cannot have the name of 'a/b': choose one with -o"),

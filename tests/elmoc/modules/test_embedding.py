@@ -153,6 +153,16 @@ def test_few_words_and_strings(elmo: ElmoC) -> None:
         embedding(["The cat"])
 
 
+def test_what_is_no_model_and_what_are_no_words(elmo: ElmoC, model_path: Path) -> None:
+    for given in (str(model_path), model_path, elmo.directory, None):
+        with pytest.raises(InputError, match=r"a model is needed, not .*: give ElmoC\.from_pretrained\(PATH\)"):
+            ElmoEmbedding(given)  # type: ignore[arg-type]
+    embedding = ElmoEmbedding(elmo)
+    for ids in (torch.ones(2, 3, 50, dtype=torch.long), torch.ones(2, 3, 50, dtype=torch.long).numpy()):
+        with pytest.raises(InputError, match=r"lists of tokens are needed, not a tensor of shape \[2, 3, 50\]"):
+            embedding(ids)
+
+
 @pytest.mark.parametrize("requires_grad", [False, True])
 def test_a_module_in_another_type_computes_in_it(model_path: Path, requires_grad: bool) -> None:
     embedding = ElmoEmbedding(ElmoC.from_pretrained(model_path), dropout=0.0, requires_grad=requires_grad).eval()

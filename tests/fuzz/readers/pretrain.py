@@ -9,7 +9,9 @@ from pretrain.__main__ import parser, pretrain
 from pretrain.adapt.settings import adapted, learning_rate, recipe_of
 from pretrain.config import load_config
 from pretrain.plot import plot
+from pretrain.recipe.__main__ import parser as recipe_parser
 from pretrain.recipe.begun import begun
+from pretrain.recipe.options import require_text
 from pretrain.recipe.tables_report import read_report, read_word_accuracy
 from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.setup import TrainingSetup, set_up
@@ -60,6 +62,11 @@ def go_on_with_recipe(folder: Path) -> None:
         pass
 
 
+def look_at_text(folder: Path) -> None:
+    out = folder / "out/recipe"
+    require_text(recipe_parser().parse_args([str(folder / "text/raw.txt"), str(out)]), out / "corpus")
+
+
 def read_recipe(folder: Path) -> Any:
     """The settings that a model is adapted with, each of a type that a run can be told."""
     model = read_model_directory(folder / "run")
@@ -103,6 +110,15 @@ READERS = (
         right=consistent,
         names=("sample/recipe",),
         share=0.5,
+    ),
+    Reader(
+        name="text of a recipe",
+        target="text/raw.txt",
+        mutations=TEXT,
+        read=look_at_text,
+        right=consistent,
+        names=("raw.txt",),
+        share=0.3,
     ),
     Reader(
         name="recipe of a run",

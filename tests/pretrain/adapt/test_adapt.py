@@ -83,6 +83,16 @@ def test_a_model_goes_on_and_both_curves_are_shown(
     assert {path: path.read_bytes() for path in (out / "model").iterdir()} == files
 
 
+def test_text_that_is_none_is_found_before_anything_is_made(
+    model: Path, new_text: Path, tmp_path: Path, steps_here: list[list[str]], error_line: Fails
+) -> None:
+    new_text.write_bytes(new_text.read_bytes()[:40] + b"\xff\n")
+    assert "new.txt, line " in (said := error_line(adapt(model, new_text, tmp_path / "out")))
+    assert "byte 0xff is not valid UTF-8" in said
+    assert not steps_here
+    assert not (tmp_path / "out").exists()
+
+
 def test_it_goes_on_where_it_was_interrupted(
     model: Path,
     new_text: Path,

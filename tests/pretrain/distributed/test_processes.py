@@ -291,12 +291,14 @@ LAYERS: dict[str, dict[str, Any]] = {
     "plain_lstm": {"encoder__kind": "plain_lstm", "encoder__cell_size": None},
     "transformer": {"encoder__kind": "transformer", "encoder__cell_size": None, "encoder__heads": 2},
 }
-"""What differs from `SETTINGS`; the first, which is the original ELMo, is not slow."""
+"""What differs from `SETTINGS`."""
+FAST = ("elmo", "adaptive", "subwords_sampled")
+"""Those that are tested every time: the original ELMo, a shared layer with dense gradients, and a tied one."""
 
 
 @pytest.mark.parametrize(
     "layer",
-    [pytest.param(each, marks=[pytest.mark.slow] * (name != "elmo")) for name, each in LAYERS.items()],
+    [pytest.param(each, marks=[pytest.mark.slow] * (name not in FAST)) for name, each in LAYERS.items()],
     ids=LAYERS,
 )
 def test_every_part_has_the_gradients_of_all_processes(

@@ -1,6 +1,7 @@
 """Adaptive softmax: values and gradients of a plain twin, `<unk>`, metrics, and whole runs with a shared layer."""
 
 import math
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -244,9 +245,29 @@ def test_going_on_takes_over_a_layer_of_the_same_classes_alone(
     assert "it has no output layers for these targets, so they start anew" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("types", "candidates", "compares"),
+    [(15, 15, True), (15, 16, False), (0, 16, True), (0, 10**6, True), (15, 10**6, False)],
+)
+def test_there_is_no_perplexity_where_other_kinds_have_more_candidates(
+    runs: TinyRuns, capsys: pytest.CaptureFixture[str], types: int, candidates: int, compares: bool
+) -> None:
+    settings = {"output_layer__types": types, "evaluation__candidates": candidates, "train__updates": 1}
+    run = runs.run("run", **ADAPTIVE | settings)
+    *_, last = read_metrics(run.path, "evaluation")
+    for name in ("perplexity", "constant_perplexity", "forward_perplexity"):
+        assert (name in last) == compares, name
+    printed = capsys.readouterr().out
+    given = r"perplexity [\d.]+ \([\d.]+\), " if compares else ""
+    over_all = r"perplexity over the whole vocabulary [\d.]+ \([\d.]+\), "
+    line = rf"held out \(best constant\): .*, reciprocal rank [\d.]+ \([\d.]+\), {given}{over_all}targets outside"
+    assert re.search(line, printed), printed
+    assert ("\n| perplexity | " in (run.model / "README.md").read_text()) == compares
+
+
 def test_it_learns(runs: TinyRuns) -> None:
     sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "train__updates": 120}
-    seldom = {"evaluation__every_updates": 60, "log__checkpoint_updates": 60}
+    seldom = {"evaluation__every_updates": 60, "evaluation__candidates": 15, "log__checkpoint_updates": 60}
     run = runs.run("run", **ADAPTIVE | sizes | seldom)
     *_, last = read_metrics(run.path, "evaluation")
     assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]

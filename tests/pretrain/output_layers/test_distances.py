@@ -69,6 +69,41 @@ def test_log_partition_and_its_slope_are_those_of_bessel_functions(size: int) ->
         assert squared.grad.item() == pytest.approx(ratio / 2, rel=1e-7)
 
 
+def large_argument_ratio(length: float, order: float) -> float:
+    """I_{v+1}(κ)/(κ I_v(κ)) for κ ≫ v², by the series in 1/κ (Abramowitz and Stegun 1964, 9.7.1)."""
+
+    def series(order: float) -> float:
+        terms = [1.0]
+        for k in range(1, 30):
+            terms.append(-terms[-1] * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k * length))
+        return math.fsum(terms)
+
+    return series(order + 1) / series(order) / length
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_slope_is_exact_for_huge_lengths(size: int) -> None:
+    order = size / 2 - 1
+    exact = special.ive(order + 1, 1e7) / special.ive(order, 1e7)
+    assert 1e7 * large_argument_ratio(1e7, order) == pytest.approx(exact, rel=1e-10)
+    for length in (1e8, 1e12, 1e19, 1e30):
+        squared = torch.tensor(length**2, dtype=torch.float64, requires_grad=True)
+        log_partition(squared, size).backward()
+        assert squared.grad is not None
+        assert squared.grad.item() == pytest.approx(large_argument_ratio(length, order) / 2, rel=1e-10, abs=0)
+
+
+@pytest.mark.parametrize("length", [1e8, 2e19, 1e37])
+def test_the_gradient_of_a_huge_prediction_is_that_of_its_length_and_product(length: float) -> None:
+    """Whose squares float32 cannot hold; log(1/C(‖ŷ‖)) grows as ‖ŷ‖."""
+    prediction = torch.tensor([[0.6 * length, 0.8 * length, 0, 0]], requires_grad=True)
+    loss = von_mises_fisher_loss(prediction, torch.tensor([[0.0, 0, 3, 0]]), length_weight=0.25).total
+    loss.backward()
+    assert loss.item() == pytest.approx(1.25 * length, rel=1e-5)
+    assert prediction.grad is not None
+    torch.testing.assert_close(prediction.grad, torch.tensor([[0.75, 1.0, -1.0, 0.0]]))
+
+
 def test_the_density_sums_to_one_over_the_circle() -> None:
     def density(angle: float) -> float:
         prediction, target = torch.tensor([[0.0, 2.0]]), torch.tensor([[math.cos(angle), math.sin(angle)]])

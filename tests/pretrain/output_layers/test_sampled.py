@@ -378,7 +378,7 @@ def test_in_bf16_losses_are_nearly_the_same(runs: TinyRuns, kind: str, dropout: 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_learns(runs: TinyRuns, kind: str) -> None:
     sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "train__updates": 120}
-    seldom = {"evaluation__every_updates": 60, "log__checkpoint_updates": 60}
+    seldom = {"evaluation__every_updates": 60, "evaluation__candidates": 14, "log__checkpoint_updates": 60}
     run = runs.run("run", **settings_of(kind, data__target_vectors="raw") | sizes | seldom)
     *_, last = read_metrics(run.path, "evaluation")
     assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]

@@ -64,6 +64,7 @@ def test_text_becomes_a_model_with_a_card(
         "pretrain",
     ]
     assert "step 1 of 5: a corpus of the text: done before" in capsys.readouterr().out
+    assert not (out / "model/vectors.bin").samefile(tmp_path / "vectors.bin"), "whoever gave it may write into it"
     (tmp_path / "vectors.bin").unlink()
     assert ElmoC.from_pretrained(out).embed(["w1", "w2"]).shape == (3, 2, 16), "the vectors are bundled"
     card = list(read_lines(out / "model/README.md"))
@@ -97,6 +98,33 @@ def test_kinds_without_text_held_out_have_their_last_part_held_out(
     assert set(corpus.held_out_sources) == {"one", "two"}
     held_out = sum(shard.tokens for shard in corpus.held_out if shard.source == "one")
     assert held_out == sum(len(line.split()) + 2 for line in sentences if line != "w1 w2 w3 w4 w5 w6")
+
+
+@pytest.mark.parametrize("option", ["TEXT", "--held-out", "--leave-out"])
+def test_text_that_is_none_is_found_before_anything_is_made(
+    texts: list[str], tmp_path: Path, steps_here: list[list[str]], error_line: Fails, option: str
+) -> None:
+    (tmp_path / "latin.txt").write_bytes(b"one\ncaf\xe9\n")
+    config, latin = ["--config", tmp_path / "tiny.toml"], f"one={tmp_path / 'latin.txt'}"
+    given = [*texts, latin] if option == "TEXT" else texts
+    more = [option, latin.removeprefix("one=") if option == "--leave-out" else latin] if option != "TEXT" else []
+    said = error_line(recipe(*given, tmp_path / "out", *config, *more))
+    assert "latin.txt, line 2: byte 0xe9 is not valid UTF-8" in said
+    assert not steps_here
+    assert not (tmp_path / "out").exists()
+
+
+def test_bundled_vectors_of_its_own_take_no_room_twice(
+    texts: list[str], tmp_path: Path, steps_here: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_vectors(words: list[str]) -> int:
+        Path(words[1]).write_bytes(fasttext_bytes())
+        return 0
+
+    monkeypatch.setattr("data_scripts.train_fasttext.main", write_vectors)
+    out = tmp_path / "out"
+    assert recipe(*texts, out, "--config", tmp_path / "tiny.toml", "--bundle") == 0
+    assert (out / "model/vectors.bin").samefile(out / "vectors.bin")
 
 
 @pytest.mark.parametrize("setting", ["input_layer.kind=character_cnn", "data.target_vectors=random"])

@@ -12,6 +12,7 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.files.records import read_json
 from elmoc.model_directory import read_model_directory
+from pretrain.execution import memory
 from pretrain.recipe import steps
 from pretrain.recipe.tables import main
 from pretrain.recipe.tables_report import parameters_of, text_of, training_of
@@ -88,8 +89,8 @@ def test_rows_are_trained_for_the_same_words_and_probed(
     assert main([*arguments, *rows]) == 0
     assert [line[0] for line in lines_run] == [
         *["data_scripts.build_vectors"] * 3,
-        "downstream",
         "data_scripts.build_subwords",
+        "downstream",
         *["pretrain", "pretrain.word_accuracy", "downstream"],
         *["pretrain", "downstream"] * 3,
     ]
@@ -243,6 +244,27 @@ def test_a_row_that_cannot_be_is_named_before_the_others_are_made(
     said = error_line(main([*arguments, "--rows", "elmo_c,elmo_a"]))
     assert "the row elmo_a: output_layer.cutoffs=[4000, 40000] are not below the number of classes" in said
     assert [line[0] for line in lines_run] == ["data_scripts.build_vectors"] * 2
+
+
+@pytest.mark.parametrize("row", ["elmo_sub", "elmo_c_cnn"])
+def test_a_row_that_does_not_fit_into_memory_is_named_before_the_others_are_made(
+    row: str, arguments: list[str], lines_run: list[list[str]], error_line: Callable[[int], str]
+) -> None:
+    huge = [f"--set={row}:encoder.{name}={2**20}" for name in ("projection_size", "cell_size")]
+    said = error_line(main([*arguments, "--rows", f"elmo,{row}", *huge]))
+    assert f"the row {row}: the run needs about " in said
+    assert said.endswith(" are free: use smaller sizes, or a machine with more memory")
+    subwords = ["data_scripts.build_subwords"] * (row == "elmo_sub")
+    assert [line[0] for line in lines_run] == ["data_scripts.build_vectors"] * 2 + subwords
+
+
+def test_rows_that_are_done_need_no_memory(
+    arguments: list[str], lines_run: list[list[str]], monkeypatch: pytest.MonkeyPatch, error_line: Callable[[int], str]
+) -> None:
+    assert main([*arguments, "--rows", "elmo_c"]) == 0
+    monkeypatch.setattr(memory, "free_memory", lambda device: 0)
+    assert main([*arguments, "--rows", "elmo_c"]) == 0
+    assert "the row elmo_sub: the run needs about" in error_line(main([*arguments, "--rows", "elmo_c,elmo_sub"]))
 
 
 def test_a_table_that_was_post_processed_is_refused(

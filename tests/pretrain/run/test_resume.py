@@ -125,7 +125,10 @@ def test_a_finished_run_stays_as_it_is(runs: TinyRuns, capsys: pytest.CaptureFix
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
     runs.run("run", "--resume")
     assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
-    assert capsys.readouterr().out.count("done: the model is in") == 2
+    out = capsys.readouterr().out
+    assert out.count("done: the model is in") == 2
+    hint = f"{run.path} is finished: to train it longer, start a new run, in another directory, with --init-from "
+    assert out.count(hint + str(run.path)) == 1, "said of the run that was finished before"
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
@@ -161,6 +164,9 @@ def test_resume_with_other_settings_names_them(runs: TinyRuns, error_line: Fails
     assert "train.updates (was 12, is 13)" in error
     assert "encoder.dropout (was 0.1, is 0.3)" in error
     assert "log." not in error
+    assert (
+        f"give the same to go on with it, or start a new run in another directory (--init-from {runs.folder}" in error
+    )
 
 
 def test_resume_may_log_differently(runs: TinyRuns) -> None:

@@ -264,6 +264,31 @@ def test_words_without_a_vector(
     assert 'in.txt, line 2: the word "nowhere" has no vector in' in error_line(main(command))
 
 
+def test_text_that_looks_raw_is_warned_of(
+    model_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw, tokenised = "The cat, it seems, sat.\nIt rained.\n", "The cat , it seems , sat .\nIt rained .\n"
+    source = tmp_path / "in.txt"
+    for number, (text, rank, warned) in enumerate(
+        ((raw, None, True), (tokenised, None, False), (raw, "0", True), (raw, "1", False))
+    ):
+        source.write_text(text)
+        if rank is not None:
+            monkeypatch.setenv("RANK", rank)
+        dumped(model_path, source, tmp_path / f"{number}.h5")
+        expected = f"warning: 57.1% of the words of {source} end in a comma or another mark, as in text that is not tok"
+        assert (expected in capsys.readouterr().err) == warned
+    monkeypatch.delenv("RANK")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(raw.encode())))
+    dumped(model_path, "-", tmp_path / "f.h5")
+    assert "57.1% of the words of standard input end in" in capsys.readouterr().err
+    source.write_text(f"{raw}\n{raw}")
+    assert main(["dump-features", str(model_path), str(source), str(tmp_path / "g.h5")]) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("warning: ")
+    assert "has 1 empty lines (line 3)" in second
+
+
 @pytest.mark.parametrize("change", ["c\n", "a b\nx\n", "a b\nc\nd\n", "a b\n\n"])
 def test_an_input_that_changes_while_it_is_dumped(
     model_path: Path, tmp_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch, change: str

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -201,5 +202,27 @@ def test_another_input_is_not_gone_on_with(
     assert main(command(model_path, sentences, tmp_path / "f.h5")) == 130
     interrupted_after(-1)
     sentences.write_text("\n".join(LINES).replace("w5", "w6"))
-    assert "f.h5" in error_line(main(command(model_path, sentences, tmp_path / "f.h5", "--resume")))
-    assert main(command(model_path, sentences, tmp_path / "f.h5")) == 0, "without --resume it begins anew"
+    error = error_line(main(command(model_path, sentences, tmp_path / "f.h5", "--resume")))
+    assert "f.h5 was begun with input" in error
+    assert error.endswith(f"or remove {tmp_path / '.f.h5.unfinished'} to begin anew")
+    shutil.rmtree(tmp_path / ".f.h5.unfinished")
+    assert main(command(model_path, sentences, tmp_path / "f.h5", "--resume")) == 0
+
+
+def test_without_resume_an_unfinished_dump_stays(
+    model_path: Path,
+    sentences: Path,
+    tmp_path: Path,
+    error_line: Fails,
+    interrupted_after: Callable[..., list[int]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    interrupted_after(2)
+    assert main(command(model_path, sentences, tmp_path / "f.h5")) == 130
+    with monkeypatch.context() as patch:
+        patch.setattr(ElmoC, "from_pretrained", None)
+        error = error_line(main(command(model_path, sentences, tmp_path / "f.h5", "--top")))
+    assert "f.h5 was begun by a command that did not end: give that command --resume to go on, or remove" in error
+    rest = interrupted_after(-1)
+    assert main(command(model_path, sentences, tmp_path / "f.h5", "--resume")) == 0
+    assert sum(rest) < len(LINES), "what was done is kept"

@@ -1,5 +1,6 @@
 """The pipeline: three stages that give what one after the other gives, and that end together."""
 
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -63,3 +64,19 @@ def test_an_error_anywhere_ends_all(stage: str, error: BaseException) -> None:
     with pytest.raises(type(error)):
         run_pipeline(endless(), lambda item: [failing(item, "work")], lambda item: failing(item, "sink"))
     assert not [thread for thread in threading.enumerate() if thread.name in ("read", "write")]
+
+
+def test_an_interrupt_at_the_end_waits_for_what_is_being_written() -> None:
+    written, main = [], threading.main_thread().ident
+    assert main is not None
+
+    def sink(item: int) -> None:
+        for _ in range(3):  # the others have ended, or wait
+            time.sleep(0.05)
+            signal.pthread_kill(main, signal.SIGINT)
+        time.sleep(0.05)
+        written.append(item)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_pipeline([1], lambda item: [item], sink)
+    assert written == [1]

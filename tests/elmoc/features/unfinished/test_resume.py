@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -214,9 +215,16 @@ def test_a_failure_leaves_what_a_kill_leaves(tmp_path: Path) -> None:
     assert contents(path) == contents(tmp_path / "whole.h5")
 
 
-def test_without_resume_it_begins_anew(tmp_path: Path) -> None:
+def test_without_resume_what_is_left_stays(tmp_path: Path) -> None:
     path, options = tmp_path / "f.h5", options_of("bilm")
     left_unfinished(path, **options)
+    folder = tmp_path / ".f.h5.unfinished"
+    with pytest.raises(InputError, match=f"f.h5 was begun .* --resume to go on, or remove {folder} to begin anew"):
+        write(path, **options)
+    assert write(path, resume=True, **options) == 8, "it is still there"
+    path.unlink()
+    left_unfinished(path, **options)
+    shutil.rmtree(folder)
     assert write(path, **options) == 0
     assert [each.name for each in tmp_path.iterdir()] == ["f.h5"]
 
@@ -293,6 +301,6 @@ def test_damage_to_what_is_left_is_named(tmp_path: Path, name: str, damage: str)
     if (name, damage) == ("progress.json", "missing"):
         assert write(path, resume=True, **options_of("allennlp")) == 0
         return
-    with pytest.raises(InputError, match=f"{name}.* again without --resume"):
+    with pytest.raises(InputError, match=f"{name}.*: remove the folder that it is in to begin anew"):
         write(path, resume=True, **options_of("allennlp"))
     assert not path.exists()

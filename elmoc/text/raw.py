@@ -1,0 +1,49 @@
+"""Raw text: whether the words of a text have marks attached, as before it was tokenised, and the warning of that."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from elmoc.files.text import read_lines
+from elmoc.tokenizer import ends_in_full_stop, ends_in_mark
+
+SAMPLE_WORDS = 100_000
+"""From which a text is judged that is not counted anyway."""
+_MANY_WITH_MARK = 0.01
+"""From this share of words on a text is called raw, where it is about a tenth; in tokenised text it is near nothing."""
+_FEW_WITH_MARK = 2
+"""So many may be names (Yahoo!), of however few words."""
+
+
+def sample_lines(path: Path | str, characters: int) -> list[str]:
+    """The first lines of a text until there are so many characters, and of each line no more than that."""
+    sample: list[str] = []
+    found = 0
+    for line in read_lines(path):
+        sample.append(line[:characters])
+        found += len(line)
+        if found >= characters:
+            break
+    return sample
+
+
+def attached_marks(sentence: Sequence[str]) -> int:
+    """How many words of a sentence end in a mark, the last one in a full stop, too."""
+    return sum(map(ends_in_mark, sentence)) + (bool(sentence) and ends_in_full_stop(sentence[-1]))
+
+
+def warn_of_raw_text(name: Path | str, *, words: int, with_mark: int) -> None:
+    """Say so on standard error where a text looks raw: many of its words have a mark attached."""
+    if with_mark > max(_FEW_WITH_MARK, _MANY_WITH_MARK * words):
+        print(
+            f"warning: {with_mark / words:.1%} of the words of {name} end in a comma or another mark, as in text that "
+            "is not tokenised: `python -m data_scripts.tokenize --tokenised no` makes words of them: give what it "
+            "writes instead",
+            file=sys.stderr,
+        )
+
+
+def warn_of_raw_file(path: Path | str) -> None:
+    """`warn_of_raw_text` of the beginning of a file with a sentence a line."""
+    sentences = [line.split() for line in sample_lines(path, 5 * SAMPLE_WORDS)]
+    warn_of_raw_text(path, words=sum(map(len, sentences)), with_mark=sum(map(attached_marks, sentences)))

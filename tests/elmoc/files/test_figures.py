@@ -1,0 +1,26 @@
+"""Figures: written in the format that the name of their file ends with."""
+
+from pathlib import Path
+
+import pytest
+
+from elmoc.errors import InputError
+from elmoc.files.figures import new_figure, save_figure
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [("a.png", b"\x89PNG"), ("a.PDF", b"%PDF"), ("a.b.svg", b"<?xml")],
+)
+def test_the_format_follows_the_ending(tmp_path: Path, name: str, begins: bytes) -> None:
+    figure = new_figure(1, 1)
+    figure.subplots()
+    save_figure(figure, tmp_path / name)
+    assert (tmp_path / name).read_bytes().startswith(begins)
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a", "png"])
+def test_another_ending_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=rf"/{name}: figures are written as .png, .pdf or .svg: give a name with one"):
+        save_figure(new_figure(1, 1), tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
