@@ -1,9 +1,11 @@
 """Pipeline: three stages, each in a thread of its own, with short queues between them."""
 
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager
+from types import FrameType
 from typing import Generic, TypeVar
 
 A = TypeVar("A")
@@ -36,51 +38,69 @@ def run_pipeline(source: Iterable[A], work: Callable[[A], Iterable[B]], sink: Ca
             sink(item)
             del item  # what has been written need not wait in memory for what comes next
 
-    def guarded(stage: Callable[[], None], ended: threading.Event) -> None:
+    def stop() -> None:
+        to_work.stop()
+        to_sink.stop()
+
+    def guarded(stage: Callable[[], None]) -> None:
         try:
             stage()
         except Stopped:
             pass
         except BaseException as error:
             errors.append(error)
-            to_work.stop()
-            to_sink.stop()
-        finally:
-            ended.set()
+            stop()
 
-    stages = [(stage, threading.Event()) for stage in (read, write)]
-    threads = [threading.Thread(target=guarded, args=each, name=each[0].__name__) for each in stages]
-    try:
-        for thread in threads:
-            thread.start()
-        for item in to_work:
-            for result in work(item):
-                to_sink.put(result)
-                del result
-            del item
-        to_sink.finish()
-        for _, ended in stages:
-            ended.wait()
-    except Stopped:
-        pass
-    except BaseException:
-        to_work.stop()
-        to_sink.stop()
-        raise
-    finally:
-        for thread, (_, ended) in zip(threads, stages, strict=True):
-            if thread.ident is not None:  # an interrupt may come before it is started
-                _outlast(ended)
-                thread.join()
+    threads = [threading.Thread(target=guarded, args=(stage,), name=stage.__name__) for stage in (read, write)]
+    with interrupts_call(stop):
+        try:
+            for thread in threads:
+                thread.start()
+            for item in to_work:
+                for result in work(item):
+                    to_sink.put(result)
+                    del result
+                del item
+            to_sink.finish()
+        except Stopped:
+            pass
+        except BaseException:
+            stop()
+            raise
+        finally:
+            for thread in threads:
+                if thread.ident is not None:
+                    thread.join()
     if errors:
         raise errors[0]
 
 
-def _outlast(ended: threading.Event) -> None:
-    """Wait, through interrupts: a `join` that is interrupted takes the thread for ended (before Python 3.13)."""
-    while not ended.is_set():
-        with suppress(KeyboardInterrupt):
-            ended.wait()
+@contextmanager
+def interrupts_call(stop: Callable[[], None]) -> Iterator[None]:
+    """Have an interrupt call `stop` while the block runs, and raise `KeyboardInterrupt` only behind it.
+
+    An interrupt anywhere could leave a lock taken, and a `join` that is interrupted takes the thread for ended (before
+    Python 3.13). `stop` is called in the main thread, between any two steps of the block. Signals that raise no
+    `KeyboardInterrupt` are left as they are.
+    """
+    came: list[int] = []
+
+    def stop_instead(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        stop()
+
+    raising = [each for each in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(each) is signal.default_int_handler]
+    if threading.current_thread() is not threading.main_thread():
+        raising = []  # the main thread gets them
+    try:
+        for number in raising:
+            signal.signal(number, stop_instead)
+        yield
+    finally:
+        for number in raising:
+            signal.signal(number, signal.default_int_handler)
+    if came:
+        raise KeyboardInterrupt
 
 
 class Stopped(Exception):
@@ -93,7 +113,7 @@ class Channel(Generic[T]):
     def __init__(self, most: int) -> None:
         self._most = most
         self._items: deque[T] = deque()
-        self._changed = threading.Condition()
+        self._changed = threading.Condition()  # of a lock that one thread can take again, as an interrupt's `stop` does
         self._finished = self._stopped = False
 
     def put(self, item: T) -> None:

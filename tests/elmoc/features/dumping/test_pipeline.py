@@ -4,10 +4,11 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
 
-from elmoc.features.dumping.pipeline import run_pipeline
+from elmoc.features.dumping.pipeline import Channel, run_pipeline
 
 
 def twice(item: int) -> Iterator[int]:
@@ -80,3 +81,26 @@ def test_an_interrupt_at_the_end_waits_for_what_is_being_written() -> None:
     with pytest.raises(KeyboardInterrupt):
         run_pipeline([1], lambda item: [item], sink)
     assert written == [1]
+
+
+@pytest.mark.timeout(60)
+def test_further_interrupts_while_it_ends_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    stop, further, written = Channel.stop, [signal.SIGINT] * 3, []
+
+    def interrupted(channel: Channel[int]) -> None:
+        stop(channel)
+        if further:
+            signal.raise_signal(further.pop())
+
+    def work(item: int) -> list[int]:
+        if item == 3:
+            signal.raise_signal(signal.SIGINT)
+        return [item]
+
+    monkeypatch.setattr(Channel, "stop", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_pipeline(count(), work, written.append)
+    assert not further
+    assert written == list(range(len(written)))[:3]
+    assert not [thread for thread in threading.enumerate() if thread.name in ("read", "write")]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
