@@ -185,7 +185,7 @@ def _model_parts(path: Path, vectors: str | None) -> Iterator[Part]:
         if file.exists():
             yield Part("model", _size(file), partial(_compare, model.checksums, [file], MODEL_ADVICE))
     origin = vectors or str(bundled_vectors(path) or model.word_vectors.origin)
-    if not stored and not origin.startswith("random:"):
+    if not stored and (vectors or not origin.startswith("random:")):
         yield Part("word vectors", _size(Path(origin)), partial(_check_vectors, model, vectors))
 
 

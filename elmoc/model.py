@@ -374,12 +374,11 @@ def _tokens_of(sentence: Sequence[str]) -> list[str]:
     """The tokens of a sentence; an `InputError` where it is no list of strings."""
     if isinstance(sentence, str):
         raise InputError(f"a sentence is a list of tokens, not the string {shortened(sentence)!r}: split it")
-    tokens: list[str] = []
+    tokens = list(sentence) if isinstance(sentence, Iterable) else [sentence]
     try:
-        tokens = list(sentence)
         "".join(tokens)  # the quickest way to see that all are strings
     except TypeError:
-        wrong = next((token for token in tokens if not isinstance(token, str)), sentence)
+        wrong = next(token for token in tokens if not isinstance(token, str))
         raise InputError(
             f"each token of a sentence is a string, not {shortened(repr(wrong))}: give one sentence to embed, a list "
             "of them to embed_batch, or a list of documents to embed_documents"

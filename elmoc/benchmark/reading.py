@@ -12,6 +12,7 @@ from elmoc.features.layouts.sentence import FeatureShape, Sentence
 from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import write_features
 from elmoc.files.writing import human_bytes
+from elmoc.settings import counted
 
 LAYOUTS = ("allennlp", "flat")
 WORKERS = 4
@@ -55,7 +56,7 @@ def _of_file(path: Path, layout: str, sentences: int) -> Iterator[tuple[str, str
             seconds = _read_seconds(path, order, workers)
             size = path.stat().st_size
             yield (
-                f"{layout}, reading {name}, {workers} process{'es' * (workers > 1)}",
+                f"{layout}, reading {name}, {counted(workers, 'process', 'processes')}",
                 f"{sentences / seconds:,.0f} sentences/s, {human_bytes(size / seconds)}/s",
             )
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
-from elmoc.settings import setting
+from elmoc.settings import counted, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class PlainLstmSizes(EncoderSizes):
 
     @property
     def description(self) -> str:
-        return f"{self.layers} plain LSTM layer{'s' if self.layers > 1 else ''} of {self.projection_size}"
+        return f"{counted(self.layers, 'plain LSTM layer')} of {self.projection_size}"
 
     def implementation(self, *, fast: bool, device: torch.device, dtype: torch.dtype) -> str:
         return "PyTorch's LSTM"

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from elmoc.encoders import Encoder, EncoderOutput, EncoderSizes, EncoderState
 from elmoc.errors import InputError
-from elmoc.settings import setting
+from elmoc.settings import counted, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class TransformerSizes(EncoderSizes):
     @property
     def description(self) -> str:
         return (
-            f"{self.layers} Transformer layer{'s' if self.layers > 1 else ''} of {self.projection_size}, "
+            f"{counted(self.layers, 'Transformer layer')} of {self.projection_size}, "
             f"{self.heads} heads, feed-forward {self.feedforward_size}"
         )
 

@@ -37,7 +37,7 @@ class PeakMemory:
             return None
         if self.device.type == "cuda":
             return torch.cuda.max_memory_allocated(self.device) - self.before
-        return resident_bytes("VmHWM") - resident_bytes("RssFile") - self.before
+        return max(0, resident_bytes("VmHWM") - resident_bytes("RssFile") - self.before)
 
 
 def reset_resident_peak() -> int | None:

@@ -198,7 +198,8 @@ def test_word_vectors_of_a_model(
     assert f"the word vectors of {model} cannot be used: {read} (fingerprint " in error
     read.write_bytes(moved.read_bytes()[:-7])
     assert f"the word vectors of {model} cannot be used: {read} " in error_line(main(["check", str(model)]))
-    assert f"{moved} (fingerprint" in error_line(main(["check", str(model), "--vectors", str(moved)]))
+    for other in (str(moved), "random:1:5"):
+        assert f"{other} (fingerprint" in error_line(main(["check", str(model), "--vectors", other]))
 
 
 def test_a_feature_file(tmp_path: Path, error_line: Fails, capsys: pytest.CaptureFixture[str]) -> None:

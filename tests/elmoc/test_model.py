@@ -300,6 +300,8 @@ def test_tokens_are_strings(model_path: Path, wrong: object) -> None:
         with pytest.raises(InputError) as error:
             embed(given)  # type: ignore[operator]
         assert f"each token of a sentence is a string, not {wrong!r}: give one sentence to embed" in str(error.value)
+    with pytest.raises(TypeError, match="has no len"):
+        elmo.embed(len(5) for _ in range(2))  # type: ignore[arg-type]
     for sentence in (None, 5, torch.ones(2, 50)):
         with pytest.raises(InputError, match="each token of a sentence is a string, not"):
             elmo.embed(sentence)  # type: ignore[arg-type]

@@ -118,7 +118,9 @@ class Dump:
         self.model, self.source, self.output, self.options, self.ranks = model, source, output, options, ranks
         self.part = ranks.part(output)
         self.selection = layer_selection(options.layers, model.layers)
-        self.survey = survey(source, allow_empty=options.allow_empty, found_by_words=options.found_by_words)
+        self.survey = survey(
+            source, allow_empty=options.allow_empty, found_by_words=options.found_by_words, warn=ranks.rank == 0
+        )
         self.share = self.survey.shares(ranks.world_size)[ranks.rank]
         self.identity = self._identity()
 

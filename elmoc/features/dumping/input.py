@@ -1,6 +1,5 @@
 """Sentence input: how a file of sentences, or standard input, is read, and what is counted before it is dumped."""
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -213,10 +212,10 @@ class Share(NamedTuple):
     words: int
 
 
-def survey(source: SentenceInput, *, allow_empty: bool, found_by_words: bool = False) -> Survey:
+def survey(source: SentenceInput, *, allow_empty: bool, found_by_words: bool = False, warn: bool = True) -> Survey:
     """Read all of an input once; one without sentences is an `InputError`, and so are empty ones unless allowed.
 
-    Of text that does not look tokenised there is a warning on standard error.
+    With `warn` there is a warning on standard error of text that does not look tokenised.
     Two documents with one key are an `InputError`, too. `:` and `/` count as the same there, as for e2e-coref. So are
     words with white space in them (which only documents can have) where sentences are to be found by their words.
     """
@@ -246,7 +245,7 @@ def survey(source: SentenceInput, *, allow_empty: bool, found_by_words: bool = F
         found.words += len(line.sentence.tokens)
         if not line.sentence.tokens:
             empty.add(line.where if not empty.count else line.where.removeprefix("line "))
-    if os.environ.get("RANK", "0") == "0":  # of several processes the first says it
+    if warn:
         warn_of_raw_text(source.name, words=sampled, with_mark=with_mark)
     if not found.sentences:
         raise InputError(f"{source.name} has no lines: give a file with a sentence on each")

@@ -4,7 +4,6 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from types import FrameType
 from typing import Generic, TypeVar
 
@@ -52,12 +51,12 @@ def run_pipeline(source: Iterable[A], work: Callable[[A], Iterable[B]], sink: Ca
             stop()
 
     threads = [threading.Thread(target=guarded, args=(stage,), name=stage.__name__) for stage in (read, write)]
-    with interrupts_call(stop):
+    with Interrupts(stop) as interrupts:
         try:
             for thread in threads:
                 thread.start()
             for item in to_work:
-                for result in work(item):
+                for result in interrupts.made(work(item)):
                     to_sink.put(result)
                     del result
                 del item
@@ -75,32 +74,55 @@ def run_pipeline(source: Iterable[A], work: Callable[[A], Iterable[B]], sink: Ca
         raise errors[0]
 
 
-@contextmanager
-def interrupts_call(stop: Callable[[], None]) -> Iterator[None]:
-    """Have an interrupt call `stop` while the block runs, and raise `KeyboardInterrupt` only behind it.
+class Interrupts:
+    """What an interrupt does while the block of `with` runs: it is raised at once in `made`, and else calls `stop`.
 
-    An interrupt anywhere could leave a lock taken, and a `join` that is interrupted takes the thread for ended (before
-    Python 3.13). `stop` is called in the main thread, between any two steps of the block. Signals that raise no
-    `KeyboardInterrupt` are left as they are.
+    Elsewhere it could leave a lock taken, and a `join` that is interrupted takes the thread for ended (before Python
+    3.13). After the block it is raised at last. Signals that raise no `KeyboardInterrupt` are left as they are.
+
+    Args:
+        stop: called in the main thread between any two steps of it.
     """
-    came: list[int] = []
 
-    def stop_instead(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-        stop()
+    def __init__(self, stop: Callable[[], None]) -> None:
+        self._stop = stop
+        self._at_once = self._came = False
+        self._numbers: list[signal.Signals] = []
 
-    raising = [each for each in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(each) is signal.default_int_handler]
-    if threading.current_thread() is not threading.main_thread():
-        raising = []  # the main thread gets them
-    try:
-        for number in raising:
-            signal.signal(number, stop_instead)
-        yield
-    finally:
-        for number in raising:
+    def __enter__(self) -> "Interrupts":
+        if threading.current_thread() is threading.main_thread():  # which gets them
+            both = (signal.SIGINT, signal.SIGTERM)
+            self._numbers = [each for each in both if signal.getsignal(each) is signal.default_int_handler]
+        for number in self._numbers:
+            signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        for number in self._numbers:
             signal.signal(number, signal.default_int_handler)
-    if came:
-        raise KeyboardInterrupt
+        if self._came and kind is None:
+            raise KeyboardInterrupt
+
+    def made(self, results: Iterable[T]) -> Iterator[T]:
+        """The results; while one is made, the first interrupt is raised at once."""
+        iterator = iter(results)
+        while True:
+            self._at_once = not self._came
+            try:
+                result = next(iterator)
+            except StopIteration:
+                return
+            finally:
+                self._at_once = False
+            yield result
+            del result
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self._came = True
+        if self._at_once:
+            self._at_once = False
+            raise KeyboardInterrupt
+        self._stop()
 
 
 class Stopped(Exception):

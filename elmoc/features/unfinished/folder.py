@@ -67,8 +67,8 @@ class UnfinishedFolder:
         """Raise an `InputError` where there is something that can be gone on with: nobody loses it unasked."""
         if self.can_go_on:
             raise InputError(
-                f"{self.target} was begun by a command that did not end: give that command --resume to go on, or "
-                f"remove {self.path} to begin anew"
+                f"{self.target} was begun by a command that did not end: give that command --resume (in Python "
+                f"resume=True) to go on, or remove {self.path} to begin anew"
             )
 
     def remove(self) -> None:

@@ -269,16 +269,21 @@ def test_text_that_looks_raw_is_warned_of(
 ) -> None:
     raw, tokenised = "The cat, it seems, sat.\nIt rained.\n", "The cat , it seems , sat .\nIt rained .\n"
     source = tmp_path / "in.txt"
-    for number, (text, rank, warned) in enumerate(
-        ((raw, None, True), (tokenised, None, False), (raw, "0", True), (raw, "1", False))
+    for number, (text, ranks, warned) in enumerate(
+        (
+            (raw, {}, True),
+            (tokenised, {}, False),
+            (raw, {"RANK": "1"}, True),
+            (raw, {"RANK": "1", "WORLD_SIZE": "2"}, False),
+        )
     ):
         source.write_text(text)
-        if rank is not None:
-            monkeypatch.setenv("RANK", rank)
-        dumped(model_path, source, tmp_path / f"{number}.h5")
+        with monkeypatch.context() as patch:
+            for name, value in ranks.items():
+                patch.setenv(name, value)
+            dumped(model_path, source, tmp_path / f"{number}.h5")
         expected = f"warning: 57.1% of the words of {source} end in a comma or another mark, as in text that is not tok"
         assert (expected in capsys.readouterr().err) == warned
-    monkeypatch.delenv("RANK")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(raw.encode())))
     dumped(model_path, "-", tmp_path / "f.h5")
     assert "57.1% of the words of standard input end in" in capsys.readouterr().err
