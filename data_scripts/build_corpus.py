@@ -51,8 +51,8 @@ from elmoc.text.raw import sample_lines, warn_of_raw_text
 from elmoc.tokenizer import ends_in_mark
 
 SHARDS_AT_MOST = 100_000
-_SAMPLE_CHARACTERS = 100_000
-"""Of each file, from which is seen whether it is text of words."""
+_SAMPLE_CHARACTERS = 10_000
+"""Of each file, from which is seen whether it is text of words; not more, since there may be many files."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +168,8 @@ def build_corpus(
     held_out_paths = {os.path.realpath(file) for file in held_out}
     files = [file for file in files if os.path.realpath(file) not in held_out_paths]
     check_files(files, held_out, corpus)
-    check_suitable((file, sample_lines(file, _SAMPLE_CHARACTERS)) for file in (*files, *held_out))
+    samples = ((file, sample_lines(file, _SAMPLE_CHARACTERS)) for file in (*files, *held_out))
+    check_suitable(samples, characters=_SAMPLE_CHARACTERS)
     by_source = files_by_source(files, held_out, source_of)
     tokens = {source: estimate_tokens([*train, *other]) for source, (train, other) in by_source.items()}
     options = options_for(

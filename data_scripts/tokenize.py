@@ -9,6 +9,9 @@ counts as tokenised, so running the command on it changes nothing.
 
 import argparse
 import glob
+import os
+import re
+import shlex
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -80,11 +83,16 @@ def tokenise_file(
 
 def require_one_file(source: Path) -> None:
     """Raise an `InputError` unless `source` is an ordinary file; of a folder or a glob it says how to make one."""
-    pattern = f"{source}/*" if source.is_dir() else str(source)
-    if not source.is_file() and glob.has_magic(pattern) and glob.glob(pattern):
+    if source.is_dir():
+        pattern, quoted = f"{glob.escape(str(source))}/*", f"{shlex.quote(str(source))}/*"
+    else:
+        pattern, quoted = str(source), re.sub(r"[^*?[\]!]+", lambda text: shlex.quote(text[0]), str(source))
+    if not source.is_file() and glob.has_magic(pattern) and (files := glob.glob(pattern)):
+        inside = any(os.path.samefile(os.path.dirname(file) or ".", ".") for file in files)
+        joined = "../raw.txt" if inside else "raw.txt"  # which must not be one of the files
         raise InputError(
             f"{source} is not one file, which is needed: join the files of text first, with blank lines between them "
-            f"(`for file in {pattern}; do cat \"$file\"; printf '\\n\\n'; done > raw.txt`)"
+            f"(`for file in {quoted}; do gzip -cdf < \"$file\"; printf '\\n\\n'; done > {joined}`)"
         )
     require_file(source)
 
@@ -93,7 +101,7 @@ def _tokenise_file(source: Path, target: Path, *, tokenised: bool | None, wrappe
     sample = sample_lines(source, SAMPLE_CHARACTERS)
     if not any(line.strip() for line in sample):
         raise InputError(f"{source} is empty, there is no text to tokenise: give another file")
-    check_suitable([(source, sample)])
+    check_suitable([(source, sample)], characters=SAMPLE_CHARACTERS)
     text = "\n".join(sample)
     if tokenised is None:
         tokenised = looks_tokenised(text)

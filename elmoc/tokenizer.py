@@ -42,7 +42,8 @@ _APART = re.compile(r"(?:^|\s)[,;:!?.\"،؛](?=\s|$)")  # the full stops of othe
 _ATTACHED = re.compile(
     rf"{_LETTER}[,;:!?{_MARKS}](?=\s|$)|{_LETTER}\.(?=\s*$)|(?:^|\s)\"{_LETTER}|{_LETTER}\"(?=\s|$)", re.MULTILINE
 )
-_WITH_MARK = re.compile(rf"(?!&\w+;$)\S*{_LETTER}[,;:!?{_MARKS}]")  # `&quot;` is a word of some tokenisers
+# `&quot;`, `&#91;` and `&apos;&apos;` are words of some tokenisers, and transcripts have `no:`
+_WITH_MARK = re.compile(rf"(?!\S*&#?\w+;$)\S*{_LETTER}[,;!?{_MARKS}]")
 _SENTENCE_END = re.compile(rf"[:;…{SENTENCE_ENDS}][\"'”’)\]]*\s*$")
 
 
@@ -102,7 +103,7 @@ def looks_tokenised(sample: str) -> bool:
 
 
 def ends_in_mark(word: str) -> bool:
-    """Whether a comma, question mark or another mark (full stops aside) is attached to the end of a word."""
+    """Whether a comma, question mark or another mark is attached to the end of a word; full stops and colons aside."""
     return _WITH_MARK.fullmatch(word) is not None
 
 

@@ -13,6 +13,8 @@ _MANY_WITH_MARK = 0.01
 """From this share of words on a text is called raw, where it is about a tenth; in tokenised text it is near nothing."""
 _FEW_WITH_MARK = 2
 """So many may be names (Yahoo!), of however few words."""
+_LONGEST_ABBREVIATION = 3
+"""Letters of one that is written in small letters; few have more."""
 
 
 def sample_lines(path: Path | str, characters: int) -> list[str]:
@@ -28,8 +30,15 @@ def sample_lines(path: Path | str, characters: int) -> list[str]:
 
 
 def attached_marks(sentence: Sequence[str]) -> int:
-    """How many words of a sentence end in a mark, the last one in a full stop, too."""
-    return sum(map(ends_in_mark, sentence)) + (bool(sentence) and ends_in_full_stop(sentence[-1]))
+    """How many words of a sentence end in a mark, the last one in a full stop, too, unless it may be an abbreviation.
+
+    A capitalised or short word may (`Ave.`, `usw.`), where no other mark of the sentence is attached.
+    """
+    marks = sum(map(ends_in_mark, sentence))
+    if not sentence or not ends_in_full_stop(sentence[-1]):
+        return marks
+    stem = sentence[-1].removesuffix(".")
+    return marks + (marks > 0 or (len(stem) > _LONGEST_ABBREVIATION and stem == stem.lower()))
 
 
 def warn_of_raw_text(name: Path | str, *, words: int, with_mark: int) -> None:

@@ -13,6 +13,7 @@ _STARTS = (
     (rb"PK\x03\x04", "is a zip archive: unpack it, and give the file in it"),
     (rb"\x1f\x8b", "is compressed with gzip: unpack it (gunzip), and give what that makes"),
     (rb"(?i)\s*<(!doctype )?html\b", "is a page of HTML: download the file itself"),
+    (rb"version https://git-lfs", "is a pointer of Git LFS, in place of the file: download that (git lfs pull)"),
     (rb"\x80[\x02-\x05]", "is a pickle, as Gensim saves models: write its vectors as text, by save_word2vec_format"),
 )
 """What files begin with, and what they are then."""
@@ -21,7 +22,9 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _NOT_ASCII = re.compile(rb"[\x00-\x08\x0e-\x1f\x80-\xff]")
 _MANY_NOT_ASCII = 0.25
 """Of the bytes of binary numbers about half are no ASCII; of vectors as text, however damaged, only some words are."""
-_WORD_AND_NUMBERS = re.compile(rb"^\S+( +-?(\d+(\.\d*)?(e[+-]?\d+)?|nan|inf)){2}", re.MULTILINE | re.IGNORECASE)
+_NUMBER = rb"[+-]?(\d+(\.\d*)?(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|nan|inf)"
+_WORD_AND_NUMBERS = re.compile(rb"^\S+( %b){2}" % _NUMBER, re.MULTILINE | re.IGNORECASE)
+_OTHERWISE_SEPARATED = re.compile(rb"^[^\s,;]+([ \t,;]+%b){2}" % _NUMBER, re.MULTILINE | re.IGNORECASE)
 
 
 def describe_foreign(path: str) -> str | None:
@@ -46,6 +49,11 @@ def describe_foreign(path: str) -> str | None:
 
 def _describe_text(path: str, head: bytes) -> str | None:
     if not _WORD_AND_NUMBERS.search(head):
+        if _OTHERWISE_SEPARATED.search(head):
+            return (
+                "has words and numbers that are not separated by single spaces: put one space before each number, in "
+                "place of tabs, commas or semicolons"
+            )
         return "is text, but not of word vectors: give a file with a word and its numbers on each line"
     named = path.removesuffix(".gz").endswith((".vec", ".txt"))
     return None if named else "holds word vectors as text: let its name end in .vec"

@@ -1,15 +1,14 @@
 """Options that the commands of recipes and adaptations share, and a first look at the text that they name."""
 
 import argparse
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from elmoc.files.text import read_lines
 from elmoc.text.named_files import find_files, find_named_files
+from elmoc.text.raw import sample_lines
 
-FIRST_LINES = 100
-"""Of each file of text, which are looked at before anything is made."""
+FIRST_CHARACTERS = 10_000
+"""Of each file of text, which are read before anything is made."""
 
 
 def add_options(parser: argparse.ArgumentParser, *, text: str) -> None:
@@ -55,11 +54,11 @@ def shared_values(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def require_text(arguments: argparse.Namespace, corpus: Path) -> None:
-    """Raise an `InputError` where text is missing, or its first lines are no text, unless its `corpus` is built.
+    """Raise an `InputError` where text is missing, or its beginning cannot be read, unless its `corpus` is built.
 
     The steps that read all of it may come after hours of others.
     """
     if not (corpus / "corpus.json").exists():
         for files in (*map(find_named_files, (arguments.text, arguments.held_out)), find_files(arguments.leave_out)):
             for file in files:
-                list(islice(read_lines(file), FIRST_LINES))
+                sample_lines(file, FIRST_CHARACTERS)

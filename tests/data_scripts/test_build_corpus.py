@@ -112,6 +112,9 @@ def test_text_that_is_none_is_refused_or_named(tmp_path: Path, capfd) -> None:
     (tmp_path / "in/b").write_text('{"text": "It rained ."}\n' * 50)
     assert main([f"{tmp_path}/in", f"{tmp_path}/d"]) == 1
     assert f"error: {tmp_path}/in/b holds JSON lines, not text" in capfd.readouterr().err
+    (tmp_path / "in/b").write_text(f'{{"text": "{"It rained . " * 50_000}"}}\n')
+    assert main([f"{tmp_path}/in", f"{tmp_path}/d"]) == 1
+    assert f"error: {tmp_path}/in/b holds JSON lines, not text" in capfd.readouterr().err, "however long a line is"
     assert not (tmp_path / "d").exists()
 
 

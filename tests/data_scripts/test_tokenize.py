@@ -162,6 +162,24 @@ def test_several_files_are_to_be_joined_first(tmp_path: Path, error_line: Callab
     assert main([f"{tmp_path}/[a]", f"{tmp_path}/out"]) == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "inside"), [("it's in", False), ("it's in/*.t*", False), ("[ab]", False), (".", True), ("*.t*", True)]
+)
+def test_the_command_that_joins_files_can_be_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Callable[[int], str], name: str, inside: bool
+) -> None:
+    """Whatever the folder is called, with compressed files, and without reading what it writes."""
+    folder, here = tmp_path / "it's in", tmp_path / "here"
+    for each in (folder, tmp_path / "[ab]", here):
+        each.mkdir()
+        (each / "a b.txt").write_text("It rained.")
+        (each / "c.txt.gz").write_bytes(gzip.compress(b"A cat sat."))
+    monkeypatch.chdir(here if inside else tmp_path)
+    command = error_line(main([name, f"{tmp_path}/out"])).partition("(`")[2].removesuffix("`)")
+    subprocess.run(["sh", "-c", command], check=True, timeout=60)
+    assert (tmp_path / "raw.txt").read_text() == "It rained.\n\nA cat sat.\n\n"
+
+
 def test_output_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "in").write_text(RAW)
     (tmp_path / "out").write_text("mine")

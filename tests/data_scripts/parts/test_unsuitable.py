@@ -1,17 +1,22 @@
 """Unsuitable text: text without spaces, HTML and JSON lines are noticed, and other text passes silently."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from data_scripts.parts import unsuitable
 from data_scripts.parts.unsuitable import check_suitable, describe_unsuitable, is_json_lines
 from elmoc.errors import InputError
+from elmoc.text.raw import sample_lines
 
 SPACELESS = {
     "Chinese": "我们都是中国人，今天天气很好。他说：“明天会下雨吗？”\n大家都去公园散步。\n",
     "subtitles": "你好吗？\n我很好，谢谢你\n我们走吧，快一点\n",
     "Japanese": "吾輩は猫である。名前はまだ無い。\nどこで生れたかとんと見当がつかぬ。\n",
+    "Japanese of many loanwords": "コンピュータープログラムをアップデートしました。\nインターネットでテストした\n",
+    "Burmese": "မြန်မာနိုင်ငံသည်အရှေ့တောင်အာရှတွင်တည်ရှိသောနိုင်ငံဖြစ်သည်။ ထိုနိုင်ငံ၌လူဦးရေများသည်။\n",
     "Thai": "ประเทศไทยเป็นประเทศที่ตั้งอยู่ในเอเชียตะวันออกเฉียงใต้ มีพรมแดนติดกับลาว\n",
     "Khmer": "ប្រទេសកម្ពុជាជាប្រទេសមួយនៅអាស៊ីអាគ្នេយ៍\n",
 }
@@ -25,6 +30,10 @@ HTML = {
 SUITABLE = {
     "tokenised Chinese": "我们 都 是 中国人 ， 今天 天气 很 好 。\n中华人民共和国 成立 了 。\n",
     "tokenised Japanese": "吾輩 は 猫 で ある 。\nコンピューター を 使う 。\n",
+    "tokenised Japanese of many loanwords": "コンピューター を アップデート し インターネット アクセス\n",
+    "a list of katakana words": "コンピューター\nインターネット\nスーパーマーケット\nエアー・コンディショナー\n",
+    "tokenised Burmese": "ပြည်ထောင်စုသမ္မတမြန်မာနိုင်ငံတော် အစိုးရ အဖွဲ့\n",
+    "a list of Burmese names": "ရန်ကုန်တိုင်းဒေသကြီး\nနေပြည်တော်\nမန္တလေးတိုင်းဒေသကြီး\n",
     "tokenised Thai": "ประเทศไทย เป็น ประเทศ ที่ ตั้ง อยู่ ใน เอเชีย\n",
     "Korean": "대한민국은 민주공화국이다. 대한민국의 주권은 국민에게 있다.\n",
     "a quotation in Chinese": "The novel begins: 我们都是中国人，今天天气很好。他说 . It goes on in English .\n",
@@ -59,23 +68,51 @@ def test_markup(name: str) -> None:
 def test_other_text_passes(name: str) -> None:
     lines = SUITABLE[name].split("\n")
     assert describe_unsuitable(lines) is None
-    assert not is_json_lines(lines)
+    assert not is_json_lines(lines, characters=10_000)
+
+
+def test_words_are_looked_at_one_by_one_only_of_such_a_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A corpus may be of ten thousand files, each of which is looked at."""
+    calls = 0
+
+    class Counting:
+        def __init__(self, pattern: re.Pattern[str]) -> None:
+            self._pattern = pattern
+
+        def __getattr__(self, name: str) -> object:
+            nonlocal calls
+            calls += 1
+            return getattr(self._pattern, name)
+
+    scripts = tuple((Counting(pattern), longest) for pattern, longest in unsuitable._SCRIPTS_WITHOUT_SPACES)
+    monkeypatch.setattr(unsuitable, "_SCRIPTS_WITHOUT_SPACES", scripts)
+    assert describe_unsuitable(["The novel begins : 我们 ."] * 1000) is None
+    assert calls <= 2 * len(scripts)
 
 
 def test_json_lines_are_objects() -> None:
     lines = [json.dumps({"text": f"a {number}"}) for number in range(200)]
-    assert is_json_lines(["", *lines])
-    assert is_json_lines([*lines[:100], "text"]), "a hundred are enough"
-    assert not is_json_lines([*lines[:99], "text"])
-    assert not is_json_lines(['["a"]', '"b"', "1"])
-    assert not is_json_lines(["[" * 100_000])
+    assert is_json_lines(["", *lines], characters=100)
+    assert is_json_lines([*lines[:100], "text"], characters=100), "a hundred are enough"
+    assert not is_json_lines([*lines[:99], "text"], characters=100)
+    assert not is_json_lines(['["a"]', '"b"', "1"], characters=100)
+    assert not is_json_lines(["[" * 100_000], characters=100_000)
+
+
+@pytest.mark.parametrize("start", ['{"text": "', ' { "text": "'])
+def test_an_object_that_is_cut_is_an_object(tmp_path: Path, start: str) -> None:
+    (tmp_path / "a").write_text(f'{{"text": "A cat sat ."}}\n{start}{"It rained . " * 100}"}}\n')
+    assert is_json_lines(sample := sample_lines(tmp_path / "a", 500), characters=500)
+    assert not is_json_lines(sample, characters=501), "it was not cut"
+    assert not is_json_lines([sample[0], "It rained . " * 50], characters=600)
 
 
 def test_each_kind_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
     chinese, page = SPACELESS["Chinese"].split("\n"), HTML["a page"].split("\n")
-    check_suitable([(Path(name), chinese) for name in "abcde"] + [(Path("f"), page), (Path("g"), ["It rained ."])])
+    samples = [(Path(name), chinese) for name in "abcde"] + [(Path("f"), page), (Path("g"), ["It rained ."])]
+    check_suitable(samples, characters=100)
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("warning: a, b, c and 2 more: this looks like text without spaces between words")
     assert second.startswith("warning: f: this looks like HTML")
     with pytest.raises(InputError, match="h holds JSON lines, not text: give a file of the text in them"):
-        check_suitable([(Path("h"), ['{"text": "It rained ."}'])])
+        check_suitable([(Path("h"), ['{"text": "It rained ."}'])], characters=100)

@@ -17,6 +17,7 @@ from elmoc.word_vectors.opening import open_word_vectors
 VECTORS = b"the 0.5 -1e-3 2\ncat 1 2 3\n"
 TEXT = "It rained all day in 1984 .\nWe – and they – left .\n".encode()
 PAGE = b"\n<!doctype HTML><title>Not found</title>"
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
 PICKLE = pickle.dumps({"vectors": [1.0]}, protocol=4)
 
 
@@ -51,6 +52,13 @@ def zipped() -> bytes:
         ("v.zip", zipped(), "v.zip is a zip archive: unpack it"),
         ("v.bin", PAGE, "v.bin is a page of HTML: download the file itself"),
         ("v.txt", PAGE, "v.txt is a page of HTML: download the file itself"),
+        ("v.bin", POINTER, "v.bin is a pointer of Git LFS, in place of the file: download that (git lfs pull)"),
+        ("v.vec", POINTER, "v.vec is a pointer of Git LFS"),
+        ("v.vec", VECTORS.replace(b" ", b"\t"), "v.vec has words and numbers that are not separated by single spaces"),
+        ("v.bin", VECTORS.replace(b" ", b","), "v.bin has words and numbers that are not separated by single spaces"),
+        ("v.txt", b"2;3\nthe; .5; -.25; +1\n", "v.txt has words and numbers that are not separated by single spaces"),
+        ("v.vec", b"the  .5  -.25  +1\n", "v.vec has words and numbers that are not separated by single spaces"),
+        ("v.txt", b"it rained, in 1984, 5 times\n", "v.txt is text, but not of word vectors"),
         ("v.model", PICKLE, "v.model is a pickle, as Gensim saves models: write its vectors as text"),
     ],
 )
@@ -74,6 +82,8 @@ def test_fasttext_files_by_other_names(fasttext_file: Path, tmp_path: Path) -> N
     ("name", "content", "message"),
     [
         ("v.vec", b"2 3\n" + VECTORS[:-4], "1 numbers where 3 are expected, the file may be truncated"),
+        ("v.vec", b"2 3\nthe .5 -.25 +0.5\ncat .5 -.25\n", "line 3: 2 numbers where 3 are expected"),
+        ("v.vec", b"the +1 -.5e-3 5.\ncat .5 -.25 x\n", "line 2: could not convert string to float: 'x'"),
         ("v.vec", b"2 3\n" + VECTORS.replace(b"c", b"\xff"), "line 3: byte 0xff is not valid UTF-8"),
         ("v.vec", b"2 3\n" + VECTORS.replace(b"1e", b"\x00"), "could not convert string to float"),
         ("v.txt", b"the nan 1\n", "line 1 has numbers that are not finite"),
