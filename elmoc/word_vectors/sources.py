@@ -115,7 +115,7 @@ class TextVectors:
         """The word of a line and its numbers, not yet parsed."""
         fields = line.rstrip(" ").rsplit(" ", self.size)
         # a few words of published files hold spaces; but where all before the last E fields is numbers, these are more
-        _, *more = fields[0].split(" ")
+        _, *more = re.split("[ \t]", fields[0])
         if len(fields) <= self.size or (more and all(map(_is_number, more))):
             raise InputError(
                 f"{self._path}, line {number}: {len(fields) - 1 + len(more):,} numbers where {self.size:,} are "

@@ -54,6 +54,7 @@ def zipped() -> bytes:
         ("v.txt", PAGE, "v.txt is a page of HTML: download the file itself"),
         ("v.bin", POINTER, "v.bin is a pointer of Git LFS, in place of the file: download that (git lfs pull)"),
         ("v.vec", POINTER, "v.vec is a pointer of Git LFS"),
+        ("v.vec", b"the\t0.5 .5 1\n", "v.vec has words and numbers that are not separated by single spaces"),
         ("v.vec", VECTORS.replace(b" ", b"\t"), "v.vec has words and numbers that are not separated by single spaces"),
         ("v.bin", VECTORS.replace(b" ", b","), "v.bin has words and numbers that are not separated by single spaces"),
         ("v.txt", b"2;3\nthe; .5; -.25; +1\n", "v.txt has words and numbers that are not separated by single spaces"),
