@@ -28,7 +28,7 @@ def outer():
         return msgspec.json.decode(open(path).read())
 """
 pytestmark = pytest.mark.timeout(900)
-CASES = 200
+CASES = 100
 """Of each reader; `make fuzz` runs more."""
 
 

@@ -333,6 +333,7 @@ def test_killed_and_started_again_by_torchrun_it_ends_the_same(runs: TinyRuns, p
     assert_same_end(launch.run, pair)
 
 
+@pytest.mark.slow
 def test_one_process_that_is_killed_is_started_again_by_torchrun(runs: TinyRuns, alone: RunDirectory) -> None:
     launch = Launch(runs, "run", torchrun=("--nproc-per-node=1", "--max-restarts=1"))
     launch.wait_for_checkpoint(EVERY)
