@@ -9,12 +9,10 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from elmoc.errors import InputError, run_command
+from pretrain import CONFIGS
 from pretrain.recipe.options import add_options, require_text, shared_values
-
-CONFIG = Path(__file__).resolve().parent.parent / "configs/small.toml"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -24,7 +22,10 @@ def parser() -> argparse.ArgumentParser:
     )
     add_options(parser, text="text")
     parser.add_argument(
-        "--config", default=str(CONFIG), metavar="TOML", help="of the training (pretrain/configs/small.toml)"
+        "--config",
+        default=str(CONFIGS / "small.toml"),
+        metavar="TOML",
+        help="of the training (pretrain/configs/small.toml)",
     )
     parser.add_argument(
         "--vectors", metavar="FILE", help="word vectors to use (default: fastText, trained on the text)"

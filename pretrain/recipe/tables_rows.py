@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from elmoc.errors import InputError, shortened
+from pretrain import CONFIGS
 
-TWINS = Path(__file__).resolve().parent.parent / "configs/twins"
+TWINS = CONFIGS / "twins"
 OF_ELMO = "cnn"
 """The table of the word vectors that the character CNN of the row `elmo` makes."""
 OF_CORPUS = "one_billion"

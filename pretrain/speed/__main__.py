@@ -5,16 +5,16 @@ import json
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elmoc.errors import InputError, run_command
 from elmoc.process import keep_freed_memory, wait_without_spinning
+from pretrain import CONFIGS
 
 if TYPE_CHECKING:
     from pretrain.distributed.processes import Processes
 
-PAPER_SIZE = Path(__file__).parent.parent / "configs" / "elmo_c.toml"
+PAPER_SIZE = CONFIGS / "elmo_c.toml"
 DIRECTIONS = {1: ["forward"], 2: ["forward", "backward"]}
 OPTIONS = "the command line"
 CONTESTANTS = ("allennlp", "plain", "fused-fp32", "fused-bf16")

@@ -5,12 +5,12 @@ Its large Transformer has the sizes of BERT base, and GPT those of its paper (Se
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from elmoc.encoders import DIRECTIONS, EncoderSizes
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.plain_lstm import PlainLstmSizes
 from elmoc.encoders.transformer import TransformerSizes
+from pretrain import CONFIGS
 from pretrain.config import RunConfig, load_config
 from pretrain.output_layers import OutputLayerSettings
 from pretrain.output_layers.adaptive import AdaptiveSettings
@@ -18,7 +18,6 @@ from pretrain.output_layers.contrastive import ContrastiveSettings
 from pretrain.output_layers.full_softmax import FullSoftmaxSettings
 from pretrain.output_layers.sampled import FixedSettings, SampledSettings
 
-CONFIGS = Path(__file__).parent.parent / "configs"
 SIZES = ("paper", "small")
 VOCABULARIES = {"40K": 40_000, "800K": 793_471, "2000K": 2_000_000}
 """The second is that of One Billion Word, which the paper rounds."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import pretrain
 from elmoc.errors import InputError
+from pretrain import CONFIGS
 from pretrain.config import SOURCES, RunConfig, config_from_dict, config_to_dict, load_config
 from pretrain.output_layers.continuous import ContinuousSettings
 from pretrain.output_layers.contrastive import ContrastiveSettings
@@ -37,9 +37,6 @@ def test_an_empty_file_is_the_paper(tmp_path: Path) -> None:
     assert (default.encoder.projection_size, default.encoder.cell_size, default.encoder.layers) == (512, 4096, 2)
     assert (default.train.streams, default.train.window, default.train.epochs) == (768, 20, 10.0)
     assert (default.optimiser.epsilon, default.optimiser.gradient_norm, default.schedule.base) == (1e-6, 1.0, 1e-4)
-
-
-CONFIGS = Path(pretrain.__file__).parent / "configs"
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.toml")), ids=lambda path: path.name)

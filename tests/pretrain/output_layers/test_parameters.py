@@ -1,6 +1,5 @@
 """The parameters of whole models at the paper's sizes, beside those of its Table 4."""
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-import pretrain
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
+from pretrain import CONFIGS
 from pretrain.config import load_config
 from pretrain.output_layers import OutputLayer
 from pretrain.output_layers.adaptive import AdaptiveOutput, AdaptiveSettings
@@ -17,8 +16,6 @@ from pretrain.output_layers.continuous import ContinuousOutput, ContinuousSettin
 from pretrain.output_layers.full_softmax import FullSoftmaxOutput, FullSoftmaxSettings
 from pretrain.output_layers.sampled import FixedOutput, FixedSettings, SampledOutput, SampledSettings
 from pretrain.speed.paper_rows import VOCABULARIES, output_layers
-
-CONFIGS = Path(pretrain.__file__).parent / "configs"
 
 
 def millions(*layers: OutputLayer) -> float:

@@ -7,20 +7,19 @@ from typing import Any
 import pytest
 import torch
 
-import pretrain
 from data_scripts.build_vectors import build_vectors
 from elmoc.__main__ import main as elmoc_main
 from elmoc.corpus import Corpus
 from elmoc.features.reader import FeatureFile
 from elmoc.model import ElmoC
 from elmoc.word_vectors.table import VectorTable
+from pretrain import CONFIGS
 from pretrain.__main__ import main
 from pretrain.config import load_config
 from pretrain.run.directory import RunDirectory
 from tests.pretrain.conftest import TINY, TinyRuns, assert_same, last_checkpoint
 
-FOLDER = Path(pretrain.__file__).parent / "configs"
-CONFIGS = sorted(path for path in FOLDER.rglob("*.toml") if path.name != "sizes.toml")
+CONFIGS = sorted(path for path in CONFIGS.rglob("*.toml") if path.name != "sizes.toml")
 """The small ones compute in bf16 where the processor has it."""
 TINY_LAYERS: dict[str, dict[str, Any]] = {
     "elmo.toml": {"input_layer.filters": [[1, 4], [2, 6]], "output_layer.samples": 5},

@@ -13,6 +13,7 @@ from elmoc.corpus import Corpus
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.plain_lstm import PlainLstmSizes
 from elmoc.files.records import read_json
+from pretrain import CONFIGS
 from pretrain.config import DataConfig, RunConfig, load_config
 from pretrain.distributed.processes import Processes
 from pretrain.execution.memory import OutOfMemory
@@ -20,7 +21,7 @@ from pretrain.output_layers.continuous import ContinuousSettings
 from pretrain.output_layers.full_softmax import FullSoftmaxSettings
 from pretrain.output_layers.sampled import SampledSettings
 from pretrain.setup import TrainingSetup, set_up
-from pretrain.speed import paper_rows, paper_tables
+from pretrain.speed import paper_tables
 from pretrain.speed.__main__ import main
 from pretrain.speed.contestants import with_streams
 from pretrain.speed.paper_rows import SIZES, Encoder, Row, encoders, output_layers
@@ -41,7 +42,7 @@ OPTIONS = TableOptions(size="small", memory=10**9, most_streams=64, updates=1, w
 
 def tiny_config(corpus: Corpus) -> RunConfig:
     config = load_config(
-        paper_rows.CONFIGS / "elmo_c.toml",
+        CONFIGS / "elmo_c.toml",
         [f"data.corpus={corpus.path}", "data.input_vectors=raw", "data.target_vectors=raw", "train.mix_shards=1"],
     )
     return replace(config, encoder=LstmSizes(projection_size=6, cell_size=8))
