@@ -45,7 +45,7 @@ def change_tar(data: bytes, random: Random) -> bytes:
 
 def change_unpacked(data: bytes, random: Random) -> bytes:
     """Damage the archive inside its compression: headers and their checksums."""
-    return gzip.compress(random.choice(RAW)(gzip.decompress(data), random), 1)
+    return gzip.compress(random.choice(RAW)(gzip.decompress(data), random), 1, mtime=0)
 
 
 def _read(data: bytes) -> list[tuple[tarfile.TarInfo, bytes]]:

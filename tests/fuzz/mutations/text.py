@@ -100,7 +100,7 @@ def change_ends(data: bytes, random: Random) -> bytes:
 def recode(data: bytes, random: Random) -> bytes:
     """The same text in an encoding that is not UTF-8, or compressed under a name that does not say so."""
     encoding = random.choice(("utf-16", "utf-32-be", "utf-7", "gzip"))
-    return gzip.compress(data, 1) if encoding == "gzip" else data.decode("utf-8", "replace").encode(encoding)
+    return gzip.compress(data, 1, mtime=0) if encoding == "gzip" else data.decode("utf-8", "replace").encode(encoding)
 
 
 TEXT: tuple[Mutation, ...] = (
@@ -113,7 +113,7 @@ def compressed(data: bytes, random: Random) -> bytes:
     """For a `.gz` file: damaged text compressed, or damaged compressed text, or a line of 70 MB in 70 KB."""
     chosen = random.random()
     if chosen < 0.002:
-        return gzip.compress(bytes(OVERLONG), 1)
+        return gzip.compress(bytes(OVERLONG), 1, mtime=0)
     if chosen < 0.5:
         return random.choice(RAW)(data, random)
-    return gzip.compress(random.choice(TEXT)(gzip.decompress(data), random), 1)
+    return gzip.compress(random.choice(TEXT)(gzip.decompress(data), random), 1, mtime=0)
