@@ -36,10 +36,8 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
     share_before_decay = config.schedule.share_before_decay
     if max_seconds is not None and resumed is None:
         state.updates = max(state.updates, MEASURED_AFTER)  # or it would end before its length can be set
-    elif max_seconds is not None and state.update >= share_before_decay * state.updates:
-        ended = "the run has reached its end before, so that --max-time changes nothing"
-        late = "--max-time comes too late: the learning rate is falling towards the end that the run was given before"
-        print(ended if state.update == state.updates else late)
+    elif max_seconds is not None and share_before_decay * state.updates <= state.update < state.updates:
+        print("--max-time comes too late: the learning rate is falling towards the end that the run was given before")
     own = processes.stream_slice(config.train.streams)
     windows = data.windows(state.position, directions=processes.directions, own=own)
     with ExitStack() as stack:

@@ -1,6 +1,7 @@
 """`elmoc import-elmo`: the command line that makes a model directory of an original ELMo or an ELMoForManyLangs."""
 
 import argparse
+import os
 
 from elmoc.errors import InputError
 
@@ -26,6 +27,11 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(
             "import-elmo takes OPTIONS.json WEIGHTS.hdf5 MODEL, or the DIRECTORY of these or of an ELMoForManyLangs "
             f"model and MODEL, not {len(arguments.paths)} paths: give these"
+        )
+    if len(sources) == 1 and os.path.isfile(sources[0]):
+        raise InputError(
+            f"{sources[0]} is a file: give the options.json, the weights.hdf5 and the model directory to write, or the "
+            "directory of these files and the model directory"
         )
     from elmoc.files.locks import locked
     from elmoc.files.writing import refuse_existing

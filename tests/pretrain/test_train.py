@@ -203,12 +203,14 @@ def test_what_is_no_duration(runs: TinyRuns, error_line: Fails, text: str) -> No
     assert not (runs.folder / "run").exists()
 
 
-def test_a_time_limit_after_the_end_says_that_it_changes_nothing(
+def test_a_time_limit_after_the_end_is_answered_with_what_goes_on_from_there(
     runs: TinyRuns, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = runs.run("run", log__checkpoint_updates=5, log__keep=2, evaluation__every_updates=5)
     runs.run("run", "--resume", "--max-time=1h", log__checkpoint_updates=5, evaluation__every_updates=5)
-    assert "the run has reached its end before, so that --max-time changes nothing" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"{run.path} is finished: to train it longer, start a new run" in printed
+    assert "--max-time" not in printed
     for path in run.checkpoint_paths()[-1:]:
         path.unlink()
     runs.run("run", "--resume", "--max-time=1h", log__checkpoint_updates=5, evaluation__every_updates=5)

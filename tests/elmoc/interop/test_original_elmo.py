@@ -193,6 +193,9 @@ def test_import_by_command(capsys: pytest.CaptureFixture[str], error_line: Error
     assert "model exists already" in error_line(status)
     status = main(["import-elmo", *files, "a", "b"])
     assert "not 4 paths" in error_line(status)
+    assert "options.json is a file: give the options.json, the weights.hdf5 and the" in error_line(
+        main(["import-elmo", *files])
+    )
     status = main(["import-elmo", str(tmp_path / "none"), str(tmp_path / "other")])
     assert "none is not a directory" in error_line(status)
     assert open_stored(tmp_path / "model").size == 16
