@@ -15,9 +15,12 @@ from elmoc.errors import InputError
 from elmoc.files.arrays import all_finite
 from elmoc.word_vectors.sources import WordVectors
 
-TRANSFORMS = "none, centre, remove-top=K (centre and remove the K top principal components), whiten"
+TRANSFORMS = (
+    "none, centre, remove-top=K (centre and remove the K top principal components), whiten, whiten=F (variances below "
+    "the share F of the largest count as that share, so that such directions stay short)"
+)
 WHITENING_FLOOR = 1e-5
-"""The least variance, relative to the largest, that whitening takes a direction to have. A deviation under 0.3 % of the
+"""The least F, and the one of `whiten`. A deviation under 0.3 % of the
 largest may come from the few digits that files give their numbers, and is zero (its computed variance even negative)
 where the words are fewer than the dimensions: divided by itself, it would count as much as that of any direction."""
 _BLOCK_ROWS = 1 << 16
@@ -104,14 +107,19 @@ class TransformKind:
     """The text itself, by which tables and model directories record it."""
     removed: int = 0
     """K of `remove-top=K`."""
+    floor: float = WHITENING_FLOOR
+    """F of `whiten=F`: the least variance, relative to the largest, that a direction is taken to have."""
 
     @classmethod
     def parse(cls, text: str) -> "TransformKind":
         """Raises `InputError` for a text that is none of `TRANSFORMS`."""
-        match = re.fullmatch(r"none|centre|whiten|remove-top=([1-9][0-9]*)", text)
+        match = re.fullmatch(r"none|centre|whiten|remove-top=([1-9][0-9]*)|whiten=(0?\.[0-9]+|[1-9]e-[0-9]+)", text)
         if match is None:
             raise InputError(f"unknown transform {text!r}: choose from {TRANSFORMS}")
-        return cls(text, int(match[1] or 0))
+        floor = float(match[2] or WHITENING_FLOOR)
+        if floor < WHITENING_FLOOR:
+            raise InputError(f"{text}: a share of variance is at least {WHITENING_FLOOR}")
+        return cls(text, int(match[1] or 0), floor)
 
     def shapes(self, size: int) -> dict[str, tuple[int, ...]]:
         """The shapes of the arrays that its transforms of vectors of width `size` have."""
@@ -151,7 +159,7 @@ class TransformKind:
             top = components[:, -self.removed :]
             matrix = np.eye(size) - top @ top.T
         else:
-            variances = np.maximum(values, WHITENING_FLOOR * values[-1])
+            variances = np.maximum(values, self.floor * values[-1])
             matrix = components @ np.diag(1 / np.sqrt(variances)) @ components.T
         return VectorTransform(boundary, mean.astype(np.float32), matrix.astype(np.float32))
 

@@ -37,7 +37,7 @@ def write_table(
     return rows, transform
 
 
-@pytest.mark.parametrize("post_processing", ["none", "centre", "remove-top=1", "whiten"])
+@pytest.mark.parametrize("post_processing", ["none", "centre", "remove-top=1", "whiten", "whiten=0.1"])
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_table_written_and_read(corpus: Corpus, post_processing: str, dtype: str) -> None:
     rows, transform = write_table(corpus, post_processing, dtype)

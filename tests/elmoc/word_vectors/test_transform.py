@@ -31,12 +31,30 @@ def test_transforms_in_plain_words() -> None:
     assert not transformed[7].any()
     whitened = (repeated - repeated.mean(axis=0)) @ fit("whiten").matrix
     assert whitened.T @ whitened / len(whitened) == pytest.approx(np.eye(5), abs=1e-4)
+    variances, components = np.linalg.eigh(np.cov(repeated.T, bias=True))
+    floored = fit("whiten=0.3")
+    assert floored.matrix @ components == pytest.approx(
+        components / np.sqrt(np.maximum(variances, 0.3 * variances.max())), abs=1e-4
+    ), "a direction of little variance stays short"
+    assert np.array_equal(fit("whiten=1e-5").matrix, fit("whiten").matrix)
     assert (fit("none").mean, fit("none").matrix) == (None, None)
     assert fit("centre").mean is not None
     assert fit("centre").matrix is None
-    for text in ("remove-top=0", "remove-top=x", "remove-top=", "whitening", "Centre", ""):
+    for text in (
+        "remove-top=0",
+        "remove-top=x",
+        "remove-top=",
+        "whitening",
+        "whiten=",
+        "whiten=1",
+        "whiten=-1",
+        "Centre",
+        "",
+    ):
         with pytest.raises(InputError, match=f"unknown transform '{text}': choose from none, centre, remove-top=K"):
             TransformKind.parse(text)
+    with pytest.raises(InputError, match="whiten=1e-6: a share of variance is at least 1e-05"):
+        TransformKind.parse("whiten=1e-6")
     with pytest.raises(InputError, match="remove-top=5 leaves nothing of vectors of width 5"):
         fit("remove-top=5")
     with pytest.raises(
