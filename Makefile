@@ -54,12 +54,11 @@ peers: $(PEERS)/installed $(VENV)/installed
 	test -e $(PEERS_OUT)/sentences.txt || \
 		$(RUN) -m downstream suite $(SUITE) $(SUITE_OPTIONS) --sentences $(PEERS_OUT)/sentences.txt
 	for peer in $(PEER_NAMES); do \
-		test -e $(PEERS_OUT)/$$peer.h5 || { \
-			$(PEERS)/bin/python -m downstream.peers.$$peer train $(TEXT) $(PEERS_OUT)/$$peer --max-time $(TIME) --resume \
-				$(PEER_OPTIONS) && \
+		$(PEERS)/bin/python -m downstream.peers.$$peer train $(TEXT) $(PEERS_OUT)/$$peer --max-time $(TIME) --resume \
+			$(PEER_OPTIONS) && \
+		{ test -e $(PEERS_OUT)/$$peer.h5 || \
 			$(PEERS)/bin/python -m downstream.peers.$$peer dump $(PEERS_OUT)/$$peer $(PEERS_OUT)/sentences.txt \
-				$(PEERS_OUT)/$$peer.h5 --resume; \
-		} && \
+				$(PEERS_OUT)/$$peer.h5 --resume; } && \
 		$(RUN) -m downstream suite $(SUITE) $(SUITE_OPTIONS) --features $(PEERS_OUT)/$$peer.h5 \
 			--out $(PEERS_OUT)/results/$$peer --baseline $(PEERS_OUT)/results/baseline || exit 1; \
 	done

@@ -1,5 +1,6 @@
 """Layer states of a feature file: the sentences of a run are found and checked once, and read in place."""
 
+import os
 import warnings
 from collections.abc import Sequence
 from math import isfinite
@@ -51,9 +52,16 @@ class FeatureStates:
             return [self._read(self._places[sentence.words]) for sentence in sentences]
 
     def describe(self) -> dict[str, Any]:
-        """The file and what it says of its numbers: the fingerprints of the model and its word vectors, the layers."""
+        """The file and what it says of its numbers: the fingerprints of the model and its word vectors, the layers.
+
+        Of one that names no model also its size, and the time it was changed.
+        """
+        path = os.path.realpath(self._file.path)
         attributes = {name: _json_value(value) for name, value in self._file.attributes.items()}
-        return {"file": str(self._file.path), **attributes}
+        if not attributes.keys() & {"model", "model_fingerprint"}:  # a foreign file, which names no model
+            found = os.stat(path)
+            attributes |= {"file_size": found.st_size, "file_time": found.st_mtime_ns}
+        return {"file": path, **attributes}
 
     def _read(self, place: np.ndarray | int) -> Tensor:
         array = self._file[place].astype(np.float32) if isinstance(place, int) else place

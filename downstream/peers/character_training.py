@@ -1,6 +1,7 @@
 """Training of character LMs: how is flair's trainer led by the clock, one direction or both at once?"""
 
 import logging
+import math
 import multiprocessing
 import os
 import shutil
@@ -118,10 +119,12 @@ def train_direction(direction: Direction) -> DirectionProgress:
     import flair
     import torch
 
+    settings, left = direction.settings, direction.left()
+    if left.seconds >= direction.limit:  # it was finished before the other was interrupted
+        return left
     logging.getLogger("flair").handlers.clear()  # the trainer's log is a file
     torch.set_num_threads(direction.threads)
-    flair.set_seed(direction.seed)
-    settings, left = direction.settings, direction.left()
+    flair.set_seed((direction.seed + left.words) % 2**32)  # another order than the one before an interruption
     clock = Clock(
         direction.limit,
         before=left.seconds,
@@ -162,7 +165,8 @@ def train_direction(direction: Direction) -> DirectionProgress:
     if not clock.is_over:
         raise KeyboardInterrupt  # the trainer returns after an interrupt as it does when the time is over
     trainer.model.save(direction.model / f"{direction.name}.pt")
-    return _progress(clock)
+    write_record(direction.noted, done := _progress(clock), format=FORMAT, version=VERSION)
+    return done
 
 
 def _open_trainer(direction: Direction, left: DirectionProgress) -> Any:
@@ -176,7 +180,7 @@ def _open_trainer(direction: Direction, left: DirectionProgress) -> Any:
     for character in direction.alphabet:
         dictionary.add_item(character)
     corpus = TextCorpus(direction.work / "text", dictionary, forward, character_level=True)
-    read = left.words // settings.part_words % len(corpus.train.files)
+    read = math.ceil(left.words / settings.part_words) % len(corpus.train.files)
     corpus.train.files = corpus.train.files[read:] + corpus.train.files[:read]
     if left.seconds:
         trainer = LanguageModelTrainer.load_checkpoint(direction.checkpoint, corpus)

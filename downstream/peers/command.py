@@ -123,6 +123,7 @@ def train(peer: Peer, options: argparse.Namespace) -> None:
     from downstream.peers.clock import Clock
     from downstream.peers.record import PeerDirectory, PeerRecord
     from downstream.peers.text import TextBlocks
+    from elmoc.files.checksums import fingerprint_file
 
     text = TextBlocks(options.texts, seed=run.seed)
     directory = PeerDirectory(options.out)
@@ -130,6 +131,7 @@ def train(peer: Peer, options: argparse.Namespace) -> None:
         peer=peer.name,
         settings=asdict(settings),
         texts=[str(path) for path in options.texts],
+        text_fingerprints=[fingerprint_file(path) for path in options.texts],
         seed=run.seed,
         threads=run.threads,
         max_seconds=limit,

@@ -1,7 +1,7 @@
 """ELMoForManyLangs: its bidirectional LSTM over characters and words, by its own trainer, and its layers.
 
 Source: Che et al. 2018; the package `elmoformanylangs`, release 0.0.4.post2. Features are those of our import
-(`elmoc import-elmo`), which computes what the package does: each sentence from zero state, L + 1 layers.
+(`elmoc import-elmo`), which computes what the package does from a reset state: each sentence from zero, L + 1 layers.
 """
 
 import sys

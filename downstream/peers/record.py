@@ -28,6 +28,7 @@ class PeerRecord:
 
     peer, settings: which peer, and its hyper-parameters.
     texts, seed, threads, max_seconds: what it was asked for.
+    text_fingerprints: those of the texts; none in records of earlier versions.
     seconds, words: of training, and words read; what preparing the text and a vocabulary takes is not in it.
     position: of an unfinished training: the number of the block of text that comes next.
     checkpoint: of an unfinished training: the folder, in `work`, that is gone on from.
@@ -42,6 +43,7 @@ class PeerRecord:
     max_seconds: float = setting(above=0)
     seconds: float = setting(0.0, least=0)
     words: int = setting(0, least=0)
+    text_fingerprints: list[str] = field(default_factory=list)
     position: int = setting(0, least=0)
     checkpoint: Annotated[str, Meta(pattern=r"^[\w-]*$")] = ""
     model: dict[Annotated[str, Meta(pattern=r"^\w[\w.-]*$")], FileChecksum] = field(default_factory=dict)
@@ -117,4 +119,8 @@ class PeerDirectory:
                     f"{self.path} was begun with other values of {name.replace('_', ' ')} ({getattr(left, name)}): "
                     "give the same, or choose another directory"
                 )
+        if left.text_fingerprints not in ([], record.text_fingerprints):
+            raise InputError(
+                f"{self.path} was begun with other contents of {', '.join(record.texts)}: choose another directory"
+            )
         return left

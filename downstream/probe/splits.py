@@ -14,7 +14,7 @@ from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Split, Task
 from downstream.results.records import percent
 from elmoc.errors import InputError
-from elmoc.files.checksums import fingerprint_file
+from elmoc.files.checksums import fingerprint
 
 SEED = 13
 """The same for every run, so that all seeds and kinds of inputs train on the same part."""
@@ -36,7 +36,7 @@ def read_split(
             raise InputError(f"--{name} names {path} twice: name it once")
         read = task.read(path, options, training=name == "train")
         files[str(path)] = sum(len(task.sentences(example)) for example in read)
-        fingerprints.append(fingerprint_file(path))
+        fingerprints.append(fingerprint(Path(path).read_bytes()))
         examples += read
     examples = random_part(examples, fraction, place=task.place)
     if name == "train":

@@ -199,9 +199,11 @@ def append_result(path: Path, record: dict[str, Any]) -> None:
 
 
 def encoder_identity(features: dict[str, Any]) -> str:
-    """Equal for what lines say about layer states of the same model; foreign files are known by name."""
+    """Equal for what lines say about layer states of the same model; foreign files are known by path, size and time."""
+    if "model_fingerprint" in features:  # of a peer
+        return str(features["model_fingerprint"])
     if "model" not in features:
-        return str(features.get("file"))
+        return " ".join(str(features[name]) for name in ("file", "file_size", "file_time") if name in features)
     parts = [features.get(name) for name in ("model", "word_vectors", "layers")]
     if features.get("carry_state"):  # a sentence's states then depend on those before it
         parts.append("carry_state")

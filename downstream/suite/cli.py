@@ -22,7 +22,7 @@ from downstream.suite.given import Given, open_given
 from downstream.suite.jobs import Job, Sources, make_jobs, require_writable
 from downstream.suite.overlap import overlap_notes
 from downstream.suite.plan import Suite, Tasks, read_suite
-from downstream.suite.report import REPORT, write_report
+from downstream.suite.report import REPORT, encoder_of_report, write_report
 from downstream.suite.running import Failure, JobRunner, run_jobs
 from elmoc.devices import checked_device
 from elmoc.encoders.pooling import POOLINGS
@@ -73,6 +73,11 @@ def _run(
     given = open_given(options, vectors)
     data = {probe.file_name: read_data(probe) for probe in suite.probes}
     states = _states(options, given, data, out)
+    if states.encoder is None and encoder_of_report(out):
+        raise InputError(
+            f"{out} has the results of an encoder, and its table would be without them: give word vectors alone "
+            "another --out"
+        )
     sources = Sources(
         model=options.model and Path(os.path.abspath(options.model)),
         vectors=vectors,
@@ -140,7 +145,8 @@ def _default_out(options: argparse.Namespace) -> Path:
 
     Of another pooling than the default it is another, as its report would take the place of that.
     """
-    path = Path(os.path.abspath(options.model or options.features or "vectors"))
+    encoder = None if options.inputs == ["vectors"] else options.model or options.features
+    path = Path(os.path.abspath(encoder or "vectors"))
     name = path.parent.name if path.name == "model" else path.name.removesuffix(".h5")
     pooling = f"-{options.pooling}" if options.pooling not in (None, POOLINGS[0]) else ""
     return Path(options.suite.stem) / f"{name}{pooling}{'-quick' if options.quick else ''}"

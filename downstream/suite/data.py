@@ -11,7 +11,6 @@ from typing import Any
 from downstream.inputs.feature_states import FeatureStates
 from downstream.probe.splits import read_split
 from downstream.results.records import encoder_identity
-from downstream.suite.entries import INPUTS
 from downstream.suite.plan import SuiteProbe
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
@@ -70,9 +69,8 @@ def suite_identity(probes: Sequence[SuiteProbe], data: Mapping[str, ProbeData], 
     """
     parts = [
         [
-            probe.task.name,
+            probe.identity,
             probe.name,
-            {inputs: probe.chosen_settings(inputs) for inputs in INPUTS},
             asdict(probe.reader),
             probe.seeds,
             data[probe.file_name].fingerprints,
@@ -142,13 +140,6 @@ def dump_features(
 
 
 def describe_features(file: Path) -> tuple[dict[str, Any], str]:
-    """What a feature file says of its encoder, and an identity by which the encoder's results are known again.
-
-    A foreign file, which names no model, is known by its path, size and time.
-    """
+    """What a feature file says of its encoder, and an identity by which the encoder's results are known again."""
     described = FeatureStates(file, sentences=[]).describe()
-    identity = encoder_identity(described)
-    if "model" not in described:
-        stat = os.stat(file)
-        identity = f"{os.path.realpath(file)} {stat.st_size} {stat.st_mtime_ns}"
-    return described, identity
+    return described, encoder_identity(described)

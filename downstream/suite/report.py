@@ -13,7 +13,7 @@ from downstream.results.row_names import NamedRow
 from downstream.results.table import compared_rows, explanations, row_as_json, tables_as_text
 from downstream.suite.jobs import Job
 from downstream.suite.plan import Suite, Tasks
-from elmoc.files.records import write_json
+from elmoc.files.records import read_json, write_json
 from elmoc.files.writing import atomic_path
 
 REPORT = "suite.json"
@@ -52,6 +52,15 @@ def write_report(
     print("\n" + tables_as_text(rows, [runs_table(rows)], [*explanations(rows, resamples=RESAMPLES), *notes]))
     print(merit_line(merit))
     write_json(out / REPORT, {"suite": str(suite.path), "identity": identity} | _as_json(rows, merit, encoder, notes))
+
+
+def encoder_of_report(out: Path) -> Any:
+    """What the report in `out` says of its encoder; None without an encoder, or without a report."""
+    report = out / REPORT
+    if not report.exists():
+        return None
+    content = read_json(report, advice="remove it, and the suite writes it again")
+    return content.get("encoder") if isinstance(content, dict) else None
 
 
 def merit_line(merit: Merit | None) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from downstream.inputs.sentence import Sentence
+from downstream.metrics import ratio
 from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
 from downstream.readers.trees import read_trees
@@ -69,7 +70,7 @@ class Sst5Task(Task[Phrase, list[float]]):
         return np.array([predicted_class(prediction) == example.label, 1], dtype=np.float64)
 
     def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        return {self.metric: 100 * counts[..., 0] / np.maximum(counts[..., 1], 1)}
+        return {self.metric: ratio(counts[..., 0], counts[..., 1])}
 
     def details(self, examples: Sequence[Phrase], predictions: Sequence[list[float]]) -> str:
         """Accuracy on two classes, and how often each class was predicted for each other."""

@@ -16,6 +16,7 @@ from downstream.probe.settings import CommandSettings, chosen, option_name
 from elmoc import FeatureFile
 from elmoc.settings import setting
 
+TEXT = "a bb .\nccc dd .\n"
 PEERS = (masked_lm.PEER, character_lm.PEER, many_langs.PEER)
 
 
@@ -59,7 +60,7 @@ PEER = Peer(
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "text.txt").write_text("a bb .\nccc dd .\n")
+    (tmp_path / "text.txt").write_text(TEXT)
     (tmp_path / "sentences.txt").write_text("a bb ccc\n\nx\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -99,6 +100,10 @@ def test_an_interrupted_training_is_gone_on_with(folder: Path, capsys: pytest.Ca
         assert says in capsys.readouterr().err
     record = PeerDirectory(folder / "out").read()
     assert (record.seconds, record.words, record.position) == (1, 5, 3)
+    (folder / "text.txt").write_text("other words\n")
+    assert run(PEER, f"{line} --resume") == 1
+    assert "out was begun with other contents of text.txt: choose another directory" in capsys.readouterr().err
+    (folder / "text.txt").write_text(TEXT)
     assert run(PEER, f"{line} --resume") == 0
     assert PeerDirectory(folder / "out").read().words == 12
     assert run(PEER, f"{line} --resume") == 0

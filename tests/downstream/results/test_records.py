@@ -118,3 +118,11 @@ def test_dumps_with_another_pooling_are_of_another_encoder() -> None:
     pooled = [encoder_identity(features | {"pooling": pooling}) for pooling in ("first", "last", "mean")]
     assert encoder_identity(features) == pooled[0], "which files of subwords did not say in earlier versions"
     assert len(set(pooled)) == 3
+
+
+def test_encoders_of_other_tools_are_known_by_what_their_files_say() -> None:
+    peer = {"file": "/a/peer.h5", "model_fingerprint": "aaaa", "layers": ["0"]}
+    assert encoder_identity(peer) == encoder_identity(peer | {"file": "/b/renamed.h5"})
+    assert encoder_identity(peer) != encoder_identity(peer | {"model_fingerprint": "bbbb"}), "it was trained again"
+    foreign = {"file": "/a/theirs.h5", "file_size": 9, "file_time": 1}
+    assert len({encoder_identity(foreign | change) for change in ({}, {"file_size": 8}, {"file_time": 2})}) == 3

@@ -434,6 +434,16 @@ def test_a_suite_without_vectors(suite: Run, capsys: pytest.CaptureFixture[str])
     assert "suite.toml names no word vectors: give --vectors FILE" in capsys.readouterr().err
 
 
+def test_word_vectors_alone_do_not_take_the_place_of_an_encoder(suite: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--model", "first", "--inputs")
+    assert suite(*options, "vectors,both") == sorted(VECTORS + BOTH)
+    assert suite(*options, "vectors") == []
+    assert report("suite/vectors")["encoder"] is None
+    assert suite(*options, "vectors", "--out", "suite/first", status=1) == []
+    assert "suite/first has the results of an encoder" in capsys.readouterr().err
+    assert report("suite/first")["merit"] is not None
+
+
 def test_a_result_that_is_damaged_is_named(suite: Run, capsys: pytest.CaptureFixture[str]) -> None:
     suite("--inputs", "vectors")
     (file,) = Path("suite/baseline").glob("ner-again*")
