@@ -34,6 +34,16 @@ def test_parts_are_nested_in_order_and_of_whole_places() -> None:
     assert parts[2] == random_part(examples, 0.5, place=lambda one: one[0]), "every run draws the same"
 
 
+def test_a_file_is_known_by_all_of_its_bytes(tmp_path: Path) -> None:
+    """A fingerprint of some blocks of a large file would miss a label that was corrected between them."""
+    path, tree = tmp_path / "trees.txt", f"(3 (2 {'o' * 2**20}) (4 good))\n"
+    found = []
+    for label in "34":
+        path.write_text(3 * tree + tree.replace("(3", f"({label}", 1) + 2 * tree)
+        found.append(read_split(SST5, "dev", [path], Sst5ReaderOptions()).fingerprints)
+    assert found[0] != found[1]
+
+
 def test_of_trees_all_phrases_or_none_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "trees.txt"
     path.write_text(TREES)
