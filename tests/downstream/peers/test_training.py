@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from downstream.peers import character_lm, many_langs, masked_lm
+from downstream.peers import character_lm, character_training, many_langs, masked_lm
 from downstream.peers.clock import Clock
 from downstream.peers.command import Peer, run_peer
 from downstream.peers.record import PeerDirectory
@@ -126,3 +126,25 @@ def test_a_training_that_is_interrupted_goes_on_from_its_checkpoint(
     assert run_peer(peer, f"{line} --resume".split()) == 0
     done = PeerDirectory(tmp_path / "out").trained(peer.name)
     assert done.words > left.words
+
+
+def test_a_direction_that_is_finished_is_not_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one thread the forward model is trained first; an interruption of the backward one leaves it as it is."""
+    pytest.importorskip("flair", reason=INSTALLED)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text("".join(" ".join(words) + "\n" for words in learnable_sentences(400, 1)))
+    line = f"train text.txt out --max-time 2s --threads 1 {TINY['character_lm']}"
+    train_direction = character_training.train_direction
+
+    def interrupted(direction: character_training.Direction) -> character_training.DirectionProgress:
+        if direction.name == "backward":
+            raise KeyboardInterrupt
+        return train_direction(direction)
+
+    with monkeypatch.context() as context:
+        context.setattr(character_training, "train_direction", interrupted)
+        assert run_peer(character_lm.PEER, line.split()) == 130
+    forward = (tmp_path / "out/model/forward.pt").read_bytes()
+    assert run_peer(character_lm.PEER, f"{line} --resume".split()) == 0
+    assert (tmp_path / "out/model/forward.pt").read_bytes() == forward
+    assert PeerDirectory(tmp_path / "out").trained("character_lm").seconds >= 2
