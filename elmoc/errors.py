@@ -92,12 +92,17 @@ def describe_error(error: BaseException) -> str | None:
         return str(error)
     if isinstance(error, OSError):
         return describe_os_error(error)
-    if isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError) and any(text in str(error) for text in _OUT_OF_MEMORY)
-    ):
+    if ran_out_of_memory(error):
         why = reason(error)
         return f"memory ran out{f' ({why})' if why else ''}: use smaller sizes, or a machine with more of it"
     return None
+
+
+def ran_out_of_memory(error: BaseException) -> bool:
+    """Whether this process was refused memory, on the CPU or on a GPU."""
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(text in str(error) for text in _OUT_OF_MEMORY)
+    )
 
 
 def describe_os_error(error: OSError) -> str:

@@ -71,6 +71,12 @@ class Checkpoint:
         """Tensors and plain values."""
         return {**vars(self), "position": asdict(self.position)}
 
+    def release(self) -> None:
+        """Let go of what a state has taken over, all that is large, also for who else holds this checkpoint."""
+        for tensors in (self.encoder, self.heads, self.optimisers, self.generators, self.recurrent, self.averages):
+            tensors.clear()
+        self.input.clear()
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Checkpoint":
         """From `to_dict`'s result."""

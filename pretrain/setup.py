@@ -19,6 +19,7 @@ from elmoc.word_vectors.sources import VectorSource, check_vectors
 from elmoc.word_vectors.stored import StoredVectors
 from elmoc.word_vectors.transform import VectorTransform
 from pretrain.config import MOST_UPDATES, RunConfig
+from pretrain.data.loader import ring_bytes
 from pretrain.data.sources import TrainingData, open_sources
 from pretrain.data.windows import ANYWHERE
 from pretrain.distributed.processes import Processes
@@ -101,6 +102,8 @@ class TrainingSetup:
         of_loss = self.config.output_layer.activation_bytes(corpus=data.corpus, words=words, candidates=candidates)
         network = self.input_network
         of_input = 0 if network is None else network.activation_bytes * data.expected_distinct(words)
+        shape = (len(directions), own.stop - own.start, data.window + data.words_ahead)
+        streaming = ring_bytes(data.tables(torch.device("meta")), shape)
         held_out = sum(shard.tokens for shard in data.corpus.held_out)
         on_cpu, here = device.type == "cpu", self.processes.local_world_size
         scores = self.processes.is_beside_rank0 if on_cpu else self.processes.is_rank0
@@ -108,6 +111,7 @@ class TrainingSetup:
             device,
             weights=sum(self.weight_bytes.values()) * len(directions) // len(data.directions),
             activations=(kept * words + of_loss + of_input) * (len(directions) if side_by_side else 1),
+            streaming=streaming,
             scoring=self.config.output_layer.scoring_bytes(
                 corpus=data.corpus,
                 targets=data.targets,
@@ -117,12 +121,14 @@ class TrainingSetup:
             if scores
             else 0,
             processes=here if on_cpu else 1,
+            keeps_activations=train.cuda_graph,
         )
         text = BYTES_OF_A_SHUFFLED_TOKEN * data.most_tokens_together + data.bytes_in_memory
         if on_cpu:
             return [replace(need, text=text)]
         on_device = data.table_bytes if data.resident else 0
-        return [replace(need, tables=on_device), MemoryNeed(torch.device("cpu"), text=text, processes=here)]
+        in_main_memory = MemoryNeed(torch.device("cpu"), streaming=streaming, text=text, processes=here)
+        return [replace(need, tables=on_device), in_main_memory]
 
     def require_memory(self, *, to_train: bool = True) -> None:
         """Raise an `InputError` when training does not fit into memory, or, without `to_train`, its weights here alone.

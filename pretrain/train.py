@@ -7,7 +7,8 @@ from pretrain.checkpoint import Checkpoint
 from pretrain.data.loader import stream_batches
 from pretrain.data.sources import SHARDS
 from pretrain.distributed.processes import Processes
-from pretrain.run.clock import MEASURED_AFTER, Clock, evaluation_is_due, evaluations_done, last_evaluation
+from pretrain.execution.cuda_graph import WARM_UP
+from pretrain.run.clock import UNMEASURED_UPDATES, Clock, evaluation_is_due, evaluations_done, last_evaluation
 from pretrain.run.directory import RunDirectory
 from pretrain.run.recorder import Recorder
 from pretrain.run.stop_signals import stop_signals
@@ -32,10 +33,10 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
     config, data, processes = setup.config, setup.data, setup.processes
     state = starting_state(setup, run, resumed)
     evaluations = 0 if resumed is None else 1 + evaluations_done(state.evaluated, state.updates)
-    clock = Clock(state.seconds, max_seconds, evaluations=evaluations, longest_evaluation=state.longest_evaluation)
+    clock = new_clock(setup, state, max_seconds, evaluations=evaluations)
     share_before_decay = config.schedule.share_before_decay
     if max_seconds is not None and resumed is None:
-        state.updates = max(state.updates, MEASURED_AFTER)  # or it would end before its length can be set
+        state.updates = max(state.updates, clock.measured_after)  # or it would end before its length can be set
     elif max_seconds is not None and share_before_decay * state.updates <= state.update < state.updates:
         print("--max-time comes too late: the learning rate is falling towards the end that the run was given before")
     own = processes.stream_slice(config.train.streams)
@@ -79,6 +80,13 @@ def steps_everywhere(processes: Processes, own: dict[str, DirectionStep]) -> dic
     """What an update did in every direction, of which this process trained its `own`."""
     numbers = processes.broadcast_from_leaders(own, len(DirectionStep._fields))
     return {direction: DirectionStep(loss, norm, int(masked)) for direction, (loss, norm, masked) in numbers.items()}
+
+
+def new_clock(setup: TrainingSetup, state: TrainState, limit: float | None, *, evaluations: int) -> Clock:
+    """The clock of a run, which had so many `evaluations`; the update that records a CUDA graph is not measured."""
+    unmeasured = max(UNMEASURED_UPDATES, WARM_UP + 1) if setup.config.train.cuda_graph else UNMEASURED_UPDATES
+    longest = state.longest_evaluation
+    return Clock(state.seconds, limit, evaluations=evaluations, longest_evaluation=longest, unmeasured=unmeasured)
 
 
 def new_train_step(setup: TrainingSetup, state: TrainState, *, side_by_side: bool = True) -> TrainStep:
@@ -128,7 +136,10 @@ def sum_gradients(setup: TrainingSetup, state: TrainState) -> None:
 
 
 def take_over(checkpoint: Checkpoint, setup: TrainingSetup, run: RunDirectory, state: TrainState) -> None:
-    """Give a state the content of a checkpoint; one that does not fit is an `InputError` that names it."""
+    """Give a state the content of a checkpoint, which lets go of it.
+
+    One that does not fit is an `InputError` that names it.
+    """
     train = setup.config.train
     try:
         state.load(
@@ -140,6 +151,7 @@ def take_over(checkpoint: Checkpoint, setup: TrainingSetup, run: RunDirectory, s
     except InputError as error:
         path = run.checkpoint_path(checkpoint.update)
         raise InputError(f"{path} does not fit this run ({error}): {run.removal_advice}") from None
+    checkpoint.release()
     evaluated = checkpoint.evaluated
     state.evaluated = last_evaluation(state.update, state.updates) if evaluated is None else evaluated
 

@@ -159,7 +159,8 @@ class FusedRecurrence:
             keep=torch.is_grad_enabled()
             and any(tensor is not None and tensor.requires_grad for tensor in (inputs, *state, *weights)),
         )
-        with torch.autocast(device, enabled=False):
+        # Triton launches its kernels on the current GPU; autograd's thread, which runs the backward pass, has that set
+        with torch.autocast(device, enabled=False), torch.cuda.device_of(inputs):
             outputs, hidden, cell = _FusedLayer.apply(run, inputs, *state, *weights)
         return outputs, LSTMState(hidden, cell)
 

@@ -82,7 +82,15 @@ class PlainLstm(Encoder):
 def run_layer(
     layer: nn.LSTM, inputs: Tensor, state: tuple[Tensor, ...] | None, lengths: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Outputs [B, T, P], and hidden and cell state [B, P] after the last word of each row."""
+    """Outputs [B, T, P], and hidden and cell state [B, P] after the last word of each row.
+
+    On a GPU it computes in float32 under autocast, too, which would run it in float16 there, even where it is to be
+    bfloat16; small gradients would be lost.
+    """
+    if inputs.is_cuda and torch.is_autocast_enabled("cuda"):
+        exact = None if state is None else tuple(each.float() for each in state)
+        with torch.autocast("cuda", enabled=False):
+            return run_layer(layer, inputs.float(), exact, lengths)
     before = None if state is None else tuple(each.unsqueeze(0) for each in state)
     if lengths is None:
         outputs, (hidden, cell) = layer(inputs, before)

@@ -5,6 +5,7 @@ from functools import lru_cache
 
 import torch
 
+from elmoc.errors import reason
 from elmoc.kernels.lstm_step import StepKernels
 from elmoc.kernels.reference import ReferenceKernels
 
@@ -25,6 +26,12 @@ def choose_kernels(device: str, stored: torch.dtype, accumulated: torch.dtype) -
     if device == "cuda":
         if importlib.util.find_spec("triton") is None:
             return ReferenceKernels("Triton is not installed")
+        from triton.runtime import driver
+
+        try:
+            driver.active.utils  # noqa: B018 (compiled here, where it never was, by a C compiler with Python's headers)
+        except Exception as error:  # what it may raise is not documented
+            return ReferenceKernels(f"Triton's driver cannot be had ({reason(error)})")
         from elmoc.kernels.gpu import TritonKernels
 
         return TritonKernels()

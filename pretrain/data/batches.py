@@ -133,6 +133,13 @@ class Buffers:
     vectors: list[Tensor]
     candidates: CandidateBuffers | None = None
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all of them."""
+        tensors = [self.ids, *self.vectors, *([] if self.rows is self.ids else [self.rows])]
+        of_candidates = () if self.candidates is None else vars(self.candidates).values()
+        return sum(each.nbytes for each in (*tensors, *of_candidates))
+
     def copy_(self, other: "Buffers", count: int) -> None:
         """Take over ids, rows and the first `count` vectors; from pinned memory the copies are only started."""
         start_copy(self.ids, other.ids)

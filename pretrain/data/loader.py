@@ -18,6 +18,8 @@ from pretrain.data.batches import Batch, Buffers, Tables
 from pretrain.data.windows import Position, Window
 
 Item = TypeVar("Item")
+BATCHES_AHEAD = 2
+"""Windows that are made batches of while another is computed with."""
 WINDOWS_AHEAD = 64
 """Windows of ids that are read ahead, so that nothing waits while the sentences of the next shards are shuffled."""
 
@@ -37,7 +39,7 @@ def gather_window(window: Window, tables: Tables, device: torch.device) -> Batch
 
 
 def stream_batches(
-    windows: Iterator[Window], tables: Tables, device: torch.device, *, ahead: int = 2
+    windows: Iterator[Window], tables: Tables, device: torch.device, *, ahead: int = BATCHES_AHEAD
 ) -> Generator[Batch, None, None]:
     """Batches of `windows` on the device, made up to `ahead` windows ahead of time.
 
@@ -48,11 +50,11 @@ def stream_batches(
     if first is None:
         return
     shape = shape_of(first.ids)
-    # one slot is being used, `ahead` wait in the queue, and one is being filled: since the queue holds no more, whoever
-    # takes a batch out has released the one before, and that is the next slot to be filled
-    slots = ring(ahead + 2, device, lambda where, pin: tables.buffers(shape, where, pin))
+    slots = ring(slots_for(ahead), device, lambda where, pin: tables.buffers(shape, where, pin))
 
     def filled(coming: Iterator[Window]) -> Iterator[tuple[Slot, Batch]]:
+        if device.type == "cuda":  # in this thread the current one is GPU 0 until then, and would be put to use
+            torch.cuda.set_device(slots[0].buffers.ids.device)
         for number, window in enumerate(chain([first], coming)):
             slot = slots[number % len(slots)]
             slot.wait()
@@ -138,6 +140,23 @@ def ring(size: int, device: torch.device, buffers: Callable[[torch.device, bool]
         return [Slot(buffers(cpu, False)) for _ in range(size)]
     side = torch.cuda.Stream(device)
     return [DeviceSlot(buffers(cpu, True), buffers(device, False), side) for _ in range(size)]
+
+
+def slots_for(ahead: int) -> int:
+    """How many slots it takes to make batches so many windows ahead.
+
+    One is being used, `ahead` wait in the queue, and one is being filled: since the queue holds no more, whoever takes
+    a batch out has released the one before, and that is the next slot to be filled.
+    """
+    return ahead + 2
+
+
+def ring_bytes(tables: Tables, shape: tuple[int, ...]) -> int:
+    """Bytes of the buffers that stream batches of windows of `shape` [D, B, T + A], on the device.
+
+    Where that is a GPU, as many are pinned in main memory.
+    """
+    return slots_for(BATCHES_AHEAD) * tables.buffers(shape, torch.device("meta"), False).nbytes
 
 
 def shape_of(ids: dict[str, np.ndarray]) -> tuple[int, ...]:

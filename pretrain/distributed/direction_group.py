@@ -125,13 +125,14 @@ class GradientReducer:
     def wait(self) -> None:
         """Send the small gradients, and wait for all."""
         gradients = [parameter.grad for parameter in self._small if parameter.grad is not None]
+        together = torch.cat([gradient.flatten() for gradient in gradients]) if gradients else None
         with collective_errors():
-            if gradients:
-                together = torch.cat([gradient.flatten() for gradient in gradients])
+            if together is not None:
                 dist.all_reduce(together, group=self._group)
-                totals = together.split([each.numel() for each in gradients])
-                for gradient, total in zip(gradients, totals, strict=True):
-                    gradient.copy_(total.view_as(gradient))
             for work in self._sent:
                 work.wait()
         self._sent.clear()
+        if together is not None:
+            totals = together.split([each.numel() for each in gradients])
+            for gradient, total in zip(gradients, totals, strict=True):
+                gradient.copy_(total.view_as(gradient))

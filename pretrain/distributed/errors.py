@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import torch.distributed as dist
 
-from elmoc.errors import InputError, describe_error
+from elmoc.errors import InputError, describe_error, ran_out_of_memory
 
 
 class ProcessLost(InputError):
@@ -28,10 +28,15 @@ class RaisedTogether(InputError):
 
 @contextmanager
 def collective_errors() -> Iterator[None]:
-    """Turn the failure of a collective call (the block does nothing else) into `ProcessLost`."""
+    """Turn the failure of a collective call (the block does nothing else) into `ProcessLost`.
+
+    What fails in this process alone, its memory or its GPU, is raised as it is.
+    """
     try:
         yield
     except RuntimeError as error:
+        if ran_out_of_memory(error) or "CUDA error" in str(error):
+            raise
         # such as "[/pytorch/…/pair.cc:553] Connection closed by peer [127.0.0.1]:16780. This is typically …"
         reason = str(error).split("\n")[0].split("] ", 1)[-1].split(". ")[0]
         raise ProcessLost(reason) from error

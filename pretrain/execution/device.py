@@ -46,5 +46,6 @@ def choose_execution(*, device: str, precision: str, fast: bool, local_rank: int
     if precision == "bf16" and not bf16:
         raise InputError(f"train.precision is bf16, but {chosen} has no bf16 instructions: use fp32")
     if chosen.type == "cuda":
-        torch.cuda.set_device(chosen)  # Triton launches its kernels on the current one
+        torch.cuda.set_device(chosen)  # which CUDA graphs, and what names none, take
+        torch.backends.cudnn.allow_tf32 = bf16  # on by default: convolutions and LSTMs in fp32 would be less precise
     return Execution(chosen, "bf16" if bf16 else "fp32", fast)

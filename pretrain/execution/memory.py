@@ -26,21 +26,26 @@ class MemoryNeed:
     weights: int = 0
     activations: int = 0
     tables: int = 0
+    streaming: int = 0
     text: int = 0
     scoring: int = 0
     processes: int = 1
+    keeps_activations: bool = False
+    """Whether evaluations run beside the activations of updates: a CUDA graph does not give its memory back."""
 
     @property
     def bytes(self) -> int:
-        """What all processes take at the peak: updates and evaluations take turns."""
-        always = self.processes * (self.weights + self.tables + self.text)
-        return always + max(self.processes * self.activations, self.scoring)
+        """What all processes take at the peak: updates and evaluations take turns, but for `keeps_activations`."""
+        always = self.processes * (self.weights + self.tables + self.streaming + self.text)
+        of_updates = self.processes * self.activations
+        return always + (of_updates + self.scoring if self.keeps_activations else max(of_updates, self.scoring))
 
     def __str__(self) -> str:
         parts = {
             "weights, gradients and optimiser": self.processes * self.weights,
             "activations (train.streams × train.window)": self.processes * self.activations,
             "vector tables (data.tables_on_device)": self.processes * self.tables,
+            "batches made ahead (train.streams × train.window)": self.processes * self.streaming,
             "shuffled text (train.mix_shards)": self.processes * self.text,
             "scoring (evaluation.words, evaluation.candidates)": self.scoring,
         }

@@ -31,7 +31,7 @@ class AdaptiveOutput(SoftmaxOutput):
         states = states.flatten(0, 1).to(self.softmax.head.weight.dtype)
         with torch.autocast(states.device.type, enabled=False):  # PyTorch's layer mixes the types of its parts
             output = self.softmax(states, self.class_of(targets.ids).flatten()).output  # [B · T]
-        counted = targets.ids.new_tensor(targets.ids.numel())
+        counted = torch.full((), targets.ids.numel(), dtype=torch.int64, device=targets.ids.device)
         return Loss(-output.sum(), counted, counted - counted)
 
     def scored(self, states: Tensor, classes: Tensor, candidates: int) -> tuple[Tensor, Tensor]:

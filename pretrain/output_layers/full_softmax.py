@@ -6,6 +6,7 @@ Letters: N targets, P projection, C classes.
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -29,7 +30,7 @@ class FullSoftmaxOutput(EmbeddingSoftmax):
         """See `OutputLayer`: the negative log-likelihood; no target is masked."""
         classes = self.class_of(targets.ids).flatten()
         total = F.cross_entropy(self.scores(states.flatten(0, 1)), classes, reduction="sum")
-        counted = classes.new_tensor(len(classes))
+        counted = torch.full((), len(classes), dtype=torch.int64, device=classes.device)
         return self.regularised(Loss(total, counted, counted - counted))
 
     def log_probabilities(self, states: Tensor) -> Tensor:

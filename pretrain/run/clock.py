@@ -6,8 +6,8 @@ from pretrain.config import MOST_UPDATES, LogConfig
 
 UNMEASURED_UPDATES = 3
 """The first updates of a process are slow (allocation, caches) and are left out of the measured speed."""
-MEASURED_AFTER = UNMEASURED_UPDATES + 5
-"""The updates of a process after which its speed is known."""
+MEASURED_UPDATES = 5
+"""So many more, and the speed of a process is known."""
 EVALUATIONS = 10
 """Evaluations of a run that does not say how often, after the one before its first update."""
 
@@ -44,10 +44,17 @@ class Clock:
         before: seconds that the run took before this process.
         limit: seconds that the whole run may take, or None.
         evaluations, longest_evaluation: those before this process, and seconds of the longest of them.
+        unmeasured: so many updates of this process are left out of the measured speed.
     """
 
     def __init__(
-        self, before: float, limit: float | None, *, evaluations: int = 0, longest_evaluation: float = 0.0
+        self,
+        before: float,
+        limit: float | None,
+        *,
+        evaluations: int = 0,
+        longest_evaluation: float = 0.0,
+        unmeasured: int = UNMEASURED_UPDATES,
     ) -> None:
         self.limit = limit
         self._before = before
@@ -58,6 +65,9 @@ class Clock:
         self._evaluations = evaluations
         self._evaluation_seconds = 0.0  # since _measured_from
         self.longest_evaluation = longest_evaluation
+        self._unmeasured = unmeasured
+        self.measured_after = unmeasured + MEASURED_UPDATES
+        """The updates of this process after which its speed is known."""
 
     def seconds(self) -> float:
         """Of the whole run so far."""
@@ -66,7 +76,7 @@ class Clock:
     def record_update(self) -> None:
         """An update is done."""
         self._updates += 1
-        if self._updates == UNMEASURED_UPDATES:
+        if self._updates == self._unmeasured:
             self._measured_from, self._evaluation_seconds = time.monotonic(), 0.0
 
     def record_evaluation(self, seconds: float) -> None:
@@ -81,7 +91,7 @@ class Clock:
 
     def seconds_per_update(self) -> float:
         """Measured in this process, evaluations left out; NaN before enough updates."""
-        measured = self._updates - UNMEASURED_UPDATES
+        measured = self._updates - self._unmeasured
         if measured < 1:
             return float("nan")
         return (time.monotonic() - self._measured_from - self._evaluation_seconds) / measured
@@ -98,9 +108,9 @@ class Clock:
         """
         return (
             self.limit is not None
-            and self._updates >= MEASURED_AFTER
-            and (self._updates - MEASURED_AFTER) % 20 == 0
-            and (update == MEASURED_AFTER or update < share_before_decay * updates)
+            and self._updates >= self.measured_after
+            and (self._updates - self.measured_after) % 20 == 0
+            and (update == self.measured_after or update < share_before_decay * updates)
         )
 
     def updates_within_limit(self, update: int, evaluate_every: int) -> int:

@@ -51,6 +51,11 @@ class UnitModel:
         self._encoder, self._layer = encoder, layer
         self._vectors, self._execution = vectors, execution
 
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self._execution.device
+
     @torch.no_grad()
     def read(self, units: np.ndarray, state: EncoderState | None) -> Reading:
         """Read one unit at each place, int64 [N], in the states that were before it."""
@@ -106,7 +111,7 @@ class WordRanker:
     ) -> None:
         self._model, self._paths, self._most = model, paths, most
         self._trie = WordTrie(paths, is_over)
-        self._begins_word = torch.from_numpy(begins_word)
+        self._begins_word = torch.from_numpy(begins_word).to(model.device, torch.float32)
 
     def ranks(self, reading: Reading, words: np.ndarray) -> np.ndarray:
         """int64 [N]: the rank of the true word [N] of each place among the candidates, 1 the best; 0 past `most`.
@@ -175,7 +180,7 @@ class WordRanker:
     def _ends(self, reading: Reading) -> np.ndarray:
         """float64 [N]: the log-probability that the next unit begins a word."""
         probabilities = reading.log_probabilities.exp()
-        return probabilities.mv(self._begins_word.to(probabilities)).double().log().cpu().numpy()
+        return probabilities.mv(self._begins_word).double().log().cpu().numpy()
 
     @staticmethod
     def _log_probabilities(reading: Reading, rows: np.ndarray, units: np.ndarray) -> np.ndarray:

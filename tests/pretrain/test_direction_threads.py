@@ -1,11 +1,17 @@
 """Direction threads: two directions side by side give what they give in turn."""
 
 import threading
+from contextlib import closing
 
 import pytest
 import torch
 
+from pretrain.config import load_config
+from pretrain.setup import set_up
+from pretrain.speed.streaming import first_batches
 from pretrain.step import DirectionThreads
+from pretrain.train import new_train_step
+from tests.pretrain.conftest import TinyRuns
 
 
 @pytest.fixture
@@ -47,3 +53,24 @@ def test_an_exception_of_one_direction_is_raised(two_threads: None) -> None:
     with pytest.raises(ValueError, match="backward failed"):
         runner.map(fail)
     runner.close()
+
+
+@pytest.mark.parametrize("side_by_side", [False, True])
+def test_a_gpu_is_waited_for_once_an_update(
+    runs: TinyRuns, two_threads: None, monkeypatch: pytest.MonkeyPatch, side_by_side: bool
+) -> None:
+    overrides = [argument.removeprefix("--set=") for argument in runs.arguments("run")[2:]]
+    setup = set_up(load_config(runs.config, overrides))
+    (batch,) = first_batches(setup, 1)
+    fetched: list[list[int]] = []
+
+    def fetch(tensor: torch.Tensor) -> list[list[float]]:
+        fetched.append(list(tensor.shape))
+        return tensor.numpy().tolist()
+
+    with closing(new_train_step(setup, setup.new_state(), side_by_side=side_by_side)) as train_step:
+        monkeypatch.setattr(torch.Tensor, "tolist", fetch)
+        monkeypatch.setattr(torch.Tensor, "item", fetch)
+        steps = train_step(batch, 0.0)
+    assert fetched == [[2, 3]]
+    assert steps["forward"].loss != steps["backward"].loss

@@ -11,11 +11,14 @@ from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import DirectionEncoder, EncoderConfig
 from elmoc.encoders.lstm import LstmSizes
+from elmoc.encoders.plain_lstm import run_layer
 from elmoc.kernels.choose import choose_kernels
 from elmoc.model import ElmoC
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import ResidentTables, StreamedTables
 from pretrain.data.loader import stream_batches
+from pretrain.output_layers import Targets
+from pretrain.output_layers.full_softmax import FullSoftmaxOutput, FullSoftmaxSettings
 from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns, last_checkpoint
 from tests.pretrain.data.reading import windows_of_shards
@@ -134,9 +137,12 @@ def test_tables_on_the_gpu_give_the_same_run(runs: TinyRuns) -> None:
     assert [line["cosine"] for line in resident] == pytest.approx([line["cosine"] for line in streamed], abs=1e-6)
 
 
+@pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("lengths", [None, [5, 1, 0, 3]])
-def test_the_fused_recurrence_is_the_plain_one_on_a_gpu(lengths: list[int] | None) -> None:
-    device = torch.device("cuda")
+def test_the_fused_recurrence_is_the_plain_one_on_a_gpu(lengths: list[int] | None, number: int) -> None:
+    if number >= torch.cuda.device_count():
+        pytest.skip("there is one GPU")
+    device = torch.device("cuda", number)  # whichever is the current one
     assert choose_kernels("cuda", torch.float32, torch.float32).description == "Triton"
     torch.manual_seed(0)
     sizes = LstmSizes(projection_size=20, cell_size=300, dropout=0.3)
@@ -156,6 +162,32 @@ def test_the_fused_recurrence_is_the_plain_one_on_a_gpu(lengths: list[int] | Non
     torch.testing.assert_close(tops[1], tops[0], atol=1e-4, rtol=1e-4)
     for name, parameter in plain.named_parameters():
         torch.testing.assert_close(fused.get_parameter(name).grad, parameter.grad, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("lengths", [None, torch.tensor([5, 2, 3])])
+def test_the_plain_lstm_is_in_float32_on_a_gpu_under_autocast(lengths: torch.Tensor | None) -> None:
+    torch.manual_seed(0)
+    layer = torch.nn.LSTM(8, 8, batch_first=True, device="cuda")
+    inputs, state = torch.randn(3, 5, 8, device="cuda"), tuple(torch.randn(2, 3, 8, device="cuda"))
+    gradients = []
+    for enabled in (False, True):
+        with torch.autocast("cuda", torch.bfloat16, enabled=enabled):
+            outputs = run_layer(layer, inputs, state, lengths)
+        assert {each.dtype for each in outputs} == {torch.float32}
+        gradients.append(torch.autograd.grad(1e-9 * outputs[0].sum(), [*layer.parameters()]))  # 0 in float16
+    for ours, theirs in zip(gradients[1], gradients[0], strict=True):
+        torch.testing.assert_close(ours, theirs, atol=0, rtol=1e-4)
+
+
+def test_a_full_softmax_does_not_wait_for_the_gpu() -> None:
+    layer = FullSoftmaxOutput(6, 9, 9, FullSoftmaxSettings()).cuda()
+    states, targets = torch.randn(2, 3, 6, device="cuda"), Targets(torch.zeros(2, 3, dtype=torch.int64).cuda(), None)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        loss = layer(states, targets)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert int(loss.counted) == 6
 
 
 @pytest.mark.parametrize(

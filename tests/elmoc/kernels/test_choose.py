@@ -1,5 +1,8 @@
 """Choice of kernels: the compiled ones where they can be had, and why not where the reference runs."""
 
+from collections.abc import Iterator
+from unittest.mock import Mock, PropertyMock
+
 import pytest
 import torch
 
@@ -26,6 +29,28 @@ def test_a_compiler_of_blanks_is_none_that_was_named(monkeypatch: pytest.MonkeyP
     finally:
         choose_kernels.cache_clear()
     assert kernels.description.startswith("C++ compiled by ")
+
+
+@pytest.fixture
+def triton_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mock]:
+    """Triton's driver, to say what `active.utils` does."""
+    triton_runtime = pytest.importorskip("triton.runtime", reason="Triton is not installed")
+    driver = Mock()
+    monkeypatch.setattr(triton_runtime, "driver", driver)
+    choose_kernels.cache_clear()
+    yield driver
+    choose_kernels.cache_clear()
+
+
+def test_where_triton_cannot_compile_its_driver_pytorch_runs_and_says_so(triton_driver: Mock) -> None:
+    type(triton_driver.active).utils = PropertyMock(side_effect=RuntimeError("Failed to find C compiler.\nSet CC"))
+    kernels = choose_kernels("cuda", torch.float32, torch.float32)
+    assert isinstance(kernels, ReferenceKernels)
+    assert kernels.description == ("PyTorch, because Triton's driver cannot be had (Failed to find C compiler. Set CC)")
+
+
+def test_where_it_can_triton_runs(triton_driver: Mock) -> None:
+    assert choose_kernels("cuda", torch.bfloat16, torch.float32).description == "Triton"
 
 
 def test_kernels_say_what_they_are() -> None:

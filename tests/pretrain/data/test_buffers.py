@@ -90,6 +90,7 @@ class SimulatedGPU:
 
     @contextmanager
     def stream(self, stream: Stream) -> Iterator[None]:
+        assert hasattr(self.current, "device"), "torch.cuda.stream goes back to GPU 0 in a thread that has set none"
         self.current.stream = stream
         yield
         del self.current.stream
@@ -102,6 +103,7 @@ class SimulatedGPU:
         monkeypatch.setattr(torch.cuda, "Event", lambda blocking=False: Event(self))
         monkeypatch.setattr(torch.cuda, "stream", self.stream)
         monkeypatch.setattr(torch.cuda, "current_stream", self.current_stream)
+        monkeypatch.setattr(torch.cuda, "set_device", lambda device: setattr(self.current, "device", device))
         monkeypatch.setattr(batches_module, "start_copy", self.copy)
 
 
@@ -209,6 +211,7 @@ def test_each_of_the_three_rules_is_needed(
 def test_memory_that_is_still_being_read_as_another_tensor_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = SimulatedGPU("side", seed=1)
     gpu.install(monkeypatch)
+    torch.cuda.set_device("cuda:0")
     host, device = (Buffers(*[torch.full((1, 1, 2), n)] * 2, [torch.full((1, 3), n)]) for n in (1, 0))
     read = []
     gpu.compute.work.append((None, lambda: read.append(device.vectors[0].clone())))

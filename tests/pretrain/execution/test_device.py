@@ -1,6 +1,7 @@
 """The device of a run: one that is none is named together with its setting."""
 
 import pytest
+import torch
 
 from elmoc.errors import InputError
 from pretrain.execution.device import choose_execution
@@ -10,3 +11,14 @@ from pretrain.execution.device import choose_execution
 def test_a_device_that_cannot_be_used_is_named_with_its_setting(device: str) -> None:
     with pytest.raises(InputError, match=rf"^train\.device: '?{device}'? is not "):
         choose_execution(device=device, precision="fp32", fast=True)
+
+
+def test_cudnn_takes_tf32_in_bf16_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"device_count": 2, "get_device_capability": (9, 0), "set_device": None}.items():
+        monkeypatch.setattr(torch.cuda, name, lambda *_, value=value: value)
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+    allowed = []
+    for precision in ("fp32", "bf16", "auto"):
+        choose_execution(device="cuda:1", precision=precision, fast=True)
+        allowed.append(torch.backends.cudnn.allow_tf32)
+    assert allowed == [False, True, True]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ import torch
 from elmoc.corpus import Corpus
 from elmoc.devices import free_memory
 from pretrain.config import TrainConfig, load_config
+from pretrain.data.loader import stream_batches
 from pretrain.distributed.processes import Processes
 from pretrain.execution import memory
 from pretrain.execution.memory import MemoryNeed
@@ -17,6 +19,7 @@ from pretrain.setup import TrainingSetup, set_up
 from tests.pretrain.conftest import TinyRuns
 
 Fails = Callable[[int], str]
+CPU = torch.device("cpu")
 ABSURD = {"encoder__layers": 1000, "encoder__cell_size": 2**20, "encoder__projection_size": 2**20}
 
 
@@ -79,6 +82,7 @@ def test_a_description_says_what_is_needed_and_what_is_free(
     assert re.search(
         r"^memory: about \d+\.\d KB on cpu: weights, gradients and optimiser \d+\.\d KB, "
         r"activations \(train.streams × train.window\) \d+\.\d KB, "
+        r"batches made ahead \(train.streams × train.window\) \d+\.\d KB, "
         rf"shuffled text \(train.mix_shards\) {40 * tokens / 1000:.1f} KB, "
         r"scoring \(evaluation.words, evaluation.candidates\) \d+\.\d KB; [\d.]+ GB are free$",
         printed,
@@ -95,7 +99,46 @@ def test_directions_that_run_in_turn_need_the_activations_of_one(runs: TinyRuns)
 def test_updates_and_evaluations_take_turns() -> None:
     need = MemoryNeed(torch.device("cpu"), weights=10, activations=30, text=5, scoring=20)
     assert need.bytes == 45
+    assert replace(need, keeps_activations=True).bytes == 65, "a CUDA graph keeps its memory"
     need.require()
+
+
+def test_a_cuda_graph_keeps_activations(runs: TinyRuns) -> None:
+    setup = setup_of(runs)
+    graph = replace(setup.config, train=replace(setup.config.train, cuda_graph=True))
+    assert [replace(setup, config=each).memory[0].keeps_activations for each in (setup.config, graph)] == [False, True]
+
+
+@pytest.mark.parametrize("resident", [False, True])
+@pytest.mark.parametrize("candidates", [{}, {"output_layer__kind": "contrastive"}], ids=["plain", "candidates"])
+def test_batches_made_ahead_are_counted_as_they_are_allocated(
+    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, resident: bool, candidates: dict[str, str]
+) -> None:
+    setup = setup_of(runs, data__target_vectors="other", data__tables_on_device=resident, **candidates)
+    allocated: list[int] = []
+    empty = torch.empty
+
+    def counted(*sizes: Any, **options: Any) -> torch.Tensor:
+        tensor = empty(*sizes, **options)
+        allocated.append(tensor.nbytes)
+        return tensor
+
+    counted_bytes = setup.memory[0].streaming
+    tables = setup.data.tables(CPU)
+    monkeypatch.setattr(torch, "empty", counted)
+    batches = stream_batches(setup.data.windows(), tables, CPU)
+    next(batches)
+    monkeypatch.undo()
+    batches.close()
+    assert counted_bytes == sum(allocated) > 0
+
+
+def test_on_a_gpu_batches_made_ahead_are_pinned_in_main_memory_besides(runs: TinyRuns) -> None:
+    setup = setup_of(runs)
+    (here,) = setup.memory
+    gpu, main = replace(setup, execution=replace(setup.execution, device=torch.device("cuda:0"))).memory
+    assert gpu.streaming == main.streaming == here.streaming
+    assert (main.device, main.weights, main.text) == (CPU, 0, here.text)
 
 
 def test_processes_of_one_machine_need_the_memory_of_all_of_them(
@@ -104,7 +147,8 @@ def test_processes_of_one_machine_need_the_memory_of_all_of_them(
     setup = setup_of(runs)
     (alone,) = setup.memory
     (rank0,) = replace(setup, processes=with_directions(local_world_size=3, world_size=3)).memory
-    assert rank0.bytes == 3 * (alone.weights + alone.text) + max(3 * rank0.activations, alone.scoring)
+    always = alone.weights + rank0.streaming + alone.text
+    assert rank0.bytes == 3 * always + max(3 * rank0.activations, alone.scoring)
     (elsewhere,) = replace(setup, processes=with_directions(rank=3, local_world_size=3, world_size=6)).memory
     assert (elsewhere.processes, elsewhere.scoring) == (3, 0), "rank 0, which evaluates, is on another machine"
     all_bytes = replace(alone, processes=3).bytes

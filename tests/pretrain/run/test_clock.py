@@ -7,6 +7,7 @@ import pytest
 
 from pretrain.run import clock as clock_module
 from pretrain.run.clock import (
+    MEASURED_UPDATES,
     UNMEASURED_UPDATES,
     Clock,
     LogConfig,
@@ -58,6 +59,16 @@ def test_length_follows_the_measured_speed_evaluations_included(fake_time: FakeT
     fake_time.now += 10.0
     clock.record_evaluation(10.0)
     assert clock.updates_within_limit(update, 0) == update + int((left - 10.0 - 90.0) / 2.0)
+
+
+def test_more_updates_are_left_out_where_more_are_slow(fake_time: FakeTime) -> None:
+    clock = Clock(before=0.0, limit=1000.0, unmeasured=UNMEASURED_UPDATES + 1)
+    run_updates(clock, fake_time, UNMEASURED_UPDATES + 1, 30.0)
+    run_updates(clock, fake_time, MEASURED_UPDATES - 1, 2.0)
+    assert clock.seconds_per_update() == pytest.approx(2.0)
+    assert not clock.may_set_length(clock.measured_after - 1, 10**9, 0.4)
+    run_updates(clock, fake_time, 1, 2.0)
+    assert clock.may_set_length(clock.measured_after, 10**9, 0.4)
 
 
 def test_no_new_plan_once_the_rate_falls(fake_time: FakeTime) -> None:

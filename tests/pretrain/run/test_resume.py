@@ -4,6 +4,7 @@ import random
 import shutil
 import signal
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,12 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.sources import RandomVectors
+from pretrain.checkpoint import Checkpoint, flat
 from pretrain.run.directory import RunDirectory, read_metrics
+from pretrain.setup import TrainingSetup
+from pretrain.step import TrainStep
+from pretrain.train import new_train_step
+from pretrain.train_state import TrainState
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 from tests.tiny import add_table, learnable_sentences, write_corpus
 from tests.warm import WarmProcess
@@ -118,6 +124,28 @@ def test_what_a_killed_process_left_half_written_is_removed(runs: TinyRuns) -> N
     runs.run("run", "--resume", log__checkpoint_updates=5)
     assert last_checkpoint(run)["update"] == 12
     assert [path for path in run.path.rglob("*") if path.name.startswith(".")] == []
+
+
+def test_a_resumed_run_does_not_hold_its_checkpoint(runs: TinyRuns, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"encoder__cell_size": 40, "optimiser__average": 0.1, "log__checkpoint_updates": 5}
+    run = runs.run("run", **settings)
+    run.checkpoint_path(12).unlink()
+    read, left = [], []
+
+    def noted(state: TrainState, checkpoint: Checkpoint, **options: Any) -> None:
+        load(state, checkpoint, **options)
+        read.extend(weakref.ref(tensor) for _, tensor in flat([checkpoint.encoder, checkpoint.averages]))
+
+    def look(setup: TrainingSetup, state: TrainState) -> TrainStep:
+        left.extend(each for each in read if each() is not None)
+        return new_train_step(setup, state)
+
+    load = TrainState.load
+    monkeypatch.setattr(TrainState, "load", noted)
+    monkeypatch.setattr("pretrain.train.new_train_step", look)
+    runs.run("run", "--resume", **settings)
+    assert read
+    assert not left
 
 
 def test_a_finished_run_stays_as_it_is(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:

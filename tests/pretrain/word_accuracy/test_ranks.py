@@ -1,9 +1,12 @@
 """Ranks of words by a model of units: the search gives what scoring every candidate gives."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from elmoc.encoders import EncoderSizes
 from elmoc.encoders.bidirectional import DirectionEncoder
@@ -75,6 +78,25 @@ def test_ranks_are_those_of_scoring_every_candidate(sizes: EncoderSizes, directi
         ranker = WordRanker(model, paths, is_over, BEGIN_WORDS, most=most)
         assert ranker.ranks(reading, words).tolist() == [rank if rank <= most else 0 for rank in expected]
     np.testing.assert_allclose(ranker.scores(reading, words), own, rtol=1e-5)
+
+
+class Conversions(TorchDispatchMode):
+    """Counts the conversions of truth values."""
+
+    count = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += function is torch.ops.aten._to_copy.default and args[0].dtype == torch.bool
+        return function(*args, **(kwargs or {}))
+
+
+def test_the_units_that_begin_a_word_are_converted_once_for_all_ranks() -> None:
+    model = unit_model(SIZES[0])
+    with Conversions() as conversions:
+        ranker = WordRanker(model, WORDS, np.array([path == [0] for path in WORDS]), BEGIN_WORDS, most=3)
+        for unit in range(3):
+            ranker.ranks(model.read(np.array([unit]), None), np.array([4]))
+    assert conversions.count == 1
 
 
 def test_words_that_are_over_and_units_that_follow_share_all_probability() -> None:
