@@ -73,7 +73,7 @@ def _run(
     given = open_given(options, vectors)
     data = {probe.file_name: read_data(probe) for probe in suite.probes}
     states = _states(options, given, data, out)
-    if states.encoder is None and encoder_of_report(out):
+    if states.encoder is None and encoder_of_report(out / REPORT):
         raise InputError(
             f"{out} has the results of an encoder, and its table would be without them: give word vectors alone "
             "another --out"

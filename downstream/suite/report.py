@@ -54,9 +54,8 @@ def write_report(
     write_json(out / REPORT, {"suite": str(suite.path), "identity": identity} | _as_json(rows, merit, encoder, notes))
 
 
-def encoder_of_report(out: Path) -> Any:
-    """What the report in `out` says of its encoder; None without an encoder, or without a report."""
-    report = out / REPORT
+def encoder_of_report(report: Path) -> Any:
+    """What the report of a suite, if there is one, says of its encoder; None without an encoder."""
     if not report.exists():
         return None
     content = read_json(report, advice="remove it, and the suite writes it again")

@@ -4,6 +4,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from downstream.suite.report import encoder_of_report
 from elmoc.model_directory import read_model_directory, write_model_directory
 from pretrain.__main__ import parser, pretrain
 from pretrain.adapt.settings import adapted, learning_rate, recipe_of
@@ -83,6 +84,11 @@ def export_again(folder: Path) -> Any:
     return (path / "model.safetensors").read_bytes(), (path / "README.md").exists()
 
 
+def read_suite_report(folder: Path) -> Any:
+    encoder_of_report(folder / "suite/report.json")
+    return read_report(folder / "suite/report.json")
+
+
 READERS = (
     Reader(
         name="run toml",
@@ -133,7 +139,7 @@ READERS = (
         name="suite report",
         target="suite/report.json",
         mutations=JSON,
-        read=lambda folder: read_report(folder / "suite/report.json"),
+        read=read_suite_report,
         right=consistent,
         share=0.5,
     ),
