@@ -1,112 +1,24 @@
 """A whole suite of tiny probes, run in this process: results, table, resuming, and the shared baseline."""
 
-import io
 import json
-import shutil
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 import downstream.__main__
-import elmoc.__main__
 from downstream.results.row_names import NamedRow
 from downstream.results.table import compared_rows
-from downstream.suite import cli, data, overlap, running
+from downstream.suite import cli, data
 from downstream.tasks.ner.task import TASK as NER
 from elmoc.features.reader import FeatureFile
 from elmoc.files.checksums import fingerprint
 from elmoc.files.text import read_lines
 from elmoc.model_directory import read_model_directory, write_model_directory
-from tests.downstream.conftest import columns, words_of
-from tests.tiny import learnable_sentences, tiny_model, write_corpus
+from tests.downstream.conftest import columns
+from tests.downstream.suite.conftest import SUITE, InProcess, Run, report
 
-SUITE = """
-vectors = "random:1:6"
-seeds = 2
-[[probe]]
-task = "ner"
-name = "ten sentences"
-train = "ten.conll"
-dev = "ten.conll"
-options = { epochs = 1, hidden_size = 6, layers = 1, batch_size = 5 }
-vectors = { dropout = 0.5 }
-[probe.quick]
-seeds = 1
-train_fraction = 0.5
-[[probe]]
-task = "ner"
-name = "again"
-train = "ten.conll"
-dev = "ten.conll"
-seeds = 1
-options = { epochs = 1, hidden_size = 5, layers = 1, batch_size = 5 }
-"""
-
-
-class InProcess:
-    """Stands for `subprocess.Popen`: the command is run here, when the process is started."""
-
-    ran: list[str]
-    fails: Callable[[str], bool]
-
-    def __init__(self, command: list[str], *, stdout: Any, **_: Any) -> None:
-        name = Path(command[-1]).stem
-        self.returncode: int | None = None
-        with redirect_stdout(io.StringIO()) as out, redirect_stderr(out):
-            if InProcess.fails(name):
-                print("error: the disk is made of paper: buy another")
-                self.returncode = 1
-            else:
-                self.returncode = downstream.__main__.main(command[3:])
-        stdout.write(out.getvalue().encode())
-        InProcess.ran.append(name)
-
-    def poll(self) -> int | None:
-        return self.returncode
-
-
-def dump_here(command: list[str], **_: object) -> int:
-    """Stands for `run_child`."""
-    return elmoc.__main__.main(command[3:])
-
-
-@pytest.fixture
-def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """Run `python -m downstream suite` in the folder; returns the names of the jobs that were run."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(running, "subprocess", SimpleNamespace(Popen=InProcess, DEVNULL=None, STDOUT=None))
-    monkeypatch.setattr(running, "POLL_SECONDS", 0)
-    monkeypatch.setattr(data, "run_child", dump_here)
-    Path("ten.conll").write_text(columns())
-    Path("suite.toml").write_text(SUITE)
-    for seed, name in enumerate(("first", "second")):
-        model = tiny_model()
-        model.training["words"] = 1000 * (seed + 1)
-        for parameter in model.encoder.parameters():
-            parameter.data += 0.01 * seed
-        write_model_directory(tmp_path / name, model)
-
-    def run(*options: str, status: int = 0) -> list[str]:
-        InProcess.ran = []
-        assert downstream.__main__.main(["suite", "suite.toml", *options]) == status
-        return sorted(InProcess.ran)
-
-    InProcess.fails = lambda name: False
-    return run
-
-
-Run = Callable[..., list[str]]
 VECTORS = ["ner-again.vectors.seed1", "ner-ten-sentences.vectors.seed1", "ner-ten-sentences.vectors.seed2"]
 BOTH = [name.replace("vectors", "both") for name in VECTORS]
-
-
-def report(path: str) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(Path(path, "suite.json").read_text())
-    return content
 
 
 def test_a_suite_ends_in_a_table_and_a_figure_and_the_next_encoder_has_the_baseline(
@@ -291,87 +203,6 @@ def test_what_cannot_be_is_said(
 ) -> None:
     suite(*options, status=1)
     assert message in capsys.readouterr().err.splitlines()[-1]
-
-
-def test_development_parts_in_the_pretraining_text_are_a_warning(
-    suite: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = [*words_of()[:2], ["Somebody", "met", "Charles", "Babbage", "in", "London", "."]]
-    write_corpus(Path("seen"), [seen], [words_of()[2:3]])
-    write_corpus(Path("other"), [learnable_sentences(10, 1)], [learnable_sentences(2, 2)])
-    options = ("--inputs", "vectors", "--corpus")
-    suite(*options, "other")
-    assert "ner-again, dev: 0 sentences of other overlap with its 10" in capsys.readouterr().out
-    assert report("suite/vectors")["notes"] == []
-    suite(*options, "seen")
-    found = capsys.readouterr().out
-    assert "ner-again, dev: 2 sentences of seen overlap with its 10" in found, "the second is too short to tell"
-    assert report("suite/vectors")["notes"][0].startswith(
-        "WARNING: 2 sentences of the pretraining text (seen) overlap with"
-    )
-    monkeypatch.setattr(overlap, "overlapping_sentences", None)  # it is not looked for again
-    suite(*options, "seen")
-    assert "2 sentences of seen" in capsys.readouterr().out
-
-
-def test_all_corpora_of_a_model_are_looked_through(
-    suite: Run, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    base, task = (
-        {"corpus": name, "corpus_tokens": write_corpus(Path(name), [text], [learnable_sentences(2, 2)]).train_tokens}
-        for name, text in (("base", words_of()[:1]), ("task", learnable_sentences(9, 1)))
-    )
-    model = tiny_model()
-    model.training |= {"words": 10, **task, "started_from": {**base, "started_from": {"corpus": "x"}}}
-    write_model_directory(tmp_path / "adapted", model)
-    suite("--model", "adapted", "--quick")
-    assert "ner-ten-sentences, dev: 0 sentences of task overlap" in capsys.readouterr().out
-    missing, found = report("suite/adapted-quick")["notes"]
-    assert missing.startswith("Not checked for sentences of development parts: x, on which adapted was trained, is not")
-    assert found.startswith("WARNING: 1 sentence of the pretraining text (base) overlaps with the dev part of")
-    suite("--model", "first", "--quick")
-    assert (
-        "first, or a model that it went on from, does not say on which corpus it was trained"
-        in report("suite/first-quick")["notes"][0]
-    )
-
-
-def test_a_corpus_that_was_built_anew_is_not_what_the_model_has_read(suite: Run, tmp_path: Path) -> None:
-    seen = write_corpus(Path("corpus"), [words_of()[:2]], [learnable_sentences(2, 2)])
-    model = tiny_model()
-    model.training |= {"words": 10, "corpus": "corpus", "corpus_tokens": seen.train_tokens}
-    write_model_directory(tmp_path / "mine", model)
-    suite("--model", "mine", "--quick")
-    (note,) = report("suite/mine-quick")["notes"]
-    assert note.endswith("build the corpus without such text (build_corpus --leave-out), and train on that.")
-    shutil.rmtree("corpus")
-    write_corpus(Path("corpus"), [words_of()[1:2]], [learnable_sentences(2, 2)])
-    suite("--model", "mine", "--quick")
-    (note,) = report("suite/mine-quick")["notes"]
-    assert note.startswith(
-        "Not checked for sentences of development parts: the corpus in corpus is another by now than mine was trained"
-    )
-    suite("--model", "mine", "--quick", "--corpus", "corpus")
-    assert report("suite/mine-quick")["notes"] == [], "the user knows"
-
-
-def test_words_of_which_a_corpus_of_subwords_was_made_may_be_others_by_now(tmp_path: Path) -> None:
-    words = write_corpus(tmp_path / "words", [words_of()[:4]], [learnable_sentences(2, 2)])
-    subwords = write_corpus(tmp_path / "subwords", [words_of()[:4]], [learnable_sentences(2, 2)])
-    record = tmp_path / "subwords/corpus.json"
-    content = json.loads(record.read_text()) | {"subwords": True, "settings": {"words": str(words.path)}}
-    record.write_text(json.dumps(content))
-    (subwords.path / "subwords.json").write_text("{}")
-    forward = {"corpus": str(subwords.path), "corpus_tokens": subwords.train_tokens}
-    model = tiny_model()
-    model.training.update({"forward": forward, "backward": dict(forward)})
-    write_model_directory(tmp_path / "model", model)
-    assert overlap.corpora_of(tmp_path / "model") == ([words.path], [])
-    shutil.rmtree(words.path)
-    write_corpus(words.path, [words_of()[:3]], [learnable_sentences(2, 2)])
-    found, (note,) = overlap.corpora_of(tmp_path / "model")
-    assert found == []
-    assert f"the corpus in {words.path} is another by now" in note
 
 
 @pytest.mark.parametrize(
