@@ -72,10 +72,9 @@ class Checkpoint:
         return {**vars(self), "position": asdict(self.position)}
 
     def release(self) -> None:
-        """Let go of what a state has taken over, all that is large, also for who else holds this checkpoint."""
-        for tensors in (self.encoder, self.heads, self.optimisers, self.generators, self.recurrent, self.averages):
-            tensors.clear()
-        self.input.clear()
+        """Let go of the tensors that a state has taken over, wherever else this checkpoint is held."""
+        for name in ("encoder", "heads", "optimisers", "generators", "recurrent", "averages", "input"):
+            getattr(self, name).clear()
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Checkpoint":

@@ -36,6 +36,12 @@ class DirectionStep(NamedTuple):
     masked: int
     """Targets that the loss left out."""
 
+    @classmethod
+    def of(cls, numbers: Sequence[float]) -> "DirectionStep":
+        """From its numbers, as a tensor holds them."""
+        loss, norm, masked = numbers
+        return cls(loss, norm, int(masked))
+
 
 class StepInputs(NamedTuple):
     """What an update of one direction is computed from."""
@@ -116,10 +122,7 @@ class TrainStep:
             self._state.input_network.train()
         values = self.threads.map(lambda direction: self.update_direction(direction, batch, rate))
         numbers = torch.stack(list(values.values())).tolist()  # the one wait for a GPU
-        steps = {
-            direction: DirectionStep(loss, norm, int(masked))
-            for direction, (loss, norm, masked) in zip(values, numbers, strict=True)
-        }
+        steps = dict(zip(values, map(DirectionStep.of, numbers), strict=True))
         return self.update_shared(steps, rate)
 
     def update_direction(self, direction: str, batch: Batch, rate: float) -> Tensor:

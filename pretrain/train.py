@@ -79,7 +79,7 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
 def steps_everywhere(processes: Processes, own: dict[str, DirectionStep]) -> dict[str, DirectionStep]:
     """What an update did in every direction, of which this process trained its `own`."""
     numbers = processes.broadcast_from_leaders(own, len(DirectionStep._fields))
-    return {direction: DirectionStep(loss, norm, int(masked)) for direction, (loss, norm, masked) in numbers.items()}
+    return {direction: DirectionStep.of(values) for direction, values in numbers.items()}
 
 
 def new_clock(setup: TrainingSetup, state: TrainState, limit: float | None, *, evaluations: int) -> Clock:

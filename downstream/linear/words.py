@@ -12,7 +12,7 @@ from downstream.inputs.word_table import WordTable
 from downstream.linear.labels import LabelledSentence, Labels, read_labelled
 from elmoc.errors import InputError
 from elmoc.files.arrays import all_finite
-from elmoc.files.checksums import fingerprint_file
+from elmoc.files.checksums import fingerprint
 
 SEED = 13
 """Of the order in which sentences are taken where there are more words than are asked for."""
@@ -57,7 +57,7 @@ def read_words(name: str, paths: Sequence[Path], kinds: Sequence[str], *, most_w
             raise InputError(f"--{name} names {path} twice: name it once")
         found = list(read_labelled(path, kinds))
         files[str(path)] = len(found)
-        fingerprints.append(fingerprint_file(path))
+        fingerprints.append(fingerprint(path.read_bytes()))
         sentences += found
     sentences = _random_sentences(sentences, most_words)
     labels: dict[str, Labels] = {

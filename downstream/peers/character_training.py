@@ -68,6 +68,11 @@ class Direction:
         return self.work / f"{self.name}.pt"
 
     @property
+    def trained(self) -> Path:
+        """The finished model."""
+        return self.model / f"{self.name}.pt"
+
+    @property
     def noted(self) -> Path:
         """How far the training has come at the checkpoint."""
         return self.work / f"{self.name}.json"
@@ -120,7 +125,7 @@ def train_direction(direction: Direction) -> DirectionProgress:
     import torch
 
     settings, left = direction.settings, direction.left()
-    if left.seconds >= direction.limit:  # it was finished before the other was interrupted
+    if left.seconds >= direction.limit and direction.trained.exists():  # before the other direction was interrupted
         return left
     logging.getLogger("flair").handlers.clear()  # the trainer's log is a file
     torch.set_num_threads(direction.threads)
@@ -164,7 +169,8 @@ def train_direction(direction: Direction) -> DirectionProgress:
     clock.close()
     if not clock.is_over:
         raise KeyboardInterrupt  # the trainer returns after an interrupt as it does when the time is over
-    trainer.model.save(direction.model / f"{direction.name}.pt")
+    with atomic_path(direction.trained) as partial:
+        trainer.model.save(partial)
     write_record(direction.noted, done := _progress(clock), format=FORMAT, version=VERSION)
     return done
 

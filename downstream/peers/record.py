@@ -38,12 +38,12 @@ class PeerRecord:
     peer: str
     settings: dict[str, Any]
     texts: list[str]
+    text_fingerprints: list[str] = field(default_factory=list)
     seed: int = setting(least=0, below=2**32)
     threads: int = setting(least=1)
     max_seconds: float = setting(above=0)
     seconds: float = setting(0.0, least=0)
     words: int = setting(0, least=0)
-    text_fingerprints: list[str] = field(default_factory=list)
     position: int = setting(0, least=0)
     checkpoint: Annotated[str, Meta(pattern=r"^[\w-]*$")] = ""
     model: dict[Annotated[str, Meta(pattern=r"^\w[\w.-]*$")], FileChecksum] = field(default_factory=dict)

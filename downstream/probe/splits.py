@@ -36,7 +36,7 @@ def read_split(
             raise InputError(f"--{name} names {path} twice: name it once")
         read = task.read(path, options, training=name == "train")
         files[str(path)] = sum(len(task.sentences(example)) for example in read)
-        fingerprints.append(fingerprint(Path(path).read_bytes()))
+        fingerprints.append(fingerprint(path.read_bytes()))
         examples += read
     examples = random_part(examples, fraction, place=task.place)
     if name == "train":

@@ -20,9 +20,9 @@ TRANSFORMS = (
     "the share F of the largest count as that share, so that such directions stay short)"
 )
 WHITENING_FLOOR = 1e-5
-"""The least F, and the one of `whiten`. A deviation under 0.3 % of the
-largest may come from the few digits that files give their numbers, and is zero (its computed variance even negative)
-where the words are fewer than the dimensions: divided by itself, it would count as much as that of any direction."""
+"""The least F, and the one of `whiten`. A deviation under 0.3 % of the largest may come from the few digits that files
+give their numbers, and is zero (its computed variance even negative) where the words are fewer than the dimensions:
+divided by itself, it would count as much as that of any direction."""
 _BLOCK_ROWS = 1 << 16
 _SEED = 0
 """Of the directions of `<s>` and `</s>` where the word vectors have none."""

@@ -216,10 +216,7 @@ def tensors_of(steps: list[dict[str, DirectionStep]]) -> dict[str, Tensor]:
 
 def steps_of(tensors: dict[str, Tensor]) -> list[dict[str, DirectionStep]]:
     """What `tensors_of` made tensors of."""
-    by_direction = [
-        [(name, DirectionStep(loss, norm, int(masked))) for loss, norm, masked in rows.tolist()]
-        for name, rows in tensors.items()
-    ]
+    by_direction = [[(name, DirectionStep.of(numbers)) for numbers in rows.tolist()] for name, rows in tensors.items()]
     return [dict(steps) for steps in zip(*by_direction, strict=True)]
 
 

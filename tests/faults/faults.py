@@ -15,7 +15,7 @@ from tests.faults.outputs import Output, contents, differing, is_beginning, same
 
 WHOLE_ALREADY = "exists already|finished corpus already"
 NOTHING_TO_RESUME = "no run to resume"
-SOMETHING_TO_RESUME = "give that command --resume "
+SOMETHING_TO_RESUME = "give that command --resume (in Python resume=True) to go on"
 NOT_THE_ONLY_WRITER = f"another process|holds a run already|{WHOLE_ALREADY}"
 INTERRUPTED = 130
 """The exit status of a command that was stopped by Ctrl-C."""

@@ -222,7 +222,8 @@ def test_without_resume_an_unfinished_dump_stays(
     with monkeypatch.context() as patch:
         patch.setattr(ElmoC, "from_pretrained", None)
         error = error_line(main(command(model_path, sentences, tmp_path / "f.h5", "--top")))
-    assert "f.h5 was begun by a command that did not end: give that command --resume (in Python resume" in error
+    assert "f.h5 was begun by a command that did not end: give that command --resume (in Python resume=True) " in error
+    assert " to go on, or remove" in error
     rest = interrupted_after(-1)
     assert main(command(model_path, sentences, tmp_path / "f.h5", "--resume")) == 0
     assert sum(rest) < len(LINES), "what was done is kept"

@@ -219,7 +219,10 @@ def test_without_resume_what_is_left_stays(tmp_path: Path) -> None:
     path, options = tmp_path / "f.h5", options_of("bilm")
     left_unfinished(path, **options)
     folder = tmp_path / ".f.h5.unfinished"
-    with pytest.raises(InputError, match=f"f.h5 was begun .* to go on, or remove {folder} to begin anew"):
+    with pytest.raises(
+        InputError,
+        match=rf"f.h5 was begun .* --resume \(in Python resume=True\) to go on, or remove {folder} to begin anew",
+    ):
         write(path, **options)
     assert write(path, resume=True, **options) == 8, "it is still there"
     path.unlink()
