@@ -6,7 +6,7 @@ from functools import partial
 from elmoc.devices import free_memory
 from elmoc.files.writing import human_bytes
 from elmoc.settings import duration
-from pretrain.execution.cuda_graph import WARM_UP
+from pretrain.execution.cuda_graph import UNTIL_RECORDED
 from pretrain.execution.memory import OutOfMemory
 from pretrain.output_layers import TRAINED
 from pretrain.setup import TrainingSetup, make_weights
@@ -120,7 +120,7 @@ def measure(setup: TrainingSetup) -> float:
         setup = with_streams(setup, min(setup.data.streams, TRIAL_STREAMS))
     setup.require_memory()
     with closing(new_train_step(setup, setup.new_state())) as train_step:
-        recording = WARM_UP + 1 if setup.config.train.cuda_graph else 0
+        recording = UNTIL_RECORDED if setup.config.train.cuda_graph else 0
         batches = first_batches(setup, recording + TRIAL_UPDATES)
         seconds = min(timed(partial(train_step, batch, 0.0), device)[0] for batch in batches)
     return seconds / setup.data.words_per_update

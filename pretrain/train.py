@@ -7,7 +7,7 @@ from pretrain.checkpoint import Checkpoint
 from pretrain.data.loader import stream_batches
 from pretrain.data.sources import SHARDS
 from pretrain.distributed.processes import Processes
-from pretrain.execution.cuda_graph import WARM_UP
+from pretrain.execution.cuda_graph import UNTIL_RECORDED
 from pretrain.run.clock import UNMEASURED_UPDATES, Clock, evaluation_is_due, evaluations_done, last_evaluation
 from pretrain.run.directory import RunDirectory
 from pretrain.run.recorder import Recorder
@@ -84,7 +84,7 @@ def steps_everywhere(processes: Processes, own: dict[str, DirectionStep]) -> dic
 
 def new_clock(setup: TrainingSetup, state: TrainState, limit: float | None, *, evaluations: int) -> Clock:
     """The clock of a run, which had so many `evaluations`; the update that records a CUDA graph is not measured."""
-    unmeasured = max(UNMEASURED_UPDATES, WARM_UP + 1) if setup.config.train.cuda_graph else UNMEASURED_UPDATES
+    unmeasured = max(UNMEASURED_UPDATES, UNTIL_RECORDED) if setup.config.train.cuda_graph else UNMEASURED_UPDATES
     longest = state.longest_evaluation
     return Clock(state.seconds, limit, evaluations=evaluations, longest_evaluation=longest, unmeasured=unmeasured)
 

@@ -121,7 +121,7 @@ def _run(
 
 def _states(options: argparse.Namespace, given: Given, data: Mapping[str, ProbeData], out: Path) -> _States:
     """Layer states for the probes: dumped from the model, or those of a feature file that is given."""
-    if options.inputs == ["vectors"]:
+    if options.encoder is None:
         return _States({}, None, "")
     if given.model is None:
         files = dict.fromkeys(data, options.features)
@@ -145,8 +145,7 @@ def _default_out(options: argparse.Namespace) -> Path:
 
     Of another pooling than the default it is another, as its report would take the place of that.
     """
-    encoder = None if options.inputs == ["vectors"] else options.model or options.features
-    path = Path(os.path.abspath(encoder or "vectors"))
+    path = Path(os.path.abspath(options.encoder or "vectors"))
     name = path.parent.name if path.name == "model" else path.name.removesuffix(".h5")
     pooling = f"-{options.pooling}" if options.pooling not in (None, POOLINGS[0]) else ""
     return Path(options.suite.stem) / f"{name}{pooling}{'-quick' if options.quick else ''}"
@@ -202,6 +201,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
             raise InputError(f"--inputs: {name!r} is not a kind of inputs; choose from {', '.join(INPUTS)}")
     checked_device(options.device)
     require_model(options)
-    if not (options.model or options.features or options.sentences or options.inputs == ["vectors"]):
+    options.encoder = None if options.inputs == ["vectors"] else options.model or options.features
+    if not (options.encoder or options.sentences or options.inputs == ["vectors"]):
         raise InputError("the suite has no encoder: give --model DIR, or --features FILE.h5")
     return options

@@ -33,7 +33,7 @@ def open_given(options: Namespace, vectors: Sequence[str]) -> Given:
     identity = SEPARATOR.join(open_word_vectors(each, only=[]).fingerprint for each in vectors)
     corpora, notes = _corpora(options)
     model = None
-    if options.model and options.inputs != ["vectors"]:
+    if options.model and options.encoder:
         model = describe_model(
             options.model, vectors=options.model_vectors, pooling=options.pooling, device=options.device
         )

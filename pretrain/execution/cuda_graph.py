@@ -16,6 +16,8 @@ Record = Callable[[Callable[[], Result]], tuple[Callable[[], None], Result]]
 
 WARM_UP = 3
 """Updates before recording: libraries allocate what they need, and the optimiser its state."""
+UNTIL_RECORDED = WARM_UP + 1
+"""Updates that take longer than those after them: the last of them records."""
 
 
 class Inputs(Protocol):

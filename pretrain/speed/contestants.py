@@ -11,7 +11,7 @@ from elmoc.devices import has_bf16
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.errors import InputError
 from pretrain.data.batches import Batch
-from pretrain.execution.cuda_graph import WARM_UP
+from pretrain.execution.cuda_graph import UNTIL_RECORDED
 from pretrain.setup import TrainingSetup
 from pretrain.speed.allennlp_loop import allennlp_encoder
 from pretrain.speed.matrix_products import TimedProduct, fused_products, step_by_step_products
@@ -84,7 +84,7 @@ def with_streams(setup: TrainingSetup, streams: int) -> TrainingSetup:
 
 def untimed_updates(name: str, warm_up: int) -> int:
     """`warm_up`, or as many as it takes until a contestant that runs by a CUDA graph has recorded it."""
-    return max(warm_up, WARM_UP + 1) if WAYS[name].graph else warm_up
+    return max(warm_up, UNTIL_RECORDED) if WAYS[name].graph else warm_up
 
 
 class Contestant:

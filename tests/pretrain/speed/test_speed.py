@@ -18,7 +18,7 @@ from elmoc.encoders.lstm import LstmSizes, ProjectedLstmLayer
 from elmoc.files.records import read_json
 from elmoc.process import resident_bytes
 from pretrain.config import DataConfig, load_config
-from pretrain.execution.cuda_graph import WARM_UP
+from pretrain.execution.cuda_graph import UNTIL_RECORDED
 from pretrain.setup import TrainingSetup, set_up
 from pretrain.speed import contestants, matrix_products, streaming, synthetic_corpus, timing
 from pretrain.speed.__main__ import main
@@ -244,7 +244,7 @@ def test_streamed_and_resident_tables_are_timed_in_turn(setup: TrainingSetup, mo
 
 def test_graphs_are_recorded_before_they_are_timed() -> None:
     for name, way in WAYS.items():
-        assert untimed_updates(name, 2) == (WARM_UP + 1 if way.graph else 2)
+        assert untimed_updates(name, 2) == (UNTIL_RECORDED if way.graph else 2)
         assert untimed_updates(name, 50) == 50
 
 
