@@ -15,15 +15,16 @@ import torch
 from downstream.inputs.kinds import INPUT_KINDS, InputKind, refuse_unread
 from downstream.inputs.probe_inputs import ProbeInputs, open_sources
 from downstream.probe.saved_probe import SavedProbe, is_saved, read_probe
-from downstream.probe.settings import TrainingSettings, settings_of_inputs
+from downstream.probe.settings import ReaderOptions, TrainingSettings, given_values, settings_of_inputs
 from downstream.probe.splits import read_split
-from downstream.probe.task import Probe, Task
+from downstream.probe.task import Probe, Split, Task
 from downstream.probe.training import evaluate, train_probe
 from downstream.results.records import append_result, mean_and_deviation, open_results, summary
 from elmoc.devices import checked_device, free_memory
 from elmoc.errors import InputError
 from elmoc.files.locks import locked, tidy
 from elmoc.files.writing import human_bytes, refuse_existing
+from elmoc.settings import differences
 from elmoc.version import VERSION
 
 TRAINING_FIELDS = ("preset", "dev_scores", "best_epochs", "epochs", "curves", "seconds", "examples_per_second")
@@ -54,9 +55,18 @@ def run_experiment(task: Task[Any, Any], options: argparse.Namespace) -> None:
 def _train(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Train every kind of inputs with every seed; yields the line of results of each kind."""
     experiment = Experiment(task, options, [(kind, seed) for kind in options.kinds for seed in options.seed_list])
-    vocabulary = task.vocabulary(experiment.splits["train"].examples)
+    vocabulary = _vocabulary(task, experiment.splits["train"], fraction=options.settings.train_fraction)
     for kind in options.kinds:
         yield _joined([experiment.train(kind, seed, vocabulary) for seed in options.seed_list])
+
+
+def _vocabulary(task: Task[Any, Any], train: Split, *, fraction: float) -> dict[str, Any]:
+    try:
+        return task.vocabulary(train.examples)
+    except InputError as error:
+        if fraction == 1.0:
+            raise
+        raise InputError(f"{error}; or give more of it than --train-fraction {fraction:g}") from None
 
 
 def _score_saved(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -73,6 +83,7 @@ def _score_saved(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
         INPUT_KINDS[saved.kind].require_sources(f"{saved.path} reads {saved.kind}: it", options)
     probes = [(INPUT_KINDS[kind], seed) for kind, seed in first]
     refuse_unread(options, [kind for kind, _ in probes], "the probes given")
+    options.reader = _reader_of_saved(task, options, list(first.values()))
     experiment = Experiment(task, options, probes)
     records: dict[str, list[dict[str, Any]]] = {}
     for saved in first.values():
@@ -80,6 +91,19 @@ def _score_saved(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
         same = json.dumps([saved.kind, saved.settings, saved.record["reader"], record["fingerprints"]], sort_keys=True)
         records.setdefault(same, []).append(record)
     yield from map(_joined, records.values())
+
+
+def _reader_of_saved(task: Task[Any, Any], options: argparse.Namespace, probes: Sequence[SavedProbe]) -> ReaderOptions:
+    """How the test data is read: as the probes' own data was, but for what the command line gives."""
+    given = given_values(options, task.reader)
+    readers = [saved.reader_of(task, given) for saved in probes]
+    for saved, reader in zip(probes, readers, strict=True):
+        if differing := differences(asdict(readers[0]), asdict(reader)):
+            raise InputError(
+                f"{probes[0].path} and {saved.path} were trained on data that was read in other ways: "
+                f"{', '.join(differing)}: give that option, or score them by two commands"
+            )
+    return readers[0]
 
 
 class Experiment:

@@ -18,7 +18,7 @@ from torch import Tensor
 from downstream.inputs.kinds import INPUT_KINDS
 from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.inputs.state_settings import MOST_LAYERS, layer_rows
-from downstream.probe.settings import TrainingSettings
+from downstream.probe.settings import ReaderOptions, TrainingSettings
 from downstream.probe.task import Probe, Task
 from downstream.results.records import (
     Number,
@@ -96,6 +96,11 @@ class SavedProbe(ProbeRecord):
     def settings_of(self, task: Task[Any, Any]) -> TrainingSettings:
         """The hyper-parameters of its training; raises `InputError` where this elmoc has others."""
         return self._converted(self.settings, type(task.published), "settings.")
+
+    def reader_of(self, task: Task[Any, Any], given: Mapping[str, Any]) -> ReaderOptions:
+        """How its data was read, but for what is `given`; raises `InputError` where this elmoc has other options."""
+        values = asdict(task.reader) | self.record["reader"] | dict(given)
+        return self._converted(values, type(task.reader), "record.reader.")
 
     def rebuild(self, task: Task[Any, Any], sources: InputSources) -> Probe[Any, Any]:
         """The probe with its trained weights, reading from `sources`, which must be those it was trained on.

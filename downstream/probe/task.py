@@ -13,6 +13,7 @@ from torch import Tensor
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence
 from downstream.probe.settings import ReaderOptions, TrainingSettings
+from elmoc.errors import InputError
 from elmoc.files.writing import atomic_path
 
 Example = TypeVar("Example")
@@ -54,6 +55,19 @@ class Probe(torch.nn.Module, ABC, Generic[Example, Prediction]):
     @abstractmethod
     def predict(self, examples: Sequence[Example]) -> list[Prediction]:
         """One prediction for each example of a batch."""
+
+
+def require_numbers(scores: Tensor) -> Tensor:
+    """The scores of which a model makes its predictions; raises `InputError` where one is NaN or infinite.
+
+    Those of what cannot be may be −∞.
+    """
+    if not bool((scores < torch.inf).all()):
+        raise InputError(
+            "the scores of the probe are no numbers, as its weights are too large: train it again with a lower "
+            "--learning-rate"
+        )
+    return scores
 
 
 @dataclass(frozen=True, kw_only=True)

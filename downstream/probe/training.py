@@ -156,7 +156,9 @@ class _Optimiser:
         else:
             self._optimiser = torch.optim.Adam(self._parameters, lr=settings.learning_rate)
         self._decay = torch.optim.lr_scheduler.StepLR(self._optimiser, step_size=DECAY_UPDATES, gamma=settings.decay)
-        self._plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(self._optimiser, mode="max", factor=0.5, patience=0)
+        self._plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(
+            self._optimiser, mode="max", factor=0.5, patience=0, threshold=0
+        )
 
     def update(self, examples: Sequence[Any], place: str) -> float:
         """One update on a batch, and its loss; raises `InputError`, with the place, for one that is not finite."""

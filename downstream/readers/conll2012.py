@@ -29,6 +29,9 @@ LEAST_COLUMNS = 12
 NOTHING = "-"
 """The cell of a column that says nothing about a word."""
 
+SKELETON_WORD = "[WORD]"
+"""What stands for every word in files that are handed out without OntoNotes' text (`_skel`)."""
+
 _BEGIN = re.compile(r"#begin document \((.{0,1000})\); part (\d{1,9})\s*")
 _BEGIN_EXPECTED = "`#begin document (NAME); part 000`"
 _BRACKETS = re.compile(r"((?:\([^()*\s]{1,100})*)\*(\)*)")
@@ -157,13 +160,13 @@ class Document:
 def read_documents(path: Path) -> Iterator[Document]:
     """Yield the documents of a file (plain or `.gz`), each of which has a sentence at least.
 
-    Raises `InputError` for a missing or damaged file, one without documents, words outside a document, documents that
-    do not end, and sentences whose lines have different or too few columns.
+    Raises `InputError` for a missing or damaged file, one without documents or without its words, words outside a
+    document, documents that do not end, and sentences whose lines have different or too few columns.
     """
     document: Document | None = None
     sentence: DocumentSentence | None = None
     number = 0
-    found = False
+    found = written = False
     for number, line in enumerate(read_lines(path), 1):
         columns = split_columns(line)
         if line.startswith("#begin document"):
@@ -190,10 +193,15 @@ def read_documents(path: Path) -> Iterator[Document]:
                 sentence = DocumentSentence(str(path), [], [])
                 document.sentences.append(sentence)
             sentence.add(number, columns)
+            written |= columns[WORD] != SKELETON_WORD
     if document is not None:
         raise _endless(path, number, document)
     if not found:
         raise InputError(f"{path} holds no documents: {_BEGIN_EXPECTED} is expected before the first")
+    if not written:
+        raise InputError(
+            f"{path} has {SKELETON_WORD} in the place of every word: put the words in, by the corpus's own script"
+        )
 
 
 def _begin(path: Path, line: int, text: str) -> Document:

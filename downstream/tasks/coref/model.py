@@ -13,14 +13,13 @@ from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence
-from downstream.probe.task import Probe
+from downstream.probe.task import Probe, require_numbers
 from downstream.readers.conll2012 import Document
 from downstream.tasks.coref.antecedents import AntecedentScorer, AntecedentScores, antecedent_loss
 from downstream.tasks.coref.layers import HighwayBiLstm, UnitLength
 from downstream.tasks.coref.scorer import Mention
 from downstream.tasks.coref.settings import CorefSettings
 from downstream.tasks.coref.spans import Spans, SpanScorer, keep_best
-from elmoc.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -123,13 +122,7 @@ class CorefProbe(Probe[CorefDocument, list[list[Mention]]]):
         predictions = []
         for example in examples:
             spans, scores = self.score(example, range(len(example.sentences)))
-            if scores.scores.isnan().any():
-                first = example.sentences[0]
-                raise InputError(
-                    f"{first.file}, line {first.line}: the scores of the document that begins here are no numbers, as "
-                    "weights of the probe are too large: train it again with a lower --learning-rate"
-                )
-            best = scores.scores.argmax(dim=1)  # [K]; 0 for none
+            best = require_numbers(scores.scores).argmax(dim=1)  # [K]; 0 for none
             links = torch.where(best > 0, scores.antecedents.gather(1, (best - 1).clamp(min=0).unsqueeze(1))[:, 0], -1)
             mentions = list(zip(spans.starts.tolist(), spans.ends.tolist(), strict=True))
             predictions.append(chains_of_links(mentions, links.tolist()))

@@ -19,7 +19,7 @@ from downstream.layers.bilstm import BiLstm
 from downstream.layers.character_cnn import CharacterCnn
 from downstream.layers.viterbi import viterbi
 from downstream.probe.settings import TrainingSettings, dropout_setting, size_setting
-from downstream.probe.task import Probe
+from downstream.probe.task import Probe, require_numbers
 from elmoc.settings import setting
 
 
@@ -104,7 +104,7 @@ class NerProbe(Probe[TaggedSentence, list[str]]):
         logits, lengths = self.logits(examples)
         tags = len(self.labels)
         paths = viterbi(
-            logits,
+            require_numbers(logits),
             lengths,
             transitions=self.crf.transitions + self.transition_mask[:tags, :tags],
             start=self.transition_mask[tags, :tags],

@@ -17,7 +17,7 @@ from torch import Tensor
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.layers.bilstm import BiLstm
 from downstream.probe.settings import MOST_UNITS, TrainingSettings, dropout_setting, size_setting
-from downstream.probe.task import Probe
+from downstream.probe.task import Probe, require_numbers
 from downstream.readers.sentence_pairs import SentencePair
 from elmoc.settings import setting
 
@@ -32,7 +32,9 @@ class SnliSettings(TrainingSettings):
         most=MOST_UNITS,
     )
     hidden_size: int = size_setting("units of each layer; of the LSTMs, each direction")
-    dropout: float = dropout_setting("dropout on the inputs of the LSTMs and around the last hidden layer")
+    dropout: float = dropout_setting(
+        "dropout on the inputs (before the projection), on the second LSTM's inputs and around the last hidden layer"
+    )
     shortcut: bool = setting(
         False, help="a shortcut around the first LSTM: attention and enhancement see its inputs beside its outputs"
     )
@@ -62,15 +64,17 @@ class SnliProbe(Probe[SentencePair, dict[str, float]]):
 
     def predict(self, examples: Sequence[SentencePair]) -> list[dict[str, float]]:
         """The probability of each label."""
-        return [dict(zip(self.labels, row, strict=True)) for row in self.logits(examples).softmax(dim=1).tolist()]
+        probabilities = require_numbers(self.logits(examples)).softmax(dim=1)
+        return [dict(zip(self.labels, row, strict=True)) for row in probabilities.tolist()]
 
 
 class Esim(torch.nn.Module):
     """Puts pairs of sentences into one of `labels` classes; the words' inputs have the size `input_size` (D).
 
-    Dropout on the inputs of both LSTMs has one mask a sentence. With the setting `shortcut` a word is represented by
-    the first LSTM's outputs and inputs side by side (as in the shortcut-stacked encoders of Nie and Bansal 2017), so
-    that E, the size of a word's representation, is 2H plus the size of the projection; without it, E is 2H.
+    Dropout on the inputs, before the projection, and on those of the second LSTM has one mask a sentence. With the
+    setting `shortcut` a word is represented by the first LSTM's outputs and inputs side by side (as in the
+    shortcut-stacked encoders of Nie and Bansal 2017), so that E, the size of a word's representation, is 2H plus the
+    size of the projection; without it, E is 2H.
     """
 
     def __init__(self, *, input_size: int, labels: int, settings: SnliSettings) -> None:

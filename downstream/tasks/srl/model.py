@@ -18,7 +18,7 @@ from downstream.layers.highway_lstm import AlternatingLstm
 from downstream.layers.linear import linear
 from downstream.layers.viterbi import viterbi
 from downstream.probe.settings import TrainingSettings, dropout_setting, size_setting
-from downstream.probe.task import Probe
+from downstream.probe.task import Probe, require_numbers
 from downstream.readers.conll2012 import Span
 from downstream.tasks.srl.propositions import SrlSentence, bio_to_spans, spans_to_bio
 
@@ -103,7 +103,7 @@ class SrlProbe(Probe[SrlSentence, Roles]):
         logits, packing = self._logits(examples)
         steps, count = packing.inside.shape
         padded = logits.new_zeros(steps, count, logits.shape[1])
-        padded[packing.inside] = logits
+        padded[packing.inside] = require_numbers(logits)
         paths = viterbi(
             padded.transpose(0, 1),
             packing.words,

@@ -13,7 +13,7 @@ from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sentence import Sentence
 from downstream.layers.bilstm import BiLstm
 from downstream.probe.settings import TrainingSettings, dropout_setting, size_setting
-from downstream.probe.task import Probe
+from downstream.probe.task import Probe, require_numbers
 
 CLASSES = 5
 
@@ -63,7 +63,7 @@ class Sst5Probe(Probe[Phrase, list[float]]):
 
     def predict(self, examples: Sequence[Phrase]) -> list[list[float]]:
         """The probabilities of the five classes, one list an example."""
-        return self.logits(examples).softmax(dim=1).tolist()
+        return require_numbers(self.logits(examples)).softmax(dim=1).tolist()
 
 
 class BiattentiveClassifier(torch.nn.Module):

@@ -89,6 +89,33 @@ def test_other_data_is_scored_with_the_label_set_of_training(
     assert "ner: entity F1 on test, 1 seed" in capsys.readouterr().out
 
 
+def test_other_data_is_read_as_the_data_of_training_was(
+    tmp_path: Path,
+    trained: Callable[..., list[dict[str, Any]]],
+    fails: Callable[..., str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    two_columns, results = tmp_path / "two.conll", tmp_path / "results.jsonl"
+    lines = columns().splitlines()
+    two_columns.write_text("".join(f"{line}\tO\n" if line else "\n" for line in lines))
+    (line,) = trained(
+        "--seeds", "1", "--inputs", "vectors", "--train", two_columns, "--dev", two_columns, "--column", "1"
+    )
+    probe = tmp_path / "saved" / "vectors.seed1"
+    score = ["ner", "--evaluate-only", probe, "--test", two_columns, "--vectors", "random:1:12", "--results", results]
+    results.unlink()
+    assert main([*map(str, score)]) == 0
+    scored = json.loads(results.read_text())
+    assert (scored["reader"], scored["scores"]) == ({"column": 1}, line["scores"])
+    assert main([*map(str, score), "--column", "2"]) == 0  # what is given goes before it
+    assert json.loads(results.read_text().splitlines()[-1])["scores"] == [0.0]
+    trained("--seeds", "2-2", "--inputs", "vectors")
+    capsys.readouterr()
+    other = tmp_path / "saved" / "vectors.seed2"
+    message = fails(*score, "--evaluate-only", probe, other)
+    assert f"{probe} and {other} were trained on data that was read in other ways: column (was 1, is -1)" in message
+
+
 def test_a_stopped_run_goes_on_after_the_seeds_that_are_there(
     tmp_path: Path, trained: Callable[..., list[dict[str, Any]]], capsys: pytest.CaptureFixture[str]
 ) -> None:

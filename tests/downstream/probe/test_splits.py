@@ -12,6 +12,7 @@ from downstream.probe.splits import random_part, read_split
 from downstream.tasks.ner.task import TASK as NER
 from downstream.tasks.sst5.task import TASK as SST5
 from downstream.tasks.sst5.task import Sst5ReaderOptions, distinct_phrases
+from tests.downstream.conftest import columns
 
 TREES = """\
 (3 (2 so) (3 (2 so) (4 good)))
@@ -95,3 +96,14 @@ def test_saved_probes_of_other_parts_are_others(
 def test_sentences_keep_the_place_of_their_task(ten: Path) -> None:
     examples: list[Any] = NER.read(ten, NER.reader, training=True)
     assert len({NER.place(example) for example in examples}) == len(examples) == 10
+
+
+def test_a_part_without_what_the_task_needs_is_told_from_data_without_it(
+    tmp_path: Path, fails: Callable[..., str]
+) -> None:
+    path = tmp_path / "one.conll"
+    path.write_text(columns("\n".join(["nothing/O here/O"] * 30 + ["Ada/B-PER wrote/O"] + ["nothing/O here/O"] * 30)))
+    arguments = ["ner", "--train", path, "--dev", path, "--vectors", "random:1:6", *TINY]
+    message = fails(*arguments, "--train-fraction", "0.05")
+    assert "holds no entity: name the column of the tags with --column; or give more of it than " in message
+    assert message.endswith("--train-fraction 0.05\n")

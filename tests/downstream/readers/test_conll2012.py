@@ -176,3 +176,10 @@ def test_absurd_numbers_and_cells_are_one_short_sentence(tmp_path: Path) -> None
 def test_brackets_by_the_hundred_thousand(tmp_path: Path) -> None:
     [document] = read(tmp_path, one_sentence(("(X" * 100_000 + "*" + ")" * 100_000, "|".join(["(1)"] * 100_000))))
     assert len(document.sentences[0].arguments()[0]) == len(document.sentences[0].mentions()) == 100_000
+
+
+def test_files_without_the_words_are_refused(tmp_path: Path) -> None:
+    text = one_sentence(("*", "-"), ("*", "-"))
+    with pytest.raises(InputError, match=r"has \[WORD\] in the place of every word: put the words in"):
+        read(tmp_path, text.replace("w0", "[WORD]").replace("w1", "[WORD]"))
+    assert read(tmp_path, text.replace("w0", "[WORD]"))[0].sentences[0].column(WORD) == ["[WORD]", "w1"]

@@ -127,7 +127,7 @@ def test_weights_that_are_too_large_are_no_chains(ten: Path, capsys: pytest.Capt
     data = ["--train", str(ten), "--dev", str(ten), "--vectors", "random:1:4", "--seeds", "1", "--batch-size", "10"]
     assert main(["coref", *data, *TINY, "--epochs", "1", "--learning-rate", "1e23"]) == 1
     error = capsys.readouterr().err
-    assert f"error: {ten}, line 2: the scores of the document that begins here are no numbers" in error
+    assert "error: the scores of the probe are no numbers, as its weights are too large" in error
     assert error.endswith("train it again with a lower --learning-rate\n")
 
 

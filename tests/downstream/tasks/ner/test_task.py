@@ -17,6 +17,7 @@ from downstream.inputs.sentence import Sentence
 from downstream.inputs.word_table import WordTable
 from downstream.tasks.ner.model import NerProbe, TaggedSentence, bio_to_bioul
 from downstream.tasks.ner.task import TASK
+from elmoc.errors import InputError
 from tests.downstream.conftest import TEN_SENTENCES, columns, words_of, write_random_features
 from tests.downstream.dropouts import differ, leave_one_dropout, read_by
 from tests.references import conlleval_f1, crf_negative_log_likelihood
@@ -246,3 +247,12 @@ def test_entity_types_are_few(tmp_path: Path, fails: Callable[..., str]) -> None
     many.write_text("".join(f"a\tB-{number}\n" for number in range(501)))
     message = fails("ner", "--train", many, "--dev", many, "--vectors", "random:1:4")
     assert "the training data holds 501 entity types, more than 500: name the column of the tags" in message
+
+
+def test_weights_that_are_too_large_give_no_tags() -> None:
+    examples = ten_examples()
+    probe = probe_of(examples)
+    with torch.no_grad():
+        probe.output.bias.fill_(torch.inf)
+    with pytest.raises(InputError, match="the scores of the probe are no numbers, as its weights are too large"):
+        probe.predict(examples)

@@ -268,3 +268,9 @@ def test_labels_are_short_and_few(tmp_path: Path, fails: Callable[..., str]) -> 
     many = written(tmp_path / "many", json_lines([(f"label{number}", "a", "b") for number in range(1001)]))
     message = fails("snli", "--train", many, "--dev", many, "--vectors", "random:1:4")
     assert "the training data holds 1,001 labels, more than 1,000: name the column" in message
+
+
+def test_weights_that_are_too_large_give_no_score(pairs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = ["--train", str(pairs), "--dev", str(pairs), "--vectors", "random:1:4", "--seeds", "1"]
+    assert main(["snli", *data, *TINY, "--epochs", "1", "--batch-size", "100", "--learning-rate", "1e20"]) == 1
+    assert "the scores of the probe are no numbers, as its weights are too large" in capsys.readouterr().err

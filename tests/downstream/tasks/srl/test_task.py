@@ -243,3 +243,9 @@ def test_bad_files_are_one_line(tmp_path: Path, ten: Path, fails: Callable[..., 
     message = fails("srl", "--train", ten, "--dev", ten, "--vectors", "random:1:6")
     assert "ten.gold_conll, line" in message
     assert "has no #end document" in message
+
+
+def test_weights_that_are_too_large_give_no_score(ten: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = ["--train", str(ten), "--dev", str(ten), "--vectors", "random:1:4", "--seeds", "1"]
+    assert main(["srl", *data, *TINY, "--epochs", "1", "--batch-size", "100", "--learning-rate", "1e20"]) == 1
+    assert "the scores of the probe are no numbers, as its weights are too large" in capsys.readouterr().err

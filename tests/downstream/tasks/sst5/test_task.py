@@ -190,3 +190,9 @@ def test_features_are_made_for_every_distinct_phrase(
     arguments = ["sst5", "--train", ten_trees, "--dev", ten_trees, "--features", tmp_path / "f.h5", "--seeds", "1"]
     assert main([*map(str, arguments), *TINY, "--epochs", "2"]) == 0
     assert "sst5: accuracy on dev, 1 seed" in capsys.readouterr().out
+
+
+def test_weights_that_are_too_large_give_no_score(ten_trees: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = ["--train", str(ten_trees), "--dev", str(ten_trees), "--vectors", "random:1:4", "--seeds", "1"]
+    assert main(["sst5", *data, *TINY, "--epochs", "1", "--batch-size", "100", "--learning-rate", "1e20"]) == 1
+    assert "the scores of the probe are no numbers, as its weights are too large" in capsys.readouterr().err
