@@ -4,6 +4,7 @@
 mix. Another way to get layer states is another `LayerStates`.
 """
 
+import math
 from argparse import Namespace
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ from downstream.inputs.sentence import Sentence
 from downstream.inputs.state_settings import AS_THEY_ARE, StateSettings, layer_rows
 from downstream.inputs.word_table import WordTable
 from elmoc.errors import InputError
+
+MATCHED = 1_000
+"""Sentences that tell how large states are."""
 
 
 class LayerStates(Protocol):
@@ -141,6 +145,24 @@ class ProbeInputs(torch.nn.Module):
             mean, deviation = self._words.distribution(sentences)
             self.mean.copy_(mean)
             self.deviation.copy_(deviation)
+
+    @torch.no_grad()
+    def match_words(self, sentences: Sequence[Sentence]) -> None:
+        """Scale word vectors to the root mean square of the layer states beside them, mixed as they are now.
+
+        It is taken over `MATCHED` of the sentences at most. An encoder's states are often small beside vectors of
+        variance 1, so that a probe would learn from the vectors first, and by heart.
+        """
+        if self._words is None or self._states is None:
+            return
+        width = self._states.width
+        states = vectors = 0.0
+        for sentence in sentences[:: -(-len(sentences) // MATCHED)]:
+            x, _ = self([sentence])
+            states += float(x[..., :width].square().sum()) / width
+            vectors += float(x[..., width:].square().sum()) / (self.size - width)
+        if states and vectors:  # else there is nothing to match
+            self.deviation *= math.sqrt(vectors / states)
 
     def forward(self, sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor]:
         """float32 [B, T, D], zeros after the end of a sentence, and the lengths, int64 [B] on the CPU."""

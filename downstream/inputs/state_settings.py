@@ -13,7 +13,7 @@ _LAYERS = re.compile(r"\d{1,4}(,\d{1,4})*")
 
 @dataclass(frozen=True, kw_only=True)
 class StateSettings:
-    """What is done with layer states before and after they are mixed, and beside them; by default nothing."""
+    """What is done with layer states before and after they are mixed, and beside them."""
 
     state_layers: str = setting(
         "all", help="the layers that are mixed: all, top (the last), or their numbers from 0, such as 0,2"
@@ -24,6 +24,11 @@ class StateSettings:
         "normalisation without weights)",
     )
     states_dropout: float = setting(0.0, help="dropout on the mixed states in training", least=0, below=1)
+    match_vectors: bool = setting(
+        True,
+        help="with word vectors beside the states: scale the vectors to the states' root mean square over the training "
+        "data, so that neither drowns the other",
+    )
     vectors_dropout: float = setting(
         0.0,
         help="with word vectors beside the states: the share of words, drawn anew for each batch of training, whose "
@@ -34,7 +39,7 @@ class StateSettings:
 
 
 AS_THEY_ARE = StateSettings()
-"""All layers, unchanged."""
+"""All layers, unchanged, beside word vectors that match them."""
 
 
 def layer_rows(state_layers: str, layers: int) -> list[int]:

@@ -156,6 +156,8 @@ class Experiment:
         inputs = ProbeInputs(self.sources.select(kind), settings)
         if settings.standardise:
             inputs.standardise_words(train.sentences)
+        if settings.match_vectors:
+            inputs.match_words(train.sentences)
         probe = task.build(vocabulary=vocabulary, inputs=inputs, settings=settings).to(self.device)
         generator = np.random.default_rng(seed)
         report = train_probe(

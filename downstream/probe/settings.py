@@ -71,8 +71,10 @@ AnyTraining = TypeVar("AnyTraining", bound=TrainingSettings)
 def settings_of_inputs(settings: AnyTraining, kind: InputKind) -> AnyTraining:
     """The hyper-parameters of a probe on one kind of inputs: what does not concern it is as it is by default."""
     if not kind.states:
-        return replace(settings, **vars(AS_THEY_ARE))
-    return settings if kind.words else replace(settings, vectors_dropout=AS_THEY_ARE.vectors_dropout)
+        return replace(settings, **vars(AS_THEY_ARE) | {"match_vectors": False})
+    if kind.words:
+        return settings
+    return replace(settings, vectors_dropout=AS_THEY_ARE.vectors_dropout, match_vectors=AS_THEY_ARE.match_vectors)
 
 
 def size_setting(help: str, *, most: int = MOST_UNITS) -> Any:

@@ -28,7 +28,7 @@ Facts = dict[str, Value | list[Value | list[Value]]]
 
 STATE_SETTINGS: Facts = asdict(AS_THEY_ARE)
 """Settings of layer states: they belong to what is compared, as the encoder does."""
-LATER_SETTINGS: Facts = {"train_fraction": 1.0, **STATE_SETTINGS}
+LATER_SETTINGS: Facts = {"train_fraction": 1.0, **STATE_SETTINGS, "match_vectors": False}
 """Settings that lines of earlier versions lack, at the values with which those were run."""
 
 

@@ -128,7 +128,7 @@ def make_jobs(
                 "seed": seed,
                 "data": fingerprints,
                 "reader": asdict(probe.reader),
-                "settings": asdict(settings),
+                "settings": probe.chosen_settings(kind.name),
                 "vectors": sources.identities["vectors"] if kind.words else None,
                 "states": sources.identities["states"] if kind.states else None,
                 "elmoc": VERSION,

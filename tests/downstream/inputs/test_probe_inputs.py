@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from allennlp_light.modules.scalar_mix import ScalarMix
+from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from downstream.inputs.feature_states import FeatureStates
@@ -128,6 +129,31 @@ def test_dropout_is_on_mixed_states_alone_and_in_training_alone(features: Path) 
     torch.testing.assert_close(found[kept], states[kept] / 0.75)
     assert 0.65 < kept.float().mean() < 0.85
     assert torch.equal(inputs.eval()(SENTENCES)[0], whole)
+
+
+def test_vectors_are_scaled_to_the_states_beside_them(features: Path) -> None:
+    words = WordTable("random:3:5", "random:4:2", sentences=SENTENCES)
+    sources = InputSources(words=words, states=FeatureStates(features, sentences=SENTENCES))
+    inputs = ProbeInputs(sources)
+    with torch.no_grad():
+        inputs.mix.gamma.fill_(0.25)
+    inputs.standardise_words(SENTENCES)
+    before, lengths = inputs(SENTENCES)
+    inputs.match_words(SENTENCES)
+    after, _ = inputs(SENTENCES)
+    inside = valid_mask(lengths, before.device)
+
+    def size(x: Tensor) -> Tensor:
+        return x[inside].square().mean().sqrt()
+
+    torch.testing.assert_close(size(after[..., 12:]), size(after[..., :12]))
+    assert torch.equal(after[..., :12], before[..., :12]), "states stay"
+    torch.testing.assert_close(after[..., 12:] / size(after[..., 12:]), before[..., 12:] / size(before[..., 12:]))
+    for kind in ("vectors", "features"):
+        alone = ProbeInputs(sources.select(INPUT_KINDS[kind]))
+        whole, _ = alone(SENTENCES)
+        alone.match_words(SENTENCES)
+        assert torch.equal(alone(SENTENCES)[0], whole), "nothing stands beside them"
 
 
 def test_dropout_of_vectors_takes_whole_words_beside_states_and_in_training_alone(features: Path) -> None:

@@ -145,7 +145,7 @@ def test_features_alone_are_compared_with_every_table_of_word_vectors(table: Run
 
 
 def test_runs_with_other_settings_or_data_are_rows_of_their_own(table: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    narrow = {"learning_rate": 0.001, "hidden_size": 100}
+    narrow = {"learning_rate": 0.001, "hidden_size": 100, "match_vectors": True}
     half = {
         name: ner_line("vectors", WORSE)[name] | {"train": value}
         for name, value in (("data", {"novels/half.conll": 50}), ("fingerprints", ["f4"]))
