@@ -4,7 +4,7 @@ Raw text: blank lines separate documents (or paragraphs) and stay document bound
 joined first (decided once a file, see `looks_wrapped`), any other line is split into sentences on its own. Text that is
 tokenised already passes through line for line. That is decided once a file, from its first megabyte: it is tokenised
 when more of its punctuation stands apart than touches a word (`looks_tokenised`); --tokenised overrides it. The output
-counts as tokenised, so running the command on it changes nothing.
+counts as tokenised, so running the command on it changes nothing. Byte order marks are left out wherever they stand.
 """
 
 import argparse
@@ -28,7 +28,14 @@ from elmoc.files.text import open_text, read_lines, require_file
 from elmoc.files.writing import refuse_existing
 from elmoc.progress import progress_bar
 from elmoc.text.raw import sample_lines
-from elmoc.tokenizer import SENTENCE_ENDS, looks_tokenised, looks_wrapped, sentence_splitter, tokenise_paragraph
+from elmoc.tokenizer import (
+    BYTE_ORDER_MARK,
+    SENTENCE_ENDS,
+    looks_tokenised,
+    looks_wrapped,
+    sentence_splitter,
+    tokenise_paragraph,
+)
 
 SAMPLE_CHARACTERS = 1_000_000
 _BLOCK_CHARACTERS = 1 << 18
@@ -128,12 +135,15 @@ def _tokenise_file(source: Path, target: Path, *, tokenised: bool | None, wrappe
 
 
 def progress(source: Path) -> Generator[str, None, None]:
-    """The lines of `source`, with a progress bar; raises `InputError` for one with a NUL character."""
+    """The lines of `source` without byte order marks, with a progress bar.
+
+    Raises `InputError` for a line with a NUL character.
+    """
     lines = progress_bar(iterable=read_lines(source), desc="tokenising", unit="line", unit_scale=True)
     for number, line in enumerate(lines, 1):
         if "\0" in line:
             raise InputError(f"{source}, line {number}: the text holds a NUL character: take it out of the text")
-        yield line
+        yield line.replace(BYTE_ORDER_MARK, "")
 
 
 _split: Callable[[str], Sequence[str]] | None = None

@@ -1,8 +1,9 @@
 """Tokenizer: raw text to sentences of words, in any language that separates words by spaces, without downloads.
 
-Words: NLTK's Penn-like tokeniser (English contractions are split: `do n't`, `can not`), with three changes: quotes are
-straight (“ ” „ become `"`, ‘ ’ become `'`, and there are none of Penn's `` and ''), URLs and e-mail addresses stay
-whole, and marks of other scripts are words of their own, as English ones are. Parentheses stay as they are.
+Words: NLTK's Penn-like tokeniser (English contractions are split: `do n't`, `can not`), with four changes: quotes are
+straight (“ ” „ become `"`, ‘ ’ become `'`, and there are none of Penn's `` and ''), URLs, e-mail addresses and Hebrew
+acronyms stay whole, marks of other scripts are words of their own, as English ones are, and byte order marks are left
+out. Parentheses stay as they are.
 Sentences: NLTK's Punkt, which also ends them at the full stops and question marks of other scripts (`SENTENCE_ENDS`).
 Its abbreviations are common English ones and those that it learns from the text itself.
 """
@@ -29,7 +30,13 @@ SENTENCE_ENDS = ".?!" + _OTHER_ENDS
 """The last character of a sentence."""
 SMALLEST_TRAINING_TEXT = 50_000  # characters; fewer teach Punkt more wrong abbreviations than right ones
 
-_STRAIGHT = str.maketrans({"“": '"', "”": '"', "„": '"', "‟": '"', "‘": "'", "’": "'", "‚": ",", "‛": "'"})
+BYTE_ORDER_MARK = "\ufeff"
+"""Which is no part of the text; where files were joined, it stands inside of it, too."""
+_GERSHAYIM = "\u05f4"  # the mark of Hebrew acronyms, for which `"` is written most often
+_STRAIGHT = str.maketrans(
+    {"“": '"', "”": '"', "„": '"', "‟": '"', "‘": "'", "’": "'", "‚": ",", "‛": "'"}
+    | {_GERSHAYIM: '"', BYTE_ORDER_MARK: None}
+)
 _MARKS = "…¿¡،؛፣፤፥፦" + _OTHER_ENDS  # that NLTK leaves attached to words
 _MARK = re.compile(rf"(?!(?<=\d)،(?=\d))[{_MARKS}]")  # 1,5 is one word, and so is ١،٥
 _PLACEHOLDER = "\ue000"  # a private-use character: stands for a URL while the rest is tokenised
@@ -37,8 +44,13 @@ _ADDRESS = re.compile(
     rf"(?:https?://|ftp://|www\.)[^\s<>\"]*[^\s<>\".,;:!?'()\[\]{{}}{_MARKS}]"  # no punctuation at the end
     r"|\b[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+\b"  # RFC 5321's limit, without which `a.a.a…` took the square of its length
 )
+_HEBREW = "[\u05b0-\u05bd\u05bf\u05c1\u05c2\u05c7\u05d0-\u05f2]"  # letters, and the points of vowels
+_IN_ACRONYM = re.compile(  # after prefixes (and, in, the, …) and before two letters `"` begins a quotation, though
+    rf'(?<!{_HEBREW})(?![\u05d1\u05d4\u05d5\u05db\u05dc\u05de\u05e9]+"{_HEBREW}{{2}})({_HEBREW}+)"(?={_HEBREW})'
+)
 _LETTER = rf"[^\s!-/:-@\[-`{{-~{_MARKS}]"  # of any script, vowel signs too, which \w leaves out
-_APART = re.compile(r"(?:^|\s)[,;:!?.\"،؛](?=\s|$)")  # the full stops of other scripts stand apart in raw text, too
+_APART = re.compile(r"(?:^|\s)[,.،؛](?=\s|$)")  # the full stops of other scripts stand apart in raw text, too
+_APART_IN_FRENCH = re.compile(r"(?:^|\s)[;:!?\"](?=\s|$)")  # in raw French, too
 _ATTACHED = re.compile(
     rf"{_LETTER}[,;:!?{_MARKS}](?=\s|$)|{_LETTER}\.(?=\s*$)|(?:^|\s)\"{_LETTER}|{_LETTER}\"(?=\s|$)", re.MULTILINE
 )
@@ -53,7 +65,10 @@ def tokenise_sentence(text: str) -> list[str]:
     addresses = _ADDRESS.findall(text) if _PLACEHOLDER not in text else []
     if addresses:
         text = _ADDRESS.sub(f" {_PLACEHOLDER} ", text)
-    words = ['"' if word in ("``", "''") else word for word in _word_tokeniser()(_MARK.sub(r" \g<0> ", text))]
+    if '"' in text:  # without which there is no need to look
+        text = _IN_ACRONYM.sub(rf"\1{_GERSHAYIM}", text)  # which NLTK leaves where it is
+    words = _word_tokeniser()(_MARK.sub(r" \g<0> ", text))
+    words = ['"' if word in ("``", "''") else word.replace(_GERSHAYIM, '"') for word in words]
     if addresses:
         remaining = iter(addresses)
         words = [next(remaining) if word == _PLACEHOLDER else word for word in words]
@@ -94,12 +109,14 @@ def _language_variables(punkt: Any) -> Any:
 
 
 def looks_tokenised(sample: str) -> bool:
-    r"""Whether text is tokenised: more of its `, ; : ! ? "` and final full stops stand apart than touch a word.
+    """Whether text is tokenised: more of its `, ; : ! ? "` and final full stops stand apart than touch a word.
 
-    Marks of other scripts count where they touch a word, and their commas where they stand apart, too. Text without any
-    such mark counts as raw (tokenising it again changes nothing).
+    Of `; : ! ? "` that stand apart, which they do in raw French, ten count as one: they decide in text of short
+    questions alone. Marks of other scripts count where they touch a word, and their commas where they stand apart, too.
+    Text without any such mark counts as raw (tokenising it again changes nothing).
     """
-    return len(_APART.findall(sample)) > len(_ATTACHED.findall(sample))
+    apart = len(_APART.findall(sample)) + len(_APART_IN_FRENCH.findall(sample)) / 10
+    return apart > len(_ATTACHED.findall(sample))
 
 
 def ends_in_mark(word: str) -> bool:

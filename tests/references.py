@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise, product
 from pathlib import Path
 from typing import NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 import torch
@@ -317,7 +318,8 @@ def contrastive_losses(
 
 def plain_words(sentence: Sequence[str]) -> list[str]:
     """The words as overlapping sentences are compared: letters and digits in lower case, without punctuation."""
-    words = ["".join(character for character in word.lower() if character.isalnum()) for word in sentence]
+    composed = [normalize("NFC", word.lower()) for word in sentence]
+    words = ["".join(character for character in word if character.isalnum()) for word in composed]
     return [word for word in words if word]
 
 

@@ -16,6 +16,9 @@ PLAIN = {
 """Spellings of the Penn Treebank, of OntoNotes and of typographers → that of `elmoc.tokenizer`."""
 
 
+_INSIDE = str.maketrans({"’": "'", "‘": "'", "”": '"', "״": '"'})  # the last two in acronyms of Hebrew
+
+
 @dataclass(frozen=True)
 class Sentence:
     """The words of a sentence and where it begins in the task's data; no word holds white space."""
@@ -41,5 +44,5 @@ def plain_word(word: str) -> str:
         return PLAIN[word]
     if "\\" in word:
         word = word.replace("\\/", "/").replace("\\*", "*")
-    word = word.replace("’", "'").replace("‘", "'")
+    word = word.translate(_INSIDE)
     return PLAIN.get(word, word)

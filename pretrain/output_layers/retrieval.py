@@ -34,6 +34,19 @@ def retrieval(ranks: Tensor) -> dict[str, float]:
     }
 
 
+def ranks_by_frequency(targets: Tensor, known: Tensor) -> Tensor:
+    """int64 [N]: the ranks of targets [N] in the best constant ranking, 1 the best, 0 for one outside the candidates.
+
+    That is the order of frequency, which is the order of ids.
+
+    Args:
+        targets: ids of types.
+        known: bool [K], which of the K most frequent types are candidates.
+    """
+    ranks = known.cumsum(dim=0) * known  # [K]
+    return ranks[targets.clamp(max=len(known) - 1)] * (targets < len(known))
+
+
 def perplexity(likelihoods: Tensor) -> float:
     """Of log-likelihoods [N]; that of no targets is not a number."""
     return float((-likelihoods.double().mean()).exp())
@@ -112,9 +125,8 @@ class Retriever:
             yield block, scores, scores.gather(1, targets[block].to(scores.device).unsqueeze(1))
 
     def constant_retrieval(self, ids: np.ndarray) -> dict[str, float]:
-        """What the best constant ranking reaches: the types in order of frequency, which is the order of their ids."""
-        ranks = torch.from_numpy(ids.astype(np.int64)) + 1
-        return retrieval(torch.where(ranks <= len(self.known), ranks, torch.zeros_like(ranks)))
+        """What the best constant ranking reaches (see `ranks_by_frequency`)."""
+        return retrieval(ranks_by_frequency(torch.from_numpy(ids.astype(np.int64)), self.known))
 
 
 def mean_direction(rows: np.ndarray, counts: np.ndarray) -> Tensor:

@@ -16,7 +16,7 @@ from elmoc.corpus import Corpus
 from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import OutputLayer, OutputLayerSettings, class_counts, log_frequencies
-from pretrain.output_layers.retrieval import perplexity, retrieval
+from pretrain.output_layers.retrieval import perplexity, ranks_by_frequency, retrieval
 
 SCORES = 2**24
 """Log-probabilities that are computed at once in evaluation."""
@@ -175,7 +175,7 @@ class SoftmaxScorer:
             among[block] = (own[:, 0] - scores.logsumexp(dim=1)).float().cpu()
         constants = self._constant[targets]
         constants_among = constants - self._constant[: self._candidates][self._known].logsumexp(dim=0)
-        constant_ranks = (targets + 1) * (targets < self._candidates)
+        constant_ranks = ranks_by_frequency(targets, self._known)
         values = {}
         for name, part in parts.items():
             own = inside[part]

@@ -62,6 +62,22 @@ def test_tokenised_text_passes_line_for_line(tmp_path: Path) -> None:
     assert '" he " said .' in (tmp_path / "forced").read_text()
 
 
+def test_byte_order_marks_of_joined_files_are_left_out(tmp_path: Path) -> None:
+    for text, tokenised in (("The end, then.\n", "The end , then .\n"), ("The end , then .\n",) * 2):
+        for name in "ab":
+            (tmp_path / name).write_text(text, encoding="utf-8-sig")
+        (tmp_path / "in").write_bytes(b"\n".join((tmp_path / name).read_bytes() for name in "ab"))
+        assert main([str(tmp_path / "in"), str(tmp_path / "out")]) == 0
+        assert (tmp_path / "out").read_text() == f"{tokenised}\n{tokenised}"
+        (tmp_path / "out").unlink()
+
+
+def test_raw_french_dialogue_is_tokenised(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("Il est arrivé hier. Elle, non. Pourquoi pas ? Rien ! Viens !\n")
+    assert main([str(tmp_path / "in"), str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out").read_text() == "Il est arrivé hier .\nElle , non .\nPourquoi pas ?\nRien !\nViens !\n"
+
+
 def test_wrapped_lines_are_joined(tmp_path: Path) -> None:
     wrapped = (
         "It is a truth universally acknowledged, that a single man in\n"

@@ -36,6 +36,11 @@ from elmoc.tokenizer import looks_tokenised, looks_wrapped, sentence_splitter, t
         ("ይህ ቤት ነው። እሺ፣ ነው።", "ይህ ቤት ነው ። እሺ ፣ ነው ።"),
         ("النسبة ١،٥ تقريبا، أو ٢.", "النسبة ١،٥ تقريبا ، أو ٢ ."),
         ("देखो http://a.b/c।", "देखो http://a.b/c ।"),
+        ("\ufeffThe \ufeff“end”.", 'The " end " .'),
+        ('צה"ל יצא מארה"ב, אמר ד"ר כהן.', 'צה"ל יצא מארה"ב , אמר ד"ר כהן .'),
+        ("צה”ל, ארה״ב־צה״ל ומנכ“לית", 'צה"ל , ארה"ב־צה"ל ומנכ"לית'),
+        ('הַתַּנַ"ךְ הוא "ספר".', 'הַתַּנַ"ךְ הוא " ספר " .'),
+        ('קראתי ב"הארץ" וב־״הארץ״ http://a.b/c כ"ה', 'קראתי ב " הארץ " וב־ " הארץ " http://a.b/c כ"ה'),
     ],
 )
 def test_words(text: str, words: str) -> None:
@@ -50,6 +55,7 @@ def test_tokenising_words_again_changes_nothing() -> None:
         "The second document ( a short one ) ends here .",
         "It 's 5 % of U.S. income -- is n't it ? !",
         "A line of its own : see https://example.com/a,b?c=1 .",
+        'צה"ל יצא מארה"ב , אמר ד"ר כהן ב " הארץ " .',
     ):
         assert tokenise_sentence(line) == line.split()
 
@@ -84,6 +90,46 @@ def test_sentences_of_other_scripts(text: str, sentences: list[str]) -> None:
     line = f"{text.split()[0]} " * 8 + text
     assert looks_wrapped(["x" * 60] * 9)
     assert not looks_wrapped([line[-70:]] * 9)
+
+
+FRENCH_DIALOGUE = "Il est arrivé hier. Elle, non. Pourquoi pas ? Rien ! « Viens ! » dit-elle ; il rit : « Moi ? »"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FRENCH_DIALOGUE,
+        re.sub(r" (?=[?!;:])", "\u00a0", FRENCH_DIALOGUE),
+        re.sub(r" (?=[?!;])", "\u202f", FRENCH_DIALOGUE),
+        "Tu viens ?\nOui, j'arrive !\nOù es-tu ?\nQuoi ?\nMais oui !\nIci.",
+        'Il crie : " Viens ! " Elle, non.',
+        "Er kam bzw. ging, wie man sagt. Warum nicht? „Komm!“, sagte er.",
+        "Why not? He came, and went.",
+    ],
+)
+def test_raw_text_is_seen_as_such(text: str) -> None:
+    """French sets some marks apart in raw text, too."""
+    assert not looks_tokenised(text)
+    assert not looks_tokenised("\n".join([text] * 20))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Il est arrivé hier .\nElle , non .\nPourquoi pas ?\n« Viens ! » dit-elle ;",
+        "Pourquoi pas ?\nQui est là ?\nViens !",
+        "Er kam bzw. ging , wie Hr. Doll sagt .\nWarum nicht ?",
+        "Warum nicht ?\nKomm !",
+        "Why not ?\nWho is it , Mr. Smith ?\nIt 's me !",
+        "Why not ?\nWho is it ?",
+        '" Yes "\n" No "',
+    ],
+)
+def test_tokenised_text_is_seen_as_such(text: str) -> None:
+    """Short questions without commas are, too."""
+    assert looks_tokenised(text)
+    assert looks_tokenised("\n".join([text] * 20))
+    assert [tokenise_sentence(line) for line in text.split("\n")] == [line.split() for line in text.split("\n")]
 
 
 def test_abbreviations_are_learned_from_the_text() -> None:
@@ -138,6 +184,8 @@ def test_the_longest_local_part_of_an_address() -> None:
         ("", '"', "a"),
         ("a!", ')"', "b"),
         ("", "\n\n", "a"),
+        ("", "ה", '"'),
+        ("", 'ה"', "א"),
     ],
 )
 def test_the_time_grows_with_the_text(start: str, repeated: str, end: str) -> None:

@@ -20,6 +20,7 @@ def test_words_survive_a_text_that_is_split_on_white_space(space: str) -> None:
         ("`` quoted ''", '" quoted "'),
         ("“ it ’s ”", '" it \'s "'),
         ("don’t", "don't"),
+        ('צה״ל צה”ל צה"ל ״', 'צה"ל צה"ל צה"ל "'),
         ("1\\/2 \\* and\\/or", "1/2 * and/or"),
         ("/. /?", ". ?"),
         ("’’ ‘‘ '’ \\/.", '" " " .'),

@@ -303,6 +303,7 @@ def test_metrics_of_fixed_vectors_are_those_of_a_plain_program(tiny_corpus: Corp
     known = [row for row in range(candidates) if rows[row].any()]
     assert len(known) < candidates
     ranks, likelihoods, constants = [], [], []
+    constant_ranks = [known.index(target) + 1 if target in known else 0 for target in ids.tolist()]
     for prediction, target in zip(predictions, ids, strict=True):
         scores = {row: prediction @ rows[row] for row in known}
         ranks.append(sum(score >= scores[target] for score in scores.values()) if target in scores else 0)
@@ -311,6 +312,8 @@ def test_metrics_of_fixed_vectors_are_those_of_a_plain_program(tiny_corpus: Corp
             constants.append(np.log(counts[target] / counts[known].sum()))
     for name, value in retrieval(torch.tensor(ranks)).items():
         assert values[name] == pytest.approx(value)
+    for name, value in retrieval(torch.tensor(constant_ranks)).items():
+        assert values[f"constant_{name}"] == pytest.approx(value)
     assert values["perplexity"] == pytest.approx(np.exp(-np.mean(likelihoods)), rel=1e-4)
     assert values["constant_perplexity"] == pytest.approx(np.exp(-np.mean(constants)), rel=1e-4)
     assert "vocabulary_perplexity" not in values
