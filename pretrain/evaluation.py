@@ -1,5 +1,6 @@
 """Evaluation: whether a run is learning, by held-out metrics beside those of the best constant prediction."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,6 +24,8 @@ STREAMS_OF_A_SOURCE = 16
 
 OF_A_SOURCE = {"cosine": "cosine", "accuracy_at_10": "accuracy@10"}
 """What is printed of each source, and its label."""
+MACRO = "macro_"
+"""Before the name of a metric: its macro average, the mean over sources."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,9 @@ def evaluate(
 ) -> dict[str, float]:
     """Held-out metrics over `words` words, for each direction and averaged, beside the best constant prediction.
 
-    Where held-out text has sources, these are over an equal number of words of each, as far as it holds so many;
-    `NAME/METRIC` is over the words of the source NAME, averaged over the directions.
+    Where held-out text has sources, these are over an equal number of words of each, as far as it holds so many, so
+    that a source with less text counts less; `NAME/METRIC` is over the words of the source NAME, averaged over the
+    directions.
     """
     state.encoder.eval()
     state.output_layers.eval()
@@ -102,6 +106,17 @@ def averaged(scores: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[st
     }
 
 
+def score_of(values: Mapping[str, float | None], metric: str) -> float:
+    """What chooses the best model: of an evaluation the mean of a metric over the sources, however much each holds.
+
+    Without sources, the metric itself. A source of which it is not a number, as of targets without vectors, is left
+    out; NaN where no number is left.
+    """
+    names = [f"{source}/{metric}" for source in sources_of(values)] or [metric]
+    numbers = [value for name in names if (value := values.get(name)) is not None and math.isfinite(value)]
+    return float(np.mean(numbers)) if numbers else math.nan
+
+
 def predict(
     state: TrainState, data: TrainingData, windows: Iterable[dict[str, np.ndarray]], execution: Execution
 ) -> tuple[dict[str, torch.Tensor], dict[str, np.ndarray]]:
@@ -130,7 +145,7 @@ def predict(
 
 
 def evaluation_line(state: TrainState, settings: OutputLayerSettings, values: dict[str, float], unit: str) -> str:
-    """The held-out metrics as one line, and a second where there are several sources; `unit` is what was read."""
+    """The held-out metrics as one line, and two more where there are several sources; `unit` is what was read."""
 
     def shown(metric: str) -> str:
         constant = f"constant_{metric}"
@@ -150,6 +165,9 @@ def evaluation_line(state: TrainState, settings: OutputLayerSettings, values: di
         labels = [label for metric, label in OF_A_SOURCE.items() if metric in values]
         shown_metrics = [" ".join([name, *(f"{value:.3f}" for value in each)]) for name, each in by_source.items()]
         lines.append(f"  by source ({', '.join(labels)}): {', '.join(shown_metrics)}")
+    if (macro := MACRO + settings.metric) in values:
+        name = settings.metric.replace("_", " ")
+        lines.append(f"  mean over sources of the {name}, by which the best model is chosen: {values[macro]:.4f}")
     return "\n".join(lines)
 
 

@@ -18,8 +18,8 @@ from pretrain.init_from import require_same_encoder
 
 def check_run(
     settings: Mapping[str, Mapping[str, Any]], sets: Sequence[str], *, model: ModelDirectory, path: Path
-) -> None:
-    """Raise an `InputError` where the model at `path` cannot be trained by these `settings` with `--set` over them.
+) -> RunConfig:
+    """The config of these `settings` with `--set` over them; an `InputError` where it cannot train the model at `path`.
 
     What depends on the text, as whether it is enough for so many streams, is for the run to say.
     """
@@ -40,6 +40,7 @@ def check_run(
             checked_device(config.train.device)
         except InputError as error:
             raise InputError(f"train.device: {error}") from None
+    return config
 
 
 def resolved(settings: Mapping[str, Mapping[str, Any]], sets: Sequence[str], *, name: str) -> RunConfig:

@@ -81,8 +81,23 @@ class Adaptation:
                 f"--vectors {self.vectors} are neither those that {self.path} reads nor those that it was trained "
                 "against: give one of these, if they have moved"
             )
-        settings = self._settings(tokens=1, weights={GENERAL: 1.0})  # which follow from the text, as it will be
-        check_run(settings, self.sets, model=self.model, path=self.path)
+        if unknown := [name for name in self.given_weights if name not in self.kinds]:
+            names = ", ".join(sorted(self.kinds))
+            raise InputError(
+                f"--set {SOURCES}: no text here is named {unknown[0]:.50} (it has {names}): correct the name"
+            )
+
+    @property
+    def kinds(self) -> set[str]:
+        """The kinds of text that training reads."""
+        new = {split_name(text)[0] or NEW for text in self.texts}
+        return new | {GENERAL} if self.general is not None and self.general_share else new
+
+    @cached_property
+    def given_weights(self) -> dict[str, float]:
+        """The weights of kinds of text that `--set` gives; `InputError` as `check_run`."""
+        settings = self._settings(tokens=1, weights={})  # which follow from the text, as it will be
+        return check_run(settings, self.sets, model=self.model, path=self.path).data.sources
 
     @cached_property
     def _given_fingerprint(self) -> str | None:
@@ -115,7 +130,7 @@ class Adaptation:
                 f"the directions of {self.path} were trained with different weights of the kinds of text ({weights}): "
                 "general text has them in the proportions of its corpus"
             )
-        given = {each.partition("=")[0].strip() for each in self.sets}
+        given = set(map(key_of, self.sets))
         if left := [f"{key} ({each})" for key, each in differing.items() if key not in given]:
             yield (
                 f"the directions of {self.path} were trained with different settings, so that these are not taken over "
@@ -144,7 +159,10 @@ class Adaptation:
         assert self.general is not None
         corpus = Corpus(self.general)
         if self.general_share:
-            new = estimate_tokens(find_named_files(self.texts))
+            files = find_named_files(self.texts)
+            new = sum(
+                self.given_weights.get(name or NEW, 1.0) * estimate_tokens([file]) for file, name in files.items()
+            )
             tokens = max(TOKENS_AT_LEAST, round(self.epochs * self._general_by_new * new))
             written = write_sample(
                 corpus, corpus.train, self.output / "general.txt", tokens=tokens, weights=self.recipe["data"]["sources"]
@@ -190,11 +208,13 @@ class Adaptation:
     def _train(self) -> Sequence[object]:
         config, corpus = self.output / "adapt.toml", Corpus(self.corpus)
         general = sum(shard.tokens for shard in corpus.train if shard.source == GENERAL)
-        new = corpus.train_tokens - general
-        weight = self._general_by_new * new / general if general else 0.0  # it has its share of every epoch
-        weights = {GENERAL: weight} if general else {}
-        write_toml(config, self._settings(tokens=round(new + weight * general), weights=weights))
-        return training_command(config, self.output, self.sets, self.max_time, anew=["--init-from", self.path])
+        given = self.given_weights
+        new = sum(given.get(shard.source, 1.0) * shard.tokens for shard in corpus.train if shard.source != GENERAL)
+        weights = {GENERAL: self._general_by_new * new / general} if general else {}  # it has its share of every epoch
+        weights |= given
+        write_toml(config, self._settings(tokens=round(new + weights.get(GENERAL, 0.0) * general), weights=weights))
+        sets = [each for each in self.sets if key_of(each) != SOURCES]
+        return training_command(config, self.output, sets, self.max_time, anew=["--init-from", self.path])
 
     def _settings(self, *, tokens: int, weights: Mapping[str, float]) -> dict[str, dict[str, Any]]:
         """The settings of the run, of which an epoch reads `tokens`, by the weights of kinds of text."""
@@ -208,6 +228,11 @@ class Adaptation:
             rate=learning_rate(self.recipe, self.model, given=self.learning_rate),
         )
         return settings | {"card": {name: text for name, text in self.card.items() if text}}
+
+
+def key_of(override: str) -> str:
+    """The key of `section.key=value`."""
+    return override.partition("=")[0].strip()
 
 
 def named(texts: Sequence[str], name: str) -> list[str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from elmoc.model_directory import read_model_directory
+from pretrain.evaluation import MACRO, sources_of
 from pretrain.run.directory import RunDirectory, read_metrics
 
 SHOWN = {
@@ -26,20 +27,19 @@ def report(run: Path) -> None:
     if before is None:
         print(f"{RunDirectory(run).metrics} has lost the evaluation before the first update: begin anew to have it")
     if training.get("updates") == 0:
-        print("the model is as it was: no evaluation of all held-out text was better than the first")
+        print("the model is as it was: no later evaluation had a better mean over the kinds of held-out text")
     print(f"\nthe model is in {run}: give that name wherever a model is asked for")
 
 
 def rows(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """The lines of the table, kind by kind; of all text where kinds have no names."""
-    kinds = list(dict.fromkeys(name.partition("/")[0] for name in after if "/" in name)) or [""]
-    for kind in kinds:
+    """The lines of the table: of each kind, and the mean that chose the model; of all text where it has no kinds."""
+    titles = {f"{kind}/": f"{kind} text, " for kind in sources_of(after)} or {"": ""}
+    for prefix, title in (titles | {MACRO: "mean over kinds, "}).items():
         for metric, label in SHOWN.items():
-            name, constant = (f"{kind}/{each}".lstrip("/") for each in (metric, f"constant_{metric}"))
-            if name in after:
+            if (name := prefix + metric) in after:
                 cells = [_shown(before.get(name)), _shown(after[name])]
-                title = f"{kind} text, {label}" if kind else label
-                yield f"{title:32}{cells[0]:>10}{cells[1]:>10}{_shown(after.get(constant)):>16}"
+                constant = _shown(after.get(f"{prefix}constant_{metric}"))
+                yield f"{title + label:32}{cells[0]:>10}{cells[1]:>10}{constant:>16}"
 
 
 def _shown(value: Any) -> str:

@@ -6,6 +6,7 @@ once, and no process can skip one: all that rank 0 does alone, between them, is 
 
 import math
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +18,9 @@ from elmoc.model_directory import read_model_directory, write_model_directory
 from pretrain.checkpoint import Checkpoint
 from pretrain.config import fixed_settings
 from pretrain.distributed.processes import Processes
-from pretrain.evaluation import evaluate, evaluation_line
+from pretrain.evaluation import MACRO, evaluate, evaluation_line, score_of, sources_of
 from pretrain.run.clock import Clock
-from pretrain.run.directory import MetricsLog, RunDirectory
+from pretrain.run.directory import MetricsLog, RunDirectory, read_metrics
 from pretrain.run.output import Output
 from pretrain.run.stop_signals import StopRequest
 from pretrain.setup import TrainingSetup
@@ -120,6 +121,8 @@ class RunWriter:
             run.remove_checkpoints(keep=setup.config.log.keep, best=state.best_update)  # it may have been killed before
             self._renew_card()
         self._log = MetricsLog(run, size=resumed.metrics_bytes if resumed else 0, update=state.update)
+        if len(setup.data.corpus.held_out_sources) > 1 and math.isfinite(state.best_score):
+            state.best_score = logged_best_score(run, state, self._output_layer.metric)
         self._latest: dict[str, float] = {}
         words, unit = state.updates * setup.data.words_per_update, setup.data.corpus.unit
         self._output = Output(stop, total=words, done=state.words, unit=unit)
@@ -161,22 +164,27 @@ class RunWriter:
         return evaluate(self._state, setup.data, self._scorer, words=words, execution=setup.execution)
 
     def write_evaluation(self, values: dict[str, float]) -> bool:
-        """Log and print held-out metrics; export the model when they are the best so far, which is the answer.
+        """Log and print held-out metrics; export the model when its score is the best so far, which is the answer.
 
-        Raises `InputError` where there is no best so far and can be none.
+        The score is the metric of the output layers; where there are several sources, its mean over them, which is
+        logged, too. Raises `InputError` where there is no best so far and can be none.
         """
         state, metric = self._state, self._output_layer.metric
+        score = score_of(values, metric)
+        if len(sources_of(values)) > 1:
+            metric = MACRO + metric
+            values = values | {metric: score}
         self._log.write("evaluation", state.update, state.words, values)
-        self._latest[f"held-out {metric}"] = values[metric]
+        self._latest[f"held-out {metric}"] = score
         self._output.print(evaluation_line(state, self._output_layer, values, self._setup.data.corpus.unit))
-        if state.best_update is None and math.isnan(values[metric]):
+        if state.best_update is None and math.isnan(score):
             raise InputError(
                 f"the held-out {metric}, by which the best model is chosen, is not a number: check that the vector "
                 "tables hold no huge numbers, and that held-out words have target vectors which are not all zeros"
             )
-        is_best = values[metric] > state.best_score
+        is_best = score > state.best_score
         if is_best:
-            state.best_score, state.best_update = values[metric], state.update
+            state.best_score, state.best_update = score, state.update
             held_out = {name: round(value, 5) if math.isfinite(value) else None for name, value in values.items()}
             training = self._setup.training_record() | {
                 "words": state.words,
@@ -205,6 +213,18 @@ class RunWriter:
         """Close the progress bar and the log."""
         self._output.close()
         self._log.close()
+
+
+def logged_best_score(run: RunDirectory, state: TrainState, metric: str) -> float:
+    """The score of the best evaluation by its line of the log; that of the checkpoint where the line is lost.
+
+    Checkpoints of older versions have a score over all words in place of a mean over sources.
+    """
+    with suppress(InputError):
+        for values in read_metrics(run.path, "evaluation"):
+            if values["update"] == state.best_update and math.isfinite(score := score_of(values, metric)):
+                return score
+    return state.best_score
 
 
 def tensors_of(steps: list[dict[str, DirectionStep]]) -> dict[str, Tensor]:

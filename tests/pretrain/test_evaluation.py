@@ -11,7 +11,7 @@ from elmoc.corpus import Corpus
 from pretrain.config import load_config
 from pretrain.data.windows import held_out_windows
 from pretrain.evaluation import evaluate
-from pretrain.output_layers.retrieval import Retriever, mean_direction, retrieval
+from pretrain.output_layers.retrieval import Retriever, mean_direction, ranks_by_frequency, retrieval
 from pretrain.setup import TrainingSetup, set_up
 from tests.pretrain.conftest import TinyRuns
 from tests.references import rank_of
@@ -84,11 +84,25 @@ def test_constant_baselines_by_hand() -> None:
     # the direction is (3, 1)/√10; a target without a direction does not count for the cosine
     ids = np.array([0, 1, 2, 3])
     assert retriever.constant_cosine(ids) == pytest.approx((3 + 1 + 4 / 2**0.5) / 10**0.5 / 3)
-    # types in order of frequency: ranks 1, 2, 3, and a miss past the three candidates
+    # types in order of frequency: ranks 1, 2, and misses without a vector and past the three candidates
     metrics = retriever.constant_retrieval(ids)
     assert metrics["accuracy_at_1"] == 1 / 4
-    assert metrics["reciprocal_rank"] == pytest.approx((1 + 1 / 2 + 1 / 3) / 4)
-    assert metrics["outside"] == 1 / 4
+    assert metrics["reciprocal_rank"] == pytest.approx((1 + 1 / 2) / 4)
+    assert metrics["outside"] == 2 / 4
+
+
+def test_a_type_without_a_vector_is_a_miss_of_model_and_constant_alike() -> None:
+    rows = np.array([[0, 0], [1, 0], [0, 1]], dtype=np.float32)
+    retriever = retriever_of(rows, np.array([9, 3, 1]), 3)
+    ids = np.array([0, 0, 1, 2])
+    assert ranks_by_frequency(torch.from_numpy(ids), retriever.known).tolist() == [0, 0, 1, 2]
+    assert retriever.ranks(torch.tensor([[2.0, 1.0]] * 4), ids).tolist() == [0, 0, 1, 2]
+
+
+def test_where_all_types_have_vectors_the_constant_ranks_all_of_them() -> None:
+    ids = torch.arange(7)
+    assert ranks_by_frequency(ids, torch.ones(5, dtype=torch.bool)).tolist() == [1, 2, 3, 4, 5, 0, 0]
+    assert ranks_by_frequency(ids, torch.zeros(5, dtype=torch.bool)).tolist() == [0] * 7
 
 
 @pytest.fixture
@@ -127,8 +141,8 @@ def test_held_out_metrics_are_those_of_the_whole_streams_read_at_once(
             ]
         )
         assert values[f"{direction}_reciprocal_rank"] == pytest.approx(retrieval(ranks)["reciprocal_rank"])
-        assert values[f"{direction}_constant_outside"] == (flat >= 20).mean()
-        assert values[f"{direction}_outside"] == pytest.approx(((flat >= 20) | ~true.any(-1).numpy().ravel()).mean())
+        outside = ((flat >= 20) | ~true.any(-1).numpy().ravel()).mean()
+        assert values[f"{direction}_constant_outside"] == values[f"{direction}_outside"] == pytest.approx(outside)
     assert values["cosine"] == pytest.approx(sum(cosines.values()) / 2)
 
 

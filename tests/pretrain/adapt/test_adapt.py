@@ -15,9 +15,10 @@ from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
 from pretrain.adapt.__main__ import main
 from pretrain.adapt.general import write_sample
-from pretrain.adapt.plan import TOKENS_AT_LEAST, named
+from pretrain.adapt.plan import TOKENS_AT_LEAST, Adaptation, named
 from pretrain.adapt.report import rows
 from pretrain.adapt.settings import recipe_of
+from pretrain.config import load_config
 from pretrain.run.directory import read_metrics
 from tests.pretrain.conftest import TinyRuns
 from tests.tiny import learnable_sentences, write_corpus
@@ -59,6 +60,7 @@ def test_a_model_goes_on_and_both_curves_are_shown(
     for kind in ("new", "general"):
         assert f"\n{kind} text, cosine" in printed
         assert f"{kind}/cosine" in read_metrics(out, "evaluation")[-1]
+    assert "\nmean over kinds, cosine" in printed
     corpus, old = Corpus(out / "corpus"), read_model_directory(model)
     for name, transform in (("input", old.transform), ("target", old.output_layer.transform)):
         assert transform is not None
@@ -198,6 +200,8 @@ def test_bad_options_are_one_sentence(
         ("encoder.cell_size=13", "the encoder has other sizes: cell_size (here 13, there 12)"),
         ("data.input_vectors=raw", "--set data.input_vectors: the corpus and its tables `input` and `target` are made"),
         ("data.corpus=corpora/mine", "--set data.corpus: the corpus and its tables"),
+        ("data.sources={new=-1}", "--set: data.sources.new must be at least 0 and at most 1,000, not -1"),
+        ("data.sources={tweets=2}", "--set data.sources: no text here is named tweets (it has general, new): correct"),
         ("train.device=gpu", "train.device: 'gpu' is not a device: use cpu, cuda or cuda:N"),
     ],
 )
@@ -225,6 +229,46 @@ def test_a_run_that_has_lost_its_figures_is_reported_without_those_before(
         assert f"{metrics} has lost the evaluation before the first update" in printed
         shown = [line for line in printed.splitlines() if "text, cosine" in line]
         assert shown == [f"{line[:32]}{'–':>10}{line[42:]}" for line in after]
+
+
+@pytest.mark.parametrize(
+    ("sets", "weights", "sampled"),
+    [
+        ((), {"general": 3 / 7 * 120 / 90}, 2 * 3 / 7 * 4000),
+        (("data.sources={a=9}", "data.sources = {a=2.0}"), {"general": 3 / 7 * 170 / 90, "a": 2.0}, 2 * 3 / 7 * 6000),
+        (("data.sources={a=0, general=0.25}",), {"general": 0.25, "a": 0.0}, TOKENS_AT_LEAST),
+    ],
+)
+def test_general_text_has_its_share_beside_kinds_that_are_weighted(
+    model: Path, tmp_path: Path, sets: tuple[str, ...], weights: dict[str, float], sampled: float
+) -> None:
+    sentences = {"a": 5, "b": 7, "general": 9}  # of ten tokens
+    texts = [[[name] * 8] * number for name, number in sentences.items()]
+    out = tmp_path / "out"
+    write_corpus(out / "corpus", texts, texts[:1], sources=[*sentences, "a"])
+    general = write_corpus(tmp_path / "general", [[["word"] * 8] * 1000], texts[:1])
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.txt").write_text("four" * 2500)  # 2,000 tokens each, as estimated
+    adaptation = Adaptation(
+        model=read_model_directory(model),
+        path=model,
+        texts=(f"a={tmp_path / 'a.txt'}", f"b={tmp_path / 'b.txt'}"),
+        held_out=(),
+        leave_out=(),
+        general=str(general.path),
+        output=out,
+        vectors=None,
+        max_time=None,
+        card={},
+        sets=("train.streams=2", *sets),
+    )
+    sample, *_, training = adaptation.steps()
+    sample.run()
+    written = sum(len(line.split()) + 2 for line in (out / "general.txt").read_text().splitlines() if line)
+    assert written == pytest.approx(sampled, abs=10)
+    command = [str(word) for word in training.run() or ()]
+    assert [each for each in command if "=" in each] == ["train.streams=2"]
+    assert load_config(command[1]).data.sources == pytest.approx(weights)
 
 
 def test_vectors_that_have_moved(
@@ -329,3 +373,17 @@ def test_a_sample_has_kinds_of_text_as_they_were_weighted(tmp_path: Path) -> Non
     write_sample(corpus, corpus.train, tmp_path / "part.txt", tokens=900, weights=weights)
     words = Counter((tmp_path / "part.txt").read_text().split())
     assert words == {"talk": 8 * 60, "news": 8 * 30}
+
+
+@pytest.mark.parametrize(("tokens", "tiny"), [(1000, 50), (3000, 150), (10**9, 210)])
+def test_a_sample_has_a_kind_in_proportion_however_little_text_it_has(tmp_path: Path, tokens: int, tiny: int) -> None:
+    corpus = write_corpus(
+        tmp_path / "c",
+        [[["tiny"] * 8] * 20, [["rest"] * 8] * 400],
+        [[["rest"] * 8]],
+        sources=["tiny", "rest", "rest"],
+    )
+    written = write_sample(corpus, corpus.train, tmp_path / "part.txt", tokens=tokens, weights={"tiny": 20.0})
+    assert written == min(tokens, corpus.train_tokens)
+    words = Counter((tmp_path / "part.txt").read_text().split())
+    assert words == {"tiny": 8 * tiny, "rest": 8 * tiny}
