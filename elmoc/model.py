@@ -19,7 +19,14 @@ from elmoc.encoders.pooling import POOLINGS, pooled
 from elmoc.encoders.windows import CarriedState, Piece, encode_next, encode_windows
 from elmoc.errors import InputError, shortened
 from elmoc.files.arrays import all_finite
-from elmoc.model_directory import ModelDirectory, open_model_vectors, read_model_directory, write_model_directory
+from elmoc.model_directory import (
+    ModelDirectory,
+    model_files,
+    open_model_vectors,
+    read_model_directory,
+    read_while_replaced,
+    write_model_directory,
+)
 from elmoc.sharing.hub import download_model, is_hub_name
 from elmoc.sharing.training_record import training_words
 from elmoc.version import VERSION
@@ -90,10 +97,15 @@ class ElmoC:
         chosen = checked_device(device)
         dtype = checked_precision(precision, chosen)
         if is_hub_name(path):
-            path = download_model(str(path), revision=revision, with_vectors=vectors is None)
-        directory = read_model_directory(path, fast=True)
+            path = download_model(str(path), partial(model_files, with_vectors=vectors is None), revision=revision)
+
+        def load() -> tuple[ModelDirectory, WordVectors]:
+            directory = read_model_directory(path, fast=True)
+            return directory, open_model_vectors(directory, vectors)
+
+        directory, word_vectors = read_while_replaced(path, load)
         directory.encoder.to(chosen)
-        return cls(directory, open_model_vectors(directory, vectors), dtype=dtype, pooling=pooling)
+        return cls(directory, word_vectors, dtype=dtype, pooling=pooling)
 
     def save_pretrained(self, path: Path | str, *, bundle_vectors: bool = False) -> None:
         """Write the model directory; one that exists already is replaced only by a whole one.
@@ -105,7 +117,7 @@ class ElmoC:
         file = Path(self.word_vectors.origin)
         replaced = file.parent == Path(path).resolve()
         bundled = file.is_file() and (bundle_vectors or replaced)
-        write_model_directory(path, self.directory, vectors=file if bundled else None)
+        write_model_directory(path, self.directory, vectors=file if bundled else None, link=replaced)
 
     @property
     def encoder(self) -> BidirectionalEncoder:

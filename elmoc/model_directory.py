@@ -14,11 +14,11 @@ A run directory is accepted wherever a model directory is: its exported `model/`
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError
@@ -29,7 +29,7 @@ from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, check_finite, check_weights
 from elmoc.errors import InputError, reason
 from elmoc.files.checksums import FileChecksum
-from elmoc.files.records import convert, read_versioned, write_record
+from elmoc.files.records import convert, read_json, read_versioned, write_record
 from elmoc.files.text import require_file
 from elmoc.files.writing import atomic_directory, require_space
 from elmoc.sharing.model_card import model_card
@@ -39,11 +39,14 @@ from elmoc.word_vectors.sources import VectorSource, WordVectors, check_vectors
 from elmoc.word_vectors.stored import StoredVectors
 from elmoc.word_vectors.transform import TransformKind, VectorTransform
 
+T = TypeVar("T")
 FORMAT = "elmoc-model"
 VERSION, OLDEST_VERSION = 3, 1
 WEIGHTS, HEADS, CARD = "model.safetensors", "heads.safetensors", "README.md"
 _OF_TARGETS = "targets."
 _ARRAYS = ("boundary", "mean", "matrix")
+_MOST_REPLACED = 3
+"""How often a model may be replaced while it is read."""
 ADVICE = "copy or export the model again"
 """What to do about a model directory that is damaged."""
 
@@ -202,13 +205,41 @@ def _link(file: Path | str, link: Path | str) -> None:
         shutil.copy2(file, link, follow_symlinks=False)
 
 
+def read_while_replaced(path: Path | str, read: Callable[[], T]) -> T:
+    """What `read` makes of a model directory or a run directory, of which it may read some files before others.
+
+    Where that fails, and the model has been replaced meanwhile, as a run does with its own, the new one is read.
+    """
+    for _ in range(_MOST_REPLACED):
+        before = _model_state(Path(path))
+        try:
+            return read()
+        except (InputError, OSError):
+            if _model_state(Path(path)) == before:
+                raise
+    return read()
+
+
+def _model_state(path: Path) -> list[tuple[int, int, int]]:
+    """What tells the model of a directory from those before it: the file of its record, and when that was written."""
+    found = []
+    for name in ("model/config.json", "config.json"):
+        with suppress(OSError, ValueError):  # as for a name that cannot be
+            status = os.stat(path / name)
+            found.append((status.st_dev, status.st_ino, status.st_mtime_ns))
+    return found
+
+
 def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirectory:
-    """Read a model directory, or the `model/` of a run directory.
+    """Read a model directory, or the `model/` of a run directory; one that is replaced meanwhile is read again.
 
     `fast` chooses the fast implementation of its encoder. Raises `InputError` when the directory is missing, truncated,
     of a newer version, damaged in the first or last block of a file, or holds weights that are not finite.
     """
-    path = _model_path(Path(path))
+    return read_while_replaced(path, lambda: _read_model(_model_path(Path(path)), fast))
+
+
+def _read_model(path: Path, fast: bool) -> ModelDirectory:
     record = _read_config(path / "config.json")
     size = record.word_vectors.size
     config = EncoderConfig.from_dict(
@@ -260,6 +291,22 @@ def _output_layer(path: Path, config: dict[str, Any], checksums: Mapping[Path, F
     return OutputLayerRecord(
         config, weights, VectorTransform(**{name: tensor.numpy() for name, tensor in arrays.items()})
     )
+
+
+def model_files(path: Path, *, with_vectors: bool) -> list[str] | None:
+    """The names of all files of a model, which may not be there yet but for its record; None where there is no record.
+
+    Without `with_vectors`, word vectors that may be bundled are left out. Raises `InputError` for a damaged record.
+    """
+    config = path / "config.json"
+    if not config.exists():
+        return None
+    info = read_json(config, advice=ADVICE)
+    if not isinstance(info, dict) or info.get("format") != FORMAT:
+        return None
+    vectors = _read_config(config).word_vectors
+    own = vectors.file_name if with_vectors or is_stored(vectors.origin) else ""
+    return [config.name, CARD, WEIGHTS, HEADS, *filter(None, [own])]
 
 
 def bundled_vectors(path: Path | str) -> Path | None:

@@ -155,7 +155,7 @@ def _join_rows(file: h5py.File, parts: Sequence[Part], merge: bool) -> None:
         layout = h5py.VirtualLayout(shape, parts[0].sentences.dtype)
         for part, (start, stop) in rows_of(parts, offsets):
             if start < stop:
-                layout[start:stop] = h5py.VirtualSource(part.name, STATES, (stop - start, *shape[1:]))
+                layout[start:stop] = h5py.VirtualSource(part.source_name, STATES, (stop - start, *shape[1:]))
         file.create_virtual_dataset(STATES, layout)
     file.create_dataset(OFFSETS, data=offsets)
     _write_text(file, DOCUMENTS, joined_sizes(parts))

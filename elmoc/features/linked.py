@@ -30,7 +30,7 @@ ADVICE = "copy the folder of parts together with the file, or write it again wit
 def parts_folder(path: Path | str) -> Path:
     """The folder beside a feature file that holds its parts."""
     path = Path(path)
-    return path.with_name(path.name + _FOLDER)
+    return path.parent / (path.name + _FOLDER)
 
 
 class LinkedSentences:

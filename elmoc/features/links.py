@@ -36,13 +36,18 @@ class Part:
     name: str
     start: int
 
+    @property
+    def source_name(self) -> str:
+        """`name` as the source of a virtual dataset, which HDF5 reads as a pattern of `printf`."""
+        return self.name.replace("%", "%%")
+
 
 def attribute_difference(
     found: Mapping[str, Any], expected: Mapping[str, Any], *, ignored: Set[str] = frozenset()
 ) -> str | None:
     """In words, the first attribute of a part that is not the whole's or another part's; None if there is none."""
     names = (found.keys() | expected.keys()) - _OWN - ignored
-    for name in sorted(names, key=str):  # names that are not UTF-8 are bytes
+    for name in sorted(names):
         if name not in found or name not in expected or not np.array_equal(found[name], expected[name]):
             one, other = (shortened(str(each.get(name, "missing"))) for each in (found, expected))
             return f"{name} is {one} and not {other}"
@@ -153,7 +158,7 @@ def _check_rows(whole: CheckedFile, parts: Sequence[Part]) -> None:
     offsets = joined_offsets(parts)
     if not np.array_equal(whole[OFFSETS][()], offsets):
         raise ValueError(f"its {OFFSETS} are not those of the parts")
-    expected = [(part.name, STATES, *rows) for part, rows in rows_of(parts, offsets) if rows[0] < rows[1]]
+    expected = [(part.source_name, STATES, *rows) for part, rows in rows_of(parts, offsets) if rows[0] < rows[1]]
     found = []
     for source in h5py.Dataset(h5py.h5d.open(whole.id, STATES.encode())).virtual_sources():
         (first, *_), (last, *_) = source.vspace.get_select_bounds()

@@ -56,8 +56,9 @@ def write_features(
         resume: go on with what is left; where nothing is, begin.
 
     Raises:
-        InputError: the file exists already, or is being written by another process; its disk is full; options that do
-            not go together; something is left, and not to be resumed, is damaged, or is of another model or option.
+        InputError: the file exists already, or is being written by another process or thread; its disk is full;
+            options that do not go together; something is left, and not to be resumed, is damaged, or is of another
+            model or option.
     """
     require_layout_of_keys(layout, sentence_keys=sentence_keys)
     options = LayoutOptions(shape=shape, compress=compress, sentence_map=sentence_map, sentence_keys=sentence_keys)
@@ -192,7 +193,13 @@ def _begun(attributes: dict[str, Any], options: LayoutOptions, layout: str) -> d
     shape = asdict(options.shape)
     begun = {**compared, **shape, **asdict(options), "layout": layout}
     del begun["shape"]
-    return {name: json.dumps(value, default=lambda array: array.tolist()) for name, value in begun.items()}
+    return {name: json.dumps(value, default=_plain) for name, value in begun.items()}
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has in place of a value that it lacks: Python's own for one of NumPy, else text."""
+    plain = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+    return str(plain) if type(plain) is type(value) else plain
 
 
 def _open(disk: DiskFile, folder: UnfinishedFolder, progress: Progress | None) -> h5py.File:

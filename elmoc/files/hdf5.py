@@ -64,13 +64,17 @@ class CheckedFile(h5py.File):
             raise InputError(f"{self.path} {what} ({reason(error)}): {self.advice}") from None
 
     def attributes(self) -> dict[str, Any]:
-        """The attributes of the root: strings and numbers; of another type the library crashes on some."""
-        attributes = {}
+        """The attributes of the root: strings and numbers (of at most 64 bits), and arrays of them.
+
+        Text and names have bytes that are not UTF-8 as `\\xff`. Attributes of another type are refused, since the
+        library crashes on some.
+        """
+        attributes: dict[str, Any] = {}
         with self.damage("has attributes that are damaged"):
             for name in self.attrs:
                 if self.attrs.get_id(name).get_type().get_class() not in _ATTRIBUTE_CLASSES:
-                    raise ValueError(f"{name} is neither text nor numbers")
-                attributes[name] = self.attrs[name]
+                    raise ValueError(f"{_text(name)} is neither text nor numbers")
+                attributes[_text(name)] = _plain(self.attrs[name])
         return attributes
 
     def __contains__(self, name: object) -> bool:
@@ -164,6 +168,24 @@ class CheckedFile(h5py.File):
             return stored
         chunks = (-(-length // chunk) for length, chunk in zip(shape, properties.get_chunk(), strict=True))
         return MOST_COMPRESSION * stored if math.prod(chunks) == dataset.get_num_chunks() else 0
+
+
+def _plain(value: Any) -> Any:
+    """The value of an attribute as one that can be written again."""
+    if isinstance(value, (str, bytes)):
+        return _text(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "SO":
+        return np.array(list(map(_text, value.flat)), dtype=h5py.string_dtype()).reshape(value.shape)
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind == "f" and value.dtype.itemsize > 8:
+        with np.errstate(over="ignore"):
+            return value.astype(np.float64)
+    return value
+
+
+def _text(text: str | bytes) -> str:
+    """Text of an HDF5 file, where h5py has bytes or surrogates for what is not UTF-8."""
+    content = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
+    return content.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
 
 
 class _CheckedContent(io.RawIOBase):

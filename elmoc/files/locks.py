@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -17,41 +18,44 @@ _LEFTOVER = re.compile(r"[0-9]+\.([a-z]+\.)?(partial|old)")
 """What follows `.NAME.` in the name of what a writer of NAME works with: its process, and what it is."""
 _BESIDE = re.compile(rf"\.(.+?)\.(?:lock|{_LEFTOVER.pattern})")
 """The name of a lock, or of what a writer works with; the first group is the NAME."""
-_held: set[Path] = set()
-"""What this process, or the one that it was forked from, has locked."""
+_held: dict[Path, int] = {}
+"""What this process, or the one that it was forked from, has locked, and in which thread."""
 
 
 @contextmanager
 def locked(path: Path | str) -> Iterator[None]:
-    """Keep other processes from writing `path` (a file, or a directory that is replaced as a whole).
+    """Keep other processes and threads from writing `path` (a file, or a directory that is replaced as a whole).
 
-    The lock is the file `.NAME.lock` beside it, which ends with the process that holds it. A process may lock what it
-    has locked already. Raises `InputError` when another process writes there.
+    The lock is the file `.NAME.lock` beside it, which ends with the process that holds it. A thread may lock what it
+    has locked already. Raises `InputError` when another process or thread writes there, or `path` has no name.
     """
     path, lock = _with_lock(path)
-    if path in _held:
+    thread = threading.get_ident()  # which stays the same in a process that the thread forks
+    if _held.get(path) == thread:
         yield
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = _acquire(lock, path)
-    _held.add(path)
+    if _held.setdefault(path, thread) != thread:
+        raise InputError(f"another thread is writing {path}: wait for it")
     try:
-        yield
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = _acquire(lock, path)
+        try:
+            yield
+        finally:
+            _release(lock, descriptor)
     finally:
-        _held.discard(path)
-        lock.unlink(missing_ok=True)
-        os.close(descriptor)
+        del _held[path]
 
 
 def unfinished_path(path: Path) -> Path:
     """The folder for what a killed writer of `path` has left to be gone on with; it ends when `path` is there."""
-    return path.with_name(f".{path.name}.unfinished")
+    return path.parent / f".{path.name}.unfinished"
 
 
 def tidy(path: Path | str) -> None:
     """Remove what a killed writer of `path` left, where there is something and nobody is writing there now."""
     path, lock = _with_lock(path)
-    if path not in _held and lock.exists():
+    if lock.exists():
         with suppress(InputError, OSError), locked(path):
             pass
 
@@ -67,6 +71,8 @@ def tidy_folder(folder: Path) -> None:
 def _with_lock(path: Path | str) -> tuple[Path, Path]:
     """The path without links in its folder, and the file that is its lock."""
     folder, name = os.path.split(os.path.abspath(path))
+    if not name:
+        raise InputError(f"{path} is the root directory, which cannot be replaced: give another path")
     return Path(os.path.realpath(folder), name), Path(os.path.realpath(folder), f".{name}.lock")
 
 
@@ -84,13 +90,23 @@ def _acquire(lock: Path, path: Path) -> int:
             raise InputError(f"another process is writing {path}: wait for it, or stop it") from None
         except OSError as error:
             if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+                os.close(descriptor)
                 raise
             _warn(path.parent)
             return descriptor
         if _is_at(lock, descriptor):
-            _remove_leftovers(path)
+            try:
+                _remove_leftovers(path)
+            except BaseException:
+                _release(lock, descriptor)
+                raise
             return descriptor
         os.close(descriptor)  # the file of a writer that has just ended; it is no longer there
+
+
+def _release(lock: Path, descriptor: int) -> None:
+    lock.unlink(missing_ok=True)
+    os.close(descriptor)
 
 
 @lru_cache  # once a folder

@@ -1,7 +1,9 @@
 """Hub: a model by its name on a model hub, downloaded once into the cache of the `huggingface_hub` package."""
 
+import glob
 import os
 import re
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -9,8 +11,6 @@ from pathlib import Path
 from elmoc.errors import InputError, install_advice, reason, shortened
 
 _NAME = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(@(?P<revision>[\w.-][\w./-]*))?", re.ASCII)
-_FILES = ("config.json", "README.md", "*.safetensors")
-_VECTORS = ("*.bin", "*.vec", "*.vec.gz", "*.txt", "*.txt.gz")
 
 
 def is_hub_name(path: Path | str) -> bool:
@@ -24,13 +24,14 @@ def is_hub_name(path: Path | str) -> bool:
     return _NAME.fullmatch(path) is not None
 
 
-def download_model(name: str, *, revision: str | None = None, with_vectors: bool = True) -> Path:
+def download_model(name: str, files: Callable[[Path], Sequence[str] | None], *, revision: str | None = None) -> Path:
     """The folder of a model by its name on a hub, downloaded where it is not in the cache.
 
     Args:
         name: `OWNER/NAME`, or `OWNER/NAME@REVISION`.
+        files: the names of the files that are needed, given a folder that may have `config.json` alone; None where that
+            is not of a model. Nothing else is downloaded.
         revision: a branch, tag or commit.
-        with_vectors: whether word vectors that are bundled are needed, too.
 
     Raises:
         InputError: the package is missing, there is no such model, or it can be neither reached nor found in the cache.
@@ -47,10 +48,18 @@ def download_model(name: str, *, revision: str | None = None, with_vectors: bool
     revision = revision or match["revision"]
     which = match["name"] + (f" (revision {revision})" if revision else "")
     network_errors: tuple[type[Exception], ...] = (errors.HfHubHTTPError, *_network_errors())
+
+    def download(names: Sequence[str]) -> Path:
+        return Path(snapshot_download(match["name"], revision=revision, allow_patterns=list(map(glob.escape, names))))
+
     try:
-        folder = snapshot_download(
-            match["name"], revision=revision, allow_patterns=[*_FILES, *(_VECTORS if with_vectors else ())]
-        )
+        names = files(download(["config.json"]))
+        if names is None:
+            raise InputError(
+                f"{which} is no directory here, and what the model hub has of that name is no model of elmoc: check "
+                "the name"
+            )
+        return download(names)
     except errors.LocalEntryNotFoundError:
         raise InputError(
             f"{which} is no directory here, not in the cache of the model hub, and that cannot be reached: check the "
@@ -65,7 +74,6 @@ def download_model(name: str, *, revision: str | None = None, with_vectors: bool
         ) from None
     except network_errors as error:
         raise InputError(f"{which} could not be downloaded ({reason(error)}): check the network") from None
-    return Path(folder)
 
 
 def _network_errors() -> list[type[Exception]]:

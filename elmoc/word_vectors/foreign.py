@@ -8,6 +8,10 @@ from elmoc.errors import InputError
 from elmoc.files.text import open_binary
 from elmoc.word_vectors.fasttext.file import MAGIC
 
+NOT_SINGLE_SPACES = (
+    "has words and numbers that are not separated by single spaces: put one space before each number, in place of "
+    "tabs, commas or semicolons"
+)
 _HEAD_BYTES = 1 << 16
 _STARTS = (
     (rb"PK\x03\x04", "is a zip archive: unpack it, and give the file in it"),
@@ -50,10 +54,7 @@ def describe_foreign(path: str) -> str | None:
 def _describe_text(path: str, head: bytes) -> str | None:
     if not _WORD_AND_NUMBERS.search(head):
         if _OTHERWISE_SEPARATED.search(head):
-            return (
-                "has words and numbers that are not separated by single spaces: put one space before each number, in "
-                "place of tabs, commas or semicolons"
-            )
+            return NOT_SINGLE_SPACES
         return "is text, but not of word vectors: give a file with a word and its numbers on each line"
     named = path.removesuffix(".gz").endswith((".vec", ".txt"))
     return None if named else "holds word vectors as text: let its name end in .vec"

@@ -1,6 +1,7 @@
 """Sources of word vectors: the `WordVectors` protocol, text files, and random vectors."""
 
 import hashlib
+import os
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,10 @@ from elmoc.files.checksums import fingerprint_file
 from elmoc.files.text import absolute_path, read_lines
 from elmoc.settings import setting
 from elmoc.word_vectors.fasttext.file import MAX_SIZE
+from elmoc.word_vectors.foreign import NOT_SINGLE_SPACES
 
+_ROWS = 1 << 14
+"""Rows that there is room for at first, where the number of vectors is not known."""
 _GIVE_THOSE = "give the word vectors that it was trained with, wherever they are now"
 
 
@@ -80,7 +84,7 @@ class TextVectors:
         self.origin = absolute_path(path)
         self._path = path
         wanted = None if only is None else set(only)
-        rows: list[np.ndarray] = []
+        rows: _GrowingRows | None = None
         self._rows: dict[str, int] = {}
         self.size, read, expected = 0, 0, None
         for number, line in enumerate(read_lines(path), 1):
@@ -95,14 +99,21 @@ class TextVectors:
             word, numbers = self._split(line, number)
             if word in self._rows or (wanted is not None and word not in wanted):
                 continue
-            rows.append(self._parsed(numbers, number))
-            self._rows[word] = len(rows) - 1
+            rows = rows or _GrowingRows(self._most_rows(expected, wanted), self.size)
+            self._rows[word] = rows.add(self._parsed(numbers, number))
         if expected is not None and read < expected:
             raise InputError(f"{path} has {read:,} vectors where its first line says {expected:,}: download it again")
         if not read:
             raise InputError(f"{path} holds no vectors: give a file with a word and its numbers on each line")
-        # one more row, of zeros, for the words that are not there
-        self._vectors = np.stack([*rows, np.zeros(self.size, dtype=np.float32)])
+        rows = rows or _GrowingRows(1, self.size)
+        self._missing = rows.add(np.zeros(self.size, dtype=np.float32))  # for the words that are not there
+        self._vectors = rows.array
+
+    def _most_rows(self, expected: int | None, wanted: set[str] | None) -> int:
+        """How many rows to make room for at first: those that the first line says, as far as the file can hold them."""
+        least_bytes = 2 * self.size  # of a line: a space and a digit for each number
+        counts = [_ROWS if expected is None else expected, os.path.getsize(self._path) // least_bytes]
+        return 1 + min(counts if wanted is None else [*counts, len(wanted)])
 
     def _require_width(self, size: int, line: int) -> None:
         if not 2 <= size <= MAX_SIZE:
@@ -117,6 +128,8 @@ class TextVectors:
         # a few words of published files hold spaces; but where all before the last E fields is numbers, these are more
         _, *more = re.split("[ \t]", fields[0])
         if len(fields) <= self.size or (more and all(map(_is_number, more))):
+            if "\t" in line:
+                raise InputError(f"{self._path}, line {number} {NOT_SINGLE_SPACES}")
             raise InputError(
                 f"{self._path}, line {number}: {len(fields) - 1 + len(more):,} numbers where {self.size:,} are "
                 "expected, the file may be truncated: download it again"
@@ -140,8 +153,31 @@ class TextVectors:
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]; zeros for a word that the file lacks."""
-        missing = len(self._vectors) - 1
-        return self._vectors[[self._rows.get(word, missing) for word in words]]
+        return self._vectors[[self._rows.get(word, self._missing) for word in words]]
+
+
+class _GrowingRows:
+    """Rows of numbers that are added one by one, all in one array."""
+
+    def __init__(self, most: int, width: int) -> None:
+        """There is room for `most` rows, and then for twice as many; memory is taken by those that are filled."""
+        self._array = np.empty((most, width), dtype=np.float32)
+        self._count = 0
+
+    def add(self, row: np.ndarray) -> int:
+        """Add a row; returns its index."""
+        if self._count == len(self._array):
+            larger = np.empty((2 * self._count, self._array.shape[1]), dtype=np.float32)
+            larger[: self._count] = self._array
+            self._array = larger
+        self._array[self._count] = row
+        self._count += 1
+        return self._count - 1
+
+    @property
+    def array(self) -> np.ndarray:
+        """float32 [rows, width]."""
+        return self._array[: self._count]
 
 
 def _is_number(text: str) -> bool:

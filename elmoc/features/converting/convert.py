@@ -64,7 +64,8 @@ def convert_features(
             require_space(output, features.tokens * math.prod(shape.of(1)) * np.dtype(shape.dtype).itemsize)
         _require_convertible(features, documents, layout)
         attributes = {name: value for name, value in features.attributes.items() if name != "dump"}
-        have_words = features.has_map or documents is not None
+        have_words, by_words = features.has_map or documents is not None, LAYOUT_NAMES[layout].found_by_words
+        sentences = _documents(features, documents) if documents else _sentences(features, by_words)
         with (
             write_features(
                 output,
@@ -76,12 +77,12 @@ def convert_features(
             ) as writer,
             progress_bar(total=len(features), unit=" sentences", unit_scale=True, desc="convert") as progress,
         ):
-            for index, sentence in enumerate(_documents(features, documents) if documents else _sentences(features)):
+            for index, sentence in enumerate(sentences):
                 states = features[index]
                 where = f'the line "{shortened(sentence.line)}"'
                 writer.add(sentence, converted(states if chosen is None else states[chosen], shape.dtype, where))
                 progress.update()
-    return have_words and LAYOUT_NAMES[layout].found_by_words
+    return have_words and by_words
 
 
 def _require_convertible(features: FeatureFile, documents: Path | str | None, layout: str) -> None:
@@ -120,24 +121,32 @@ def layer_names(features: FeatureFile) -> list[str]:
     return [str(name) for name in (names if names.shape == (features.layers,) else range(features.layers))]
 
 
-def _sentences(features: FeatureFile) -> Iterator[Sentence]:
-    """The sentences of a file, with what it says of their words and documents."""
+def _sentences(features: FeatureFile, by_words: bool) -> Iterator[Sentence]:
+    """The sentences of a file, with what it says of their words and documents; see `_lines`."""
     keys = {index: key for key, indices in features.documents.items() for index in indices}
-    lines = _lines(features)
+    lines = _lines(features, by_words)
     for index, words in enumerate(features.lengths.tolist()):
         yield Sentence(("",) * words, lines[index] if lines else "", keys.get(index))
 
 
-def _lines(features: FeatureFile) -> list[str]:
+def _lines(features: FeatureFile, by_words: bool) -> list[str]:
     """The text of each sentence; empty where the file has no map.
 
     Of sentences with the same text the map has the last. The others get the text of the last sentence of the file,
-    which comes after them, so that the map which is written is the same.
+    which comes after them, so that the map which is written is the same. Where sentences are to be found `by_words`, a
+    map without that one is an `InputError`.
     """
     if not features.has_map:
         return []
     by_text = features.lines
-    lines = [max(by_text, key=by_text.__getitem__)] * len(features)
+    last = max(by_text, key=by_text.__getitem__, default="")
+    is_whole = by_text.get(last) == len(features) - 1
+    if by_words and not is_whole:
+        raise InputError(
+            f"{features.path}: its map lacks the last of the {len(features):,} sentences, so that not all of them have "
+            "a text: give --documents, or choose a layout without a map"
+        )
+    lines = [last if is_whole else ""] * len(features)
     for line, index in by_text.items():
         lines[index] = line
     return lines

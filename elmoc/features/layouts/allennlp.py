@@ -22,7 +22,7 @@ import xxhash
 from elmoc.errors import InputError, shortened
 from elmoc.features.layouts.datasets import Datasets, Form, Slab
 from elmoc.features.layouts.interface import LayoutOptions, Rows
-from elmoc.features.layouts.keys import in_order, key_of, line_of
+from elmoc.features.layouts.keys import foreign_line_of, in_order, key_of, line_of
 from elmoc.features.layouts.sentence import Sentence
 from elmoc.features.unfinished.notes import Notes
 from elmoc.files.hdf5 import CheckedFile
@@ -36,8 +36,8 @@ class AllennlpReader:
 
     def __init__(self, file: CheckedFile, attributes: dict[str, Any]) -> None:
         self._file = file
-        is_foreign = "layout" not in attributes
-        has_no_numbers = is_foreign and "0" not in file and MAP_KEY not in file and len(file) > 0
+        self._is_foreign = "layout" not in attributes
+        has_no_numbers = self._is_foreign and "0" not in file and MAP_KEY not in file and len(file) > 0
         self._has_keys = bool(attributes.get("sentence_keys", has_no_numbers))
         self._length = len(file) - (MAP_KEY in file and not self._has_keys)
         with file.damage(
@@ -73,7 +73,8 @@ class AllennlpReader:
 
     def lines(self) -> dict[str, int]:
         if self._has_keys:
-            return {line_of(key): index for index, key in enumerate(self._keys)}
+            text_of = foreign_line_of if self._is_foreign else line_of
+            return {text_of(key): index for index, key in enumerate(self._keys)}
         path = self._file.path
         if not self.has_map:
             raise InputError(
@@ -84,11 +85,10 @@ class AllennlpReader:
             if h5py.check_string_dtype(dataset.dtype) is None:
                 raise ValueError(f"its type is {dataset.dtype}")
             content = dataset[0]
-        sentences = parse_json(content, where=f"{path}: the {MAP_KEY} map", advice="write the file again")
+        where = f"{path}: the {MAP_KEY} map"
+        sentences = parse_json(content, where=where, advice="write the file again", twice=True)
         if not isinstance(sentences, dict):
-            raise InputError(
-                f"{path}: the {MAP_KEY} map is not a JSON object of sentences and their indices: write the file again"
-            )
+            raise InputError(f"{where} is not a JSON object of sentences and their indices: write the file again")
         return {line: self._checked(index, line) for line, index in sentences.items()}
 
     def _checked(self, index: Any, line: str) -> int:

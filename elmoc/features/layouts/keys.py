@@ -4,6 +4,9 @@ A key is the sentence itself but for what HDF5 cannot have in a name: `/` become
 that is a single dot `%2E`. The second line of the same words gets `%#2` at its end, the third `%#3`, and so on; the
 line without words is `%#1`. So that every key can be read back, the sign `%` becomes `%25` where what follows it would
 make it one of these; before a blank, as in "50 % of", it stays what it is.
+
+Keys of other tools are the sentence as it is, but for those of ELMoForManyLangs, which has tabs between words, and
+`$period$` and `$backslash$` in place of `.` and `/`.
 """
 
 import re
@@ -39,6 +42,11 @@ def key_of(line: str, is_taken: Callable[[str], bool]) -> str:
 def line_of(key: str) -> str:
     """The text of the line that has this key."""
     return _ESCAPED.sub(lambda found: _UNESCAPED[found[0]], _NUMBER.sub("", key))
+
+
+def foreign_line_of(key: str) -> str:
+    """The text of the line that has this key in a file of another tool."""
+    return key.replace("$period$", ".").replace("$backslash$", "/")
 
 
 def in_order(file: h5py.File) -> list[str]:

@@ -137,6 +137,26 @@ def test_what_cannot_be_converted(tmp_path: Path, documents: Path, error_line: F
     assert output.read_text() == "mine"
 
 
+@pytest.mark.parametrize("known", [{}, {"a b": "0"}, {"c d": "1"}])
+def test_a_map_of_some_sentences_is_not_filled_up(tmp_path: Path, error_line: Fails, known: dict[str, str]) -> None:
+    first, output = tmp_path / "first.h5", tmp_path / "out.h5"
+    with h5py.File(first, "w") as file:
+        for key in ("0", "1", "2"):
+            file[key] = np.ones((3, 2, 4), "f4")
+        file["sentence_to_index"] = [json.dumps(known)]
+    command = ["convert", str(first), str(output), "--format"]
+    error = error_line(main([*command, "allennlp"]))
+    assert "first.h5: its map lacks the last of the 3 sentences" in error
+    assert not output.exists()
+    assert main([*command, "flat"]) == 0
+    output.unlink()
+    with h5py.File(first, "r+") as file:
+        file["sentence_to_index"][0] = json.dumps(known | {"e f": "2"})
+    assert main([*command, "allennlp"]) == 0
+    with FeatureFile(output) as features:
+        assert features.sentence_map == {text: int(index) for text, index in known.items()} | {"e f": 2}
+
+
 def test_a_layout_is_known_by_its_rows_in_the_tables(
     tmp_path: Path, documents: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -152,6 +152,16 @@ def test_a_linked_file_and_its_folder_can_be_moved(tmp_path: Path, monkeypatch: 
             assert json.loads(file["sentence_to_index"][0])["The cat sat ."] == "3"
 
 
+@pytest.mark.parametrize("layout", ["flat", "bilm"])
+@pytest.mark.parametrize("name", ["x%%y.h5", "a%b.h5", "50%.h5", "%d"])
+def test_the_name_of_a_linked_file_may_have_percent_signs(tmp_path: Path, name: str, layout: str) -> None:
+    whole, output = write(tmp_path / "whole.h5", 0, 6, layout=layout), tmp_path / name
+    join_features(write_parts(output, layout=layout), output, merge=False)
+    assert content(output) == content(whole)
+    with FeatureFile(output) as file:
+        file.check()
+
+
 def test_e2e_corefs_own_loop_reads_a_linked_file(tmp_path: Path) -> None:
     output = tmp_path / "f.h5"
     join_features(write_parts(output, layout="e2e-coref"), output, merge=False)

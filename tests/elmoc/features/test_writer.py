@@ -3,9 +3,11 @@
 import io
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from elmoc.errors import InputError
@@ -26,6 +28,22 @@ def test_nothing_appears_when_writing_fails(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="stop"):
         interrupted()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_attributes_that_json_lacks_are_written_and_gone_on_with(tmp_path: Path) -> None:
+    attributes = {"bytes": b"a", "letters": np.array([b"a"]), "array": np.arange(2), "long": np.longdouble(1) / 3}
+    for resume in (False, True):
+        with (
+            suppress(KeyboardInterrupt),
+            write_features(tmp_path / "f.h5", attributes, shape=SHAPE, resume=resume) as file,
+        ):
+            file.add(Sentence(["a"]), states_of(0, 1))
+            file.checkpoint()
+            if not resume:
+                raise KeyboardInterrupt
+    with FeatureFile(tmp_path / "f.h5") as features:
+        assert len(features) == 2
+        assert features.attributes.keys() == attributes.keys()
 
 
 def test_an_existing_file_is_not_overwritten(path: Path) -> None:

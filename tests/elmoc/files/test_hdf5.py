@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from elmoc.errors import InputError
+from elmoc.features.converting.convert import convert_features
+from elmoc.features.converting.describe import describe
 from elmoc.features.layouts.sentence import Sentence
 from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import write_features
@@ -124,12 +126,41 @@ def test_a_map_that_is_elsewhere(path: Path) -> None:
         features.find(["a"])
 
 
-@pytest.mark.parametrize("value", [np.bytes_(b"\xff\xfe"), np.arange(3), True, "ü", ["a", "b"]])
+@pytest.mark.parametrize("value", [np.arange(3), True, "ü", ["a", "b"]])
 def test_attributes_are_text_or_numbers(path: Path, value: Any) -> None:
     with h5py.File(path, "a") as file:
         file.attrs["other"] = value
     with FeatureFile(path) as features:
         assert np.array_equal(features.attributes["other"], value)
+
+
+ODD_ATTRIBUTES: dict[str, tuple[Any, Any]] = {
+    "fixed length": (np.bytes_(b"x\xff \xc3\xa9"), "x\\xff é"),
+    "letters": (np.array([[b"a", b"b"]]), [["a", "b"]]),
+    "strings": (np.array([b"\xff", "é".encode()], h5py.string_dtype()), ["\\xff", "é"]),
+    "NUL": (np.bytes_(b"a\0b"), "a\\x00b"),
+    "no strings": (np.array([], h5py.string_dtype()), []),
+    "long": (np.longdouble(1) / 4, 0.25),
+    "longs": (np.ones(2, np.longdouble), [1.0, 1.0]),
+}
+"""What other tools write, and what it is read as."""
+
+
+def test_attributes_of_other_tools_can_be_written_again(path: Path, tmp_path: Path) -> None:
+    with h5py.File(path, "a") as file:
+        for name, (value, _) in ODD_ATTRIBUTES.items():
+            file.attrs.create(name, value, dtype=value.dtype)
+        file.attrs["empty"] = h5py.Empty("f4")
+        number = h5py.h5a.create(file.id, b"\xff", h5py.h5t.NATIVE_INT32, h5py.h5s.create(h5py.h5s.SCALAR))
+        number.write(np.array(3, "i4"))
+        file.attrs["layers"] = np.array([b"0", b"1", b"2"])
+    expected = {name: found for name, (_, found) in ODD_ATTRIBUTES.items()} | {"\\xff": 3, "layers": ["0", "1", "2"]}
+    convert_features(path, tmp_path / "again.h5", layout="flat")
+    for each in (path, tmp_path / "again.h5"):
+        with FeatureFile(each) as features:
+            assert features.attributes["empty"] == h5py.Empty("f4")
+            assert {name: np.asarray(features.attributes[name]).tolist() for name in expected} == expected
+            assert dict(describe(features, count_words=False))["layers"].startswith("0, 1, 2: ")
 
 
 @pytest.mark.parametrize("dtype", [h5py.ref_dtype, h5py.vlen_dtype("i4"), np.dtype([("a", "i4")])])
@@ -147,6 +178,8 @@ def test_damaged_strings_neither_crash_nor_hang(path: Path, tmp_path: Path) -> N
 import sys
 from pathlib import Path
 from elmoc.errors import InputError
+from elmoc.features.converting.convert import convert_features
+from elmoc.features.converting.describe import describe
 from elmoc.features.reader import FeatureFile
 content, target = Path(sys.argv[1]).read_bytes(), Path(sys.argv[2])
 heaps = [place for place in range(len(content)) if content[place:].startswith(b"GCOL")]

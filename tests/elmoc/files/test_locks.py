@@ -1,17 +1,20 @@
 """Locks: one writer at a time, and nothing left of those that were killed."""
 
+import errno
 import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
 from elmoc.errors import InputError
 from elmoc.files import locks
 from elmoc.files.locks import locked, tidy
-from elmoc.files.writing import atomic_path
+from elmoc.files.writing import atomic_directory, atomic_path
 
 HOLD = (
     "import sys; from elmoc.files.locks import locked\nwith locked(sys.argv[1]): print('locked', flush=True); input()"
@@ -34,6 +37,67 @@ def test_a_second_writer_is_refused_until_the_first_ends(tmp_path: Path) -> None
     with locked(tmp_path / "file"), locked(tmp_path / "file"):  # which a process may do twice
         assert os.listdir(tmp_path) == [".file.lock"]
     assert os.listdir(tmp_path) == []
+
+
+def test_another_thread_is_refused_until_the_first_ends(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+
+    def write() -> None:
+        with atomic_path(path) as partial:
+            partial.touch()
+
+    with ThreadPoolExecutor(1) as other, locked(path):
+        with pytest.raises(InputError, match=r"^another thread is writing .*file: wait for it$"):
+            other.submit(write).result()
+        other.submit(tidy, path).result()
+        assert os.listdir(tmp_path) == [".file.lock"]
+        write()
+        path.unlink()
+    with ThreadPoolExecutor(1) as other:
+        other.submit(write).result()
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_of_threads_that_write_one_directory_each_writes_a_whole_one_or_is_refused(tmp_path: Path) -> None:
+    path, start = tmp_path / "directory", Barrier(3)
+
+    def write(thread: int) -> bool:
+        start.wait()
+        try:
+            with atomic_directory(path) as partial:
+                for name in "abcdef":
+                    (partial / name).write_text(str(thread))
+        except InputError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(3) as threads:
+        assert any(threads.map(write, range(3)))
+    assert os.listdir(tmp_path) == ["directory"]
+    assert len({file.read_text() for file in path.iterdir()}) == 1
+    assert len(os.listdir(path)) == 6
+
+
+def test_a_lock_is_given_back_where_leftovers_cannot_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".file.12.partial").mkdir()
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(locks.shutil, "rmtree", refuse)
+        with pytest.raises(PermissionError):
+            locked(tmp_path / "file").__enter__()
+    assert os.listdir(tmp_path) == [".file.12.partial"]
+    with locked(tmp_path / "file"):
+        assert os.listdir(tmp_path) == [".file.lock"]
+
+
+def test_the_root_directory_is_nothing_to_write() -> None:
+    with pytest.raises(InputError, match=r"^/ is the root directory, which cannot be replaced: give another path"):
+        locked("/").__enter__()
 
 
 def test_what_a_killed_writer_left_is_tidied_away_but_not_the_lock_of_one_that_goes_on(tmp_path: Path) -> None:

@@ -70,7 +70,14 @@ def test_json_is_bounded(text: str | bytes, message: str) -> None:
         parse_json(text, where="x, line 3", advice="remove it")
 
 
+def test_a_byte_order_mark_is_left_out(tmp_path: Path) -> None:
+    for name, content in (("a.json", '{"a": "é"}'), ("a.toml", 'a = "é"\n')):
+        (tmp_path / name).write_text(content, encoding="utf-8-sig")
+    assert read_json(tmp_path / "a.json", advice="") == read_toml(tmp_path / "a.toml") == {"a": "é"}
+
+
 def test_a_key_that_is_there_twice() -> None:
+    assert parse_json('{"a": 1, "a": 2}', where="", advice="", twice=True) == {"a": 2}
     with pytest.raises(InputError, match=r"^x, line 3 has the key 'a' twice in one object: remove it$"):
         parse_json('{"b": [{"a": 1, "c": 2, "a": 1}]}', where="x, line 3", advice="remove it")
     assert parse_json('[{"a": 1}, {"a": {"a": 1}}]', where="x", advice="") == [{"a": 1}, {"a": {"a": 1}}]

@@ -135,18 +135,44 @@ def test_names_that_no_hub_has_are_a_sentence(cache: Path) -> None:
         ElmoC.from_pretrained("a--b/c..d")
 
 
-def test_vectors_that_are_given_are_not_downloaded(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    patterns = []
+@pytest.fixture
+def asked_for(cache: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What is asked for at once; all of it is in the cache."""
+    asked = []
 
     def download(name: str, *, revision: str | None, allow_patterns: list[str]) -> str:
-        patterns.append(allow_patterns)
+        asked.append(allow_patterns)
         return str(cache / f"models--ada--tiny/snapshots/{COMMIT}")
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    return asked
+
+
+def test_the_files_of_a_model_are_downloaded_by_their_names(cache: Path, asked_for: list[list[str]]) -> None:
     vectors = cache / f"models--ada--tiny/snapshots/{COMMIT}/words.vec"
+    files = ["config.json", "README.md", "model.safetensors", "heads.safetensors"]
     ElmoC.from_pretrained("ada/tiny", vectors=str(vectors))
+    assert asked_for == [["config.json"], files], "vectors that are given are not downloaded"
+    asked_for.clear()
     ElmoC.from_pretrained("ada/tiny")
-    assert ["*.vec" in each for each in patterns] == [False, True]
+    assert asked_for == [["config.json"], [*files, "words.vec"]]
+
+
+@pytest.mark.parametrize("config", ['{"model_type": "bert"}', "[1]", None])
+def test_of_a_model_of_something_else_only_its_config_is_downloaded(
+    cache: Path, asked_for: list[list[str]], config: str | None
+) -> None:
+    file = cache / f"models--ada--tiny/snapshots/{COMMIT}/config.json"
+    file.unlink()
+    if config is not None:
+        file.write_text(config)
+    with pytest.raises(InputError, match=r"^ada/tiny is no directory here, .* is no model of elmoc: check the name"):
+        ElmoC.from_pretrained("ada/tiny")
+    assert asked_for == [["config.json"]]
+    file.unlink(missing_ok=True)
+    file.write_text('{"format": "elmoc-model", "version": 99}')
+    with pytest.raises(InputError, match="has version 99 of the format elmoc-model"):
+        ElmoC.from_pretrained("ada/tiny")
 
 
 def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

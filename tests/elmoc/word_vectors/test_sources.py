@@ -1,6 +1,7 @@
 """Sources of word vectors: each gives the vectors of its file or seed, and damaged files are refused in words."""
 
 import gzip
+import tracemalloc
 from pathlib import Path
 
 import fasttext
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from elmoc.errors import InputError
+from elmoc.word_vectors import sources
 from elmoc.word_vectors.fasttext.vectors import FastTextVectors
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import RandomVectors, TextVectors
@@ -63,6 +65,9 @@ def test_text_vectors(tmp_path: Path, name: str, header: str) -> None:
         ("", "holds no vectors"),
         ("2 2\n", "has 0 vectors where its first line says 2"),
         ("3 2\nthe 1 2\ncat 1 2\n", "has 2 vectors where its first line says 3"),
+        (f"{'9' * 18} 65536\nthe{' 1' * 65536}\n", "has 1 vectors where its first line says 999,999,999,999,999,999"),
+        ("2 3\nthe\t1 2 3\nfoo 1 2 3\n", "line 2 has words and numbers that are not separated by single spaces: put"),
+        ("the 1 2\ncat 1\t2\n", "line 2 has words and numbers that are not separated by single spaces"),
     ],
 )
 def test_bad_text_vectors(tmp_path: Path, text: str, message: str) -> None:
@@ -71,6 +76,20 @@ def test_bad_text_vectors(tmp_path: Path, text: str, message: str) -> None:
         TextVectors(tmp_path / "v.vec")
     assert str(caught.value).startswith(str(tmp_path / "v.vec"))
     assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("header", ["", "400 500\n"])
+def test_text_vectors_are_in_memory_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: str) -> None:
+    monkeypatch.setattr(sources, "_ROWS", 25)
+    numbers = " ".join(map(str, range(499)))
+    (tmp_path / "v.vec").write_text(header + "".join(f"w{row} {row} {numbers}\n" for row in range(400)))
+    tracemalloc.start()
+    vectors = TextVectors(tmp_path / "v.vec")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    rows = vectors.lookup([f"w{row}" for row in (399, 0, 25, 400)])
+    assert rows[:, :3].tolist() == [[399, 0, 1], [0, 0, 1], [25, 0, 1], [0, 0, 0]]
+    assert peak < 400 * 500 * 4 * (1.3 if header else 2)
 
 
 def test_words_with_spaces_and_words_that_are_there_twice(tmp_path: Path) -> None:

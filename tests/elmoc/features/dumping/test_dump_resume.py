@@ -15,7 +15,10 @@ import pytest
 
 from elmoc import ElmoC
 from elmoc.__main__ import main
+from elmoc.errors import InputError
 from elmoc.features.dumping import dump
+from elmoc.features.dumping.options import DumpOptions
+from elmoc.features.dumping.ranks import Ranks
 from tests.elmoc.features.dumping.test_dump_inputs import jsonlines
 
 Fails = Callable[[int], str]
@@ -23,7 +26,10 @@ LINES = [" ".join(f"w{(line * word) % 13}" for word in range(1, 2 + line % 7)) f
 KILLS = """
 import json, os, signal, sys
 from elmoc.__main__ import main
+from elmoc.errors import InputError
 from elmoc.features.dumping import dump
+from elmoc.features.dumping.options import DumpOptions
+from elmoc.features.dumping.ranks import Ranks
 from elmoc.features.writer import FeatureWriter
 
 dump.CHECKPOINT_SECONDS = 0.0
@@ -227,3 +233,30 @@ def test_without_resume_an_unfinished_dump_stays(
     rest = interrupted_after(-1)
     assert main(command(model_path, sentences, tmp_path / "f.h5", "--resume")) == 0
     assert sum(rest) < len(LINES), "what was done is kept"
+
+
+@pytest.mark.parametrize(("output", "ranks"), [("/", "1"), (".", "1"), (".", "2"), ("..", "2")])
+def test_a_directory_is_no_output(
+    model_path: Path,
+    sentences: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error_line: Fails,
+    output: str,
+    ranks: str,
+) -> None:
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", ranks)
+    (tmp_path / "inside" / "here").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "inside" / "here")
+    assert " directory" in error_line(main(command(model_path, sentences, output, "--resume")))
+    with pytest.raises(InputError, match="director"):
+        dump.dump_features(
+            ElmoC.from_pretrained(model_path),
+            sentences,
+            output,
+            DumpOptions(resume=True),
+            ranks=Ranks.from_environment(),
+        )
+    assert os.listdir(tmp_path / "inside") == ["here"]
+    assert not os.listdir()

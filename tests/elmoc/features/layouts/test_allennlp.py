@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from elmoc.errors import InputError
+from elmoc.features.converting.convert import convert_features
 from elmoc.features.layouts.allennlp import MAP_KEY
 from elmoc.features.reader import FeatureFile
 from tests.elmoc.features.sentences import LINES, states_of, write_sentences
@@ -53,7 +54,6 @@ def test_a_broken_map_is_an_input_error(path: Path) -> None:
     [
         ('["The cat"]', "is not a JSON object of sentences"),
         ("null", "is not a JSON object of sentences"),
-        ('{"The cat": "0", "The cat": "1"}', "has the key 'The cat' twice"),
         ('{"The cat": "5"}', r'the sentence "The cat" the index "5", but the file has 0 to 4'),
         ('{"The cat": "-1"}', 'the index "-1"'),
         ('{"The cat": "x"}', 'the index "x"'),
@@ -84,3 +84,27 @@ def test_a_foreign_map_may_have_numbers(path: Path) -> None:
         file[MAP_KEY][0] = '{"The cat": 4}'
     with FeatureFile(path) as features:
         assert features.find(["The", "cat"]) == 4
+
+
+def test_of_a_sentence_that_is_twice_in_a_foreign_map_the_last_counts(path: Path) -> None:
+    with h5py.File(path, "a") as file:
+        file[MAP_KEY][0] = '{"The cat": "0", "The cat": "1"}'
+    with FeatureFile(path) as features:
+        assert features.find(["The", "cat"]) == 1
+
+
+def test_foreign_keys_are_the_sentences_as_they_are(tmp_path: Path) -> None:
+    """In a conversion, too; but those of ELMoForManyLangs have marks in them, which are no words."""
+    literal = ["100 %25 sure", "a%#2", "see http:%2F%2Fx .", "%2E"]
+    of_many_langs = ["The\tcat\t$period$", "and$backslash$or\tU$period$S$period$"]
+    with h5py.File(tmp_path / "foreign.h5", "w") as file:
+        for key in (*literal, *of_many_langs):
+            file[key] = states_of(0, len(key.split()))
+    lines = [*literal, "The cat .", "and/or U.S."]
+    convert_features(tmp_path / "foreign.h5", tmp_path / "converted.h5", layout="allennlp")
+    for name in ("foreign.h5", "converted.h5"):
+        with FeatureFile(tmp_path / name) as features:
+            assert set(features.sentence_map) == set(lines)
+            for line in lines:
+                assert features[line].shape == (3, len(line.split()), 4)
+            features.check()
