@@ -14,7 +14,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,13 +26,12 @@ from data_scripts.parts.merge_lexicons import Lexicon, LocalShardSource, merge_l
 from data_scripts.parts.options import Options
 from data_scripts.parts.sources import (
     LARGEST_SHARD,
-    SHARDS_AT_LEAST,
-    default_shard_tokens,
     files_by_source,
-    files_of,
     name_shards,
     names_of,
     pieces_of,
+    require_text,
+    shard_tokens_by_source,
 )
 from data_scripts.parts.text_pieces import Piece
 from data_scripts.parts.unsuitable import check_suitable
@@ -46,11 +45,10 @@ from elmoc.files.writing import require_space
 from elmoc.progress import progress_bar
 from elmoc.settings import setting
 from elmoc.text.named_files import estimate_tokens, find_files, find_folders, find_named_files
-from elmoc.text.overlap import RUN, SHORTEST, Overlap
+from elmoc.text.overlap import RUN, SHORTEST, Overlap, reduced
 from elmoc.text.raw import sample_lines, warn_of_raw_text
 from elmoc.tokenizer import ends_in_mark
 
-SHARDS_AT_MOST = 100_000
 _SAMPLE_CHARACTERS = 10_000
 """Of each file, from which is seen whether it is text of words; not more, since there may be many files."""
 
@@ -60,7 +58,7 @@ class CorpusOptions(Options):
     """How a corpus is made of its text."""
 
     min_count: int = setting(least=1, most=2**62)
-    shard_tokens: int = setting(least=1, most=10**9)
+    shard_tokens: int = setting(LARGEST_SHARD, least=1, most=10**9)
     of_every_source: bool = False
 
 
@@ -113,8 +111,8 @@ def parser() -> argparse.ArgumentParser:
         "--shard-tokens",
         type=int,
         metavar="N",
-        help=f"tokens in a shard, roughly; default {LARGEST_SHARD:,}, or for a small text what gives {SHARDS_AT_LEAST} "
-        "shards of it or of its smallest source, so that the last shard (held out by default) is a twentieth of that",
+        help=f"tokens in a shard, roughly; default {LARGEST_SHARD:,}, or for a small text (or source) a twentieth of "
+        "it, which its last shard (held out by default) is then",
     )
     return parser
 
@@ -168,22 +166,21 @@ def build_corpus(
     held_out_paths = {os.path.realpath(file) for file in held_out}
     files = [file for file in files if os.path.realpath(file) not in held_out_paths]
     check_files(files, held_out, corpus)
-    samples = ((file, sample_lines(file, _SAMPLE_CHARACTERS)) for file in (*files, *held_out))
+    samples = ((file, sample_lines(file, _SAMPLE_CHARACTERS)) for file in (*files, *held_out, *leave_out))
     check_suitable(samples, characters=_SAMPLE_CHARACTERS)
     by_source = files_by_source(files, held_out, source_of)
     tokens = {source: estimate_tokens([*train, *other]) for source, (train, other) in by_source.items()}
-    options = options_for(
-        tokens,
-        files,
+    options = CorpusOptions(
         min_count=min_count,
-        shard_tokens=shard_tokens,
         workers=workers,
         of_every_source=of_every_source,
+        **({} if shard_tokens is None else {"shard_tokens": shard_tokens}),
     )
-    overlap = Overlap(line.split() for file in leave_out for line in read_lines(file)) if leave_out else None
+    sizes = shard_tokens_by_source(tokens, files, shard_tokens)
+    overlap = Overlap(sentence for file in leave_out for sentence in _sentences_of(file)) if leave_out else None
     with work_folder(corpus) as work:
         require_space(corpus, 2 * ID_DTYPE.itemsize * sum(tokens.values()))
-        pieces = pieces_of(by_source, options.shard_tokens)
+        pieces = pieces_of(by_source, sizes)
         sources, without = read_pieces(pieces, corpus, work, options, overlap)
         train = [source.shard for source in sources if not source.held_out]
         evaluation = [source.shard for source in sources if source.held_out]
@@ -202,39 +199,12 @@ def build_corpus(
             sources=[recorded(file) for file in [*files, *held_out]],
             settings={
                 "min_count": min_count,
-                "shard_tokens": options.shard_tokens,
+                "shard_tokens": sizes if len(set(sizes.values())) > 1 else next(iter(sizes.values())),
                 "held_out": [recorded(file) for file in held_out] or "last shard",
             }
             | left_out_record(leave_out, without),
         )
     report(corpus, lexicon, train, evaluation, names=list(by_source), leave_out=leave_out, without=without)
-
-
-def options_for(
-    tokens: Mapping[str, int],
-    files: Sequence[Path],
-    *,
-    min_count: int,
-    shard_tokens: int | None,
-    workers: int,
-    of_every_source: bool,
-) -> CorpusOptions:
-    """The options for files whose sources have about `tokens`, which decide the size of shards where none is given.
-
-    Raises `InputError` for a number out of bounds, and for too many shards.
-    """
-    options = CorpusOptions(
-        min_count=min_count,
-        shard_tokens=default_shard_tokens(tokens.values()) if shard_tokens is None else shard_tokens,
-        workers=workers,
-        of_every_source=of_every_source,
-    )
-    if sum(tokens.values()) // options.shard_tokens > SHARDS_AT_MOST:
-        raise InputError(
-            f"--shard-tokens {options.shard_tokens} makes over {SHARDS_AT_MOST:,} shards of {names_of(files)}, about "
-            f"{sum(tokens.values()):,} words: give a larger one"
-        )
-    return options
 
 
 def report(
@@ -261,6 +231,20 @@ def report(
         print(f"sentences left out, since they overlap with those of {names_of(leave_out)}: {', '.join(named)}")
     with_mark = sum(int(count) for word, count in zip(lexicon.words, lexicon.counts, strict=True) if ends_in_mark(word))
     warn_of_raw_text(corpus, words=int(lexicon.counts.sum()), with_mark=with_mark)
+
+
+def _sentences_of(file: Path) -> Iterator[list[str]]:
+    """The sentences of a file to leave out; an `InputError` where all of them are too short to be found."""
+    found = False
+    for line in read_lines(file):
+        words = line.split()
+        found = found or sum(map(bool, map(reduced, words))) >= SHORTEST
+        yield words
+    if not found:
+        raise InputError(
+            f"{file}: no line of it has {SHORTEST} words, so that nothing could be left out by it: give --leave-out "
+            "tokenised text with a whole sentence on each line"
+        )
 
 
 def left_out_record(files: Sequence[Path], sentences: Mapping[str, int]) -> dict[str, Any]:
@@ -299,9 +283,9 @@ def read_pieces(
     Beside them, how many sentences of each source were left out.
     """
     started = time.perf_counter()
-    folders = [work / piece_key(piece, options.shard_tokens, leave_out) for piece in pieces]
+    folders = [work / piece_key(piece, leave_out) for piece in pieces]
     clean(corpus, work, keep={folder.name for folder in folders})
-    read = partial(write_piece, shard_tokens=options.shard_tokens, leave_out=leave_out)
+    read = partial(write_piece, leave_out=leave_out)
     results: list[list[LocalShard]] = []
     with progress_bar(
         desc="reading", total=sum(piece.text_bytes for piece in pieces), unit="B", unit_scale=True
@@ -314,26 +298,11 @@ def read_pieces(
     words = sum(shard.tokens - 2 * shard.sentences for result in results for shard in result)
     seconds = time.perf_counter() - started
     print(f"{words:,} words read in {seconds:.1f} s ({words / seconds:,.0f} words/s, {options.workers} workers)")
-    sources = name_shards(pieces, folders, results, of_every_source=options.of_every_source)
     without: Counter[str] = Counter()
     for piece, folder in zip(pieces, folders, strict=True):
         without[piece.source] += left_out(folder)
-    by_split = Counter(source.held_out for source in sources)
-    if not words or not (by_split[False] and by_split[True]):
-        raise _nothing_in(pieces, by_split, without.total())
-    return sources, without
-
-
-def _nothing_in(pieces: Sequence[Piece], by_split: Mapping[bool, int], left_out: int) -> InputError:
-    """The error for a corpus of which a split has no shard."""
-    asked = any(piece.held_out for piece in pieces)
-    empty = [piece for piece in pieces if not by_split[piece.held_out]]
-    which = ("held-out" if empty[0].held_out else "train") if asked else "input"
-    names = names_of(files_of(empty))
-    or_left_out = " or left out" if left_out else ""
-    return InputError(
-        f"{names}: the {which} files hold no sentences, all their lines are blank{or_left_out}: add some text"
-    )
+    require_text(pieces, results, left_out=without.total())
+    return name_shards(pieces, folders, results, of_every_source=options.of_every_source), without
 
 
 def describe_splits(train: Sequence[Shard], held_out: Sequence[Shard]) -> str:

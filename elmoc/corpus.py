@@ -165,7 +165,7 @@ class Corpus:
     @cached_property
     def lexicon(self) -> list[str]:
         """The word types, most frequent first; id = position."""
-        words = list(read_lines(self.path / "lexicon.txt"))
+        words = list(read_lines(self.path / "lexicon.txt", encoding="utf-8"))
         if (
             len(words) != self.types
             or lexicon_fingerprint(words) != self.lexicon_fingerprint

@@ -86,6 +86,8 @@ def pretrain(arguments: argparse.Namespace) -> None:
                 setup.started_from = run.started_from
             length = setup.updates if max_seconds is None else None
             print(f"{arguments.run}: {setup.summary(length if resumed is None else resumed.updates)}")
+            if processes.is_rank0 and not resume and setup.data.unread_text is not None:
+                print(f"warning: {setup.data.unread_text}", file=sys.stderr)
             for line in other_implementations(implementations):
                 print(line)
         finished = train(setup, run, resumed=resumed, max_seconds=max_seconds)

@@ -39,6 +39,7 @@ def describe(setup: TrainingSetup, init_from: str | None = None) -> str:
         *(f"memory: {need}; {human_bytes(free_memory(need.device))} are free" for need in setup.memory),
         f"updates: {setup.updates:,} of {data.streams} streams × {data.window} {unit} "
         f"({data.updates_per_epoch:,} an epoch), {words / 1e6:,.1f}M {unit}",
+        *([] if data.unread_text is None else [f"warning: {data.unread_text}"]),
         f"by {setup.implementation}",
         speed_of(setup, init_from),
     ]

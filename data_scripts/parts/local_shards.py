@@ -5,7 +5,7 @@ its own:
 
 NNNNN.ids             little-endian uint32 ids of this piece, `<s> … </s>` around every sentence
 NNNNN.documents.npy   int64, position of the first `<s>` of every document of the shard
-NNNNN.counts.npy      int64, occurrences in the shard of the piece's types
+NNNNN.counts.npy      uint32 [2, n], the types of the shard by their ids in the piece, and how often each occurs in it
 lexicon.txt           the piece's types; id = line
 left_out.npy          int64 [1], sentences that were left out, which were to be
 piece.json            the shards, and the checksums of the files
@@ -36,7 +36,7 @@ from elmoc.text.overlap import Overlap
 
 FORMAT = "elmoc-piece"
 VERSION = 1
-_LAYOUT = 3
+_LAYOUT = 4
 _BEGIN_ID, _END_ID = 0, 1
 
 
@@ -57,7 +57,7 @@ class PieceRecord:
     files: dict[str, FileChecksum]
 
 
-def piece_key(piece: Piece, shard_tokens: int, leave_out: Overlap | None = None) -> str:
+def piece_key(piece: Piece, leave_out: Overlap | None = None) -> str:
     """A hash of the piece: its files (path, size, time of change), their byte ranges, and how it is read."""
     files = [(os.path.realpath(segment.path), os.stat(segment.path)) for segment in piece.segments]
     described = [
@@ -65,7 +65,7 @@ def piece_key(piece: Piece, shard_tokens: int, leave_out: Overlap | None = None)
         for (path, stat), segment in zip(files, piece.segments, strict=True)
     ]
     left_out = [] if leave_out is None else [leave_out.fingerprint]
-    return fingerprint(json.dumps([_LAYOUT, piece.held_out, shard_tokens, described, *left_out]).encode())
+    return fingerprint(json.dumps([_LAYOUT, piece.held_out, piece.shard_tokens, described, *left_out]).encode())
 
 
 def finished_piece(folder: Path) -> list[LocalShard] | None:
@@ -86,7 +86,8 @@ def _shard_in(folder: Path, number: int) -> LocalShard:
     """What the files of a shard say of it."""
     tokens = (folder / f"{number:05}.ids").stat().st_size // ID_DTYPE.itemsize
     documents = load_array(folder / f"{number:05}.documents.npy", shape=(None,), dtype=np.int64)
-    return LocalShard(tokens, int(local_counts(folder, number)[_BEGIN_ID]), len(documents))
+    types, counts = local_counts(folder, number)
+    return LocalShard(tokens, int(counts[types == _BEGIN_ID].sum()), len(documents))
 
 
 def _file_names(shards: int) -> list[str]:
@@ -94,8 +95,8 @@ def _file_names(shards: int) -> list[str]:
     return ["lexicon.txt", "left_out.npy", *(f"{number:05}.{kind}" for number in range(shards) for kind in kinds)]
 
 
-def write_piece(task: tuple[Piece, Path], shard_tokens: int, leave_out: Overlap | None = None) -> list[LocalShard]:
-    """Read a piece and write its shards of about `shard_tokens` into its folder (reused when it is there already).
+def write_piece(task: tuple[Piece, Path], leave_out: Overlap | None = None) -> list[LocalShard]:
+    """Read a piece and write its shards into its folder (reused when it is there already).
 
     Sentences that overlap with `leave_out` are left out. Raises `InputError` naming file and line for anything in the
     text that cannot be used, and for a file that changes meanwhile.
@@ -104,10 +105,10 @@ def write_piece(task: tuple[Piece, Path], shard_tokens: int, leave_out: Overlap 
     shards = finished_piece(folder)
     if shards is None:
         with atomic_directory(folder, sync=False) as partial:
-            shards = _write_shards(NumberedWords(piece, leave_out), partial, shard_tokens)
+            shards = _write_shards(NumberedWords(piece, leave_out), partial, piece.shard_tokens)
             files = {name: FileChecksum.of(partial / name) for name in _file_names(len(shards))}
             write_record(partial / "piece.json", PieceRecord(shards, files), format=FORMAT, version=VERSION)
-            if piece_key(piece, shard_tokens, leave_out) != folder.name:
+            if piece_key(piece, leave_out) != folder.name:
                 names = ", ".join(segment.path for segment in piece.segments)
                 raise InputError(f"{names} changed while it was read: run the command again when it is finished")
     return shards
@@ -119,8 +120,9 @@ def _write_shards(numbered: "NumberedWords", folder: Path, shard_tokens: int) ->
         stem = f"{len(shards):05}"
         (folder / f"{stem}.ids").write_bytes(np.ascontiguousarray(ids).data)
         write_array(folder / f"{stem}.documents.npy", documents)
-        counts = np.bincount(ids, minlength=len(numbered.local_ids))
-        write_array(folder / f"{stem}.counts.npy", counts)
+        counts = np.bincount(ids)
+        types = np.flatnonzero(counts)
+        write_array(folder / f"{stem}.counts.npy", np.stack([types, counts[types]]).astype(ID_DTYPE))
         shards.append(LocalShard(len(ids), int(counts[_BEGIN_ID]), len(documents)))
     with open(folder / "lexicon.txt", "w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{word}\n" for word in numbered.local_ids)
@@ -243,8 +245,8 @@ def local_lexicon(folder: Path) -> list[str]:
 
 
 def local_counts(folder: Path, shard: int) -> np.ndarray:
-    """int64 [types seen up to the end of the shard]: occurrences in one shard of a finished piece."""
-    return load_array(folder / f"{shard:05}.counts.npy", shape=(None,), dtype=np.int64)
+    """uint32 [2, n]: the types in one shard of a finished piece, and how often each occurs there."""
+    return load_array(folder / f"{shard:05}.counts.npy", shape=(2, None), dtype=ID_DTYPE)
 
 
 def left_out(folder: Path) -> int:

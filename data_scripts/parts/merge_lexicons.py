@@ -47,8 +47,7 @@ def merge_lexicons(sources: Sequence[LocalShardSource], work: Path, min_count: i
         words = local_lexicon(folder)
         occurs = np.zeros(len(words), dtype=bool)  # a word of sentences that were left out may not
         for source in own:
-            shard_counts = local_counts(folder, source.number)
-            occurs[: len(shard_counts)] |= shard_counts > 0
+            occurs[local_counts(folder, source.number)[0]] = True
         local_rows = np.zeros(len(words), dtype=ID_DTYPE)
         found = compress(words, occurs.tolist())
         local_rows[occurs] = np.fromiter(map(rows.__getitem__, found), dtype=ID_DTYPE, count=int(occurs.sum()))
@@ -56,9 +55,8 @@ def merge_lexicons(sources: Sequence[LocalShardSource], work: Path, min_count: i
             counts = np.concatenate([counts, np.zeros(max(len(counts), len(rows)), dtype=np.int64)])
         for source in own:
             if not source.held_out:
-                shard_counts = local_counts(folder, source.number)
-                present = np.flatnonzero(shard_counts)
-                counts[local_rows[present]] += shard_counts[present]
+                types, shard_counts = local_counts(folder, source.number)
+                counts[local_rows[types]] += shard_counts
         save_array(folder / "rows.npy", local_rows)
     words = list(rows)
     counts = counts[: len(words)]

@@ -1,7 +1,7 @@
 """Sources of text: which files are of which kind, how large shards are then, and which of them are held out."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from data_scripts.parts.local_shards import LocalShard
@@ -9,11 +9,12 @@ from data_scripts.parts.merge_lexicons import LocalShardSource
 from data_scripts.parts.text_pieces import Piece, cut_pieces
 from elmoc.corpus import Shard
 from elmoc.errors import InputError
-from elmoc.text.named_files import BYTES_PER_TOKEN
 
+SHARDS_AT_MOST = 100_000
 LARGEST_SHARD = 10_000_000
 SHARDS_AT_LEAST = 20
-DEFAULT_SHARDS_AT_MOST = 5_000
+SMALL_SHARD, FEW_SHARDS = 200, 4
+"""So many tokens can still be evaluated on; a source that is too small for shards of that size has few of them."""
 
 
 def files_by_source(
@@ -33,19 +34,60 @@ def files_by_source(
     return by_source
 
 
-def default_shard_tokens(tokens: Collection[int]) -> int:
-    """Tokens of a shard where sources have about `tokens`: the smallest makes several, all of them not too many."""
-    return max(1, min(LARGEST_SHARD, max(min(tokens) // SHARDS_AT_LEAST, sum(tokens) // DEFAULT_SHARDS_AT_MOST)))
+def default_shard_tokens(tokens: int) -> int:
+    """Tokens of a shard of a source that has about `tokens`; each has its own, so that a small one cuts no other."""
+    return max(1, min(LARGEST_SHARD, max(tokens // SHARDS_AT_LEAST, min(SMALL_SHARD, tokens // FEW_SHARDS))))
 
 
-def pieces_of(by_source: Mapping[str, tuple[Sequence[Path], Sequence[Path]]], shard_tokens: int) -> list[Piece]:
-    """The pieces of the training files, source by source, and then of the held-out files."""
+def shard_tokens_by_source(tokens: Mapping[str, int], files: Sequence[Path], given: int | None) -> dict[str, int]:
+    """Tokens of a shard of each source: so many as are `given`, or else what a source of about `tokens` has by default.
+
+    Raises `InputError` where there would be too many shards of `files`.
+    """
+    sizes = {source: default_shard_tokens(each) if given is None else given for source, each in tokens.items()}
+    if sum(tokens[source] // size for source, size in sizes.items()) > SHARDS_AT_MOST:
+        raise InputError(
+            f"--shard-tokens {min(sizes.values())} makes over {SHARDS_AT_MOST:,} shards of {names_of(files)}, about "
+            f"{sum(tokens.values()):,} words: give a larger one"
+        )
+    return sizes
+
+
+def pieces_of(
+    by_source: Mapping[str, tuple[Sequence[Path], Sequence[Path]]], shard_tokens: Mapping[str, int]
+) -> list[Piece]:
+    """The pieces of the training files, source by source, and then of the held-out files.
+
+    shard_tokens: of the shards of each source.
+    """
     return [
         piece
         for held_out in (False, True)
         for source, files in by_source.items()
-        for piece in cut_pieces(files[held_out], shard_tokens * BYTES_PER_TOKEN, held_out, source)
+        for piece in cut_pieces(files[held_out], shard_tokens[source], held_out, source)
     ]
+
+
+def require_text(pieces: Sequence[Piece], results: Sequence[Sequence[LocalShard]], *, left_out: int) -> None:
+    """Raise an `InputError` where a source has no sentence in its training files, or in its held-out files.
+
+    Args:
+        pieces: of all sources.
+        results: the shards of each.
+        left_out: the sentences that were left out.
+    """
+    with_text = {(piece.source, piece.held_out) for piece, shards in zip(pieces, results, strict=True) if shards}
+    empty = [piece for piece in pieces if (piece.source, piece.held_out) not in with_text]
+    if not empty:
+        return
+    source, held_out = empty[0].source, empty[0].held_out
+    asked = any(piece.held_out for piece in pieces)
+    which = ("held-out" if held_out else "train") if asked else "input"
+    names = names_of(files_of([piece for piece in empty if (piece.source, piece.held_out) == (source, held_out)]))
+    raise InputError(
+        f"{names}: the {which} files{f' of {source}' if source else ''} hold no sentences, all their lines are blank"
+        f"{' or left out' if left_out else ''}: add some text{', or leave them out' if source else ''}"
+    )
 
 
 def name_shards(

@@ -1,7 +1,8 @@
 """Pieces of text: how files are cut into pieces of bounded size, and read block by block.
 
 A piece is what one worker reads: a byte range of a large plain file, one whole `.gz` file (gzip cannot be entered in
-the middle), or several small files. The cut depends on the files and the wanted size alone, never on the workers.
+the middle), or several small files, which the last piece may have behind a part of a large one. The cut depends on the
+files and the wanted size alone, never on the workers.
 """
 
 import gzip
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elmoc.files.text import MAX_LINE_BYTES, broken_gzip, invalid_utf8, line_too_long, open_binary
-from elmoc.text.named_files import estimate_text_bytes
+from elmoc.text.named_files import BYTES_PER_TOKEN, estimate_text_bytes
 
 BLOCK_BYTES = 4 << 20
 _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
@@ -32,23 +33,33 @@ class Piece:
     """What one worker reads: segments in order, the split and the source they belong to.
 
     text_bytes: estimated size of the uncompressed text.
+    shard_tokens: about how many tokens the shards have that it is cut into.
     """
 
     segments: tuple[Segment, ...]
     held_out: bool
     text_bytes: int
+    shard_tokens: int
     source: str = ""
 
 
-def cut_pieces(files: Sequence[Path], piece_bytes: int, held_out: bool, source: str = "") -> list[Piece]:
-    """Cut `files`, all of one source, into pieces of about `piece_bytes` of text each, in the order of the files."""
+def cut_pieces(files: Sequence[Path], shard_tokens: int, held_out: bool, source: str = "") -> list[Piece]:
+    """Cut `files`, all of one source, into pieces of about a shard each, in the order of the files.
+
+    A rest of less than half a shard is in one piece with what comes before it: the last shard may be held out.
+    """
+    piece_bytes = shard_tokens * BYTES_PER_TOKEN
     pieces: list[Piece] = []
     group: list[Path] = []
     sizes: list[int] = []
 
-    def close_group() -> None:
+    def close_group(*, last: bool = False) -> None:
         if group:
-            pieces.append(Piece(tuple(Segment(str(file)) for file in group), held_out, sum(sizes), source))
+            segments, size = tuple(Segment(str(file)) for file in group), sum(sizes)
+            if last and pieces and 2 * size < piece_bytes:
+                before = pieces.pop()
+                segments, size = before.segments + segments, before.text_bytes + size
+            pieces.append(Piece(segments, held_out, size, shard_tokens, source))
             group.clear()
             sizes.clear()
 
@@ -59,12 +70,13 @@ def cut_pieces(files: Sequence[Path], piece_bytes: int, held_out: bool, source: 
             close_group()
         if large:
             pieces += [
-                Piece((segment,), held_out, size, source) for segment, size in _cut_file(file, size, piece_bytes)
+                Piece((segment,), held_out, size, shard_tokens, source)
+                for segment, size in _cut_file(file, size, piece_bytes)
             ]
         else:
             group.append(file)
             sizes.append(size)
-    close_group()
+    close_group(last=True)
     return pieces
 
 

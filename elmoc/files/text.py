@@ -52,11 +52,12 @@ def require_file(path: Path | str) -> None:
     raise InputError(f"{path} does not exist: check the name")
 
 
-def read_lines(path: Path | str) -> Iterator[str]:
+def read_lines(path: Path | str, *, encoding: str = "utf-8-sig") -> Iterator[str]:
     """Yield the lines of a UTF-8 text file (plain or `.gz`), without their line ends.
 
-    Only newline characters end a line; a byte order mark before the first is left out. Invalid UTF-8, lines of more
-    than `MAX_LINE_BYTES` and truncated gzip files are `InputError`s that name file and line.
+    Only newline characters end a line; a byte order mark before the first is left out, unless `encoding` is utf-8.
+    Invalid UTF-8, lines of more than `MAX_LINE_BYTES` and truncated gzip files are `InputError`s that name file and
+    line.
     """
     with open_binary(path) as file:
         number = 0
@@ -64,7 +65,7 @@ def read_lines(path: Path | str) -> Iterator[str]:
             for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), 1):
                 if len(line) > MAX_LINE_BYTES:
                     raise line_too_long(path, number)
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+                yield line.decode(encoding if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise invalid_utf8(path, number, error) from None
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -1,13 +1,14 @@
 """Overlap: which sentences of a text are, or share a long run of words with, sentences of another one.
 
 It keeps the text of a task's parts out of the text that an encoder is trained on, and finds it there. Words are
-compared by their letters and digits in lower case; those without any (punctuation) do not count. Two sentences overlap
-when they are equal and have at least five words, or share eight words in a row. Splitting into words is not undone:
-`don't` and `do n't` differ.
+compared by their letters and digits in lower case and in Unicode's normal form NFC; those without any (punctuation) do
+not count. Two sentences overlap when they are equal and have at least five words, or share eight words in a row.
+Splitting into words is not undone: `don't` and `do n't` differ.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from unicodedata import normalize
 
 import numpy as np
 import xxhash
@@ -135,10 +136,10 @@ class _HashSet:
 
 
 def reduced(word: str) -> str:
-    """The letters and digits of a word in lower case."""
+    """The letters and digits of a word in lower case, the same for Unicode's normal forms NFC and NFD."""
     if word in (BEGIN, END):
         return ""
-    lowered = word.lower()
+    lowered = normalize("NFC", word.lower())
     return lowered if lowered.isalnum() else "".join(filter(str.isalnum, lowered))
 
 

@@ -7,11 +7,12 @@ says, and each of its G groups a G-th of that. Everything random comes from (see
 those before it.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -50,10 +51,23 @@ class TextGroups(ABC):
     """Groups of an epoch."""
     most_tokens: int
     """Tokens of the largest group, about."""
+    mix: int
+    """Shards, about, that a group has."""
+    shards: int
+    """How many there are."""
 
     @abstractmethod
     def group(self, epoch: int, place: int) -> Group:
         """The group at a place of an epoch, from 0 to `count` − 1."""
+
+    @cached_property
+    def first_sizes(self) -> list[int]:
+        """Tokens of each group of the first epoch; those of others differ a little."""
+        return [self.group(0, place).tokens for place in range(self.count)]
+
+    def mix_for(self, tokens: int) -> int:
+        """The `mix` that makes groups of about so many tokens, or of everything, where that is less."""
+        return min(self.shards, math.ceil(tokens * self.count / sum(self.first_sizes) * min(self.mix, self.shards)))
 
 
 def text_groups(corpus: Corpus, weights: Mapping[str, float], *, mix: int, seed: int) -> TextGroups:
@@ -78,15 +92,16 @@ class ShardGroups(TextGroups):
 
     def __init__(self, corpus: Corpus, *, mix: int, seed: int) -> None:
         self._corpus = corpus
-        self._mix = mix
         self._seed = seed
-        self.count = -(-len(corpus.train) // mix)
+        self.mix = mix
+        self.shards = len(corpus.train)
+        self.count = -(-self.shards // mix)
         self.most_tokens = sum(sorted(shard.tokens for shard in corpus.train)[-mix:])
 
     def group(self, epoch: int, place: int) -> Group:
         """See `TextGroups`."""
         order = np.random.default_rng([self._seed, epoch]).permutation(len(self._corpus.train))
-        chosen = order[place * self._mix : (place + 1) * self._mix].tolist()
+        chosen = order[place * self.mix : (place + 1) * self.mix].tolist()
         parts = (Part(shard, 0, shard.tokens) for shard in (self._corpus.train[index] for index in chosen))
         return Group(tuple(parts), (self._seed, epoch, chosen[0]))
 
@@ -101,10 +116,11 @@ class SourceGroups(TextGroups):
             for index, name in enumerate(corpus.sources)
             if weights.get(name, 1.0)
         ]
-        shards = sum(len(stream.shards) for stream in self._streams)
+        self.mix = mix
+        self.shards = sum(len(stream.shards) for stream in self._streams)
         tokens = sum(stream.tokens for stream in self._streams)
         an_epoch = sum(stream.of_an_epoch for stream in self._streams)
-        self.count = max(1, round(an_epoch / Fraction(mix * tokens, shards)))
+        self.count = max(1, round(an_epoch / Fraction(mix * tokens, self.shards)))
         self.most_tokens = int(an_epoch / self.count)
 
     def group(self, epoch: int, place: int) -> Group:

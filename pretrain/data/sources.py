@@ -25,6 +25,7 @@ from pretrain.data.windows import (
     held_out_windows,
     require_held_out,
     training_windows,
+    unread_text,
     windows_of,
     windows_per_epoch,
 )
@@ -108,6 +109,11 @@ class TrainingData:
     def updates_per_epoch(self) -> int:
         """Updates of the first epoch; none at all is an `InputError`."""
         return windows_per_epoch(self.corpus, self.groups, self._cutting)
+
+    @property
+    def unread_text(self) -> str | None:
+        """What to know of an epoch that leaves much of its text out, in a sentence; None where it reads nearly all."""
+        return unread_text(self.groups, self._cutting)
 
     @cached_property
     def counts(self) -> np.ndarray:

@@ -9,17 +9,17 @@ next window has the next part.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from elmoc.corpus import Corpus
+from elmoc.corpus import ID_DTYPE, Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
 from elmoc.settings import setting
-from pretrain.data.groups import Group, TextGroups
+from pretrain.data.groups import Group, Part, TextGroups
 
 ORDERS = ("sentences", "documents")
 """What is shuffled."""
@@ -81,12 +81,18 @@ def windows_of(tokens: int, streams: int, window: int, ahead: int = 1) -> int:
     return max(0, (tokens // streams - ahead) // window)
 
 
+NEARLY_ALL = 0.95
+"""Of an epoch's text; where less is read, `unread_text` says so."""
+WINDOWS_OF_A_GROUP = 20
+"""Of so many, at most one is left out."""
+
+
 def windows_per_epoch(corpus: Corpus, groups: TextGroups, cut: Cut) -> int:
     """The updates of the first epoch (what is mixed changes it a little); none at all is an `InputError`.
 
     Where windows are cut they are about so many: as many as the largest group of text has, by the tokens of all.
     """
-    tokens = [groups.group(0, place).tokens for place in range(groups.count)]
+    tokens = groups.first_sizes
     counts = [windows_of(each, cut.streams, cut.window, cut.ahead) for each in tokens]
     count = sum(counts)
     if count and cut.at != ANYWHERE:
@@ -95,13 +101,37 @@ def windows_per_epoch(corpus: Corpus, groups: TextGroups, cut: Cut) -> int:
         count = round(count * text[DIRECTIONS[0]].count / counts[largest])
     if count == 0:
         most, length = max(tokens), cut.window + cut.ahead
-        fewer = f"fewer streams, e.g. {max(1, most // (10 * length))}"
+        fewer = f"use fewer streams, e.g. {max(1, most // (10 * length))}"
+        advice = fewer if most >= length else "use a shorter window, or more text"
+        if windows_of(sum(tokens), cut.streams, cut.window, cut.ahead):
+            advice = f"set train.mix_shards={_mix_for(groups, cut)}, or {advice}"
         raise InputError(
             f"train.streams={cut.streams} with train.window={cut.window} need {cut.streams * length:,} tokens, targets "
-            f"included, and the shards of {corpus.path} that are read together hold {most:,} at most: use "
-            f"{fewer if most >= length else 'a shorter window, or more text'}"
+            f"included, and the shards of {corpus.path} that are read together hold {most:,} at most: {advice}"
         )
     return count
+
+
+def unread_text(groups: TextGroups, cut: Cut) -> str | None:
+    """What to know of an epoch that leaves much of its text out, in a sentence; None where it reads nearly all.
+
+    Of every group of text each stream leaves out what is less than a window.
+    """
+    tokens = groups.first_sizes
+    read = sum(windows_of(each, cut.streams, cut.window, cut.ahead) for each in tokens) * cut.streams * cut.window
+    if read >= NEARLY_ALL * sum(tokens):
+        return None
+    mix = _mix_for(groups, cut)
+    more = f"set train.mix_shards={mix}, or " if groups.count > 1 and mix > groups.mix else ""
+    return (
+        f"an epoch reads {read / sum(tokens):.0%} of its text, since {cut.streams} streams take few whole windows of "
+        f"{cut.window} words from so much as is shuffled together: {more}use fewer streams"
+    )
+
+
+def _mix_for(groups: TextGroups, cut: Cut) -> int:
+    """The `train.mix_shards` that leaves little of a group's text out."""
+    return groups.mix_for(cut.streams * (WINDOWS_OF_A_GROUP * cut.window + cut.ahead))
 
 
 def training_windows(
@@ -156,11 +186,9 @@ def held_out_windows(
     """
     require_held_out(corpus, window)
     shards = [shard for shard in corpus.held_out if shard.source == source]
-    tokens = np.concatenate([corpus.read_shard(shard) for shard in shards])
-    before = np.cumsum([0, *(shard.tokens for shard in shards)])
-    parts = zip(shards, before, strict=False)
-    documents = np.concatenate([corpus.read_documents(shard) + start for shard, start in parts])
-    starts = starts_of(corpus, tokens, documents, at)
+    parts = [Part(shard, 0, shard.tokens) for shard in shards]
+    tokens = tokens_of(corpus, parts)
+    starts = None if at == ANYWHERE else starts_of(corpus, tokens, document_starts(corpus, parts), at)
     streams = max(1, min(streams, len(tokens) // (SHORTEST_STREAM if starts is None else 4 * window)))
     text = {name: Streams(tokens, streams, name, length=window + 1, step=window, starts=starts) for name in directions}
     if starts is None:
@@ -187,12 +215,12 @@ def require_held_out(corpus: Corpus, window: int) -> None:
 
 def shuffled(corpus: Corpus, group: Group, order: str) -> tuple[np.ndarray, np.ndarray]:
     """The sentences, or the documents, of a group in random order, uint32 [tokens], and where each begins, [n]."""
-    tokens = np.concatenate([corpus.read_shard(part.shard, part.start, part.end) for part in group.parts])
+    tokens = tokens_of(corpus, group.parts)
     sentences = np.flatnonzero(tokens == corpus.begin_id)
     if len(sentences) == 0 or sentences[0] != 0:
         file = corpus.path / group.parts[0].shard.file
         raise InputError(f"{file} does not start with <s>: build the corpus again")
-    starts = sentences if order == "sentences" else document_starts(corpus, group)
+    starts = sentences if order == "sentences" else document_starts(corpus, group.parts)
     lengths = np.diff(starts, append=len(tokens))
     permutation = np.random.default_rng(group.seed).permutation(len(starts))
     lengths = lengths[permutation]
@@ -201,11 +229,22 @@ def shuffled(corpus: Corpus, group: Group, order: str) -> tuple[np.ndarray, np.n
     return tokens[offsets + np.arange(len(tokens))], ends - lengths
 
 
-def document_starts(corpus: Corpus, group: Group) -> np.ndarray:
-    """int64 [documents]: where documents start in the text of a group; one that is cut is one in each of its parts."""
+def tokens_of(corpus: Corpus, parts: Sequence[Part]) -> np.ndarray:
+    """uint32 [tokens]: the text of all parts; one file is open at a time, however many there are."""
+    tokens = np.empty(sum(part.end - part.start for part in parts), dtype=ID_DTYPE)
+    place = 0
+    for part in parts:
+        ids = corpus.read_shard(part.shard, part.start, part.end)
+        tokens[place : place + len(ids)] = ids
+        place += len(ids)
+    return tokens
+
+
+def document_starts(corpus: Corpus, parts: Sequence[Part]) -> np.ndarray:
+    """int64 [documents]: where documents start in the text of parts; one that is cut is one in each of them."""
     starts = []
     before = 0
-    for part in group.parts:
+    for part in parts:
         documents = corpus.read_documents(part.shard)
         inside = documents[(documents > part.start) & (documents < part.end)]
         starts += [before, *(before - part.start + inside).tolist()]

@@ -5,10 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.files.records import toml_value
 from elmoc.model_directory import read_model_directory, write_model_directory
 from elmoc.text.named_files import split_name
+from pretrain.config import load_config
+from pretrain.data.groups import text_groups
+from pretrain.data.windows import Cut, require_held_out, windows_per_epoch
 from pretrain.recipe.steps import Step, corpus_command, seconds_of_training, training_command
 from pretrain.run.directory import RunDirectory
 
@@ -65,6 +69,7 @@ class Recipe:
         corpus = self.corpus
         steps = [
             Step("a corpus of the text", self._build_corpus, corpus / "corpus.json"),
+            Step("a look at how much text there is", self._check_corpus),
             Step("fastText vectors of the corpus", self._train_fasttext, Path(self.word_vectors)),
             Step(
                 "input vectors of every word type", lambda: self._table("input", "none"), corpus / "vectors/input.json"
@@ -77,13 +82,22 @@ class Recipe:
             Step("training", self._train, seconds=seconds_of_training(self.output, self.max_time)),
         ]
         if self.vectors is not None:
-            del steps[1]
+            del steps[2]
         if self.bundle:
             steps.append(Step("word vectors for the model directory", self._bundle))
         return steps
 
     def _build_corpus(self) -> Sequence[object]:
         return corpus_command(self.texts, self.corpus, held_out=self.held_out, leave_out=self.leave_out)
+
+    def _check_corpus(self) -> None:
+        """What is too little for the training is said now, and not after the steps before it."""
+        config, corpus = load_config(self.config, self._sets, quiet=True), Corpus(self.corpus)
+        train = config.train
+        require_held_out(corpus, train.window)
+        groups = text_groups(corpus, config.data.sources, mix=train.mix_shards, seed=train.seed)
+        cut = Cut(train.streams, train.window, train.order, train.cut, config.output_layer.words_ahead)
+        windows_per_epoch(corpus, groups, cut)
 
     def _train_fasttext(self) -> Sequence[object]:
         return ["data_scripts.train_fasttext", self.corpus, self.word_vectors]
@@ -93,9 +107,13 @@ class Recipe:
         return ["data_scripts.build_vectors", self.corpus, self.word_vectors, *more]
 
     def _train(self) -> Sequence[object]:
+        return training_command(self.config, self.output, self._sets, self.max_time)
+
+    @property
+    def _sets(self) -> list[str]:
+        """What `--set` gives the training."""
         card = [f"card.{name}={toml_value(text)}" for name, text in self.card.items() if text]
-        sets = [f"data.corpus={self.corpus}", *self.sets, *card]
-        return training_command(self.config, self.output, sets, self.max_time)
+        return [f"data.corpus={self.corpus}", *self.sets, *card]
 
     def _bundle(self) -> None:
         """Write the model directory again with the file of its word vectors, unless it has them."""

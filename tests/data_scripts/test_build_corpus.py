@@ -128,6 +128,26 @@ def test_default_holds_out_a_small_last_part(tmp_path: Path) -> None:
     assert read_back(corpus, corpus.held_out)[0][-1] == ["this", "is", "sentence", "number", "1999", "."]
 
 
+def test_a_small_last_file_is_not_held_out_alone(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name in "ab":
+        (tmp_path / f"in/{name}").write_text("".join(f"this is sentence number {number} .\n" for number in range(1000)))
+    (tmp_path / "in/z").write_text("read me first\n")
+    assert main([str(tmp_path / "in"), str(tmp_path / "c")]) == 0
+    corpus = Corpus(tmp_path / "c")
+    (shard,) = corpus.held_out
+    assert 0.02 < shard.tokens / (corpus.train_tokens + shard.tokens) < 0.1
+    sentences, starts = read_back(corpus, corpus.held_out)
+    assert sentences[-2:] == [["this", "is", "sentence", "number", "999", "."], ["read", "me", "first"]]
+    assert starts[-1] == len(sentences) - 1, "a document of its own"
+
+
+def test_a_word_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a\n\ufeff \ufeff \ufeff \ufeffb\n" * 50, encoding="utf-8")
+    assert main([str(tmp_path / "a"), str(tmp_path / "c")]) == 0
+    assert Corpus(tmp_path / "c").lexicon == ["\ufeff", "</s>", "<s>", "a", "\ufeffb"]
+
+
 def test_a_document_is_not_cut_where_another_starts_nearby(tmp_path: Path) -> None:
     text = "".join(f"w{number} a b c\n" + ("\n" if number % 5 == 4 else "") for number in range(4000))
     (tmp_path / "a.gz").write_bytes(gzip.compress(text.encode()))
@@ -297,7 +317,7 @@ def test_blocks_and_pieces_give_back_every_line(tmp_path: Path) -> None:
     generator = random.Random(2)
     lines = ["é" * generator.choice([0, 1, 50, 3000]) for _ in range(500)]
     (tmp_path / "a").write_text("\ufeff" + "\n".join(lines), encoding="utf-8")
-    pieces = cut_pieces([tmp_path / "a"], 20_000, False)
+    pieces = cut_pieces([tmp_path / "a"], 4000, False)
     assert len(pieces) > 5
     segments = [segment for piece in pieces for segment in piece.segments]
     text = "".join(text for segment in segments for _, text in read_blocks(segment, block_bytes=700))

@@ -87,3 +87,16 @@ def test_bad_arguments(texts, error_line, options: list[str], message: str) -> N
     Path("bad").write_bytes(b"a b\n\xff\n")
     Path("small").write_text("once more with words of talk\n")
     assert message in error_line(main(["small", "c", "--held-out", "news.txt", *options]))
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "It\tPRP\nrained\tVBD\n.\t.\n\n", "It rained all day . .\n"])
+def test_a_file_by_which_nothing_can_be_left_out_is_refused(texts, error_line, content: str) -> None:
+    Path("dev/three").write_text(content)
+    message = "dev/three: no line of it has 5 words, so that nothing could be left out by it: give --leave-out"
+    assert message in error_line(main(["news.txt", "c", "--leave-out", "dev"]))
+    assert not Path("c").exists()
+
+
+def test_a_file_to_leave_out_that_is_no_text_is_refused(texts, error_line) -> None:
+    Path("dev.jsonl").write_text('{"text": "It rained all day long ."}\n' * 9)
+    assert "dev.jsonl holds JSON lines, not text" in error_line(main(["news.txt", "c", "--leave-out", "dev.jsonl"]))

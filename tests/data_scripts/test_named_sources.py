@@ -18,6 +18,7 @@ BIG = ("--shard-tokens", "400")
 def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Files of two kinds of text, in the working directory; every word names its file."""
     monkeypatch.chdir(tmp_path)
+    Path("blank.txt").write_text("\n \n")
     for name, lines in (("news1", 300), ("news2", 500), ("talk", 200), ("more", 30)):
         Path(f"{name}.txt").write_text("".join(f"{name} w{number} .\n" for number in range(lines)))
     return tmp_path
@@ -47,12 +48,21 @@ def test_the_last_shard_of_every_source_is_held_out(texts: Path, capsys: pytest.
     assert {shard["source"] for shard in named["train"]} == {"news", "talk"}
 
 
-def test_the_smallest_source_decides_how_large_shards_are() -> None:
-    assert default_shard_tokens([1_000_000]) == 50_000
-    assert default_shard_tokens([1_000_000, 20_000_000]) == 50_000
-    assert default_shard_tokens([10**9, 10**10]) == 10_000_000, "the largest there are"
-    assert default_shard_tokens([200, 10**9]) == 200_000, "not too many of them"
-    assert default_shard_tokens([3]) == 1
+def test_shards_are_a_twentieth_of_their_source() -> None:
+    assert default_shard_tokens(1_000_000) == 50_000
+    assert default_shard_tokens(10**9) == 10_000_000, "the largest there are"
+    assert [default_shard_tokens(tokens) for tokens in (4000, 3000, 400, 3)] == [200, 200, 100, 1], "large or several"
+
+
+def test_a_small_source_does_not_cut_the_others(texts: Path) -> None:
+    Path("large.txt").write_text("some words of one more sentence .\n" * 4000)
+    assert main(["large=large.txt", "small=more.txt", "c"]) == 0
+    corpus = Corpus("c")
+    shards = {name: [shard.tokens for shard in corpus.train if shard.source == name] for name in corpus.sources}
+    assert len(shards["large"]) < 25
+    assert len(shards["small"]) > 2
+    assert [shard.source for shard in corpus.held_out] == ["large", "small"]
+    assert set(corpus.record.settings["shard_tokens"]) == {"large", "small"}
 
 
 def test_named_text_can_be_held_out(texts: Path) -> None:
@@ -106,6 +116,8 @@ def test_a_file_with_an_equals_sign_in_its_name_is_a_file(texts: Path) -> None:
         (["n=none.txt", "c"], "none.txt does not exist: check the name"),
         (["n=news1.txt", "t=news1.txt", "c"], "news1.txt is named twice"),
         (["n=news1.txt", "m=more.txt", "c", "--shard-tokens", "500"], "more.txt: the text of m makes only one shard"),
+        (["n=news1.txt", "b=blank.txt", "c"], "blank.txt: the input files of b hold no sentences, all their lines are"),
+        (["n=news1.txt", "c", "--held-out", "b=blank.txt", "t=talk.txt"], "the held-out files of b hold no sentences"),
     ],
 )
 def test_bad_arguments(texts: Path, error_line, arguments: list[str], message: str) -> None:

@@ -45,6 +45,18 @@ def test_describe_prints_sizes_and_leaves_nothing(
     assert re.search(r"speed on cpu in fp32: about [\d,]+ words/s, so \d+ (s|min) in all", printed)
 
 
+def test_text_that_is_not_read_is_named(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
+    warning = "warning: an epoch reads "
+    runs.run("run", "--describe", train__streams=60)
+    assert warning in capsys.readouterr().out
+    runs.run("run", train__streams=60, train__updates=1)
+    assert warning in capsys.readouterr().err
+    runs.run("run", "--resume", train__streams=60, train__updates=1)
+    assert warning not in capsys.readouterr().err, "a run that goes on reads as it did"
+    runs.run("run", "--describe", train__streams=4)
+    assert warning not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("settings", "output"),
     [

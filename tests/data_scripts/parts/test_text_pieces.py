@@ -23,7 +23,7 @@ def test_a_file_without_line_ends_is_passed_once(tmp_path: Path, monkeypatch: py
             return data
 
     monkeypatch.setattr(text_pieces, "open", Counted, raising=False)
-    pieces = cut_pieces([tmp_path / "a"], 100_000, False)
+    pieces = cut_pieces([tmp_path / "a"], 20_000, False)
     assert [(each.start, each.end) for piece in pieces for each in piece.segments] == [(0, size)]
     assert read < 2 * size
 
@@ -31,7 +31,7 @@ def test_a_file_without_line_ends_is_passed_once(tmp_path: Path, monkeypatch: py
 def test_a_long_line_after_a_cut_is_passed_once(tmp_path: Path) -> None:
     lines = [b"a" * length for length in (10, 5000, 3, 70_000, 1, 1, 40_000)]
     (tmp_path / "a").write_bytes(b"\n".join(lines))
-    pieces = cut_pieces([tmp_path / "a"], 1000, False)
+    pieces = cut_pieces([tmp_path / "a"], 200, False)
     segments = [each for piece in pieces for each in piece.segments]
     assert b"".join(text.encode() for each in segments for _, text in read_blocks(each)) == b"\n".join(lines) + b"\n"
     assert [segment.start for segment in segments] == [0, 5012, 75_017]

@@ -2,6 +2,7 @@
 
 import random
 from pathlib import Path
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from elmoc.text.overlap import Overlap, overlapping_sentences, reduced
 from tests.references import plain_overlap, plain_words
 from tests.tiny import Sentences, write_corpus
 
-WORDS = ["a", "A", "b", "B.", "c", ",", "--", "é", "É", "日本", "x2"]
+WORDS = ["a", "A", "b", "B.", "c", ",", "--", "é", "É", "e\u0301", "日本", "x2"]
 
 
 def drawn(generator: random.Random, count: int, longest: int) -> Sentences:
@@ -52,6 +53,8 @@ def test_what_is_found_is_what_the_plain_program_finds(monkeypatch: pytest.Monke
         ("a b c d", False),
         ("déjà vu ist straße", False),
         ("DÉJÀ vu ist STRAßE “ schön ”", True),
+        (normalize("NFD", "déjà vu ist Straße schön"), True),
+        ("deja vu ist Straße schon", False),
         ("", False),
         (". . . . . . . . .", False),
     ],

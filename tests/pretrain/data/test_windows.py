@@ -1,5 +1,6 @@
 """Windows: training reads every token in the order that it says, and can go back to any place."""
 
+import os
 from itertools import islice, pairwise
 from pathlib import Path
 
@@ -10,7 +11,16 @@ from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
 from pretrain.data.groups import text_groups
-from pretrain.data.windows import Cut, Position, Streams, held_out_windows, training_windows, windows_per_epoch
+from pretrain.data.windows import (
+    Cut,
+    Position,
+    Streams,
+    held_out_windows,
+    training_windows,
+    unread_text,
+    windows_of,
+    windows_per_epoch,
+)
 from tests.pretrain.data.reading import BEGIN, updates_of_epoch, windows_of_shards
 from tests.references import plain_cut_windows, plain_windows
 from tests.tiny import write_corpus
@@ -223,14 +233,58 @@ def test_the_tokens_that_are_said_to_be_needed_are_enough(corpus: Corpus, window
     enough = largest // (window + 1)
     assert updates_of_epoch(corpus, enough, window) > 0
     needed = f"need {(enough + 1) * (window + 1):,} tokens"
-    with pytest.raises(InputError, match=f"{needed}, targets included, and .* hold {largest} at most: use fewer"):
+    with pytest.raises(InputError, match=f"{needed}, targets included, and .* hold {largest} at most: .*use fewer"):
         updates_of_epoch(corpus, enough + 1, window)
 
 
 def test_where_one_stream_is_too_many_a_shorter_window_is_advised(corpus: Corpus) -> None:
     largest = max(shard.tokens for shard in corpus.train)
-    with pytest.raises(InputError, match=f"hold {largest} at most: use a shorter window, or more text"):
+    with pytest.raises(InputError, match=f"hold {largest} at most: set .*, or use a shorter window, or more text"):
         updates_of_epoch(corpus, 1, largest)
+    with pytest.raises(InputError, match=f"hold {largest} at most: use a shorter window, or more text"):
+        updates_of_epoch(corpus, 1, corpus.train_tokens)
+
+
+@pytest.mark.parametrize("sources", [(), ["a", "b"] * 30])
+def test_the_shards_that_are_said_to_be_mixed_are_enough(tmp_path: Path, sources: list[str]) -> None:
+    shards = [[["w", "x"]] * (5 if number % 2 else 50) for number in range(59)]
+    corpus = write_corpus(tmp_path / "corpus", shards, [[["w"]]], sources=sources)
+    cut = Cut(20, 10)
+    with pytest.raises(InputError, match=r"at most: set train\.mix_shards=(\d+), or use fewer streams") as refused:
+        windows_per_epoch(corpus, text_groups(corpus, {}, mix=1, seed=1), cut)
+    few = text_groups(corpus, {}, mix=4, seed=1)
+    warning = unread_text(few, cut)
+    assert warning is not None
+    windows = [windows_of(few.group(0, place).tokens, 20, 10) for place in range(few.count)]
+    share = 200 * sum(windows) / corpus.train_tokens
+    assert warning.startswith(f"an epoch reads {share:.0%} of its text, since 20 streams take few whole windows of 10")
+    for text in (warning, str(refused.value)):
+        mix = int(text.split("mix_shards=")[1].split(",")[0])
+        assert 10 < mix < 59
+        assert unread_text(text_groups(corpus, {}, mix=mix, seed=1), cut) is None
+    everything = unread_text(text_groups(corpus, {}, mix=59, seed=1), Cut(400, 10))
+    assert everything is not None
+    assert everything.endswith("shuffled together: use fewer streams")
+
+
+def test_many_shards_are_read_with_few_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shards = [[[f"n{number}w{word}" for word in range(3)]] for number in range(40)]
+    corpus = write_corpus(tmp_path / "corpus", shards, shards)
+    expected = np.concatenate([np.array(corpus.read_shard(shard)) for shard in corpus.held_out])
+    whole, files = Corpus.read_shard, []
+
+    def watched(self: Corpus, *place) -> np.ndarray:
+        ids = whole(self, *place)
+        files.append(len(os.listdir("/dev/fd")))
+        return ids
+
+    monkeypatch.setattr(Corpus, "read_shard", watched)
+    groups = text_groups(corpus, {}, mix=40, seed=1)
+    next(training_windows(corpus, groups, Cut(2, 5), directions=DIRECTIONS, position=BEGIN))
+    read = list(held_out_windows(corpus, streams=1, window=100, directions=DIRECTIONS, words=199))
+    assert len(files) == 80
+    assert max(files) - min(files) < 3
+    np.testing.assert_array_equal(np.concatenate([ids["forward"][0, :-1] for ids in read]), expected[:-1])
 
 
 def test_held_out_text_is_read_in_its_order(corpus: Corpus) -> None:

@@ -38,8 +38,9 @@ def texts(tmp_path: Path) -> list[str]:
     return [f"{name}={tmp_path / name}.txt" for name in ("one", "two")]
 
 
-def recipe(*words: object) -> int:
-    return main([*map(str, words), *(f"--set={name}={value}" for name, value in SETTINGS.items())])
+def recipe(*words: object, **settings: object) -> int:
+    changed = {name.replace("__", "."): value for name, value in settings.items()}
+    return main([*map(str, words), *(f"--set={name}={value}" for name, value in (SETTINGS | changed).items())])
 
 
 def test_text_becomes_a_model_with_a_card(
@@ -63,7 +64,7 @@ def test_text_becomes_a_model_with_a_card(
         "data_scripts.build_vectors",
         "pretrain",
     ]
-    assert "step 1 of 5: a corpus of the text: done before" in capsys.readouterr().out
+    assert "step 1 of 6: a corpus of the text: done before" in capsys.readouterr().out
     assert not (out / "model/vectors.bin").samefile(tmp_path / "vectors.bin"), "whoever gave it may write into it"
     (tmp_path / "vectors.bin").unlink()
     assert ElmoC.from_pretrained(out).embed(["w1", "w2"]).shape == (3, 2, 16), "the vectors are bundled"
@@ -183,3 +184,17 @@ def test_it_is_gone_on_with_as_it_was_begun(
     assert "unknown transform 'white'" in error_line(recipe(*texts, tmp_path / "z", *config, "--targets", "white"))
     assert not (tmp_path / "z").exists()
     assert "nowhere.toml does not exist" in error_line(recipe(*texts, tmp_path / "y", "--config", "nowhere.toml"))
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"train__window": 200}, "out/corpus holds out only "),
+        ({"train__streams": 400}, "train.streams=400 with train.window=5 need 2,400 tokens, targets included"),
+    ],
+)
+def test_too_little_text_is_found_before_vectors_are_made(
+    texts: list[str], tmp_path: Path, steps_here: list[list[str]], error_line: Fails, setting: dict, message: str
+) -> None:
+    assert message in error_line(recipe(*texts, tmp_path / "out", "--config", tmp_path / "tiny.toml", **setting))
+    assert [line[0] for line in steps_here] == ["data_scripts.build_corpus"]
