@@ -9,7 +9,7 @@ import torch
 
 from elmoc.corpus import BEGIN, END, Corpus
 from elmoc.model import ElmoC
-from elmoc.model_directory import read_model_directory
+from elmoc.model_directory import model_files, read_model_directory
 from elmoc.word_vectors.table import VectorTable
 from tests.fuzz.mutations.arrays import NPY, SAFETENSORS, ZIP
 from tests.fuzz.mutations.json_tree import JSON
@@ -61,8 +61,10 @@ def possible_tables(result: Any, expected: Any) -> bool:
 
 
 def read_model(path: Path) -> tuple[Any, Any]:
-    """Layer states, and the output layers, which only training reads."""
+    """Layer states, and the output layers, which only training reads; the names of its files are read before."""
+    names = model_files(path, with_vectors=True)
     model = read_model_directory(path)
+    assert names is not None
     return ElmoC.from_pretrained(path).embed_batch([WORDS])[0], model.output_layer.weights
 
 
