@@ -157,10 +157,12 @@ class ProbeInputs(torch.nn.Module):
             return
         width = self._states.width
         states = vectors = 0.0
+        self.eval()  # dropout would make states larger
         for sentence in sentences[:: -(-len(sentences) // MATCHED)]:
             x, _ = self([sentence])
             states += float(x[..., :width].square().sum()) / width
             vectors += float(x[..., width:].square().sum()) / (self.size - width)
+        self.train()
         if states and vectors:  # else there is nothing to match
             self.deviation *= math.sqrt(vectors / states)
 

@@ -149,6 +149,12 @@ def test_vectors_are_scaled_to_the_states_beside_them(features: Path) -> None:
     torch.testing.assert_close(size(after[..., 12:]), size(after[..., :12]))
     assert torch.equal(after[..., :12], before[..., :12]), "states stay"
     torch.testing.assert_close(after[..., 12:] / size(after[..., 12:]), before[..., 12:] / size(before[..., 12:]))
+    dropped = ProbeInputs(sources, StateSettings(states_dropout=0.75, vectors_dropout=0.5))
+    plain = ProbeInputs(sources)
+    for each in (dropped, plain):
+        each.match_words(SENTENCES)
+    assert torch.equal(dropped.deviation, plain.deviation), "as they are without dropout"
+    assert dropped.training
     for kind in ("vectors", "features"):
         alone = ProbeInputs(sources.select(INPUT_KINDS[kind]))
         whole, _ = alone(SENTENCES)
