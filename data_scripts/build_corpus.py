@@ -58,7 +58,7 @@ class CorpusOptions(Options):
     """How a corpus is made of its text."""
 
     min_count: int = setting(least=1, most=2**62)
-    shard_tokens: int = setting(LARGEST_SHARD, least=1, most=10**9)
+    shard_tokens: int = setting(least=1, most=10**9)
     of_every_source: bool = False
 
 
@@ -172,9 +172,9 @@ def build_corpus(
     tokens = {source: estimate_tokens([*train, *other]) for source, (train, other) in by_source.items()}
     options = CorpusOptions(
         min_count=min_count,
+        shard_tokens=LARGEST_SHARD if shard_tokens is None else shard_tokens,
         workers=workers,
         of_every_source=of_every_source,
-        **({} if shard_tokens is None else {"shard_tokens": shard_tokens}),
     )
     sizes = shard_tokens_by_source(tokens, files, shard_tokens)
     overlap = Overlap(sentence for file in leave_out for sentence in _sentences_of(file)) if leave_out else None

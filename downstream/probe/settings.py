@@ -69,7 +69,10 @@ AnyTraining = TypeVar("AnyTraining", bound=TrainingSettings)
 
 
 def settings_of_inputs(settings: AnyTraining, kind: InputKind) -> AnyTraining:
-    """The hyper-parameters of a probe on one kind of inputs: what does not concern it is as it is by default."""
+    """The hyper-parameters of a probe on one kind of inputs: what does not concern it is as it is by default.
+
+    Word vectors alone match nothing, as in versions that had no such setting: their probes stay the same.
+    """
     if not kind.states:
         return replace(settings, **vars(AS_THEY_ARE) | {"match_vectors": False})
     if kind.words:
