@@ -1,0 +1,128 @@
+"""Word vectors of model directories: found where they are, bundled where asked, and kept."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from elmoc.errors import InputError
+from elmoc.model import ElmoC
+from elmoc.model_directory import bundled_vectors, read_model_directory, write_model_directory
+from elmoc.word_vectors.sources import TextVectors
+from tests.elmoc.test_model_directory import edit_config
+from tests.tiny import tiny_model
+
+
+def vec_model(folder: Path, name: str = "words.vec") -> Path:
+    """A model that reads a text file of vectors, which is beside the model directory."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("2 3\ncat 1 0 2\nsat 0.5 1 0\n")
+    write_model_directory(folder / "model", tiny_model(vectors=TextVectors(folder / name)))
+    return folder / "model"
+
+
+def test_word_vectors_are_found_where_they_were_moved_or_bundled(tmp_path: Path) -> None:
+    model = vec_model(tmp_path / "here")
+    expected = ElmoC.from_pretrained(model).embed_batch([["cat", "sat"]])[0]
+    (tmp_path / "here" / "words.vec").rename(tmp_path / "moved.vec")
+    with pytest.raises(InputError, match=rf"words\.vec, which {model} reads, are not there: .*--vectors"):
+        ElmoC.from_pretrained(model)
+    torch.testing.assert_close(
+        ElmoC.from_pretrained(model, vectors=str(tmp_path / "moved.vec")).embed_batch([["cat", "sat"]])[0], expected
+    )
+    shutil.copy(tmp_path / "moved.vec", model / "words.vec")
+    torch.testing.assert_close(ElmoC.from_pretrained(model).embed_batch([["cat", "sat"]])[0], expected)
+
+
+def test_other_word_vectors_are_refused(tmp_path: Path) -> None:
+    model = vec_model(tmp_path)
+    (tmp_path / "other.vec").write_text("2 3\ncat 1 0 2\nsat 0.5 1 1\n")
+    with pytest.raises(
+        InputError, match=r"other\.vec \(fingerprint \w+\) are not the word vectors of this model .*: give the"
+    ):
+        ElmoC.from_pretrained(model, vectors=str(tmp_path / "other.vec"))
+    (tmp_path / "wide.vec").write_text("2 4\ncat 1 0 2 3\nsat 0.5 1 1 4\n")
+    with pytest.raises(InputError, match=r"wide\.vec has 4 dimensions, but the model reads 3: give the word"):
+        ElmoC.from_pretrained(model, vectors=str(tmp_path / "wide.vec"))
+    with pytest.raises(InputError, match=r"none\.vec does not exist"):
+        ElmoC.from_pretrained(model, vectors=str(tmp_path / "none.vec"))
+    edit_config(model, lambda config: config["word_vectors"].update(origin="random:2:-1"))
+    with pytest.raises(InputError, match=rf"the word vectors of {model} cannot be used: 'random:2:-1' is not of the"):
+        ElmoC.from_pretrained(model)
+
+
+def test_word_vectors_go_with_a_model_where_asked(tmp_path: Path) -> None:
+    model = ElmoC.from_pretrained(vec_model(tmp_path / "here"))
+    expected = model.embed(["cat", "sat"])
+    model.save_pretrained(tmp_path / "alone")
+    model.save_pretrained(tmp_path / "whole", bundle_vectors=True)
+    assert bundled_vectors(tmp_path / "alone") is None
+    assert bundled_vectors(tmp_path / "whole") == tmp_path / "whole/words.vec"
+    shutil.rmtree(tmp_path / "here")
+    with pytest.raises(InputError, match=r"words\.vec, which .*alone reads, are not there"):
+        ElmoC.from_pretrained(tmp_path / "alone")
+    (tmp_path / "whole").rename(tmp_path / "moved")
+    whole = ElmoC.from_pretrained(tmp_path / "moved")
+    torch.testing.assert_close(whole.embed(["cat", "sat"]), expected)
+    whole.save_pretrained(tmp_path / "moved")
+    assert (tmp_path / "moved/words.vec").exists(), "what is replaced keeps the word vectors that it had"
+    torch.testing.assert_close(ElmoC.from_pretrained(tmp_path / "moved").embed(["cat", "sat"]), expected)
+
+
+def test_vectors_of_another_name_are_bundled_under_the_one_that_is_looked_for(tmp_path: Path) -> None:
+    path = vec_model(tmp_path / "here")
+    (tmp_path / "here/words.vec").rename(tmp_path / "other.vec")
+    model = ElmoC.from_pretrained(path, vectors=str(tmp_path / "other.vec"))
+    model.save_pretrained(tmp_path / "whole", bundle_vectors=True)
+    (tmp_path / "other.vec").unlink()
+    assert (tmp_path / "whole/words.vec").exists()
+    torch.testing.assert_close(ElmoC.from_pretrained(tmp_path / "whole").embed(["cat"]), model.embed(["cat"]))
+
+
+def test_vectors_that_need_no_file_are_not_bundled(tmp_path: Path, model_path: Path) -> None:
+    ElmoC.from_pretrained(model_path).save_pretrained(tmp_path / "whole", bundle_vectors=True)
+    assert len(list((tmp_path / "whole").iterdir())) == 4
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_word_vectors_in_a_directory_outlive_its_model(tmp_path: Path, link: bool) -> None:
+    path, elsewhere = vec_model(tmp_path / "here"), tmp_path / "elsewhere.vec"
+    bundled = path / "words.vec"
+    (tmp_path / "here/words.vec").rename(elsewhere if link else bundled)
+    if link:
+        elsewhere.chmod(0o600)
+        bundled.symlink_to(elsewhere)
+    expected = ElmoC.from_pretrained(path).embed(["cat", "sat"])
+    for _ in range(2):  # as training does with each model that is better than the last
+        write_model_directory(path, read_model_directory(path))
+    torch.testing.assert_close(ElmoC.from_pretrained(path).embed(["cat", "sat"]), expected)
+    assert bundled.is_symlink() == link
+    assert not link or elsewhere.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_link_to_word_vectors_takes_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
+    file, name = tmp_path / "vectors.txt", tmp_path / "name.txt"
+    file.write_text("w1 1 2 3\nw2 4 5 6\n")
+    name.symlink_to("vectors.txt")
+    if not links:
+        monkeypatch.setattr("os.link", lambda *_, **__: os.stat(tmp_path / "nowhere"))  # fails
+    model = tiny_model(vectors=TextVectors(file))
+    for given in (file, name):
+        write_model_directory(tmp_path / "model", model, vectors=given, link=True)
+        bundled = tmp_path / "model/vectors.txt"
+        assert (bundled.read_text(), bundled.is_symlink()) == (file.read_text(), False)
+        assert bundled.samefile(file) == links
+    write_model_directory(tmp_path / "model", model, vectors=file)
+    assert not bundled.samefile(file), "a copy, unless a link is asked for"
+
+
+def test_a_model_keeps_the_file_of_its_word_vectors_when_it_is_saved_again(tmp_path: Path) -> None:
+    ElmoC.from_pretrained(vec_model(tmp_path / "here")).save_pretrained(tmp_path / "whole", bundle_vectors=True)
+    file = tmp_path / "whole/words.vec"
+    before = file.stat().st_ino
+    for bundle in (False, True):
+        ElmoC.from_pretrained(tmp_path / "whole").save_pretrained(tmp_path / "whole", bundle_vectors=bundle)
+        assert file.stat().st_ino == before, "it is not copied"
