@@ -180,7 +180,7 @@ class TrainingSetup:
         tokens = {
             source: sum(shard.tokens for shard in corpus.train if shard.source == source)
             for source in corpus.sources
-            if source
+            if source and self.config.data.sources.get(source) != 0
         }
         return (
             self.card

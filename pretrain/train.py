@@ -35,9 +35,10 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
     evaluations = 0 if resumed is None else 1 + evaluations_done(state.evaluated, state.updates)
     clock = new_clock(setup, state, max_seconds, evaluations=evaluations)
     share_before_decay = config.schedule.share_before_decay
-    if max_seconds is not None and resumed is None:
-        state.updates = max(state.updates, clock.measured_after)  # or it would end before its length can be set
-    elif max_seconds is not None and share_before_decay * state.updates <= state.update < state.updates:
+    measured = state.update + clock.measured_after
+    if max_seconds is not None and state.update < clock.measured_after:  # no process can have set its length yet
+        state.updates = max(state.updates, measured)  # or it would end before this one can
+    elif max_seconds is not None and state.update < state.updates and measured >= share_before_decay * state.updates:
         print("--max-time comes too late: the learning rate is falling towards the end that the run was given before")
     own = processes.stream_slice(config.train.streams)
     windows = data.windows(state.position, directions=processes.directions, own=own)

@@ -162,9 +162,7 @@ def _training(training: Mapping[str, Any]) -> Iterator[str]:
     if rows:
         yield _table("", "", rows)
     if isinstance(tokens := training.get("tokens_by_source"), dict):
-        yield _table(
-            "kind of text", "tokens in the training text", {_code(str(k)): _shown(v) for k, v in tokens.items()}
-        )
+        yield _table("kind of text", "tokens in the corpus", {_code(str(k)): _shown(v) for k, v in tokens.items()})
     if isinstance(held_out := training.get("held_out"), dict):
         metrics = _held_out(held_out)
         if metrics:

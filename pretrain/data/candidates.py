@@ -14,7 +14,7 @@ import numpy as np
 
 from elmoc.encoders import DIRECTIONS
 from pretrain.data.windows import CandidateIds, Position, Window
-from pretrain.output_layers import CandidateSettings, SampleSettings, class_counts, log_frequencies
+from pretrain.output_layers import LEAST_COUNT, CandidateSettings, SampleSettings, class_counts, log_frequencies
 
 
 class Draws:
@@ -70,8 +70,9 @@ class CandidateSampler:
         self.most = min(targets + settings.extra, len(counts))
         weights = read**settings.extra_power * (read > 0)
         drawn = weights / weights.sum()  # r_u
+        share = np.where(read > 0, read, LEAST_COUNT) / read.sum()  # p_u; what is not read has one, too, for its log
         # log of the chance to be left out; of a window with one target and nothing drawn, the one candidate is certain
-        left_out = max(1, targets - 1) * np.log1p(-np.exp(log_frequencies(read))) + settings.extra * np.log1p(-drawn)
+        left_out = max(1, targets - 1) * np.log1p(-share) + settings.extra * np.log1p(-drawn)
         self.log_frequency = log_frequencies(counts).astype(np.float32)
         self.log_chance = np.log(-np.expm1(left_out)).astype(np.float32)
         self.expected = round(float(np.exp(self.log_chance, dtype=np.float64).sum()))

@@ -101,10 +101,13 @@ def windows_per_epoch(corpus: Corpus, groups: TextGroups, cut: Cut) -> int:
         count = round(count * text[DIRECTIONS[0]].count / counts[largest])
     if count == 0:
         most, length = max(tokens), cut.window + cut.ahead
-        fewer = f"use fewer streams, e.g. {max(1, most // (10 * length))}"
-        advice = fewer if most >= length else "use a shorter window, or more text"
+        advice = f"use fewer streams, e.g. {max(1, most // (10 * length))}"
+        if most < length:
+            advice = "use a shorter window, or more text"
         if windows_of(sum(tokens), cut.streams, cut.window, cut.ahead):
             advice = f"set train.mix_shards={_mix_for(groups, cut)}, or {advice}"
+        elif windows_of(corpus.train_tokens, cut.streams, cut.window, cut.ahead):
+            advice = f"raise the weights of data.sources, or {advice}"
         raise InputError(
             f"train.streams={cut.streams} with train.window={cut.window} need {cut.streams * length:,} tokens, targets "
             f"included, and the shards of {corpus.path} that are read together hold {most:,} at most: {advice}"

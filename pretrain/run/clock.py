@@ -104,13 +104,15 @@ class Clock:
         """Whether the length of a run with a limit may be set (again) after `update` of `updates`.
 
         It may be as soon as the speed is known and then every 20 updates, as long as the learning rate is not yet
-        falling: before `share_before_decay` of the updates.
+        falling: before `share_before_decay` of the updates. A run whose length no process can have set before, by
+        the update that this one began with, may have it set however short its config's is.
         """
+        begins = update - self._updates < self.measured_after
         return (
             self.limit is not None
             and self._updates >= self.measured_after
             and (self._updates - self.measured_after) % 20 == 0
-            and (update == self.measured_after or update < share_before_decay * updates)
+            and ((begins and self._updates == self.measured_after) or update < share_before_decay * updates)
         )
 
     def updates_within_limit(self, update: int, evaluate_every: int) -> int:

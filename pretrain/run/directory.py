@@ -28,6 +28,8 @@ from elmoc.files.records import check_version, convert, parse_json, read_json, w
 from elmoc.files.text import MAX_LINE_BYTES, open_binary, require_file
 from elmoc.files.writing import atomic_path, full_disk_is_clear, require_space
 from elmoc.settings import differences, setting
+from elmoc.word_vectors.opening import is_stored
+from elmoc.word_vectors.sources import VectorSource
 from pretrain.checkpoint import FORMAT, VERSION, Checkpoint
 from pretrain.config import RunConfig, config_from_dict, config_to_dict, fixed_settings
 
@@ -152,6 +154,11 @@ class RunDirectory:
                 f"{found[-1]}: update is {checkpoint.update}, which is not in its name: {self.removal_advice}"
             )
         return checkpoint
+
+    def stored_vectors(self, source: VectorSource) -> Path | None:
+        """The file of these word vectors in the exported model; None where it has none."""
+        path = self.model / source.file_name
+        return path if is_stored(source.origin) and path.is_file() else None
 
     @property
     def removal_advice(self) -> str:

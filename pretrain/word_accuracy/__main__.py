@@ -27,12 +27,18 @@ from pretrain.word_accuracy.ranks import UnitModel
 
 
 def measure_word_accuracy(
-    path: Path | str, *, corpus: Path | str | None = None, words: int | None = None, candidates: int | None = None
+    path: Path | str,
+    *,
+    units: Path | str | None = None,
+    corpus: Path | str | None = None,
+    words: int | None = None,
+    candidates: int | None = None,
 ) -> dict[str, float]:
     """Measure the exported model of a run, and write its metrics into the run directory.
 
     Args:
         path: of the run directory.
+        units: the run's own corpus, of subwords; None: where it was when the run was started.
         corpus: the corpus of words that the run's was made from; None: where it was then.
         words: how many held-out words to find; None: as many as an evaluation of the run reads.
         candidates: the most frequent types among which they are; None: as many as the run's config says.
@@ -41,16 +47,21 @@ def measure_word_accuracy(
         The metrics; see `word_metrics`. The file has the updates of the model beside them, and what was asked for.
 
     Raises:
-        InputError: the run's model reads no subwords, has no softmax over all of them, or carries no state.
+        InputError: the run's model reads no subwords, has no softmax over all of them, or carries no state; the corpus
+            of subwords has others than the model.
     """
     run = RunDirectory(path)
     run.require_resumable()
     config = run.read_config()
+    if units is not None:
+        config = replace(config, data=replace(config.data, corpus=str(units)))
     model = read_model_directory(path, fast=config.train.recurrence == "fused")
     stored = model.read_stored_vectors()
     if not isinstance(stored, StoredSubwords):
         raise InputError(f"{path} reads words, so that its evaluations are of words already (see metrics.jsonl)")
     setup = open_setup(config)
+    if setup.data.corpus.lexicon != list(stored.units):
+        raise InputError(f"{config.data.corpus} has other subwords than the model of {path}: --units names its corpus")
     of_words = Corpus(setup.data.corpus.record.settings["words"] if corpus is None else corpus)
     of_words.require_words()
     wanted = config.evaluation.words if words is None else words
@@ -107,6 +118,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="DIR",
         help="the corpus of words (default: where it was when the units were made)",
     )
+    parser.add_argument(
+        "--units",
+        type=Path,
+        metavar="DIR",
+        help="the corpus of subwords that the run was trained on (default: where it was then)",
+    )
     parser.add_argument("--words", type=int, metavar="N", help="held-out words to find (default: evaluation.words)")
     parser.add_argument(
         "--candidates", type=int, metavar="N", help="most frequent words among which (default: evaluation.candidates)"
@@ -121,7 +138,11 @@ def print_word_accuracy(arguments: argparse.Namespace) -> None:
         if getattr(arguments, name) is not None and getattr(arguments, name) < 1:
             raise InputError(f"--{name} must be at least 1, not {getattr(arguments, name)}")
     values = measure_word_accuracy(
-        arguments.run, corpus=arguments.corpus, words=arguments.words, candidates=arguments.candidates
+        arguments.run,
+        units=arguments.units,
+        corpus=arguments.corpus,
+        words=arguments.words,
+        candidates=arguments.candidates,
     )
     shown = [
         f"{label} {values[metric]:.4f} ({values[f'constant_{metric}']:.4f})"

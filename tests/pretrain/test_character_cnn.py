@@ -97,6 +97,21 @@ def test_training_goes_on_and_its_models_keep_the_character_cnn(
         assert np.array_equal(first["CNN_proj/W_proj"], second["CNN_proj/W_proj"])
 
 
+def test_a_resumed_run_has_the_character_cnn_of_its_own_model(
+    cnn_runs: TinyRuns, imported: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings: dict[str, Any] = ENCODER | {"evaluation__every_updates": 2, "log__checkpoint_updates": 2, "log__keep": 9}
+    run = cnn_runs.run("run", "--init-from", str(imported), **settings)
+    record = (run.model / "config.json").read_text()
+    shutil.rmtree(imported)
+    last = run.checkpoint_paths()[-1]
+    last.unlink()
+    cnn_runs.run("run", "--resume", **settings)
+    assert last.exists()
+    assert "warning" not in capsys.readouterr().err
+    assert (run.model / "config.json").read_text() == record
+
+
 def test_directions_that_are_joined_keep_the_character_cnn(cnn_runs: TinyRuns, imported: Path) -> None:
     settings: dict[str, Any] = ENCODER | {"train__updates": 2, "evaluation__every_updates": 2}
     runs = [

@@ -155,3 +155,14 @@ def test_impossible_weights_are_refused(
 def test_weights_need_named_sources(runs: TinyRuns, error_line) -> None:
     error = error_line(runs.status("run", "--set=data.sources={news = 2}"))
     assert "has no source news (it has none: build it with NAME=FILE)" in error
+
+
+def test_the_record_leaves_out_what_was_not_read(runs: TinyRuns, named_corpus: Corpus) -> None:
+    run = runs.run("run", "--set=data.sources={news = 0}", data__corpus=str(named_corpus.path), train__updates=2)
+    assert list(read_model_directory(run.path).training["tokens_by_source"]) == ["talk"]
+
+
+def test_weights_that_leave_too_little_text_are_named(runs: TinyRuns, named_corpus: Corpus, error_line) -> None:
+    weights = "--set=data.sources={news = 0.001, talk = 0.001}"
+    status = runs.status("run", weights, data__corpus=str(named_corpus.path))
+    assert "at most: raise the weights of data.sources, or use a shorter window" in error_line(status)

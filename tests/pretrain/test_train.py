@@ -222,6 +222,20 @@ def test_a_time_limit_does_not_come_too_late_for_a_new_run(runs: TinyRuns, capsy
     assert "comes too late" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("stopped", [3, 9])
+def test_a_time_limit_sets_the_length_of_a_short_run_that_was_stopped_at_its_start(
+    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stopped: int
+) -> None:
+    monkeypatch.setattr(Clock, "updates_within_limit", lambda self, update, every: 30)
+    run = runs.run("run", train__updates=20, log__checkpoint_updates=stopped, log__keep=9)
+    for path in run.checkpoint_paths():
+        if int(path.stem) > stopped:
+            path.unlink()
+    runs.run("run", "--resume", "--max-time=1h", train__updates=20, log__checkpoint_updates=stopped, log__keep=9)
+    came_too_late = "--max-time comes too late" in capsys.readouterr().out
+    assert (last_checkpoint(run)["updates"], came_too_late) == ((30, False) if stopped == 3 else (20, True))
+
+
 def test_evaluations_are_not_passed_over_while_a_time_limit_sets_the_length(
     runs: TinyRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ import torch
 from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.word_vectors.table import VectorTable
+from pretrain.data.candidates import CandidateSampler
 from pretrain.data.loader import gather_window
 from pretrain.data.sources import TrainingData
 from pretrain.data.windows import Position, Window, windows_of
@@ -172,6 +173,18 @@ def test_chances_are_of_what_an_epoch_reads(tiny_corpus: Corpus) -> None:
     assert data.counts.tolist() == tiny_corpus.counts.tolist()
     halved = data_of(tiny_corpus, weights={"": 0.5})
     np.testing.assert_allclose(halved.counts, tiny_corpus.counts / 2)
+
+
+@pytest.mark.parametrize("extra", [0, 3])
+def test_chances_are_of_shares_whatever_all_sources_weigh(extra: int) -> None:
+    counts = np.array([1000, 100, 1, 1, 0])
+
+    def chances(weight: float) -> np.ndarray:
+        settings = CandidateSettings(extra=extra)
+        return CandidateSampler(counts, targets=64, settings=settings, seed=1, read=counts * weight).log_chance
+
+    np.testing.assert_allclose(chances(0.01)[:-1], chances(1)[:-1], rtol=1e-6)
+    assert np.isfinite(chances(0.01)).all()
 
 
 def test_tensors_are_mapped_one_and_all() -> None:

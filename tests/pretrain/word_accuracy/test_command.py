@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,18 @@ def test_metrics_are_those_of_a_plain_program(
     capsys.readouterr()
     assert main([str(run.path), "--words", str(WORDS), "--candidates", str(CANDIDATES)]) == 0
     assert f"accuracy@1 {values['accuracy_at_1']:.4f}" in capsys.readouterr().out
+
+
+def test_a_corpus_that_has_moved_is_named(
+    runs: TinyRuns, error_line: Callable[[int], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs.corpus = Path(shutil.copytree(runs.corpus, runs.folder / "corpus"))
+    run = runs.run("run", **LOOKUP | {"train__updates": 1})
+    moved = runs.corpus.rename(runs.corpus.with_name("moved"))
+    command = [str(run.path), "--words", "5", "--candidates", "9"]
+    assert "is not a finished corpus directory" in error_line(main(command))
+    assert main([*command, f"--units={moved}"]) == 0
+    assert "whole words, held out" in capsys.readouterr().out
 
 
 def test_what_cannot_be_measured_is_refused(
