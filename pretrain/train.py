@@ -40,6 +40,7 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
         state.updates = max(state.updates, measured)  # or it would end before this one can
     elif max_seconds is not None and state.update < state.updates and measured >= share_before_decay * state.updates:
         print("--max-time comes too late: the learning rate is falling towards the end that the run was given before")
+    told = False
     own = processes.stream_slice(config.train.streams)
     windows = data.windows(state.position, directions=processes.directions, own=own)
     with ExitStack() as stack:
@@ -65,6 +66,12 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
             clock.record_update()
             if clock.may_set_length(state.update, state.updates, share_before_decay):
                 length = clock.updates_within_limit(state.update, config.evaluation.every_updates)
+                if clock.too_long and not told:
+                    told = True
+                    print(
+                        f"evaluations of {clock.longest_evaluation:.0f} s each take longer than --max-time allows: the "
+                        f"run will end about {clock.too_long:.0f} s late (a smaller evaluation.words makes them faster)"
+                    )
                 state.updates = processes.broadcast_from_rank0(length)
             recorder.add(steps, rate)
             every = config.evaluation.every_updates

@@ -4,6 +4,7 @@ Columns are separated by tabs, or, in a line without a tab, by spaces. A line of
 `-DOCSTART-` lines are skipped. All lines of a file have the same number of columns.
 """
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ from elmoc.errors import InputError
 from elmoc.files.text import read_lines
 
 DOCUMENT_START = "-DOCSTART-"
+MANY_WORDS = 500
+"""A file of so many has several sentences, and not all of one word."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +29,11 @@ def read_columns(path: Path) -> Iterator[ColumnSentence]:
     """Yield the sentences of a file (plain or `.gz`).
 
     Raises `InputError` for a missing or damaged file, one without sentences, and a line with more or fewer columns
-    than those before it.
+    than those before it. Where sentences are not told apart, or words are taken for sentences, a warning is printed.
     """
     rows: list[list[str]] = []
     lines: list[int] = []
-    width = 0
+    width = words = sentences = 0
     for number, line in enumerate(read_lines(path), 1):
         columns = split_columns(line)
         if columns and columns[0] != DOCUMENT_START:
@@ -43,12 +46,17 @@ def read_columns(path: Path) -> Iterator[ColumnSentence]:
             rows.append(columns)
             lines.append(number)
         elif rows:
+            words, sentences = words + len(rows), sentences + 1
             yield ColumnSentence(rows, lines)
             rows, lines = [], []
     if rows:
+        words, sentences = words + len(rows), sentences + 1
         yield ColumnSentence(rows, lines)
     if not width:
         raise InputError(f"{path} holds no sentences: a word and its tags a line are expected")
+    if words >= MANY_WORDS and sentences in (1, words):
+        shape = "is one sentence" if sentences == 1 else "has a sentence for each word"
+        print(f"warning: {path} {shape}: are its empty lines those between sentences?", file=sys.stderr)
 
 
 def split_columns(line: str) -> list[str]:

@@ -66,6 +66,8 @@ class Clock:
         self._evaluation_seconds = 0.0  # since _measured_from
         self.longest_evaluation = longest_evaluation
         self._unmeasured = unmeasured
+        self.too_long = 0.0
+        """Seconds by which the run will exceed its limit, as its evaluations take too long for it."""
         self.measured_after = unmeasured + MEASURED_UPDATES
         """The updates of this process after which its speed is known."""
 
@@ -124,8 +126,9 @@ class Clock:
         if evaluate_every:
             to_come = 1  # at the end, whatever comes before
             per_update += self.longest_evaluation / evaluate_every
-        # half of the time is for updates, however slow evaluations are
-        more = max(left / 2, left - to_come * self.longest_evaluation) / per_update
+        evaluations = to_come * self.longest_evaluation
+        self.too_long = max(0.0, evaluations - left / 2)  # half of the time is for updates, however slow these are
+        more = max(left / 2, left - evaluations) / per_update
         return min(MOST_UPDATES, update + max(1, int(more)))
 
     def checkpoint_is_due(self, update: int, config: LogConfig) -> bool:

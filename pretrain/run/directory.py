@@ -66,6 +66,8 @@ class RunDirectory:
         for left in [*self.checkpoint_paths()[-1:], self.metrics]:
             if os.path.lexists(left):
                 raise InputError(f"{left} is of another run: move what it has left there, or choose another directory")
+        if os.path.lexists(self.path / "corpus.json"):
+            raise InputError(f"{self.path} is a corpus directory: choose another directory for the run")
         if os.path.lexists(self.path) and not self.path.is_dir():
             raise InputError(f"{self.path} is not a directory, as a run is: choose another name")
 

@@ -236,6 +236,15 @@ def test_a_time_limit_sets_the_length_of_a_short_run_that_was_stopped_at_its_sta
     assert (last_checkpoint(run)["updates"], came_too_late) == ((30, False) if stopped == 3 else (20, True))
 
 
+def test_evaluations_that_exceed_a_time_limit_are_named_once(
+    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Clock, "record_evaluation", lambda self, seconds: setattr(self, "longest_evaluation", 100.0))
+    runs.run("run", "--max-time=1s")
+    told = "evaluations of 100 s each take longer than --max-time allows: the run will end about"
+    assert capsys.readouterr().out.count(told) == 1
+
+
 def test_evaluations_are_not_passed_over_while_a_time_limit_sets_the_length(
     runs: TinyRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,6 +323,12 @@ def test_a_model_says_where_its_corpus_is_whatever_it_was_called(
     run = runs.run("run", data__corpus=f"./{tiny_corpus.path.name}", train__updates=1)
     assert read_model_directory(run.path).training["corpus"] == str(tiny_corpus.path)
     assert f"| corpus | `{tiny_corpus.path.name}` |" in (run.model / "README.md").read_text()
+
+
+def test_a_corpus_is_no_run_directory(runs: TinyRuns, error_line: Fails) -> None:
+    before = sorted(runs.corpus.iterdir())
+    assert "is a corpus directory" in error_line(runs.status(str(runs.corpus)))
+    assert sorted(runs.corpus.iterdir()) == before
 
 
 def test_an_existing_run_is_not_overwritten(runs: TinyRuns, error_line: Fails) -> None:

@@ -163,6 +163,23 @@ def test_no_such_column(ten: Path, fails: Callable[..., str], column: int) -> No
     assert f"line 1: there is no tag column {column}; the line has 2 columns" in message
 
 
+@pytest.mark.parametrize(
+    ("between", "warning"),
+    [("", "is one sentence"), ("\n", "has a sentence for each word"), ("\n" * 3, "has a sentence for each word")],
+)
+def test_sentences_that_are_not_told_apart_are_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], between: str, warning: str
+) -> None:
+    path = tmp_path / "tags.conll"
+    for words, said in ((499, False), (500, True)):
+        path.write_text(between.join(f"w{number}\tO\n" for number in range(words)))
+        assert len(list(read_columns(path))) == (1 if not between else words)
+        assert (f"warning: {path} {warning}" in capsys.readouterr().err) == said
+    path.write_text("a\tO\n" * 600 + "\nb\tO\n")
+    assert len(list(read_columns(path))) == 2
+    assert not capsys.readouterr().err
+
+
 def test_reading_stops_at_the_first_bad_line(tmp_path: Path) -> None:
     (tmp_path / "c").write_text("a O\n\nb O\n\nc\n")
     sentences = read_columns(tmp_path / "c")

@@ -78,6 +78,18 @@ def test_no_new_plan_once_the_rate_falls(fake_time: FakeTime) -> None:
     assert not clock.may_set_length(40, 100, 0.4)
 
 
+def test_evaluations_that_take_too_long_leave_half_of_the_time(fake_time: FakeTime) -> None:
+    clock = Clock(before=0.0, limit=60.0)
+    fake_time.now += 10.0
+    clock.record_evaluation(10.0)
+    run_updates(clock, fake_time, UNMEASURED_UPDATES, 0.0)
+    run_updates(clock, fake_time, 5, 2.0)
+    assert clock.updates_within_limit(8, 0) == 8 + 10, "20 of the 40 seconds that are left"
+    assert clock.too_long == pytest.approx(100.0 - 20.0), "ten evaluations after them"
+    assert clock.updates_within_limit(8, 10**6) == 8 + 14
+    assert clock.too_long == 0.0
+
+
 def test_time_before_a_resume_counts(fake_time: FakeTime) -> None:
     clock = Clock(before=400.0, limit=1000.0)
     fake_time.now += 50.0
