@@ -9,6 +9,9 @@ INTEGRATIONS := .venv-integrations
 PEERS := .venv-peers
 PEER_NAMES ?= masked_lm character_lm many_langs
 PEERS_OUT ?= runs/peers
+# A path for the shell, which may have spaces. That of a home directory is expanded here: not every shell does so in
+# OUT=~/mine, and none in quotes.
+path = "$(patsubst ~/%,$(HOME)/%,$(1))"
 
 .PHONY: quickstart model tables test test-all test-integrations test-peers peers-environment peers check docs-check fuzz machine
 
@@ -19,8 +22,9 @@ quickstart: $(VENV)/installed
 # BUNDLE=1 MODEL_OPTIONS=…
 model: $(VENV)/installed
 	@[ -n "$(TEXT)" ] || { echo "error: say which text, e.g. make model TEXT=text.txt (docs/recipe.md)" >&2; exit 1; }
-	$(RUN) -m pretrain.recipe $(TEXT) $(or $(OUT),models/mine) $(if $(CONFIG),--config $(CONFIG)) \
-		$(if $(TIME),--max-time $(TIME)) $(if $(VECTORS),--vectors $(VECTORS)) $(if $(BUNDLE),--bundle) \
+	$(RUN) -m pretrain.recipe $(TEXT) $(call path,$(or $(OUT),models/mine)) \
+		$(if $(CONFIG),--config $(call path,$(CONFIG))) $(if $(TIME),--max-time $(TIME)) \
+		$(if $(VECTORS),--vectors $(call path,$(VECTORS))) $(if $(BUNDLE),--bundle) \
 		$(if $(LEAVE_OUT),--leave-out $(LEAVE_OUT)) $(if $(LICENCE),--licence "$(LICENCE)") \
 		$(if $(NAME),--name "$(NAME)") $(MODEL_OPTIONS)
 
@@ -28,7 +32,8 @@ model: $(VENV)/installed
 tables: $(VENV)/installed
 	@test -n "$(CORPUS)" -a -n "$(VECTORS)" -a -n "$(SUITE)" -a -n "$(TIME)$(WORDS)" || \
 		{ echo 'error: say on what and how long: make tables CORPUS=… VECTORS=… SUITE=… TIME=15m (docs/paper_tables.md)' >&2; exit 1; }
-	$(RUN) -m pretrain.recipe.tables $(CORPUS) $(or $(OUT),runs/tables) --vectors $(VECTORS) --suite $(SUITE) \
+	$(RUN) -m pretrain.recipe.tables $(call path,$(CORPUS)) $(call path,$(or $(OUT),runs/tables)) \
+		--vectors $(call path,$(VECTORS)) --suite $(call path,$(SUITE)) \
 		$(if $(TIME),--max-time $(TIME)) $(if $(WORDS),--words $(WORDS)) $(if $(QUICK),--quick) \
 		$(if $(ROWS),--rows $(ROWS)) $(TABLES_OPTIONS)
 
@@ -51,16 +56,18 @@ peers-environment: $(PEERS)/installed
 peers: $(PEERS)/installed $(VENV)/installed
 	@test -n "$(TEXT)" -a -n "$(TIME)" -a -n "$(SUITE)" || \
 		{ echo 'error: say what to train on: make peers TEXT="FILE…" TIME=100m SUITE=SUITE.toml' >&2; exit 1; }
-	test -e $(PEERS_OUT)/sentences.txt || \
-		$(RUN) -m downstream suite $(SUITE) $(SUITE_OPTIONS) --sentences $(PEERS_OUT)/sentences.txt
+	test -e $(call path,$(PEERS_OUT)/sentences.txt) || \
+		$(RUN) -m downstream suite $(call path,$(SUITE)) $(SUITE_OPTIONS) \
+			--sentences $(call path,$(PEERS_OUT)/sentences.txt)
 	for peer in $(PEER_NAMES); do \
-		$(PEERS)/bin/python -m downstream.peers.$$peer train $(TEXT) $(PEERS_OUT)/$$peer --max-time $(TIME) --resume \
-			$(PEER_OPTIONS) && \
-		{ test -e $(PEERS_OUT)/$$peer.h5 || \
-			$(PEERS)/bin/python -m downstream.peers.$$peer dump $(PEERS_OUT)/$$peer $(PEERS_OUT)/sentences.txt \
-				$(PEERS_OUT)/$$peer.h5 --resume; } && \
-		$(RUN) -m downstream suite $(SUITE) $(SUITE_OPTIONS) --features $(PEERS_OUT)/$$peer.h5 \
-			--out $(PEERS_OUT)/results/$$peer --baseline $(PEERS_OUT)/results/baseline || exit 1; \
+		$(PEERS)/bin/python -m downstream.peers.$$peer train $(TEXT) $(call path,$(PEERS_OUT)/$$peer) \
+			--max-time $(TIME) --resume $(PEER_OPTIONS) && \
+		{ test -e $(call path,$(PEERS_OUT)/$$peer.h5) || \
+			$(PEERS)/bin/python -m downstream.peers.$$peer dump $(call path,$(PEERS_OUT)/$$peer) \
+				$(call path,$(PEERS_OUT)/sentences.txt) $(call path,$(PEERS_OUT)/$$peer.h5) --resume; } && \
+		$(RUN) -m downstream suite $(call path,$(SUITE)) $(SUITE_OPTIONS) \
+			--features $(call path,$(PEERS_OUT)/$$peer.h5) --out $(call path,$(PEERS_OUT)/results/$$peer) \
+			--baseline $(call path,$(PEERS_OUT)/results/baseline) || exit 1; \
 	done
 
 check: $(VENV)/installed

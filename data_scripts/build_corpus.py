@@ -11,6 +11,7 @@ Where files are given as NAME=PATH, NAME is the source of their text, and every 
 
 import argparse
 import os
+import re
 import sys
 import time
 from collections import Counter
@@ -46,11 +47,12 @@ from elmoc.progress import progress_bar
 from elmoc.settings import setting
 from elmoc.text.named_files import estimate_tokens, find_files, find_folders, find_named_files
 from elmoc.text.overlap import RUN, SHORTEST, Overlap, reduced
-from elmoc.text.raw import sample_lines, warn_of_raw_text
-from elmoc.tokenizer import ends_in_mark
+from elmoc.text.raw import sample_lines
 
 _SAMPLE_CHARACTERS = 10_000
-"""Of each file, from which is seen whether it is text of words; not more, since there may be many files."""
+"""Of each file, from which is seen whether it is tokenised text; not more, since there may be many files."""
+_LEAF = re.compile(r"\([^\s()]+ [^\s()]+\)")
+"""A word of a bracketed tree, behind its label."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +169,7 @@ def build_corpus(
     files = [file for file in files if os.path.realpath(file) not in held_out_paths]
     check_files(files, held_out, corpus)
     samples = ((file, sample_lines(file, _SAMPLE_CHARACTERS)) for file in (*files, *held_out, *leave_out))
-    check_suitable(samples, characters=_SAMPLE_CHARACTERS)
+    check_suitable(samples, characters=_SAMPLE_CHARACTERS, tokenised=True)
     by_source = files_by_source(files, held_out, source_of)
     tokens = {source: estimate_tokens([*train, *other]) for source, (train, other) in by_source.items()}
     options = CorpusOptions(
@@ -217,7 +219,7 @@ def report(
     leave_out: Sequence[Path],
     without: Mapping[str, int],
 ) -> None:
-    """Print what a corpus holds, in all and of each of several sources, and warn where it looks like raw text.
+    """Print what a corpus holds, in all and of each of several sources.
 
     names: of the sources.
     leave_out, without: the files whose sentences were left out, and how many of each source.
@@ -229,17 +231,25 @@ def report(
     if leave_out:
         named = [f"{count:,}" + (f" of {name}" if name else "") for name, count in without.items()]
         print(f"sentences left out, since they overlap with those of {names_of(leave_out)}: {', '.join(named)}")
-    with_mark = sum(int(count) for word, count in zip(lexicon.words, lexicon.counts, strict=True) if ends_in_mark(word))
-    warn_of_raw_text(corpus, words=int(lexicon.counts.sum()), with_mark=with_mark)
 
 
 def _sentences_of(file: Path) -> Iterator[list[str]]:
-    """The sentences of a file to leave out; an `InputError` where all of them are too short to be found."""
-    found = False
+    """The sentences of a file to leave out; an `InputError` where all are too short to be found, or bracketed trees."""
+    found = trees = False
+    all_in_brackets = True
     for line in read_lines(file):
         words = line.split()
         found = found or sum(map(bool, map(reduced, words))) >= SHORTEST
+        if words and all_in_brackets:
+            all_in_brackets = words[0].startswith("(")
+            trees = trees or _LEAF.search(line) is not None
         yield words
+    if trees and all_in_brackets:
+        raise InputError(
+            f"{file} holds bracketed trees, whose labels and brackets are between the words, so that nothing could be "
+            "left out by it: give --leave-out the sentences in them, which `python -m downstream sentences TASK FILE` "
+            "prints of a task's file"
+        )
     if not found:
         raise InputError(
             f"{file}: no line of it has {SHORTEST} words, so that nothing could be left out by it: give --leave-out "

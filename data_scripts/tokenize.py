@@ -40,6 +40,8 @@ from elmoc.tokenizer import (
 SAMPLE_CHARACTERS = 1_000_000
 _BLOCK_CHARACTERS = 1 << 18
 _LONGEST_PARAGRAPH = 1 << 20  # characters that are tokenised at once, which takes a hundred times their memory
+_HYPHENS = ("-", "\u2010", "\xad")
+"""Which divide a word at the end of a line: the usual sign, Unicode's own, and the soft hyphen."""
 _ANSWERS = {"auto": None, "yes": True, "no": False}
 
 
@@ -119,11 +121,13 @@ def _tokenise_file(source: Path, target: Path, *, tokenised: bool | None, wrappe
         print(f"{source} is raw text, {'wrapped: its lines are joined' if wrapped else 'its lines are not wrapped'}")
     started = time.perf_counter()
     words = sentences = 0
+    divided = DividedWords()
     with closing(progress(source)) as lines, open_text(target) as file:
         if tokenised:
             blocks: Iterable[list[str]] = ([line] for line in lines)
         else:
-            blocks = tokenise_blocks(lines, sentence_splitter(text), bool(wrapped), workers)
+            whole = divided.count(lines) if wrapped else lines
+            blocks = tokenise_blocks(whole, sentence_splitter(text), bool(wrapped), workers)
             blocks = single_blank_lines(blocks)
         for block in blocks:
             for line in block:
@@ -132,6 +136,11 @@ def _tokenise_file(source: Path, target: Path, *, tokenised: bool | None, wrappe
                 sentences += not line.isspace() and bool(line)
     seconds = time.perf_counter() - started
     print(f"{target}: {words:,} words in {sentences:,} sentences ({words / seconds:,.0f} words/s)")
+    if divided.lines:
+        print(
+            f"{source}: {divided.lines:,} lines end in a hyphen, and the next begins with a small letter: words that "
+            "are divided there stay two; put them together first if there are many"
+        )
 
 
 def progress(source: Path) -> Generator[str, None, None]:
@@ -144,6 +153,25 @@ def progress(source: Path) -> Generator[str, None, None]:
         if "\0" in line:
             raise InputError(f"{source}, line {number}: the text holds a NUL character: take it out of the text")
         yield line.replace(BYTE_ORDER_MARK, "")
+
+
+class DividedWords:
+    """Counts the lines that end in a hyphen behind a letter, and that one follows which begins with a small letter.
+
+    A word may be divided there (`gele-`, `gentlich`), or have a hyphen of its own (`well-`, `known`).
+    """
+
+    def __init__(self) -> None:
+        self.lines = 0
+
+    def count(self, lines: Iterable[str]) -> Iterator[str]:
+        """The same lines."""
+        before = ""
+        for line in lines:
+            if before.endswith(_HYPHENS) and before[-2:-1].isalpha() and line.lstrip()[:1].islower():
+                self.lines += 1
+            yield line
+            before = line.rstrip()
 
 
 _split: Callable[[str], Sequence[str]] | None = None

@@ -219,15 +219,40 @@ MADE = {
 def test_what_make_runs_is_understood(
     target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    found = commands_of_make(target)
+    assert [words[1] for words in found] == MADE[target]
+    for words in found:
+        assert command_line_problem(words[1:], monkeypatch, capsys) is None, words
+
+
+def commands_of_make(target: str) -> list[list[str]]:
+    """The words of each command of Python that a target runs, with its variables, behind the interpreter."""
     ready = [word for each in (".venv", ".venv-peers") for word in ("-o", f"{each}/installed")]
     make = ["make", "-n", *ready, *shlex.split(target)]
     printed = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     lines = printed.replace("\\\n", " ").replace("$peer", "masked_lm").splitlines()
     commands = [part for line in lines for part in re.split(r"&&|\|\||;|\{\s|\bdo\s", line) if " -m " in part]
-    found = [shlex.split(command)[1:] for command in commands]
-    assert [words[1] for words in found] == MADE[target]
-    for words in found:
-        assert command_line_problem(words[1:], monkeypatch, capsys) is None, words
+    return [shlex.split(command)[1:] for command in commands]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "model TEXT=a.txt OUT='1 ü' CONFIG='2 ü' VECTORS='3 ü'",
+        "tables TIME=15m CORPUS='1 ü' VECTORS='2 ü' SUITE='3 ü' OUT='4 ü'",
+        "peers TEXT=a.txt TIME=15m PEER_NAMES=masked_lm SUITE='1 ü' PEERS_OUT='2 ü'",
+    ],
+    ids=lambda target: target.split()[0],
+)
+def test_paths_that_make_is_given_may_have_spaces(target: str) -> None:
+    of_paths = {word[:3] for words in commands_of_make(target) for word in words if "ü" in word}
+    assert of_paths == set(re.findall("[0-9] ü", target))
+
+
+def test_make_is_given_a_path_in_the_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada l")
+    ((*_, out),) = commands_of_make("model TEXT=a.txt OUT='~/my model'")
+    assert out == "/home/ada l/my model"
 
 
 def test_options_in_the_text_exist(capsys: pytest.CaptureFixture[str]) -> None:

@@ -117,7 +117,7 @@ def name_shards(
     for index, (piece, folder, number, shard) in enumerate(local):
         held_out = piece.held_out or last.get(piece.source) == index
         if held_out and not piece.held_out and shards_of[piece.source] == 1:
-            raise _one_shard(pieces, piece.source)
+            raise _one_shard(pieces, piece.source, shard)
         split = "held-out" if held_out else "train"
         file = f"shards/{split}-{by_split[split]:05}.bin"
         by_split[split] += 1
@@ -126,10 +126,16 @@ def name_shards(
     return sources
 
 
-def _one_shard(pieces: Sequence[Piece], source: str) -> InputError:
+def _one_shard(pieces: Sequence[Piece], source: str, shard: LocalShard) -> InputError:
     """The error for a source of one shard, where the last of every source is to be held out."""
     names = names_of(files_of([piece for piece in pieces if piece.source == source]))
     text = f"the text of {source}" if source else "the text"
+    if shard.sentences == 1:
+        return InputError(
+            f"{names}: {text} is one sentence, a line of {shard.tokens - 2:,} words, so that none is left to hold out: "
+            "a sentence on each line is expected: `python -m data_scripts.tokenize --tokenised no` makes such lines: "
+            "give what it writes instead"
+        )
     return InputError(
         f"{names}: {text} makes only one shard, so that none is left to hold out: name files with --held-out, or give "
         "a smaller --shard-tokens"

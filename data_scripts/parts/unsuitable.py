@@ -3,12 +3,14 @@
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
 from data_scripts.parts.sources import names_of
 from elmoc.errors import InputError
+from elmoc.text.raw import count_marks, looks_raw, warn_of_raw_text
 
 _JSON_LINES = 100
 """Of which each has to be an object."""
@@ -16,6 +18,15 @@ _TAG = re.compile(r"</(?!s>)[a-z][\w:.-]*\s*>|<br\s*/?>", re.IGNORECASE)
 """What ends an element, or breaks a line; `</s>` ends a sentence of some corpora, and is refused by line."""
 _FEW_TAGS, _MANY_TAGS = 5, 0.01
 """More than so many, and than this share of the words, are no quotation."""
+_VECTOR = re.compile(r"\S+(?:\s+[-+]?[\d.]+(?:e[-+]?\d+)?){20}(?=\s|$)", re.IGNORECASE)
+"""A word and numbers, of which the shortest word vectors that are published have 25."""
+_FEWEST_ROWS = 5
+_OTHER_LINES = 0.05
+"""Of word vectors and of columns, at most: titles, and what is out of place."""
+_READ_AS_LATIN = re.compile("[ÃÐÑ][\x80-\x9f¡-ª¬®-º¼-¿]|Ã[Ÿ„–œ]|â€")
+"""Of two bytes that are one letter (three, a quotation mark), which is read as two."""
+_FEW_SUCH, _MANY_SUCH = 5, 0.001
+"""More than so many, and than this share of the words, are no quotation, either."""
 _OBJECT = re.compile(r'\s*\{\s*"')
 _SCRIPTS_WITHOUT_SPACES = (
     (
@@ -31,7 +42,7 @@ _SCRIPTS_WITHOUT_SPACES = (
 """Their characters, and how many of them a word has at most, on average."""
 
 
-def check_suitable(samples: Iterable[tuple[Path, Sequence[str]]], *, characters: int) -> None:
+def check_suitable(samples: Iterable[tuple[Path, Sequence[str]]], *, characters: int, tokenised: bool = False) -> None:
     """Warn on standard error of files that look like another thing than text of words with spaces between them.
 
     Raises `InputError` for JSON lines.
@@ -39,8 +50,10 @@ def check_suitable(samples: Iterable[tuple[Path, Sequence[str]]], *, characters:
     Args:
         samples: files, and the first lines of each.
         characters: the length at which longer lines are cut there.
+        tokenised: whether text has to be tokenised, with a sentence a line; raw text is warned of then, too.
     """
     unsuitable: dict[str, list[Path]] = {}
+    raw: dict[Path, tuple[int, int]] = {}
     for file, sample in samples:
         if is_json_lines(sample, characters=characters):
             raise InputError(
@@ -49,8 +62,15 @@ def check_suitable(samples: Iterable[tuple[Path, Sequence[str]]], *, characters:
             )
         if looks_like := describe_unsuitable(sample):
             unsuitable.setdefault(looks_like, []).append(file)
+        elif tokenised:
+            words, with_mark = count_marks(sample)
+            if looks_raw(words=words, with_mark=with_mark):
+                raw[file] = words, with_mark
     for looks_like, files in unsuitable.items():
         print(f"warning: {names_of(files)}: this looks like {looks_like}", file=sys.stderr)
+    if raw:
+        words, with_mark = (sum(counts) for counts in zip(*raw.values(), strict=True))
+        warn_of_raw_text(names_of(list(raw)), words=words, with_mark=with_mark)
 
 
 def is_json_lines(sample: Sequence[str], *, characters: int) -> bool:
@@ -74,12 +94,42 @@ def describe_unsuitable(sample: Sequence[str]) -> str | None:
             "HTML or XML, whose tags would become words: give a file of the text in it, as for instance `pandoc -t "
             "plain --wrap=none` makes of HTML"
         )
+    filled = [line for line in map(str.strip, sample) if line]
+    if _nearly_all(sum(_VECTOR.match(line) is not None for line in filled), len(filled), least=1):
+        return (
+            "word vectors, a word and its numbers on each line: give text here, and word vectors to "
+            "data_scripts.build_vectors"
+        )
+    if _is_columns(filled):
+        return (
+            "columns with tabs between them, whose labels and numbers would become words: give a file of the sentences "
+            "alone, which `python -m downstream sentences TASK FILE` prints of a task's file, or `cut -f 2` where they "
+            "are the second column"
+        )
+    misread = len(_READ_AS_LATIN.findall(text))
+    if misread > _FEW_SUCH and misread > _MANY_SUCH * len(text.split()):
+        return (
+            "UTF-8 that was read as Latin-1, with two signs for one letter (Ã¼ for ü): convert it back first, as "
+            "`iconv -f utf-8 -t latin1` (or `-t cp1252`) does where all of it was"
+        )
     if any(_has_no_spaces(text, written, longest) for written, longest in _SCRIPTS_WITHOUT_SPACES):
         return (
             "text without spaces between words (as in Chinese, Japanese or Thai), in which each stretch would become "
             "one word: put spaces between words first, by a tool for its language, and leave data_scripts.tokenize out"
         )
     return None
+
+
+def _nearly_all(count: int, lines: int, *, least: int) -> bool:
+    """Whether so many lines are all of them, but for one or a few; `least` of them or more."""
+    return count >= least and lines - count <= max(1, _OTHER_LINES * lines)
+
+
+def _is_columns(lines: Sequence[str]) -> bool:
+    """Whether nearly all lines, comments aside, have the same number of tabs."""
+    tabs = Counter(line.count("\t") for line in lines if not line.startswith("#"))
+    most, count = next(iter(tabs.most_common(1)), (0, 0))
+    return most > 0 and _nearly_all(count, tabs.total(), least=_FEWEST_ROWS)
 
 
 def _has_no_spaces(text: str, written: re.Pattern[str], longest: int) -> bool:

@@ -22,7 +22,7 @@ from downstream.suite.given import Given, open_given
 from downstream.suite.jobs import Job, Sources, make_jobs, require_writable
 from downstream.suite.overlap import overlap_notes
 from downstream.suite.plan import Suite, Tasks, read_suite
-from downstream.suite.report import REPORT, encoder_of_report, write_report
+from downstream.suite.report import REPORT, encoder_of_report, require_own_report, write_report
 from downstream.suite.running import Failure, JobRunner, run_jobs
 from elmoc.devices import checked_device
 from elmoc.encoders.pooling import POOLINGS
@@ -71,6 +71,10 @@ def _run(
     for folder in (results, baseline):
         folder.mkdir(parents=True, exist_ok=True)
     given = open_given(options, vectors)
+    if given.model is not None:
+        require_own_report(out / REPORT, {**given.model, "directory": str(options.model)})
+    elif options.encoder is not None:
+        require_own_report(out / REPORT, describe_features(options.features)[0])
     data = {probe.file_name: read_data(probe) for probe in suite.probes}
     states = _states(options, given, data, out)
     if states.encoder is None and encoder_of_report(out / REPORT):

@@ -1,6 +1,7 @@
 """Report of a suite: its results in one table, one figure of merit, and both as JSON."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -9,10 +10,13 @@ from typing import Any
 from downstream.results.columns import runs_table
 from downstream.results.merit import Merit, figure_of_merit
 from downstream.results.reading import SUITE_RESULTS
+from downstream.results.records import encoder_identity
 from downstream.results.row_names import NamedRow
 from downstream.results.table import compared_rows, explanations, row_as_json, tables_as_text
 from downstream.suite.jobs import Job
 from downstream.suite.plan import Suite, Tasks
+from elmoc.encoders.pooling import POOLINGS
+from elmoc.errors import InputError
 from elmoc.files.records import read_json, write_json
 from elmoc.files.writing import atomic_path
 
@@ -56,10 +60,44 @@ def write_report(
 
 def encoder_of_report(report: Path) -> Any:
     """What the report of a suite, if there is one, says of its encoder; None without an encoder."""
-    if not report.exists():
-        return None
-    content = read_json(report, advice="remove it, and the suite writes it again")
-    return content.get("encoder") if isinstance(content, dict) else None
+    return _content(report).get("encoder")
+
+
+def require_own_report(report: Path, encoder: Mapping[str, Any]) -> None:
+    """Raise an `InputError` where a report has results of another encoder, or pooling, whose place it would take.
+
+    An encoder is known by its weights and word vectors, wherever it is now; one that has others in the place of those
+    before was trained further, and a line says that its report is replaced.
+
+    Args:
+        report: of the suite, if there is one.
+        encoder: what is known of the encoder, and the `directory` or `file` that it is in.
+    """
+    rows = _content(report).get("rows")
+    of_rows = [row.get("features") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    before = next((features for features in of_rows if isinstance(features, dict)), None)
+    if before is None:
+        return
+    if encoder_identity(before) == encoder_identity({"layers": before.get("layers"), **encoder}):
+        return
+    names = [_place_and_pooling(each) for each in (before, encoder)]
+    if names[0] != names[1]:
+        had, has = (f"{place}{'' if pooling == POOLINGS[0] else f' (pooling {pooling})'}" for place, pooling in names)
+        raise InputError(
+            f"{report} has the results of {had}, and would lose them to those of {has}: give another --out"
+        )
+    print(f"{report} has the results of {names[0][0]} as it was before: it will be replaced", flush=True)
+
+
+def _place_and_pooling(encoder: Mapping[str, Any]) -> tuple[Path, str]:
+    path = Path(os.path.abspath(str(encoder.get("directory", encoder.get("file")))))
+    return path.parent if path.name == "model" else path, str(encoder.get("pooling", POOLINGS[0]))
+
+
+def _content(report: Path) -> dict[str, Any]:
+    """A report as it was written; empty where there is none."""
+    content = read_json(report, advice="remove it, and the suite writes it again") if report.exists() else {}
+    return content if isinstance(content, dict) else {}
 
 
 def merit_line(merit: Merit | None) -> str:

@@ -1,7 +1,7 @@
 """Raw text: whether the words of a text have marks attached, as before it was tokenised, and the warning of that."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from elmoc.files.text import read_lines
@@ -34,16 +34,27 @@ def attached_marks(sentence: Sequence[str]) -> int:
 
     A capitalised or short word may (`Ave.`, `usw.`), where no other mark of the sentence is attached.
     """
-    marks = sum(map(ends_in_mark, sentence))
+    marks = sum(ends_in_mark(word) for word in sentence if not word[-1:].isalnum())
     if not sentence or not ends_in_full_stop(sentence[-1]):
         return marks
     stem = sentence[-1].removesuffix(".")
     return marks + (marks > 0 or (len(stem) > _LONGEST_ABBREVIATION and stem == stem.lower()))
 
 
+def count_marks(lines: Iterable[str]) -> tuple[int, int]:
+    """How many words lines have, each of them a sentence, and how many of the words end in a mark."""
+    sentences = [line.split() for line in lines]
+    return sum(map(len, sentences)), sum(map(attached_marks, sentences))
+
+
+def looks_raw(*, words: int, with_mark: int) -> bool:
+    """Whether so many words of a text have a mark attached that it is raw."""
+    return with_mark > max(_FEW_WITH_MARK, _MANY_WITH_MARK * words)
+
+
 def warn_of_raw_text(name: Path | str, *, words: int, with_mark: int) -> None:
     """Say so on standard error where a text looks raw: many of its words have a mark attached."""
-    if with_mark > max(_FEW_WITH_MARK, _MANY_WITH_MARK * words):
+    if looks_raw(words=words, with_mark=with_mark):
         print(
             f"warning: {with_mark / words:.1%} of the words of {name} end in a comma or another mark, as in text that "
             "is not tokenised: `python -m data_scripts.tokenize --tokenised no` makes words of them: give what it "
@@ -54,5 +65,5 @@ def warn_of_raw_text(name: Path | str, *, words: int, with_mark: int) -> None:
 
 def warn_of_raw_file(path: Path | str) -> None:
     """`warn_of_raw_text` of the beginning of a file with a sentence a line."""
-    sentences = [line.split() for line in sample_lines(path, 5 * SAMPLE_WORDS)]
-    warn_of_raw_text(path, words=sum(map(len, sentences)), with_mark=sum(map(attached_marks, sentences)))
+    words, with_mark = count_marks(sample_lines(path, 5 * SAMPLE_WORDS))
+    warn_of_raw_text(path, words=words, with_mark=with_mark)

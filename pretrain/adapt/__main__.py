@@ -61,9 +61,10 @@ def adapt(arguments: argparse.Namespace) -> None:
     from elmoc.model_directory import read_model_directory
     from pretrain.adapt.plan import Adaptation
     from pretrain.adapt.report import report
-    from pretrain.recipe.begun import begun
+    from pretrain.recipe.begun import begun, require_no_file
     from pretrain.recipe.steps import run_steps
 
+    require_no_file(arguments.output)
     model = read_model_directory(arguments.model)
     adaptation = Adaptation(
         model=model,
@@ -87,7 +88,8 @@ def adapt(arguments: argparse.Namespace) -> None:
 def general_corpus(given: str | None, training: Mapping[str, Any]) -> str | None:
     """The corpus directory that general text is taken from: the one that is `given`, else that of the model's training.
 
-    None where there is none: the latter has moved, is another by now, or the two runs of a joined model had others.
+    None where there is none: the latter is not known, not there any more or another by now, or the two runs of a joined
+    model had others; unless it is not asked for, a line says which.
     """
     from elmoc.corpus import Corpus
     from pretrain.adapt.record import agreed, records_of
@@ -100,16 +102,22 @@ def general_corpus(given: str | None, training: Mapping[str, Any]) -> str | None
         for name, record in records_of(training).items()
     }
     alike, differing = agreed(corpora)
+    recorded = alike.get("corpus")
     if differing:
         said = "; ".join(f"{name}: {each}" for name, each in differing.items())
-        print(f"no general text is taken: the model's directions were trained on different corpora ({said})")
-    recorded = alike.get("corpus")
-    if differing or not isinstance(recorded, str) or not (Path(recorded) / "corpus.json").is_file():
-        return None
-    if Corpus(recorded).train_tokens != alike.get("corpus_tokens"):
-        return None
-    print(f"general text is taken from {recorded}, on which the model was trained")
-    return recorded
+        why = f"the model's directions were trained on different corpora ({said})"
+    elif not isinstance(recorded, str):
+        why = "the model does not say on which corpus it was trained"
+    elif not (Path(recorded) / "corpus.json").is_file():
+        why = f"the corpus that the model was trained on is not there any more ({recorded})"
+    elif (tokens := Corpus(recorded).train_tokens) != alike.get("corpus_tokens"):
+        trained_on = alike.get("corpus_tokens", "not known")
+        why = f"{recorded} is another corpus by now than the model was trained on (tokens: {tokens}, then {trained_on})"
+    else:
+        print(f"general text is taken from {recorded}, on which the model was trained")
+        return recorded
+    print(f"no general text is taken: {why}")
+    return None
 
 
 if __name__ == "__main__":

@@ -47,11 +47,12 @@ def make_model(arguments: argparse.Namespace) -> None:
     """Make a model as the parsed command line says; raises `InputError` where a step fails."""
     from elmoc.word_vectors.transform import TransformKind
     from pretrain.config import load_config
-    from pretrain.recipe.begun import begun
+    from pretrain.recipe.begun import begun, require_no_file
     from pretrain.recipe.plan import Recipe, require_kinds
     from pretrain.recipe.steps import run_steps
 
     # what is wrong is said now, and not after hours
+    require_no_file(arguments.output)
     config = load_config(arguments.config, arguments.set, quiet=True)
     names = {config.data.input_vectors, config.data.target_vectors}
     if config.input_layer.shared or not names <= {"input", "target"}:
@@ -72,8 +73,9 @@ def make_model(arguments: argparse.Namespace) -> None:
         bundle=arguments.bundle,
         **shared_values(arguments),
     )
+    recipe.require_vectors()
     require_text(arguments, recipe.corpus)
-    with begun(arguments.output, "python -m pretrain.recipe", recipe.options):
+    with begun(arguments.output, "python -m pretrain.recipe", recipe.options, open_options=recipe.open_options):
         run_steps(recipe.steps())
     print(f"the model is in {arguments.output / 'model'}: its README.md is the model card")
 

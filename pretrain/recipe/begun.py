@@ -1,6 +1,6 @@
 """What was begun: a directory that several commands fill is gone on with only as it was begun."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,29 +14,39 @@ NAME = "begun.json"
 ADVICE = "remove that directory and begin again"
 
 
+def require_no_file(folder: Path) -> None:
+    """Raise an `InputError` where a file is given for the directory to make, as where names are swapped."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(
+            f"{folder} is an existing file, but OUT, the last of the names, is a directory to make: choose another name"
+        )
+
+
 @contextmanager
-def begun(folder: Path, command: str, options: Mapping[str, Any]) -> Iterator[None]:
+def begun(
+    folder: Path, command: str, options: Mapping[str, Any], *, open_options: Collection[str] = ()
+) -> Iterator[None]:
     """Keep `folder` to this command while the block runs, and record how it was begun.
 
     Raises `InputError` where another process is at it, something else is in it, or something was made in it with other
-    `options` (of JSON's types, or tuples of them). What else is recorded, as earlier versions did, may be another now.
+    `options` (of JSON's types, or tuples of them), but for those of `open_options`, which nothing was made with as yet.
+    What else is recorded, as earlier versions did, may be another now.
     """
     plain = {name: list(each) if isinstance(each, tuple) else each for name, each in options.items()}
     record, now = folder / NAME, {"command": command, **plain}
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is not a directory: choose another name")
+    require_no_file(folder)
     with locked(record):
         files = (each for each in folder.rglob("*") if not each.is_dir())
         made = any(each != record and not each.name.endswith(".lock") for each in files)
         if made and record.exists():
             before = convert(read_json(record, advice=ADVICE), dict[str, Any], where=str(record), advice=ADVICE)
-            if differing := differences(before, now):
+            fixed = {name: each for name, each in now.items() if name not in open_options}
+            if differing := differences(before, fixed):
                 raise InputError(
                     f"{folder} was begun with other values of {', '.join(differing)}: give the same to go on, or "
                     "choose another directory"
                 )
         elif made:
             raise InputError(f"{folder} is not empty, and was not begun by this command: choose another directory")
-        else:
-            write_json(record, now)
+        write_json(record, now)
         yield

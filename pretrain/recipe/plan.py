@@ -10,6 +10,7 @@ from elmoc.errors import InputError
 from elmoc.files.records import toml_value
 from elmoc.model_directory import read_model_directory, write_model_directory
 from elmoc.text.named_files import split_name
+from elmoc.word_vectors.opening import open_word_vectors
 from pretrain.config import load_config
 from pretrain.data.groups import text_groups
 from pretrain.data.windows import Cut, require_held_out, windows_per_epoch
@@ -55,6 +56,11 @@ class Recipe:
         return {name: getattr(self, name) for name in _FIXED}
 
     @property
+    def open_options(self) -> tuple[str, ...]:
+        """Those of `options` that nothing was made with as yet."""
+        return () if self._input_table.exists() else ("vectors",)
+
+    @property
     def corpus(self) -> Path:
         """The corpus directory."""
         return self.output / "corpus"
@@ -64,6 +70,19 @@ class Recipe:
         """The word vectors that the encoder reads."""
         return self.vectors or str(self.output / "vectors.bin")
 
+    @property
+    def _input_table(self) -> Path:
+        return self.corpus / "vectors/input.json"
+
+    @property
+    def _target_table(self) -> Path:
+        return self.corpus / "vectors/target.json"
+
+    def require_vectors(self) -> None:
+        """Raise an `InputError` where vectors are given that cannot be opened, unless both tables of them are made."""
+        if self.vectors is not None and not self._target_table.exists():
+            open_word_vectors(self.vectors, only=[])
+
     def steps(self) -> list[Step]:
         """The steps in their order."""
         corpus = self.corpus
@@ -71,14 +90,8 @@ class Recipe:
             Step("a corpus of the text", self._build_corpus, corpus / "corpus.json"),
             Step("a look at how much text there is", self._check_corpus),
             Step("fastText vectors of the corpus", self._train_fasttext, Path(self.word_vectors)),
-            Step(
-                "input vectors of every word type", lambda: self._table("input", "none"), corpus / "vectors/input.json"
-            ),
-            Step(
-                "target vectors of every word type",
-                lambda: self._table("target", self.targets),
-                corpus / "vectors/target.json",
-            ),
+            Step("input vectors of every word type", lambda: self._table("input", "none"), self._input_table),
+            Step("target vectors of every word type", lambda: self._table("target", self.targets), self._target_table),
             Step("training", self._train, seconds=seconds_of_training(self.output, self.max_time)),
         ]
         if self.vectors is not None:

@@ -11,6 +11,7 @@ import pytest
 from data_scripts import build_corpus as module
 from data_scripts.build_corpus import main
 from data_scripts.parts.text_pieces import Segment, cut_pieces, read_blocks
+from data_scripts.tokenize import main as tokenize
 from elmoc.corpus import Corpus
 from tests.references import plain_corpus
 
@@ -90,7 +91,14 @@ def test_lexicon_covers_words_of_the_held_out_text_alone(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("line", "warned"),
-    [("Well, he said: no.", True), ("Well , he said : no .", False), ("यह घर है।", True), ("यह घर है ।", False)],
+    [
+        ("Well, he said: no.", True),
+        ("Well , he said : no .", False),
+        ("यह घर है।", True),
+        ("यह घर है ।", False),
+        ("Kitabu maji jana anasoma maji.", True),
+        ("Kitabu maji jana anasoma maji .", False),
+    ],
 )
 def test_a_text_that_is_not_tokenised_is_noticed(tmp_path: Path, capfd, line: str, warned: bool) -> None:
     (tmp_path / "a").write_text(f"{line}\n" * 50)
@@ -98,6 +106,24 @@ def test_a_text_that_is_not_tokenised_is_noticed(tmp_path: Path, capfd, line: st
     assert (
         "as in text that is not tokenised: `python -m data_scripts.tokenize --tokenised no`" in capfd.readouterr().err
     ) == warned
+
+
+def test_each_raw_file_is_named_wherever_it_is_given(tmp_path: Path, monkeypatch, capfd) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("news", "talk", "held", "other"):
+        Path(name).write_text(f"Kitabu maji jana anasoma {name} .\n" * 60)
+    for number, raw in enumerate(("talk", "held", "other")):
+        text = Path(raw).read_text()
+        Path(raw).write_text(text.replace(" .", "."))
+        arguments = ["a=news", "b=talk", f"c{number}", "--held-out", "a=held", "--leave-out", "other"]
+        assert main([*arguments, "--workers", "1"]) == 0
+        (warning,) = (line for line in capfd.readouterr().err.splitlines() if line.startswith("warning"))
+        assert f"of the words of {raw} end in a comma or another mark, as in text that is not tokenised" in warning
+        Path(raw).write_text(text)
+    for raw in ("talk", "held"):
+        Path(raw).write_text("Well, he said: no.\n" * 50)
+    assert main(["a=news", "b=talk", "c", "--held-out", "a=held", "--workers", "1"]) == 0
+    assert "warning: 50.0% of the words of talk, held end in a comma" in capfd.readouterr().err
 
 
 def test_text_that_is_none_is_refused_or_named(tmp_path: Path, capfd) -> None:
@@ -126,6 +152,15 @@ def test_default_holds_out_a_small_last_part(tmp_path: Path) -> None:
     assert len(corpus.held_out) == 1
     assert 0.02 < share < 0.1
     assert read_back(corpus, corpus.held_out)[0][-1] == ["this", "is", "sentence", "number", "1999", "."]
+
+
+def test_a_text_of_one_line_is_to_be_broken(tmp_path: Path, error_line) -> None:
+    (tmp_path / "a").write_text("It rained , and a cat sat . It slept . " * 300)
+    error = error_line(main([f"novels={tmp_path}/a", f"{tmp_path}/c"]))
+    assert f"{tmp_path}/a: the text of novels is one sentence, a line of 3,300 words, so that none is left" in error
+    assert "shard-tokens" not in error
+    assert tokenize([f"{tmp_path}/a", f"{tmp_path}/b", *error.partition("tokenize ")[2].partition("`")[0].split()]) == 0
+    assert main([f"novels={tmp_path}/b", f"{tmp_path}/c"]) == 0
 
 
 def test_a_small_last_file_is_not_held_out_alone(tmp_path: Path) -> None:
@@ -244,7 +279,7 @@ def test_a_piece_whose_shards_are_not_those_of_its_files_is_read_again(
         ("a.txt", b"one\n\ntwo\0\n", "a.txt, line 3: the text holds a NUL character: take it out"),
         ("a.txt", b"\n \n\t\n", "a.txt: the input files hold no sentences, all their lines are blank: add some text"),
         ("a.txt", b"", "a.txt: the input files hold no sentences"),
-        ("a.txt", b"one sentence only\n", "a.txt: the text makes only one shard"),
+        ("a.txt", b"one sentence only\n", "a.txt: the text is one sentence, a line of 3 words, so that none"),
         ("a.txt.gz", gzip.compress(os.urandom(1000).hex().encode() + b"\n")[:-20], "truncated or damaged"),
         ("a.txt.gz", b"no gzip\n", "truncated or damaged"),
     ],

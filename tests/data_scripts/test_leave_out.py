@@ -97,6 +97,24 @@ def test_a_file_by_which_nothing_can_be_left_out_is_refused(texts, error_line, c
     assert not Path("c").exists()
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "(3 (2 It) (4 (4 (2 's) (3 (2 a) (4 lovely))) (2 film)))\n(2 (2 It) (2 rained))\n",
+        "( (S\n    (NP (DT The) (NN cat))\n    (VP (VBD sat) (PP (IN on) (NP (DT the) (NN mat))))\n    (. .)))\n",
+    ],
+)
+def test_bracketed_trees_are_refused(texts, error_line, content: str) -> None:
+    Path("trees").write_text(content)
+    message = error_line(main(["news.txt", "c", "--leave-out", "trees"]))
+    assert "trees holds bracketed trees, whose labels and brackets are between the words" in message
+    assert "`python -m downstream sentences TASK FILE`" in message
+    assert not Path("c").exists()
+    for other in (f"It rained .\n{content}( It rained all day long . )\n", "( It rained all day long . )\n"):
+        Path("trees").write_text(other)
+        assert len(list(module._sentences_of(Path("trees")))) == other.count("\n")
+
+
 def test_a_file_to_leave_out_that_is_no_text_is_refused(texts, error_line) -> None:
     Path("dev.jsonl").write_text('{"text": "It rained all day long ."}\n' * 9)
     assert "dev.jsonl holds JSON lines, not text" in error_line(main(["news.txt", "c", "--leave-out", "dev.jsonl"]))

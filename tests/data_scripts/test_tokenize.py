@@ -100,6 +100,23 @@ def test_wrapped_lines_are_joined(tmp_path: Path) -> None:
     assert (tmp_path / "kept").read_text().startswith("It is a truth universally acknowledged , that a single man in\n")
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_lines_that_end_within_a_word_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], workers: str
+) -> None:
+    text = (
+        "Er kam gele-\n gentlich, doch selten und nur am frei\xad\nen Tag. Der Wald- \r\nund Wiesenweg.\nNicht Nord-\n"
+    )
+    (tmp_path / "in").write_text(f"{text}\n{text}Amerika, 1-\nmal --\nso.\n", newline="")
+    command = [f"{tmp_path}/in", "--tokenised", "no", "--workers", workers]
+    assert main([*command, f"{tmp_path}/out", "--wrapped", "yes"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith(f"{tmp_path}/in: 6 lines end in a hyphen, and the next begins with a small letter")
+    assert "gele- gentlich" in (tmp_path / "out").read_text()
+    assert main([*command, f"{tmp_path}/kept", "--wrapped", "no"]) == 0
+    assert "hyphen" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("wrapped", ["yes", "no"])
 def test_a_very_long_paragraph_is_cut_between_sentences(tmp_path: Path, monkeypatch, wrapped: str) -> None:
     (tmp_path / "in").write_text("It came, and it went. " * 300 + "\n\nNext one.\n\n" + "a b " * 400)

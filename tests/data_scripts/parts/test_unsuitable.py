@@ -1,4 +1,4 @@
-"""Unsuitable text: text without spaces, HTML and JSON lines are noticed, and other text passes silently."""
+"""Unsuitable text: text without spaces, HTML, columns and JSON lines are noticed, and other text passes silently."""
 
 import json
 import re
@@ -27,6 +27,24 @@ HTML = {
     "reviews": "It was a good film.<br /><br />I liked it, and all the others did so, too.\n" * 5,
     "XML": "<doc><title>One</title><text>It rained all day .</text></doc>\n" * 5,
 }
+COLUMNS = {
+    "a table": "year\tsum\tplace\n1984\t3.5\tRome\n1985\t-\tOslo\n" * 20,
+    "CoNLL": "EU\tB-ORG\nrejects\tO\n.\tO\n\n" * 5,
+    "CoNLL-U": "# sent_id = 1\n# text = It rained\n1\tIt\tPRON\t_\n2\trained\tVERB\t_\n\n" * 5,
+    "labelled sentences": "sentence\tlabel\nIt rained .\t1\nA good film , all in all .\t3\nNo .\t0\n \tNo !\t1\n" * 3,
+    "a title above": "sentences\n" + "It rained .\t1\n" * 5,
+}
+VECTORS = {
+    "GloVe": "".join(f"word{number}" + " 0.25 -1.5 3 -1e-05 .5" * 5 + "\n" for number in range(20)),
+    "fastText": "2 25\nthe" + " 0.25" * 25 + " \n, " + "-0.25 " * 25 + "\n",
+    "with tabs": ("the" + "\t0.25" * 25 + "\n") * 9,
+}
+MISREAD = {
+    "German": "schöne Grüße aus Köln , süß und weiß".encode().decode("latin-1"),
+    "French": "l' été , il a été très gêné à la fête".encode().decode("cp1252"),
+    "English": "“ It ’s , ” he said , “ a dog ’s ”".encode().decode("cp1252", "replace"),
+    "Russian": "Он сказал , что пойдёт домой".encode().decode("latin-1"),
+}
 SUITABLE = {
     "tokenised Chinese": "我们 都 是 中国人 ， 今天 天气 很 好 。\n中华人民共和国 成立 了 。\n",
     "tokenised Japanese": "吾輩 は 猫 で ある 。\nコンピューター を 使う 。\n",
@@ -41,7 +59,14 @@ SUITABLE = {
     "addresses": "https://example.com/a/very/long/address?with=numbers&and=more\n" * 20,
     "short lines": "yes\nno\n\nOh !\n",
     "headlines": "MAN BITES DOG\nDow 5 < 10 % , Nasdaq > 3\n",
-    "a table": "year\tsum\tplace\n1984\t3.5\tRome\n1985\t-\tOslo\n" * 20,
+    "indented text": "\tIt rained .\n\tA cat sat .\t\n" * 20,
+    "a few tabs": "Name:\tA cat\nIt rained .\nAge:\t3\nA cat sat .\n" * 20,
+    "words divided by tabs": "It\trained\t.\nA\tlarge\tcat\tsat\t.\nNo\t.\n" * 20,
+    "results": "Rome 3 1 , Oslo 2 2\nA 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20\nIt rained .\n" * 20,
+    "Portuguese": "« AMANHÃ » , NÃO , « IRMû , «MANHû , “IRMÔ , IRMÃ… , Âmbar , CORAÇÃO\n" * 20,
+    "Spanish": "ESPAÑA , «ESPAû , ¿ NIÑO ? , ¡SEÑOR!\n" * 20,
+    "German in order": "schöne Grüße aus Köln , süß und weiß\n" * 20,
+    "a quotation that was misread": "Ã¼ Ã¶ Ã¤ are ü ö ä .\n" + "It rained all day .\n" * 20,
     "numbers": "1\n2\n3.5\n" * 20,
     "tweets": "@user lol <3 <3 </3 :) #fun\nRT @x: {so true}\n" * 20,
     "code": '#include <vector>\nstd::map<std::string, List<T>> x = {{"a", 1}};\nif (a</b/.test(c)) { y(); }\n{\n}\n'
@@ -62,6 +87,22 @@ def test_text_without_spaces(name: str) -> None:
 @pytest.mark.parametrize("name", HTML)
 def test_markup(name: str) -> None:
     assert "HTML or XML" in str(describe_unsuitable(HTML[name].split("\n")))
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_columns(name: str) -> None:
+    assert "columns with tabs between them" in (said := str(describe_unsuitable(COLUMNS[name].split("\n"))))
+    assert "`python -m downstream sentences TASK FILE`" in said
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_word_vectors(name: str) -> None:
+    assert "word vectors, a word and its numbers on each line" in str(describe_unsuitable(VECTORS[name].split("\n")))
+
+
+@pytest.mark.parametrize("name", MISREAD)
+def test_text_that_was_read_as_latin(name: str) -> None:
+    assert "UTF-8 that was read as Latin-1" in str(describe_unsuitable([MISREAD[name]] * 20))
 
 
 @pytest.mark.parametrize("name", SUITABLE)

@@ -118,11 +118,36 @@ def test_features_are_made_and_probes_trained_on_the_device_that_is_given(
     assert {json.loads(line)["device"] for line in lines} == {"cpu:0"}
 
 
-def test_an_encoder_that_was_trained_further_is_another(suite: Run) -> None:
+def test_an_encoder_that_was_trained_further_is_another(suite: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert suite("--model", "first") == sorted(BOTH + VECTORS)
     write_model_directory("first", read_model_directory("second"))
+    capsys.readouterr()
     assert suite("--model", "first") == BOTH
+    said = f"suite/first/suite.json has the results of {Path('first').resolve()} as it was before: it will be replaced"
+    assert said in capsys.readouterr().out.splitlines()
     assert report("suite/first")["training_words"] == 2000
+
+
+def test_another_encoder_of_the_same_name_does_not_take_the_place_of_the_first(
+    suite: Run, features: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite("--model", "first")
+    write_model_directory("other/first/model", read_model_directory("second"))
+    with monkeypatch.context() as patched:
+        patched.setattr(cli, "read_data", None)
+        for encoder in (["--model", "other/first"], ["--features", str(features), "--out", "suite/first"]):
+            capsys.readouterr()
+            assert suite(*encoder, status=1) == []
+            before, now = Path("first").resolve(), Path(encoder[1]).resolve()
+            assert capsys.readouterr().err == (
+                f"error: suite/first/suite.json has the results of {before}, and would lose them to those of {now}: "
+                "give another --out\n"
+            )
+    assert suite("--model", "other/first", "--out", "suite/other") == BOTH
+    Path("first").rename("moved")
+    capsys.readouterr()
+    assert suite("--model", "moved", "--out", "suite/first") == [], "it is the same, wherever it is"
+    assert "replaced" not in capsys.readouterr().out
 
 
 def test_a_dump_is_not_made_again(suite: Run) -> None:
@@ -143,7 +168,10 @@ def test_a_model_of_subwords_that_is_read_in_other_ways_is_another_encoder(
     model = ["--model", str(subword_model)]
     assert suite(*model) == sorted(BOTH + VECTORS)
     assert suite(*model, "--pooling", "first") == []
-    assert suite(*model, "--pooling", "mean", "--out", "suite/subwords") == BOTH, "in the same folder, too"
+    capsys.readouterr()
+    assert suite(*model, "--pooling", "mean", "--out", "suite/subwords", status=1) == []
+    place = subword_model.resolve()
+    assert f"the results of {place}, and would lose them to those of {place} (pooling mean)" in capsys.readouterr().err
     assert suite(*model, "--pooling", "mean") == BOTH
     assert suite(*model, "--pooling", "last", "--quick") == [BOTH[1], VECTORS[1]]
     assert sorted(path.name for path in Path("suite").iterdir()) == [

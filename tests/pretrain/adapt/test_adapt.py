@@ -13,7 +13,7 @@ from elmoc.corpus import Corpus
 from elmoc.model_directory import read_model_directory, write_model_directory
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
-from pretrain.adapt.__main__ import main
+from pretrain.adapt.__main__ import general_corpus, main
 from pretrain.adapt.general import write_sample
 from pretrain.adapt.plan import TOKENS_AT_LEAST, Adaptation, named
 from pretrain.adapt.report import rows
@@ -119,6 +119,27 @@ def test_it_goes_on_where_it_was_interrupted(
     assert adapt(model, new_text, out, "--general", "none") == 0
     assert [line[0] for line in steps_here] == ["pretrain"]
     assert "cosine" in capsys.readouterr().out
+
+
+def test_where_there_is_no_general_text_it_is_said_why(
+    tiny_corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = {"corpus": str(tiny_corpus.path), "corpus_tokens": tiny_corpus.train_tokens}
+    gone = tmp_path / "gone"
+    for training, said in (
+        ({}, "the model does not say on which corpus it was trained"),
+        (there | {"corpus": str(gone)}, f"the corpus that the model was trained on is not there any more ({gone})"),
+        (
+            there | {"corpus_tokens": 7},
+            f"{tiny_corpus.path} is another corpus by now than the model was trained on "
+            f"(tokens: {tiny_corpus.train_tokens}, then 7)",
+        ),
+    ):
+        assert general_corpus(None, training) is None
+        assert capsys.readouterr().out == f"no general text is taken: {said}\n"
+    assert general_corpus("none", there) is None
+    assert not capsys.readouterr().out
+    assert general_corpus(None, there) == str(tiny_corpus.path)
 
 
 def test_without_a_share_general_text_is_only_evaluated(

@@ -55,8 +55,12 @@ def test_text_becomes_a_model_with_a_card(
     assert not steps_here, "and that the vectors are there"
     (tmp_path / "vectors.bin").write_bytes(b"damaged")
     assert recipe(*texts, out, *options) == 1
+    assert not steps_here, "and that they are vectors"
+    assert not out.exists()
     (tmp_path / "away.bin").rename(tmp_path / "vectors.bin")
-    assert recipe(*texts, out, *options) == 0
+    (tmp_path / "late.vec").write_text("w1 nan 1 1\n")
+    assert recipe(*texts, out, *options, "--vectors", tmp_path / "late.vec") == 1
+    assert recipe(*texts, out, *options) == 0, "others may be given as long as nothing was made of them"
     assert [line[0] for line in steps_here] == [
         "data_scripts.build_corpus",
         "data_scripts.build_vectors",  # which failed
@@ -65,6 +69,8 @@ def test_text_becomes_a_model_with_a_card(
         "pretrain",
     ]
     assert "step 1 of 6: a corpus of the text: done before" in capsys.readouterr().out
+    assert recipe(*texts, out, *options, "--vectors", "random:1:8") == 1
+    assert f"other values of vectors (was '{tmp_path / 'vectors.bin'}', is 'random:1:8')" in capsys.readouterr().err
     assert not (out / "model/vectors.bin").samefile(tmp_path / "vectors.bin"), "whoever gave it may write into it"
     (tmp_path / "vectors.bin").unlink()
     assert ElmoC.from_pretrained(out).embed(["w1", "w2"]).shape == (3, 2, 16), "the vectors are bundled"
@@ -113,6 +119,13 @@ def test_text_that_is_none_is_found_before_anything_is_made(
     assert "latin.txt, line 2: byte 0xe9 is not valid UTF-8" in said
     assert not steps_here
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_in_the_place_of_the_run_directory(texts: list[str], tmp_path: Path, error_line: Fails) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/vectors.npy").write_bytes(b"\x93NUMPY")
+    said = error_line(recipe(tmp_path / "folder", tmp_path / "one.txt", "--config", tmp_path / "tiny.toml"))
+    assert "one.txt is an existing file, but OUT, the last of the names, is a directory to make: choose another" in said
 
 
 def test_bundled_vectors_of_its_own_take_no_room_twice(
