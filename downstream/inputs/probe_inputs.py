@@ -208,6 +208,10 @@ class ProbeInputs(torch.nn.Module):
         """The weight of each layer that is mixed, which sum to 1, and the scale γ; None without layer states."""
         return None if self._states is None else [*self._shares().tolist(), self.mix.gamma.item()]
 
+    def mix_parameters(self) -> list[torch.nn.Parameter]:
+        """The weights of the mix before the softmax, and its scale γ; none without layer states."""
+        return [] if self._states is None else list(self.mix.parameters())
+
     def mix_penalty(self) -> Tensor | float:
         """The sum of squares of the scalar mix's weights before the softmax; 0 without layer states."""
         if self._states is None:

@@ -23,6 +23,9 @@ class StateSettings:
         help="scale the states of each word, layer by layer, to mean 0 and variance 1 before they are mixed (layer "
         "normalisation without weights)",
     )
+    mix_rate: float = setting(
+        1.0, help="the scalar mix learns at so many times the learning rate of all else", above=0, most=1_000_000
+    )
     states_dropout: float = setting(0.0, help="dropout on the mixed states in training", least=0, below=1)
     match_vectors: bool = setting(
         True,

@@ -150,11 +150,19 @@ class _Optimiser:
     def __init__(self, probe: Probe[Any, Any], settings: TrainingSettings) -> None:
         self._probe, self._settings = probe, settings
         self._parameters = [parameter for parameter in probe.parameters() if parameter.requires_grad]
+        mix = set(probe.inputs.mix_parameters())
+        groups = [
+            {"params": [each for each in self._parameters if each not in mix], "lr": settings.learning_rate},
+            {
+                "params": [each for each in self._parameters if each in mix],
+                "lr": settings.mix_rate * settings.learning_rate,
+            },
+        ]
         self._optimiser: torch.optim.Optimizer
         if settings.optimiser == "adadelta":
-            self._optimiser = torch.optim.Adadelta(self._parameters, lr=settings.learning_rate, rho=0.95)
+            self._optimiser = torch.optim.Adadelta(groups, rho=0.95)
         else:
-            self._optimiser = torch.optim.Adam(self._parameters, lr=settings.learning_rate)
+            self._optimiser = torch.optim.Adam(groups)
         self._decay = torch.optim.lr_scheduler.StepLR(self._optimiser, step_size=DECAY_UPDATES, gamma=settings.decay)
         self._plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(
             self._optimiser, mode="max", factor=0.5, patience=0, threshold=0

@@ -171,6 +171,7 @@ TASK = CorefTask(
     published=PUBLISHED,
     small=replace(
         PUBLISHED,
+        mix_rate=10.0,
         decay=0.87,
         epochs=20,
         patience=20,

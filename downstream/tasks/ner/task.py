@@ -149,5 +149,7 @@ TASK = NerTask(
     model=NerProbe,
     vocabulary_type=NerVocabulary,
     published=PUBLISHED,
-    small=replace(PUBLISHED, batch_size=32, epochs=15, patience=5, hidden_size=100, layers=1, dropout=0.3),
+    small=replace(
+        PUBLISHED, mix_rate=10.0, batch_size=32, epochs=15, patience=5, hidden_size=100, layers=1, dropout=0.3
+    ),
 )

@@ -128,6 +128,7 @@ TASK = SnliTask(
     published=PUBLISHED,
     small=replace(
         PUBLISHED,
+        mix_rate=10.0,
         learning_rate=1e-3,
         halve_on_plateau=False,  # seven epochs see no plateau, or one at different times
         decay=0.95,

@@ -118,6 +118,7 @@ TASK = SrlTask(
     published=PUBLISHED,
     small=replace(
         PUBLISHED,
+        mix_rate=10.0,
         learning_rate=2e-3,
         optimiser="adam",
         decay=0.9,

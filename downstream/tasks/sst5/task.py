@@ -142,6 +142,7 @@ TASK = Sst5Task(
     published=PUBLISHED,
     small=replace(
         PUBLISHED,
+        mix_rate=10.0,
         decay=0.95,
         epochs=2,
         patience=2,

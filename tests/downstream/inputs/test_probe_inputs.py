@@ -209,7 +209,9 @@ def test_both_is_states_then_vectors(features: Path) -> None:
             vectors[row, :length].numpy(), RandomVectors(seed=3, size=5).lookup(sentence.words)
         )
         assert not vectors[row, length:].any()
-    assert ProbeInputs(sources.select(INPUT_KINDS["vectors"])).mix_penalty() == 0
+    alone = ProbeInputs(sources.select(INPUT_KINDS["vectors"]))
+    assert (alone.mix_penalty(), alone.mix_parameters()) == (0, [])
+    assert len(ProbeInputs(sources).mix_parameters()) == states.layers + 1, "and the scale"
 
 
 def test_only_the_mix_is_trained(features: Path) -> None:

@@ -103,14 +103,14 @@ def test_how_layer_states_are_given_is_kept_with_a_probe_and_concerns_no_word_ve
     fails: Callable[..., str],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    options = ["--state-layers", "0,2", "--normalise-states", "--states-dropout", "0.1", "--vectors-dropout", "0.3"]
-    options += ["--no-match-vectors"]
+    options = ["--state-layers", "0,2", "--normalise-states", "--mix-rate", "3"]
+    options += ["--states-dropout", "0.1", "--vectors-dropout", "0.3", "--no-match-vectors"]
     vectors, both = trained("--seeds", "1", "--epochs", "2", "--inputs", "vectors,both", *options)
-    names = ("state_layers", "normalise_states", "states_dropout", "vectors_dropout", "match_vectors")
-    assert [vectors["settings"][name] for name in names] == ["all", False, 0.0, 0.0, False]
-    assert [both["settings"][name] for name in names] == ["0,2", True, 0.1, 0.3, False]
+    names = ("state_layers", "normalise_states", "mix_rate", "states_dropout", "vectors_dropout", "match_vectors")
+    assert [vectors["settings"][name] for name in names] == ["all", False, 1.0, 0.0, 0.0, False]
+    assert [both["settings"][name] for name in names] == ["0,2", True, 3.0, 0.1, 0.3, False]
     (states,) = trained("--seeds", "1", "--epochs", "2", "--inputs", "features", *options)
-    assert [states["settings"][name] for name in names] == ["0,2", True, 0.1, 0.0, True]
+    assert [states["settings"][name] for name in names] == ["0,2", True, 3.0, 0.1, 0.0, True]
     probe = tmp_path / "saved" / "both.seed1"
     assert load_file(probe / "probe.safetensors").keys() >= {f"inputs.mix.scalar_parameters.{row}" for row in (0, 1)}
     score = ["ner", "--evaluate-only", probe, "--test", ten, "--vectors", "random:1:12", "--features", features]

@@ -23,10 +23,13 @@ class CountingProbe(Probe[float, float]):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.zeros(()))
         self.penalty = 0.0
+        self.mixed = False
 
     @property
     def inputs(self) -> Any:  # type: ignore[override]
-        return SimpleNamespace(mix_penalty=lambda: self.penalty * self.weight)
+        return SimpleNamespace(
+            mix_penalty=lambda: self.penalty * self.weight, mix_parameters=lambda: [self.weight] * self.mixed
+        )
 
     def loss(self, examples: Sequence[float]) -> Tensor:
         assert self.training
@@ -139,6 +142,18 @@ def test_the_learning_rate_decays_every_hundred_updates() -> None:
     probe = CountingProbe()
     train(probe, [1], patience=1, examples=[1.0] * 201, decay=0.5)
     assert probe.weight.item() == pytest.approx(100 + 50 + 0.25, rel=1e-5)
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "adadelta"])
+def test_the_mix_learns_at_a_rate_of_its_own(optimiser: str) -> None:
+    def weight(*, mixed: bool, **settings: Any) -> float:
+        probe = CountingProbe()
+        probe.mixed = mixed
+        train(probe, [1], patience=1, examples=[1.0] * 150, optimiser=optimiser, decay=0.5, **settings)
+        return probe.weight.item()
+
+    assert weight(mixed=True, mix_rate=10.0) == pytest.approx(10 * weight(mixed=False, mix_rate=10.0))
+    assert weight(mixed=True) == weight(mixed=False) == weight(mixed=False, mix_rate=10.0)
 
 
 def test_adadelta_is_adadelta() -> None:
