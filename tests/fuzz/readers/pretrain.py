@@ -1,10 +1,12 @@
 """Readers of `pretrain`: configs, run directories and checkpoints."""
 
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from downstream.suite.report import encoder_of_report
+from downstream.suite.report import encoder_of_report, require_own_report
+from elmoc.errors import InputError
 from elmoc.model_directory import read_model_directory, write_model_directory
 from pretrain.__main__ import parser, pretrain
 from pretrain.adapt.settings import adapted, learning_rate, recipe_of
@@ -86,6 +88,8 @@ def export_again(folder: Path) -> Any:
 
 def read_suite_report(folder: Path) -> Any:
     encoder_of_report(folder / "suite/report.json")
+    with suppress(InputError):  # it is of another encoder
+        require_own_report(folder / "suite/report.json", {"directory": "elsewhere"})
     return read_report(folder / "suite/report.json")
 
 
