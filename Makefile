@@ -9,7 +9,7 @@ INTEGRATIONS := .venv-integrations
 PEERS := .venv-peers
 PEER_NAMES ?= masked_lm character_lm many_langs
 PEERS_OUT ?= runs/peers
-# A path for the shell, which may have spaces. That of a home directory is expanded here: not every shell does so in
+# A path for the shell, which may have single spaces. That of a home directory is expanded here: not every shell does so in
 # OUT=~/mine, and none in quotes.
 path = "$(patsubst ~/%,$(HOME)/%,$(1))"
 

@@ -27,6 +27,7 @@ from elmoc.files.locks import locked
 from elmoc.files.text import open_text, read_lines, require_file
 from elmoc.files.writing import refuse_existing
 from elmoc.progress import progress_bar
+from elmoc.settings import counted
 from elmoc.text.raw import sample_lines
 from elmoc.tokenizer import (
     BYTE_ORDER_MARK,
@@ -138,8 +139,8 @@ def _tokenise_file(source: Path, target: Path, *, tokenised: bool | None, wrappe
     print(f"{target}: {words:,} words in {sentences:,} sentences ({words / seconds:,.0f} words/s)")
     if divided.lines:
         print(
-            f"{source}: {divided.lines:,} lines end in a hyphen, and the next begins with a small letter: words that "
-            "are divided there stay two; put them together first if there are many"
+            f"{source}: a hyphen ends {counted(divided.lines, 'line')} before one that begins with a small letter: "
+            "words that are divided there stay two; put them together first if there are many"
         )
 
 
@@ -156,7 +157,7 @@ def progress(source: Path) -> Generator[str, None, None]:
 
 
 class DividedWords:
-    """Counts the lines that end in a hyphen behind a letter, and that one follows which begins with a small letter.
+    """Counts lines that end in a letter and a hyphen, where the next line begins with a small letter.
 
     A word may be divided there (`gele-`, `gentlich`), or have a hyphen of its own (`well-`, `known`).
     """

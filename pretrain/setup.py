@@ -346,18 +346,21 @@ def read_stored_vectors(setup: TrainingSetup) -> StoredVectors | None:
     source = setup.data.inputs.source
     if not source.origin.endswith(".safetensors"):
         return None
-    file = setup.stored_vectors if isinstance(setup.stored_vectors, Path) else Path(source.origin)
-    try:
-        stored = read_stored(file)
-        check_vectors(stored.word_vectors(str(file)), source)
-    except InputError as error:
-        print(
-            f"warning: models of this run will not hold their word vectors ({error}): who uses "
-            "them has to name these with --vectors",
-            file=sys.stderr,
-        )
-        return None
-    return stored
+    copy = [setup.stored_vectors] if isinstance(setup.stored_vectors, Path) else []
+    for file in [*copy, Path(source.origin)]:
+        try:
+            stored = read_stored(file)
+            check_vectors(stored.word_vectors(str(file)), source)
+        except InputError as error:
+            problem = error
+        else:
+            return stored
+    print(
+        f"warning: models of this run will not hold their word vectors ({problem}): who uses "
+        "them has to name these with --vectors",
+        file=sys.stderr,
+    )
+    return None
 
 
 def open_data(config: RunConfig) -> TrainingData:

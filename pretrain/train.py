@@ -36,9 +36,10 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
     clock = new_clock(setup, state, max_seconds, evaluations=evaluations)
     share_before_decay = config.schedule.share_before_decay
     measured = state.update + clock.measured_after
-    if max_seconds is not None and state.update < clock.measured_after:  # no process can have set its length yet
+    unfinished = resumed is None or state.update < state.updates
+    if max_seconds is not None and unfinished and state.update < clock.measured_after:  # its length was not set yet
         state.updates = max(state.updates, measured)  # or it would end before this one can
-    elif max_seconds is not None and state.update < state.updates and measured >= share_before_decay * state.updates:
+    elif max_seconds is not None and unfinished and measured >= share_before_decay * state.updates:
         print("--max-time comes too late: the learning rate is falling towards the end that the run was given before")
     told = False
     own = processes.stream_slice(config.train.streams)
@@ -69,7 +70,7 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
                 if clock.too_long and not told:
                     told = True
                     print(
-                        f"evaluations of {clock.longest_evaluation:.0f} s each take longer than --max-time allows: the "
+                        f"evaluations of {clock.longest_evaluation:.2g} s each take longer than --max-time allows: the "
                         f"run will end about {clock.too_long:.0f} s late (a smaller evaluation.words makes them faster)"
                     )
                 state.updates = processes.broadcast_from_rank0(length)

@@ -13,6 +13,8 @@ from elmoc.errors import InputError
 SHARDS_AT_MOST = 100_000
 LARGEST_SHARD = 10_000_000
 SHARDS_AT_LEAST = 20
+LONG_SENTENCE = 1_000
+"""Words; a longer one is a text whose sentences are not on lines of their own."""
 SMALL_SHARD, FEW_SHARDS = 200, 4
 """So many tokens can still be evaluated on; a source that is too small for shards of that size has few of them."""
 
@@ -130,11 +132,16 @@ def _one_shard(pieces: Sequence[Piece], source: str, shard: LocalShard) -> Input
     """The error for a source of one shard, where the last of every source is to be held out."""
     names = names_of(files_of([piece for piece in pieces if piece.source == source]))
     text = f"the text of {source}" if source else "the text"
+    words = shard.tokens - 2
+    if shard.sentences == 1 and words > LONG_SENTENCE:
+        return InputError(
+            f"{names}: {text} is one line of {words:,} words, where a sentence on each line is expected: give what "
+            "`python -m data_scripts.tokenize --tokenised no` writes, which has such lines"
+        )
     if shard.sentences == 1:
         return InputError(
-            f"{names}: {text} is one sentence, a line of {shard.tokens - 2:,} words, so that none is left to hold out: "
-            "a sentence on each line is expected: `python -m data_scripts.tokenize --tokenised no` makes such lines: "
-            "give what it writes instead"
+            f"{names}: {text} is one sentence, so that none is left to hold out: name files with --held-out, or give "
+            "more text"
         )
     return InputError(
         f"{names}: {text} makes only one shard, so that none is left to hold out: name files with --held-out, or give "

@@ -53,7 +53,7 @@ def check_suitable(samples: Iterable[tuple[Path, Sequence[str]]], *, characters:
         tokenised: whether text has to be tokenised, with a sentence a line; raw text is warned of then, too.
     """
     unsuitable: dict[str, list[Path]] = {}
-    raw: dict[Path, tuple[int, int]] = {}
+    marks: dict[Path, tuple[int, int]] = {}
     for file, sample in samples:
         if is_json_lines(sample, characters=characters):
             raise InputError(
@@ -63,14 +63,14 @@ def check_suitable(samples: Iterable[tuple[Path, Sequence[str]]], *, characters:
         if looks_like := describe_unsuitable(sample):
             unsuitable.setdefault(looks_like, []).append(file)
         elif tokenised:
-            words, with_mark = count_marks(sample)
-            if looks_raw(words=words, with_mark=with_mark):
-                raw[file] = words, with_mark
+            marks[file] = count_marks(sample)
     for looks_like, files in unsuitable.items():
         print(f"warning: {names_of(files)}: this looks like {looks_like}", file=sys.stderr)
+    raw = [file for file, (words, with_mark) in marks.items() if looks_raw(words=words, with_mark=with_mark)]
+    raw = raw or [file for file, (_, with_mark) in marks.items() if with_mark]  # short files, perhaps raw together
     if raw:
-        words, with_mark = (sum(counts) for counts in zip(*raw.values(), strict=True))
-        warn_of_raw_text(names_of(list(raw)), words=words, with_mark=with_mark)
+        words, with_mark = (sum(counts) for counts in zip(*(marks[file] for file in raw), strict=True))
+        warn_of_raw_text(names_of(raw), words=words, with_mark=with_mark)
 
 
 def is_json_lines(sample: Sequence[str], *, characters: int) -> bool:

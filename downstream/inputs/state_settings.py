@@ -8,6 +8,8 @@ from elmoc.settings import setting
 
 MOST_LAYERS = 10_000
 """Numbers of layers are smaller, whatever the encoder."""
+SMALL_MIX_RATE = 10.0
+"""Of small presets: in their few updates, a mix that learns at the rate of all else does not get where it would."""
 _LAYERS = re.compile(r"\d{1,4}(,\d{1,4})*")
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 from msgspec import Meta
 
 from downstream.inputs.kinds import INPUT_KINDS
-from downstream.inputs.state_settings import AS_THEY_ARE
+from downstream.inputs.state_settings import AS_THEY_ARE, SMALL_MIX_RATE
 from elmoc.errors import InputError, shortened
 from elmoc.files.records import convert
 from elmoc.files.writing import full_disk_is_clear
@@ -84,8 +84,9 @@ class ResultLine:
 
     @property
     def state_settings(self) -> Facts:
-        """The settings of layer states that are not the defaults."""
-        return {name: self.settings[name] for name, value in STATE_SETTINGS.items() if self.settings[name] != value}
+        """The settings of layer states that are not those of the preset."""
+        usual = STATE_SETTINGS | ({"mix_rate": SMALL_MIX_RATE} if self.preset == "small" else {})
+        return {name: self.settings[name] for name, value in usual.items() if self.settings[name] != value}
 
     @property
     def train_fraction(self) -> float:

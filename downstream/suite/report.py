@@ -80,18 +80,25 @@ def require_own_report(report: Path, encoder: Mapping[str, Any]) -> None:
         return
     if encoder_identity(before) == encoder_identity({"layers": before.get("layers"), **encoder}):
         return
-    names = [_place_and_pooling(each) for each in (before, encoder)]
-    if names[0] != names[1]:
-        had, has = (f"{place}{'' if pooling == POOLINGS[0] else f' (pooling {pooling})'}" for place, pooling in names)
+    (place, pooling), (own_place, own_pooling) = (_place_and_pooling(each) for each in (before, encoder))
+    same_weights = "model" in before and before["model"] == encoder.get("model")
+    others = same_weights and before.get("word_vectors") != encoder.get("word_vectors")
+    if others or (place, pooling) != (own_place, own_pooling):
+        how = " with other word vectors" if others else ""
         raise InputError(
-            f"{report} has the results of {had}, and would lose them to those of {has}: give another --out"
+            f"{report} has the results of {_named(place, pooling)}, and would lose them to those of "
+            f"{_named(own_place, own_pooling)}{how}: give another --out"
         )
-    print(f"{report} has the results of {names[0][0]} as it was before: it will be replaced", flush=True)
+    print(f"{report} has the results of {place} as it was before: it will be replaced", flush=True)
 
 
 def _place_and_pooling(encoder: Mapping[str, Any]) -> tuple[Path, str]:
-    path = Path(os.path.abspath(str(encoder.get("directory", encoder.get("file")))))
+    path = Path(os.path.realpath(str(encoder.get("directory", encoder.get("file")))))
     return path.parent if path.name == "model" else path, str(encoder.get("pooling", POOLINGS[0]))
+
+
+def _named(place: Path, pooling: str) -> str:
+    return f"{place}" if pooling == POOLINGS[0] else f"{place} (pooling {pooling})"
 
 
 def _content(report: Path) -> dict[str, Any]:

@@ -111,8 +111,8 @@ def general_corpus(given: str | None, training: Mapping[str, Any]) -> str | None
     elif not (Path(recorded) / "corpus.json").is_file():
         why = f"the corpus that the model was trained on is not there any more ({recorded})"
     elif (tokens := Corpus(recorded).train_tokens) != alike.get("corpus_tokens"):
-        trained_on = alike.get("corpus_tokens", "not known")
-        why = f"{recorded} is another corpus by now than the model was trained on (tokens: {tokens}, then {trained_on})"
+        trained_on = alike.get("corpus_tokens", "a number not known")
+        why = f"{recorded} has {tokens} tokens, and had {trained_on} when the model was trained on it"
     else:
         print(f"general text is taken from {recorded}, on which the model was trained")
         return recorded

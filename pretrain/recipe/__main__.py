@@ -75,7 +75,7 @@ def make_model(arguments: argparse.Namespace) -> None:
     )
     recipe.require_vectors()
     require_text(arguments, recipe.corpus)
-    with begun(arguments.output, "python -m pretrain.recipe", recipe.options, open_options=recipe.open_options):
+    with begun(arguments.output, "python -m pretrain.recipe", recipe.options, open_options=lambda: recipe.open_options):
         run_steps(recipe.steps())
     print(f"the model is in {arguments.output / 'model'}: its README.md is the model card")
 

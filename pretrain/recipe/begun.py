@@ -1,6 +1,6 @@
 """What was begun: a directory that several commands fill is gone on with only as it was begun."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ def require_no_file(folder: Path) -> None:
 
 @contextmanager
 def begun(
-    folder: Path, command: str, options: Mapping[str, Any], *, open_options: Collection[str] = ()
+    folder: Path, command: str, options: Mapping[str, Any], *, open_options: Callable[[], Collection[str]] = tuple
 ) -> Iterator[None]:
     """Keep `folder` to this command while the block runs, and record how it was begun.
 
@@ -40,7 +40,7 @@ def begun(
         made = any(each != record and not each.name.endswith(".lock") for each in files)
         if made and record.exists():
             before = convert(read_json(record, advice=ADVICE), dict[str, Any], where=str(record), advice=ADVICE)
-            fixed = {name: each for name, each in now.items() if name not in open_options}
+            fixed = {name: each for name, each in now.items() if name not in open_options()}
             if differing := differences(before, fixed):
                 raise InputError(
                     f"{folder} was begun with other values of {', '.join(differing)}: give the same to go on, or "

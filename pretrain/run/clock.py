@@ -106,15 +106,15 @@ class Clock:
         """Whether the length of a run with a limit may be set (again) after `update` of `updates`.
 
         It may be as soon as the speed is known and then every 20 updates, as long as the learning rate is not yet
-        falling: before `share_before_decay` of the updates. A run whose length no process can have set before, by
-        the update that this one began with, may have it set however short its config's is.
+        falling: before `share_before_decay` of the updates. In a run that this process began or resumed too early for
+        its length to have been set, it may be set once even later than that.
         """
-        begins = update - self._updates < self.measured_after
+        never_set = update - self._updates < self.measured_after
         return (
             self.limit is not None
             and self._updates >= self.measured_after
             and (self._updates - self.measured_after) % 20 == 0
-            and ((begins and self._updates == self.measured_after) or update < share_before_decay * updates)
+            and ((never_set and self._updates == self.measured_after) or update < share_before_decay * updates)
         )
 
     def updates_within_limit(self, update: int, evaluate_every: int) -> int:
@@ -127,7 +127,8 @@ class Clock:
             to_come = 1  # at the end, whatever comes before
             per_update += self.longest_evaluation / evaluate_every
         evaluations = to_come * self.longest_evaluation
-        self.too_long = max(0.0, evaluations - left / 2)  # half of the time is for updates, however slow these are
+        # half of the time is for updates, however slow evaluations are
+        self.too_long = max(0.0, evaluations - max(0.0, left) / 2) if evaluations else 0.0
         more = max(left / 2, left - evaluations) / per_update
         return min(MOST_UPDATES, update + max(1, int(more)))
 

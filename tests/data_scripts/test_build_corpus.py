@@ -126,6 +126,16 @@ def test_each_raw_file_is_named_wherever_it_is_given(tmp_path: Path, monkeypatch
     assert "warning: 50.0% of the words of talk, held end in a comma" in capfd.readouterr().err
 
 
+def test_short_files_are_raw_together(tmp_path: Path, capfd) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(20):
+        (tmp_path / f"in/{number:02}").write_text("It rained, and he left.\n")
+        (tmp_path / f"in/none{number}").write_text("It rained . He left .\n" * 3)
+    assert main([f"{tmp_path}/in", f"{tmp_path}/c", "--workers", "1"]) == 0
+    warning = f"warning: 40.0% of the words of {tmp_path}/in/00, {tmp_path}/in/01, {tmp_path}/in/02 and 17 more end in"
+    assert warning in capfd.readouterr().err
+
+
 def test_text_that_is_none_is_refused_or_named(tmp_path: Path, capfd) -> None:
     (tmp_path / "in").mkdir()
     for name in "ab":
@@ -157,7 +167,7 @@ def test_default_holds_out_a_small_last_part(tmp_path: Path) -> None:
 def test_a_text_of_one_line_is_to_be_broken(tmp_path: Path, error_line) -> None:
     (tmp_path / "a").write_text("It rained , and a cat sat . It slept . " * 300)
     error = error_line(main([f"novels={tmp_path}/a", f"{tmp_path}/c"]))
-    assert f"{tmp_path}/a: the text of novels is one sentence, a line of 3,300 words, so that none is left" in error
+    assert f"{tmp_path}/a: the text of novels is one line of 3,300 words, where a sentence on each line is" in error
     assert "shard-tokens" not in error
     assert tokenize([f"{tmp_path}/a", f"{tmp_path}/b", *error.partition("tokenize ")[2].partition("`")[0].split()]) == 0
     assert main([f"novels={tmp_path}/b", f"{tmp_path}/c"]) == 0
@@ -279,7 +289,7 @@ def test_a_piece_whose_shards_are_not_those_of_its_files_is_read_again(
         ("a.txt", b"one\n\ntwo\0\n", "a.txt, line 3: the text holds a NUL character: take it out"),
         ("a.txt", b"\n \n\t\n", "a.txt: the input files hold no sentences, all their lines are blank: add some text"),
         ("a.txt", b"", "a.txt: the input files hold no sentences"),
-        ("a.txt", b"one sentence only\n", "a.txt: the text is one sentence, a line of 3 words, so that none"),
+        ("a.txt", b"one sentence only\n", "a.txt: the text is one sentence, so that none"),
         ("a.txt.gz", gzip.compress(os.urandom(1000).hex().encode() + b"\n")[:-20], "truncated or damaged"),
         ("a.txt.gz", b"no gzip\n", "truncated or damaged"),
     ],

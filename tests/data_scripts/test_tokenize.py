@@ -111,7 +111,7 @@ def test_lines_that_end_within_a_word_are_counted(
     command = [f"{tmp_path}/in", "--tokenised", "no", "--workers", workers]
     assert main([*command, f"{tmp_path}/out", "--wrapped", "yes"]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith(f"{tmp_path}/in: 6 lines end in a hyphen, and the next begins with a small letter")
+    assert last.startswith(f"{tmp_path}/in: a hyphen ends 6 lines before one that begins with a small letter")
     assert "gele- gentlich" in (tmp_path / "out").read_text()
     assert main([*command, f"{tmp_path}/kept", "--wrapped", "no"]) == 0
     assert "hyphen" not in capsys.readouterr().out

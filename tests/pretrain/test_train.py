@@ -217,6 +217,16 @@ def test_a_time_limit_after_the_end_is_answered_with_what_goes_on_from_there(
     assert "--max-time comes too late: the learning rate is falling" in capsys.readouterr().out
 
 
+def test_a_time_limit_does_not_train_a_short_run_that_is_finished(
+    runs: TinyRuns, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = runs.run("run", train__updates=5)
+    before = (run.model / "model.safetensors").read_bytes()
+    runs.run("run", "--resume", "--max-time=1h", train__updates=5)
+    assert f"{run.path} is finished" in capsys.readouterr().out
+    assert (run.model / "model.safetensors").read_bytes() == before
+
+
 def test_a_time_limit_does_not_come_too_late_for_a_new_run(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
     runs.run("run", "--max-time", "1s", schedule__linear_cooldown=1)
     assert "comes too late" not in capsys.readouterr().out

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from downstream.inputs.sentence import Sentence, make_sentence
+from downstream.inputs.state_settings import SMALL_MIX_RATE
 from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
 from downstream.readers.conll2012 import COREFERENCE, NOTHING, SPEAKER, WORD, Document, read_documents
@@ -171,7 +172,7 @@ TASK = CorefTask(
     published=PUBLISHED,
     small=replace(
         PUBLISHED,
-        mix_rate=10.0,
+        mix_rate=SMALL_MIX_RATE,
         decay=0.87,
         epochs=20,
         patience=20,

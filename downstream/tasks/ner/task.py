@@ -16,6 +16,7 @@ from msgspec import Meta
 from seqeval.metrics.sequence_labeling import get_entities
 
 from downstream.inputs.sentence import make_sentence
+from downstream.inputs.state_settings import SMALL_MIX_RATE
 from downstream.layers.character_cnn import characters_of
 from downstream.metrics import count_labels, label_table, precision_recall_f1
 from downstream.probe.settings import ReaderOptions
@@ -150,6 +151,6 @@ TASK = NerTask(
     vocabulary_type=NerVocabulary,
     published=PUBLISHED,
     small=replace(
-        PUBLISHED, mix_rate=10.0, batch_size=32, epochs=15, patience=5, hidden_size=100, layers=1, dropout=0.3
+        PUBLISHED, mix_rate=SMALL_MIX_RATE, batch_size=32, epochs=15, patience=5, hidden_size=100, layers=1, dropout=0.3
     ),
 )

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Meta
 
 from downstream.inputs.sentence import Sentence
+from downstream.inputs.state_settings import SMALL_MIX_RATE
 from downstream.metrics import ratio
 from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
@@ -128,7 +129,7 @@ TASK = SnliTask(
     published=PUBLISHED,
     small=replace(
         PUBLISHED,
-        mix_rate=10.0,
+        mix_rate=SMALL_MIX_RATE,
         learning_rate=1e-3,
         halve_on_plateau=False,  # seven epochs see no plateau, or one at different times
         decay=0.95,

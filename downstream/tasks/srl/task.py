@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
+from downstream.inputs.state_settings import SMALL_MIX_RATE
 from downstream.metrics import label_table, precision_recall_f1
 from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
@@ -118,7 +119,7 @@ TASK = SrlTask(
     published=PUBLISHED,
     small=replace(
         PUBLISHED,
-        mix_rate=10.0,
+        mix_rate=SMALL_MIX_RATE,
         learning_rate=2e-3,
         optimiser="adam",
         decay=0.9,

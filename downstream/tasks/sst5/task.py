@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from downstream.inputs.sentence import Sentence
+from downstream.inputs.state_settings import SMALL_MIX_RATE
 from downstream.metrics import ratio
 from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
@@ -142,7 +143,7 @@ TASK = Sst5Task(
     published=PUBLISHED,
     small=replace(
         PUBLISHED,
-        mix_rate=10.0,
+        mix_rate=SMALL_MIX_RATE,
         decay=0.95,
         epochs=2,
         patience=2,

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from downstream.__main__ import TASKS, main
+from downstream.inputs.state_settings import SMALL_MIX_RATE
 from downstream.probe.cli import parse
 from downstream.probe.settings import option_name
 from downstream.probe.task import Task
@@ -232,3 +233,9 @@ def test_sentences_are_utf8_whatever_the_terminal_is(tmp_path: Path, monkeypatch
     monkeypatch.setattr(sys, "stdout", terminal)
     assert main(["sentences", "ner", str(tmp_path / "a.conll")]) == 0
     assert terminal.buffer.getvalue() == "Zoë 中\n".encode()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_mix_of_all_small_presets_learns_as_fast(name: str) -> None:
+    task = import_module(f"downstream.tasks.{name}.task").TASK
+    assert (task.small.mix_rate, task.published.mix_rate) == (SMALL_MIX_RATE, 1.0), "tables tell encoders by it"

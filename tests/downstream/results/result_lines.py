@@ -32,7 +32,7 @@ def ner_line(inputs: str, right: dict[int, Sequence[int]], **changes: Any) -> di
         },
         "fingerprints": {"train": ["f1"], "dev": ["f2"], "test": ["f3"]},
         "reader": {"column": -1},
-        "settings": {"learning_rate": 0.001, "hidden_size": 200, "match_vectors": True},
+        "settings": {"learning_rate": 0.001, "hidden_size": 200, "match_vectors": True, "mix_rate": 10.0},
         "preset": "small",
         "features": {"file": "runs/small.h5", "model": "aaaa1111bbbb2222", "word_vectors": "v1", "layers": ["0", "1"]},
         "vectors": {"origin": "runs/lm.bin", "fingerprint": "v1", "size": 300},

@@ -197,7 +197,7 @@ def test_data_that_count_twice_are_named(tmp_path: Path, capsys: pytest.CaptureF
 def suite_lines(words: int, model: str, right: dict[int, list[int]]) -> list[dict[str, object]]:
     features = {"file": "x.h5", "directory": f"runs/{model}", "model": model, "word_vectors": "v1", "layers": ["0"]}
     features |= {"training_words": words}
-    tuned = {"settings": {"learning_rate": 0.1, "match_vectors": True}, "compared_as": "tuned"}
+    tuned = {"settings": {"learning_rate": 0.1, "match_vectors": True, "mix_rate": 10.0}, "compared_as": "tuned"}
     return [ner_line("both", right, features=features, **tuned)]
 
 

@@ -145,7 +145,7 @@ def test_features_alone_are_compared_with_every_table_of_word_vectors(table: Run
 
 
 def test_runs_with_other_settings_or_data_are_rows_of_their_own(table: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    narrow = {"learning_rate": 0.001, "hidden_size": 100, "match_vectors": True}
+    narrow = {"learning_rate": 0.001, "hidden_size": 100, "match_vectors": True, "mix_rate": 10.0}
     half = {
         name: ner_line("vectors", WORSE)[name] | {"train": value}
         for name, value in (("data", {"novels/half.conll": 50}), ("fingerprints", ["f4"]))
@@ -153,7 +153,7 @@ def test_runs_with_other_settings_or_data_are_rows_of_their_own(table: Run, caps
     rows = table(
         ner_line("vectors", WORSE),
         ner_line("both", BETTER, settings=narrow),
-        ner_line("both", BETTER, settings=narrow | {"learning_rate": 0.002}, preset="published"),
+        ner_line("both", BETTER, settings=narrow | {"learning_rate": 0.002, "mix_rate": 1.0}, preset="published"),
         ner_line("both", BETTER, **half),
         ner_line("both", BETTER, dataset="tweets"),
         ner_line("both", BETTER, dataset="web"),
@@ -217,6 +217,14 @@ def test_how_layer_states_are_given_belongs_to_the_encoder_and_shares_the_baseli
         ("novels test", "small state_layers top", "+37.50"),
         ("novels test", "small normalise_states True states_dropout 0.2", "+0.00 "),
     ]
+    rows = table(
+        ner_line("vectors", WORSE),
+        ner_line("both", BETTER),
+        ner_line("both", WORSE, settings=settings | {"mix_rate": 1.0}),  # as lines of earlier versions
+        ner_line("vectors", WORSE, preset="published"),
+        ner_line("both", BETTER, settings=settings | {"mix_rate": 1.0}, preset="published"),
+    )
+    assert sorted({row[2] for row in rows}) == ["small", "small mix_rate 1.0"], "each preset has a rate of its own"
 
 
 def test_rows_of_one_data_set_stand_together(table: Run) -> None:

@@ -131,8 +131,7 @@ def test_where_there_is_no_general_text_it_is_said_why(
         (there | {"corpus": str(gone)}, f"the corpus that the model was trained on is not there any more ({gone})"),
         (
             there | {"corpus_tokens": 7},
-            f"{tiny_corpus.path} is another corpus by now than the model was trained on "
-            f"(tokens: {tiny_corpus.train_tokens}, then 7)",
+            f"{tiny_corpus.path} has {tiny_corpus.train_tokens} tokens, and had 7 when the model was trained on it",
         ),
     ):
         assert general_corpus(None, training) is None

@@ -90,6 +90,13 @@ def test_evaluations_that_take_too_long_leave_half_of_the_time(fake_time: FakeTi
     assert clock.too_long == 0.0
 
 
+def test_time_that_is_over_is_no_fault_of_evaluations(fake_time: FakeTime) -> None:
+    clock = Clock(before=7200.0, limit=3600.0)
+    run_updates(clock, fake_time, UNMEASURED_UPDATES + 5, 2.0)
+    assert clock.updates_within_limit(8, 0) == 9
+    assert clock.too_long == 0.0
+
+
 def test_time_before_a_resume_counts(fake_time: FakeTime) -> None:
     clock = Clock(before=400.0, limit=1000.0)
     fake_time.now += 50.0

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -105,13 +106,21 @@ def test_metrics_are_those_of_a_plain_program(
 
 
 def test_a_corpus_that_has_moved_is_named(
-    runs: TinyRuns, error_line: Callable[[int], str], capsys: pytest.CaptureFixture[str]
+    runs: TinyRuns,
+    tiny_corpus: Corpus,
+    error_line: Callable[[int], str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     runs.corpus = Path(shutil.copytree(runs.corpus, runs.folder / "corpus"))
     run = runs.run("run", **LOOKUP | {"train__updates": 1})
     moved = runs.corpus.rename(runs.corpus.with_name("moved"))
     command = [str(run.path), "--words", "5", "--candidates", "9"]
     assert "is not a finished corpus directory" in error_line(main(command))
+    with monkeypatch.context() as patched:
+        data = SimpleNamespace(corpus=tiny_corpus)
+        patched.setattr("pretrain.word_accuracy.__main__.open_setup", lambda _: SimpleNamespace(data=data))
+        assert f"{moved} has other subwords than the model" in error_line(main([*command, f"--units={moved}"]))
     assert main([*command, f"--units={moved}"]) == 0
     assert "whole words, held out" in capsys.readouterr().out
 
