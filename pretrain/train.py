@@ -70,7 +70,7 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
                 if clock.too_long and not told:
                     told = True
                     print(
-                        f"evaluations of {clock.longest_evaluation:.2g} s each take longer than --max-time allows: the "
+                        f"evaluations of {clock.longest_evaluation:.1f} s each take longer than --max-time allows: the "
                         f"run will end about {clock.too_long:.0f} s late (a smaller evaluation.words makes them faster)"
                     )
                 state.updates = processes.broadcast_from_rank0(length)

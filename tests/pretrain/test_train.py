@@ -251,7 +251,7 @@ def test_evaluations_that_exceed_a_time_limit_are_named_once(
 ) -> None:
     monkeypatch.setattr(Clock, "record_evaluation", lambda self, seconds: setattr(self, "longest_evaluation", 100.0))
     runs.run("run", "--max-time=1s")
-    told = "evaluations of 100 s each take longer than --max-time allows: the run will end about"
+    told = "evaluations of 100.0 s each take longer than --max-time allows: the run will end about"
     assert capsys.readouterr().out.count(told) == 1
 
 
