@@ -13,7 +13,7 @@ from elmoc.errors import InputError
 from elmoc.files.text import read_lines
 
 DOCUMENT_START = "-DOCSTART-"
-MANY_WORDS = 500
+MANY_WORDS = 1_000
 """A file of so many has several sentences, and not all of one word."""
 
 

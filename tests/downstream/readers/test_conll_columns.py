@@ -171,11 +171,11 @@ def test_sentences_that_are_not_told_apart_are_a_warning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], between: str, warning: str
 ) -> None:
     path = tmp_path / "tags.conll"
-    for words, said in ((499, False), (500, True)):
+    for words, said in ((999, False), (1000, True)):
         path.write_text(between.join(f"w{number}\tO\n" for number in range(words)))
         assert len(list(read_columns(path))) == (1 if not between else words)
         assert (f"warning: {path} {warning}" in capsys.readouterr().err) == said
-    path.write_text("a\tO\n" * 600 + "\nb\tO\n")
+    path.write_text("a\tO\n" * 1200 + "\nb\tO\n")
     assert len(list(read_columns(path))) == 2
     assert not capsys.readouterr().err
 

@@ -1,5 +1,6 @@
 """The recipe: from a little text to a model directory with its card, by the same command after an interruption."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -70,7 +71,7 @@ def test_text_becomes_a_model_with_a_card(
     ]
     assert "step 1 of 6: a corpus of the text: done before" in capsys.readouterr().out
     assert recipe(*texts, out, *options, "--vectors", "random:1:8") == 1
-    assert f"other values of vectors (was '{tmp_path / 'vectors.bin'}', is 'random:1:8')" in capsys.readouterr().err
+    assert re.search(r"other values of vectors \(was '.*, is 'random:1:8'\)", capsys.readouterr().err), "cut where long"
     assert not (out / "model/vectors.bin").samefile(tmp_path / "vectors.bin"), "whoever gave it may write into it"
     (tmp_path / "vectors.bin").unlink()
     assert ElmoC.from_pretrained(out).embed(["w1", "w2"]).shape == (3, 2, 16), "the vectors are bundled"
