@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from elmoc.errors import InputError, install_advice, run_command
-from elmoc.process import keep_freed_memory
+from elmoc.process import keep_freed_memory, wait_without_spinning
 
 TASKS = {
     "snli": "natural language inference (jsonl or tab-separated pairs; accuracy)",
@@ -48,6 +48,7 @@ def _dispatch(arguments: list[str]) -> None:
     )
     parser.add_argument("command", choices=[*TASKS, "sentences", "suite", "layers", "similarity", "table"])
     command = parser.parse_args(arguments[:1]).command
+    wait_without_spinning()
     if command == "sentences":
         parser = argparse.ArgumentParser(
             prog="python -m downstream sentences", description="Print the sentences of a task's files, one a line."

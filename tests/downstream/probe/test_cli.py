@@ -239,3 +239,15 @@ def test_sentences_are_utf8_whatever_the_terminal_is(tmp_path: Path, monkeypatch
 def test_the_mix_of_all_small_presets_learns_as_fast(name: str) -> None:
     task = import_module(f"downstream.tasks.{name}.task").TASK
     assert (task.small.mix_rate, task.published.mix_rate) == (SMALL_MIX_RATE, 1.0), "tables tell encoders by it"
+
+
+def test_threads_of_a_probe_wait_without_spinning_from_before_pytorch_loads() -> None:
+    code = (
+        "import os, sys\nos.environ.pop('OMP_WAIT_POLICY', None)\nfrom downstream import __main__ as command\n"
+        "from types import SimpleNamespace\n"
+        "def run(*_): print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)\n"
+        "command._task = str\ncommand._import = lambda _: SimpleNamespace(run_probes=run)\n"
+        "command.main(['ner', '--train', 'a'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "passive False\n"
