@@ -7,6 +7,7 @@ Columns are separated by tabs, or, in a line without a tab, by spaces. A line of
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from elmoc.errors import InputError
@@ -34,7 +35,7 @@ def read_columns(path: Path) -> Iterator[ColumnSentence]:
     rows: list[list[str]] = []
     lines: list[int] = []
     width = words = sentences = 0
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(chain(read_lines(path), [""]), 1):  # the last sentence ends, too
         columns = split_columns(line)
         if columns and columns[0] != DOCUMENT_START:
             width = width or len(columns)
@@ -49,9 +50,6 @@ def read_columns(path: Path) -> Iterator[ColumnSentence]:
             words, sentences = words + len(rows), sentences + 1
             yield ColumnSentence(rows, lines)
             rows, lines = [], []
-    if rows:
-        words, sentences = words + len(rows), sentences + 1
-        yield ColumnSentence(rows, lines)
     if not width:
         raise InputError(f"{path} holds no sentences: a word and its tags a line are expected")
     if words >= MANY_WORDS and sentences in (1, words):

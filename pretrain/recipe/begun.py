@@ -36,11 +36,12 @@ def begun(
     record, now = folder / NAME, {"command": command, **plain}
     require_no_file(folder)
     with locked(record):
+        may_change = open_options()
         files = (each for each in folder.rglob("*") if not each.is_dir())
         made = any(each != record and not each.name.endswith(".lock") for each in files)
         if made and record.exists():
             before = convert(read_json(record, advice=ADVICE), dict[str, Any], where=str(record), advice=ADVICE)
-            fixed = {name: each for name, each in now.items() if name not in open_options()}
+            fixed = {name: each for name, each in now.items() if name not in may_change}
             if differing := differences(before, fixed):
                 raise InputError(
                     f"{folder} was begun with other values of {', '.join(differing)}: give the same to go on, or "
@@ -48,5 +49,6 @@ def begun(
                 )
         elif made:
             raise InputError(f"{folder} is not empty, and was not begun by this command: choose another directory")
-        write_json(record, now)
+        if not made or may_change:
+            write_json(record, now)
         yield
