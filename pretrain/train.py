@@ -67,12 +67,9 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
             clock.record_update()
             if clock.may_set_length(state.update, state.updates, share_before_decay):
                 length = clock.updates_within_limit(state.update, config.evaluation.every_updates)
-                if clock.too_long and not told:
+                if not told and (about_evaluations := clock.about_evaluations()):
                     told = True
-                    print(
-                        f"evaluations of {clock.longest_evaluation:.1f} s each take longer than --max-time allows: the "
-                        f"run will end about {clock.too_long:.0f} s late (a smaller evaluation.words makes them faster)"
-                    )
+                    print(about_evaluations)
                 state.updates = processes.broadcast_from_rank0(length)
             recorder.add(steps, rate)
             every = config.evaluation.every_updates

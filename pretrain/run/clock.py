@@ -10,6 +10,8 @@ MEASURED_UPDATES = 5
 """So many more, and the speed of a process is known."""
 EVALUATIONS = 10
 """Evaluations of a run that does not say how often, after the one before its first update."""
+MUCH = 0.2
+"""The share of a run's time from which evaluations are said to take much of it."""
 
 
 def evaluation_is_due(update: int, updates: int, every_updates: int, *, evaluated: int) -> bool:
@@ -68,6 +70,8 @@ class Clock:
         self._unmeasured = unmeasured
         self.too_long = 0.0
         """Seconds by which the run will exceed its limit, as its evaluations take too long for it."""
+        self.evaluation_share = 0.0
+        """Of the time that was left when the length was set, what evaluations take."""
         self.measured_after = unmeasured + MEASURED_UPDATES
         """The updates of this process after which its speed is known."""
 
@@ -129,8 +133,25 @@ class Clock:
         evaluations = to_come * self.longest_evaluation
         # half of the time is for updates, however slow evaluations are
         self.too_long = max(0.0, evaluations - max(0.0, left) / 2) if evaluations else 0.0
-        more = max(left / 2, left - evaluations) / per_update
-        return min(MOST_UPDATES, update + max(1, int(more)))
+        more = max(1, int(max(left / 2, left - evaluations) / per_update))
+        in_between = more // evaluate_every * self.longest_evaluation if evaluate_every else 0.0
+        self.evaluation_share = (evaluations + in_between) / max(left, evaluations + in_between, 1e-9)
+        return min(MOST_UPDATES, update + more)
+
+    def about_evaluations(self) -> str:
+        """A sentence where they take much of the time, with what to do; else empty."""
+        faster = "a smaller evaluation.words makes them faster"
+        if self.too_long:
+            return (
+                f"evaluations of {self.longest_evaluation:.1f} s each take longer than --max-time allows: the run will "
+                f"end about {self.too_long:.0f} s late ({faster})"
+            )
+        if self.evaluation_share > MUCH:
+            return (
+                f"evaluations of up to {self.longest_evaluation:.1f} s each will take about "
+                f"{self.evaluation_share:.0%} of the time that is left ({faster})"
+            )
+        return ""
 
     def checkpoint_is_due(self, update: int, config: LogConfig) -> bool:
         """Every `checkpoint_updates`, or, where that is 0, every `checkpoint_minutes`."""

@@ -86,6 +86,7 @@ def test_evaluations_that_take_too_long_leave_half_of_the_time(fake_time: FakeTi
     run_updates(clock, fake_time, 5, 2.0)
     assert clock.updates_within_limit(8, 0) == 8 + 10, "20 of the 40 seconds that are left"
     assert clock.too_long == pytest.approx(100.0 - 20.0), "ten evaluations after them"
+    assert clock.about_evaluations().startswith("evaluations of 10.0 s each take longer than --max-time allows")
     assert clock.updates_within_limit(8, 10**6) == 8 + 14
     assert clock.too_long == 0.0
 
@@ -160,3 +161,18 @@ def test_a_resumed_run_sets_aside_the_evaluations_that_are_to_come(fake_time: Fa
     run_updates(clock, fake_time, UNMEASURED_UPDATES + 5, 2.0)
     left = 1000.0 - clock.seconds()
     assert clock.updates_within_limit(400, 0) == 400 + int((left - 7 * 10.0) / 2.0)
+
+
+@pytest.mark.parametrize(("every", "much"), [(0, True), (20, True), (5000, False)])
+def test_evaluations_that_take_much_of_the_time_are_said(fake_time: FakeTime, every: int, much: bool) -> None:
+    clock = Clock(before=0.0, limit=1020.0)
+    fake_time.now += 10.0
+    clock.record_evaluation(50.0)
+    run_updates(clock, fake_time, UNMEASURED_UPDATES, 0.0)
+    run_updates(clock, fake_time, 5, 2.0)
+    assert not clock.about_evaluations(), "no length was set yet"
+    updates = clock.updates_within_limit(8, every) - 8
+    evaluations = 10 if every == 0 else 1 + updates // every
+    assert clock.evaluation_share == pytest.approx(50.0 * evaluations / 1000.0)
+    said = f"evaluations of up to 50.0 s each will take about {clock.evaluation_share:.0%} of the time that is left"
+    assert clock.about_evaluations().partition(" (")[0] == (said if much else "")
