@@ -5,10 +5,12 @@ from functools import partial
 
 from elmoc.devices import free_memory
 from elmoc.files.writing import human_bytes
-from elmoc.settings import duration
+from elmoc.settings import counted, duration
+from pretrain.evaluation import evaluate
 from pretrain.execution.cuda_graph import UNTIL_RECORDED
 from pretrain.execution.memory import OutOfMemory
 from pretrain.output_layers import TRAINED
+from pretrain.run.clock import evaluations_of
 from pretrain.setup import TrainingSetup, make_weights
 from pretrain.speed.contestants import with_streams
 from pretrain.speed.streaming import first_batches
@@ -17,6 +19,8 @@ from pretrain.train import new_train_step
 
 TRIAL_STREAMS = 128
 TRIAL_UPDATES = 3
+TRIAL_SHARE = 20
+"""Of the words of an evaluation, one in so many is read to measure it."""
 
 
 def describe(setup: TrainingSetup, init_from: str | None = None) -> str:
@@ -52,15 +56,17 @@ def speed_of(setup: TrainingSetup, init_from: str | None) -> str:
     try:
         setup.require_memory(to_train=False)
         make_weights(setup, init_from)
-        seconds_per_word = measure(setup)
+        seconds_per_word, seconds_per_evaluation = measure(setup), measure_evaluation(setup)
     except OutOfMemory as error:
         return f"speed: unknown, since it does not fit here: {error}"
     speed = f"{1 / seconds_per_word:,.0f} {setup.data.corpus.unit}/s"
     if execution.device.type == "cpu" and setup.data.streams > TRIAL_STREAMS:
         speed += f" with {TRIAL_STREAMS} streams"
+    evaluations = evaluations_of(setup.updates, setup.config.evaluation.every_updates)
+    updating, evaluating = words * seconds_per_word, evaluations * seconds_per_evaluation
     return (
-        f"speed on {execution.device} in {execution.precision}: about {speed}, so "
-        f"{duration(words * seconds_per_word)} in all"
+        f"speed on {execution.device} in {execution.precision}: about {speed}, so {duration(updating)}, and "
+        f"{duration(evaluating)} for {counted(evaluations, 'evaluation')}: {duration(updating + evaluating)} in all"
     )
 
 
@@ -125,3 +131,11 @@ def measure(setup: TrainingSetup) -> float:
         batches = first_batches(setup, recording + TRIAL_UPDATES)
         seconds = min(timed(partial(train_step, batch, 0.0), device)[0] for batch in batches)
     return seconds / setup.data.words_per_update
+
+
+def measure_evaluation(setup: TrainingSetup) -> float:
+    """Seconds of one evaluation on this machine, by one of a part of its words."""
+    execution, words = setup.execution, setup.config.evaluation.words
+    part = -(-words // TRIAL_SHARE)
+    one = partial(evaluate, setup.new_state(), setup.data, setup.scorer(), words=part, execution=execution)
+    return timed(one, execution.device)[0] * words / part

@@ -27,7 +27,7 @@ from pretrain.execution.device import Execution, choose_execution
 from pretrain.execution.memory import BYTES_OF_A_SHUFFLED_TOKEN, MemoryNeed
 from pretrain.init_from import initialise_from
 from pretrain.input_layers import InputNetwork
-from pretrain.output_layers import SHARED, OutputLayer, OutputLayers
+from pretrain.output_layers import SHARED, OutputLayer, OutputLayers, Scorer
 from pretrain.train_state import TrainState, new_state
 
 SHARED_SEED = 2**31
@@ -209,6 +209,15 @@ class TrainingSetup:
             device=self.execution.device,
             directions=self.processes.directions,
             input_network=self.input_network,
+        )
+
+    def scorer(self) -> Scorer:
+        """What scores held-out predictions."""
+        return self.config.output_layer.scorer(
+            corpus=self.data.corpus,
+            targets=self.data.targets,
+            candidates=self.config.evaluation.candidates,
+            device=self.execution.device,
         )
 
     def model_directory(self, training: dict[str, object]) -> ModelDirectory:

@@ -34,6 +34,11 @@ def evaluations_done(evaluated: int, updates: int) -> int:
     return (EVALUATIONS * evaluated + max(0, updates // 2 - EVALUATIONS)) // updates
 
 
+def evaluations_of(updates: int, every_updates: int) -> int:
+    """How many evaluations a run of `updates` has, the one before its first update included."""
+    return 1 + (-(-updates // every_updates) if every_updates else min(EVALUATIONS, updates))
+
+
 def last_evaluation(update: int, updates: int) -> int:
     """The update of the last evaluation up to `update` of a run whose length has always been the same."""
     return -(-(update * EVALUATIONS // updates) * updates // EVALUATIONS)

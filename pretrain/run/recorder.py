@@ -109,12 +109,7 @@ class RunWriter:
         self._state = state
         self._run = run
         self._output_layer = setup.config.output_layer
-        self._scorer = self._output_layer.scorer(
-            corpus=setup.data.corpus,
-            targets=setup.data.targets,
-            candidates=setup.config.evaluation.candidates,
-            device=setup.execution.device,
-        )
+        self._scorer = setup.scorer()
         self._steps: list[dict[str, DirectionStep]] = []  # since the last line of the log
         if resumed is not None:
             self._steps = steps_of(resumed.unlogged)

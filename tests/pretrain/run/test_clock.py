@@ -13,6 +13,7 @@ from pretrain.run.clock import (
     LogConfig,
     evaluation_is_due,
     evaluations_done,
+    evaluations_of,
     last_evaluation,
 )
 
@@ -176,3 +177,12 @@ def test_evaluations_that_take_much_of_the_time_are_said(fake_time: FakeTime, ev
     assert clock.evaluation_share == pytest.approx(50.0 * evaluations / 1000.0)
     said = f"evaluations of up to 50.0 s each will take about {clock.evaluation_share:.0%} of the time that is left"
     assert clock.about_evaluations().partition(" (")[0] == (said if much else "")
+
+
+@pytest.mark.parametrize(("updates", "every"), [(1, 0), (9, 0), (10, 0), (25, 0), (25, 7), (28, 7), (3, 7), (100, 0)])
+def test_number_of_evaluations(updates: int, every: int) -> None:
+    evaluated = [0]
+    for update in range(1, updates + 1):
+        if evaluation_is_due(update, updates, every, evaluated=evaluated[-1]):
+            evaluated.append(update)
+    assert len(evaluated) == evaluations_of(updates, every)
