@@ -127,7 +127,8 @@ class Retriever:
         for block in inside.split(BLOCK):
             products = predictions[block].to(device) @ self.candidates.T
             products.index_fill_(1, unknown, -torch.inf)
-            for places, scores in zip(block.split(rows), products.split(rows), strict=True):
+            for start in range(0, len(block), rows):
+                places, scores = block[start : start + rows], products[start : start + rows]
                 yield places, scores, scores.gather(1, targets[places].to(device).unsqueeze(1))
 
     def constant_retrieval(self, ids: np.ndarray) -> dict[str, float]:

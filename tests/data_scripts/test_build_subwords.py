@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from data_scripts import train_fasttext, write_text
 from data_scripts.build_subwords import build_subwords, main
 from elmoc.corpus import BEGIN, END, UNKNOWN, Corpus
 from elmoc.errors import InputError
@@ -71,7 +72,9 @@ def test_text_that_gives_fewer_units_says_so(words: Corpus, tmp_path: Path, caps
     ]
 
 
-def test_with_like_units_are_those_of_another(words: Corpus, tmp_path: Path, error_line: Callable[[int], str]) -> None:
+def test_with_like_units_are_those_of_another(
+    words: Corpus, tmp_path: Path, error_line: Callable[[int], str], model_path: Path
+) -> None:
     build_subwords(words.path, tmp_path / "units", units=280)
     other = write_corpus(tmp_path / "other", [[["newer", "words"]] * 9], [[["wider"]] * 3])
     assert main([str(other.path), str(tmp_path / "again"), "--like", str(tmp_path / "units")]) == 0
@@ -81,12 +84,16 @@ def test_with_like_units_are_those_of_another(words: Corpus, tmp_path: Path, err
     unknown = write_corpus(tmp_path / "unknown", [[["newer", UNKNOWN]] * 9], [[["wider"]] * 3])
     status = main([str(unknown.path), str(tmp_path / "third"), "--like", str(tmp_path / "units")])
     assert "has the word <unk>, for which" in error_line(status)
+    status = main([str(other.path), str(tmp_path / "third"), "--like", str(model_path)])
+    assert f"--like {model_path}: the model reads no subwords: name one that does" in error_line(status)
 
 
 def test_what_has_no_words_is_refused(words: Corpus, tmp_path: Path, error_line: Callable[[int], str]) -> None:
     assert main([str(words.path), str(tmp_path / "units"), "--units", "300"]) == 0
-    status = main([str(tmp_path / "units"), str(tmp_path / "again")])
-    assert "units is a corpus of subwords: name the corpus of words that it was made from" in error_line(status)
+    for command, made in ((main, "again"), (train_fasttext.main, "vectors.bin"), (write_text.main, "text.txt")):
+        status = command([str(tmp_path / "units"), str(tmp_path / made)])
+        assert "units is a corpus of subwords: name the corpus of words that it was made from" in error_line(status)
+        assert not (tmp_path / made).exists()
     status = main([str(words.path), str(tmp_path / "units")])
     assert "units is a finished corpus already" in error_line(status)
     assert "--units must be at least 259" in error_line(main([str(words.path), str(tmp_path / "x"), "--units", "9"]))

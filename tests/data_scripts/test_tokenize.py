@@ -105,7 +105,8 @@ def test_lines_that_end_within_a_word_are_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], workers: str
 ) -> None:
     text = (
-        "Er kam gele-\n gentlich, doch selten und nur am frei\xad\nen Tag. Der Wald- \r\nund Wiesenweg.\nNicht Nord-\n"
+        "Er kam gele-\n gentlich, doch selten und nur am frei\xad\nen Tag. "
+        "Der Wald\u2010 \r\nund Wiesenweg.\nNicht Nord-\n"
     )
     (tmp_path / "in").write_text(f"{text}\n{text}Amerika, 1-\nmal --\nso.\n", newline="")
     command = [f"{tmp_path}/in", "--tokenised", "no", "--workers", workers]

@@ -15,6 +15,7 @@ from data_scripts.train_fasttext import (
     count_words,
     epochs_for,
     main,
+    min_count_for,
     model_size,
     write_text,
 )
@@ -138,4 +139,5 @@ def test_outputs_are_never_overwritten(small_corpus: Corpus, tmp_path: Path, cap
 
 def test_sizes_follow_the_corpus() -> None:
     assert [epochs_for(words) for words in (0, 10**6, 5 * 10**6, 25 * 10**6, 10**9)] == [5, 5, 3, 1, 1]
+    assert [min_count_for(words) for words in (0, 2 * 10**6, 2 * 10**6 + 1)] == [2, 2, 5]
     assert [buckets_for(words) for words in (0, 10**6, 25 * 10**6, 10**9)] == [50_000, 100_000, 500_000, 2_000_000]

@@ -82,6 +82,7 @@ def first(part: list[list[str]], share: float) -> list[list[str]]:
         (["new=2"], "--sources new=2: the corpus has no source 'new'; it has news, talk"),
         (["2"], "the corpus has no source ''"),
         (["news=nan"], "--sources news=nan: give a number from 0 to 1,000"),
+        (["news=1001"], "--sources news=1001: give a number from 0 to 1,000"),
         (["news=much"], "--sources news=much: give a number"),
         (["news=0", "talk=0"], "--sources news=0 talk=0 leaves no text"),
     ],

@@ -1,6 +1,7 @@
 """The sentence encoder: sentences become layer states, each as if it stood alone."""
 
 import multiprocessing
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -39,12 +40,18 @@ def test_two_lines_give_layer_states(model_path: Path) -> None:
     assert model.embed_batch([]) == []
 
 
-def test_states_that_are_not_finite_are_refused(model_path: Path) -> None:
+def test_states_that_are_not_finite_are_refused(model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = ElmoC.from_pretrained(model_path)
     with torch.no_grad():
         model.encoder.direction("forward").input_layer.norm.weight.fill_(3e38)
-    with pytest.raises(InputError, match=f"{model_path} gives layer states that are not finite"):
-        model.embed_batch(SENTENCES)
+    monkeypatch.setattr("elmoc.model.WINDOW_WORDS", 10)
+    for embed in (
+        lambda: model.embed_batch(SENTENCES[:3]),
+        lambda: model.embed(SENTENCES[5]),  # in windows
+        lambda: model.embed_documents([SENTENCES[:1]]),
+    ):
+        with pytest.raises(InputError, match=f"{model_path} gives layer states that are not finite"):
+            embed()
 
 
 def test_words_stand_between_boundaries_and_vectors_are_looked_up(model_path: Path) -> None:
@@ -181,6 +188,23 @@ def test_a_stream_of_sentences_is_embedded_in_order(model_path: Path, monkeypatc
         torch.testing.assert_close(ours, elmo.embed(sentence), atol=1e-5, rtol=0)
 
 
+def test_a_stream_is_read_in_batches_of_the_sizes_that_are_given(
+    model_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elmo = ElmoC.from_pretrained(model_path)
+    read: list[list[int]] = []
+    sentences = elmo._inference.sentences
+
+    def counting(vectors: torch.Tensor, lengths: torch.Tensor) -> list[torch.Tensor]:
+        read.append((lengths - 2).tolist())
+        return sentences(vectors, lengths)
+
+    monkeypatch.setattr(elmo._inference, "sentences", counting)
+    for sizes in ({"batch_words": 11}, {"batch_size": 2}):
+        assert len(list(elmo.embed_sentences(SENTENCES, **sizes))) == len(SENTENCES)
+    assert read == [[30], [4], [4, 2], [1, 0], [30, 4], [4, 2], [1, 0]]
+
+
 def test_the_state_is_carried_through_documents_only_where_asked(model_path: Path) -> None:
     elmo = ElmoC.from_pretrained(model_path)
     documents = [[["cat", "sat"], ["The", "cat"]], [["x"] * 5], [], [["."], [], ["a", "b", "c"], ["cat"]]]
@@ -230,6 +254,7 @@ def test_memory_of_word_rows_is_bounded() -> None:
     for words in (["a", "b"], ["c", "a"], ["d", "a"], ["a", "b", "c", "d", "e"], ["f"]):
         found = rows.look_up([words])
         np.testing.assert_array_equal(found.vectors(found.ids[0]).numpy(), vectors.lookup(words))
+        assert len(rows._ids) <= len(rows._table) <= max(3, len(words))
 
 
 def test_save_pretrained_writes_the_model(model_path: Path, tmp_path: Path) -> None:
@@ -329,11 +354,17 @@ class NoVectors:
 
 def test_several_threads_may_use_a_model(model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     elmo = ElmoC.from_pretrained(model_path)
-    small = WordRows(elmo.directory.transform, elmo.word_vectors, most_bytes=50 * 4 * elmo.word_vectors.size)
-    monkeypatch.setattr(elmo, "_rows", small)  # which forgets words while others look theirs up
     sentences = [[f"w{7 * (i + j) % 200}" for j in range(5 + i % 9)] for i in range(20)]
-    expected = elmo.embed_batch(sentences)
+    expected = [elmo.embed(sentence) for sentence in sentences]
+    lookup = elmo.word_vectors.lookup
+
+    def slow(words: Sequence[str]) -> np.ndarray:
+        time.sleep(0.001)  # in which another thread goes on
+        return lookup(words)
+
+    elmo.word_vectors.lookup = slow  # type: ignore[method-assign]
+    small = WordRows(elmo.directory.transform, elmo.word_vectors, most_bytes=30 * 4 * elmo.word_vectors.size)
+    monkeypatch.setattr(elmo, "_rows", small)  # which forgets words while others look theirs up
     with ThreadPoolExecutor(4) as pool:
-        for states in pool.map(lambda _: elmo.embed_batch(sentences), range(20)):
-            for ours, other in zip(states, expected, strict=True):
-                torch.testing.assert_close(ours, other, atol=1e-5, rtol=0)
+        for ours, other in zip(pool.map(elmo.embed, sentences * 2), expected * 2, strict=True):
+            torch.testing.assert_close(ours, other, atol=1e-5, rtol=0)

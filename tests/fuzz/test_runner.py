@@ -14,7 +14,7 @@ from elmoc.errors import InputError
 from tests.fuzz import runner
 from tests.fuzz.mutations.raw import truncate
 from tests.fuzz.readers import READERS
-from tests.fuzz.readers.reader import Reader, same
+from tests.fuzz.readers.reader import Reader, consistent, same
 
 TEXT = b"all is well\n"
 
@@ -60,3 +60,9 @@ def test_every_failure_is_found_and_the_next_cases_are_run(
     assert Counter(outcome.kind for outcome in outcomes) == {kind: len(cases)}
     assert sorted(outcome.number for outcome in outcomes) == list(cases)
     assert [path.name for path in tmp_path.iterdir()] == ["pristine"], "the folders of the children are removed"
+
+
+def test_what_a_read_gives_is_compared_or_refused() -> None:
+    """A read that checks its result itself gives nothing, so that no result is thrown away by mistake."""
+    assert consistent(None, None)
+    assert not consistent([], [])

@@ -264,8 +264,10 @@ class Dump:
     def _identity(self) -> str:
         """A hash of all that the content of the output depends on."""
         options = self.options
+        encoder = self.model.encoder.config.to_dict()  # weights do not tell clips, residual connections, or heads
         parts = (
             *self.model.describe().values(),
+            *(value for name, value in encoder.items() if name != "dropout"),
             *self.selection.names,
             *(options.dtype, options.layout, options.compress, options.sentence_map, options.sentence_keys),
             *(options.carry_state, self.survey.fingerprint),

@@ -84,6 +84,13 @@ def test_another_part_than_was_asked_for_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "file.gz.partial").read_bytes() == DATA[:100]
 
 
+def test_a_file_that_is_there_is_not_downloaded_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file.gz").write_bytes(b"mine")
+    download("http://127.0.0.1:1/file.gz", tmp_path / "file.gz")
+    assert capsys.readouterr().out == f"{tmp_path / 'file.gz'} is there already: not downloaded again\n"
+    assert (tmp_path / "file.gz").read_bytes() == b"mine"
+
+
 @pytest.mark.parametrize("whole", [True, False])
 def test_all_that_there_is_may_have_arrived_before(tmp_path: Path, whole: bool) -> None:
     (tmp_path / "file.gz.partial").write_bytes(DATA)

@@ -3,6 +3,8 @@
 import os
 import signal
 import time
+from collections.abc import Iterator
+from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -39,6 +41,17 @@ def full_disk(_: int) -> None:
 def test_errors_of_a_worker_are_those_of_the_command() -> None:
     with pytest.raises(OSError, match="No space left on device: 'out'"):
         list(parallel_map(full_disk, range(3), 2))
+
+
+def test_items_may_be_endless() -> None:
+    def numbers() -> Iterator[int]:
+        for number in count():
+            assert number < 100, "it reads on and on before it gives anything"
+            yield number
+
+    results = parallel_map(abs, numbers(), 2)
+    assert next(results) == 0
+    results.close()
 
 
 def note_and_wait(folder: Path) -> None:

@@ -83,6 +83,11 @@ def test_options(tmp_path: Path) -> None:
         for one, two in zip(file, STATES, strict=True):
             np.testing.assert_array_equal(one, two[[2, 0]].astype(np.float16))
     assert "parts" not in stored(tmp_path / "out.h5")[1]
+    convert_features(tmp_path / "out.h5", tmp_path / "again.h5", layout="allennlp", layers="0")
+    with FeatureFile(tmp_path / "again.h5") as file:
+        assert (file.dtype, list(file.attributes["layers"])) == (np.float16, ["0"]), "the type is that of the source"
+        for one, two in zip(file, STATES, strict=True):
+            np.testing.assert_array_equal(one, two[[0]].astype(np.float16))
 
 
 def test_what_cannot_be_converted(tmp_path: Path, documents: Path, error_line: Fails) -> None:

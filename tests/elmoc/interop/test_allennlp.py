@@ -103,7 +103,9 @@ def test_elmo_trains_the_encoder_where_asked(elmo: ElmoC) -> None:
         module(character_ids(SENTENCES))["elmo_representations"][0].square().sum().backward()
     assert [name for name, each in frozen.named_parameters() if each.grad is None] == []
     assert not any("encoder" in name for name, _ in frozen.named_parameters())
-    assert all(each.grad is not None for name, each in trained.named_parameters() if "encoder" in name)
+    of_encoder = [each.grad for name, each in trained.named_parameters() if "encoder" in name]
+    assert of_encoder
+    assert all(gradient is not None for gradient in of_encoder)
     other = deepcopy(trained)
     other.load_state_dict(trained.state_dict())
 

@@ -13,9 +13,11 @@ import torch
 
 from elmoc import ElmoC, FeatureFile
 from elmoc.__main__ import main
+from elmoc.encoders.fused_recurrence import FusedRecurrence
 from elmoc.encoders.recurrence import plain_recurrence
 from elmoc.errors import InputError
 from elmoc.interop.original_elmo import export_original_elmo, read_original_elmo
+from elmoc.kernels.inference import inference_kernels
 from elmoc.model_directory import read_model_directory, write_model_directory
 from elmoc.word_vectors.character_cnn import FILE_NAME
 from elmoc.word_vectors.opening import open_stored
@@ -156,7 +158,10 @@ def test_weights_that_were_changed_are_exported(small: Callable[..., Files], tmp
 def test_the_fast_recurrence_runs_and_equals_the_plain_one(imported: Path) -> None:
     fast = ElmoC.from_pretrained(imported)
     plain = ElmoC(read_model_directory(imported), fast.word_vectors)
-    assert plain.encoder.direction("forward").encoder.layers[0].recurrence is plain_recurrence
+    stacks = [model.encoder.direction("forward").encoder for model in (fast, plain)]
+    assert [type(stack.layers[0].recurrence) for stack in stacks] == [FusedRecurrence, type(plain_recurrence)]
+    kernels = inference_kernels(torch.float32) is not None
+    assert [stack.prepare(torch.float32) is not None for stack in stacks] == [kernels, False]
     for ours, theirs in zip(fast.embed_batch(SENTENCES), plain.embed_batch(SENTENCES), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=0)
 

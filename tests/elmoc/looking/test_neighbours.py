@@ -86,7 +86,11 @@ def test_other_text(text: Path, model_path: Path, error_line: Callable[[int], st
 
 
 def test_which_of_several_counts(text: Path, model_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for options, marked in (([], "a [bank] is a bank"), (["--occurrence", "2"], "a bank is a [bank]")):
-        words = ["--word", "bank", "--in", "a bank is a bank", *options]
+    for options, marked in (
+        ([], "a Bank is a [bank]"),
+        (["--ignore-case"], "a [Bank] is a bank"),
+        (["--ignore-case", "--occurrence", "2"], "a Bank is a [bank]"),
+    ):
+        words = ["--word", "bank", "--in", "a Bank is a bank", *options]
         assert main(["neighbours", str(model_path), "text.txt", *words]) == 0
         assert capsys.readouterr().out.splitlines()[0].endswith(f"nearest to: {marked}")

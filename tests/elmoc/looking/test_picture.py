@@ -3,10 +3,12 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from elmoc.__main__ import main
+from elmoc.files.figures import save_figure
 
 pytest.importorskip("matplotlib", reason="the extra plots is not installed")
 LINES = [f"The {kind} bank of {name} $ 日 ." for kind in ("left", "central") for name in "abcdefgh"]
@@ -29,7 +31,16 @@ def size(picture: Path) -> tuple[int, int]:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_picture_of_all_uses(text: str, model_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_picture_of_all_uses(
+    text: str, model_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures: list[Any] = []
+
+    def keep(figure: Any, path: Path) -> None:
+        figures.append(figure)
+        save_figure(figure, path)
+
+    monkeypatch.setattr("elmoc.looking.picture.save_figure", keep)
     assert main(["plot", str(model_path), text, "--word", "bank", "--clusters", "2"]) == 0
     assert size(Path("bank.png")) == (1650, 1275)
     said = capsys.readouterr()
@@ -37,6 +48,9 @@ def test_a_picture_of_all_uses(text: str, model_path: Path, capsys: pytest.Captu
     first, *clusters = said.out.splitlines()
     assert first == "bank.png: text.txt has 16 uses of 'bank', 2 clusters"
     assert len(clusters) == 2
+    [axes] = figures[0].axes
+    points = [group.get_offsets() for group in axes.collections]
+    assert [len(points), sum(map(len, points))] == [2, 16]
     assert main(["plot", str(model_path), text, "--word", "bank", "--clusters", "1"]) == 0, "it is replaced"
     assert sorted(path.name for path in Path().iterdir()) == ["bank.png", "few.txt", "model", "text.txt"]
 

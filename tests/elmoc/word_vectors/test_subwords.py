@@ -1,5 +1,6 @@
 """Subwords: how words are split, the file of their vectors, and models that read them."""
 
+import pickle
 import sys
 from pathlib import Path
 
@@ -203,10 +204,19 @@ def test_features_are_dumped_and_say_how_they_were_pooled(model: Path, tmp_path:
         elmo = ElmoC.from_pretrained(model, pooling=pooling)
         dump_features(elmo, tmp_path / "text.txt", tmp_path / f"{pooling}.h5", DumpOptions(allow_empty=True))
         with FeatureFile(tmp_path / f"{pooling}.h5") as features:
+            assert features.attributes["pooling"] == pooling
             torch.testing.assert_close(
                 torch.from_numpy(features[0]), elmo.embed(["the", "other"]), rtol=1e-4, atol=1e-5
             )
     assert ElmoC.from_pretrained(model).describe()["pooling"] == "first"
+
+
+def test_copies_read_words_as_the_model_does(model: Path) -> None:
+    elmo = ElmoC.from_pretrained(model, pooling="mean")
+    elmo = ElmoC(elmo.directory, elmo.word_vectors, dtype=torch.bfloat16, pooling="mean")
+    assert {"precision": "bf16", "pooling": "mean"}.items() <= elmo.describe().items()
+    for copy in (elmo.with_encoder(elmo.encoder), pickle.loads(pickle.dumps(elmo))):
+        assert copy.describe() == elmo.describe()
 
 
 def test_a_way_of_pooling_that_cannot_be_is_refused(model: Path, tmp_path: Path) -> None:

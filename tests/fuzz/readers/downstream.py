@@ -24,6 +24,7 @@ from tests.fuzz.mutations.arrays import SAFETENSORS
 from tests.fuzz.mutations.json_tree import JSON, JSON_LINES
 from tests.fuzz.mutations.raw import RAW, Mutation
 from tests.fuzz.mutations.text import TEXT
+from tests.fuzz.readers.elmoc import text_lines
 from tests.fuzz.readers.reader import Reader, consistent, run
 
 assert {task.name for task in (COREF, NER, SNLI, SRL, SST5)} == set(TASKS)
@@ -106,10 +107,13 @@ def read_peer(folder: Path) -> None:
     assert (folder / "peer/model/encoder.pkl").stat().st_size == record.model["encoder.pkl"].bytes
 
 
-def read_blocks(folder: Path) -> list[list[str]]:
-    """The sentences of a pass, in its order."""
-    blocks = TextBlocks([folder / "text/tokenised.txt"], seed=1)
-    return [words for _, block in islice(blocks.blocks(), len(blocks)) for words in block]
+def read_blocks(folder: Path) -> None:
+    """A pass has the sentences of the text, in an order of its own."""
+    text = folder / "text/tokenised.txt"
+    blocks = TextBlocks([text], seed=1)
+    found = [words for _, block in islice(blocks.blocks(), len(blocks)) for words in block]
+    lines = [line.removeprefix("\ufeff").split() for line in text_lines(text)]
+    assert sorted(found) == sorted(filter(None, lines))
 
 
 READERS = (

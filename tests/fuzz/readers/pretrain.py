@@ -1,5 +1,7 @@
 """Readers of `pretrain`: configs, run directories and checkpoints."""
 
+import json
+import tomllib
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -9,13 +11,13 @@ from downstream.suite.report import encoder_of_report, require_own_report
 from elmoc.errors import InputError
 from elmoc.model_directory import read_model_directory, write_model_directory
 from pretrain.__main__ import parser, pretrain
-from pretrain.adapt.settings import adapted, learning_rate, recipe_of
-from pretrain.config import load_config
+from pretrain.adapt.settings import SLOWER, adapted, learning_rate, recipe_of
+from pretrain.config import config_to_dict, load_config
 from pretrain.plot import plot
 from pretrain.recipe.__main__ import parser as recipe_parser
 from pretrain.recipe.begun import begun
 from pretrain.recipe.options import require_text
-from pretrain.recipe.tables_report import read_report, read_word_accuracy
+from pretrain.recipe.tables_report import VECTORS, read_report, read_word_accuracy
 from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.setup import TrainingSetup, set_up
 from pretrain.train import train
@@ -30,9 +32,14 @@ def setup_in(folder: Path) -> TrainingSetup:
     return set_up(load_config(folder / "run.toml", [f"data.corpus={folder / 'corpus'}"]))
 
 
-def read_config(folder: Path) -> Any:
-    config = load_config(folder / "run.toml", [f"data.corpus={folder / 'corpus'}"])
-    return set_up(config).updates > 0
+def read_config(folder: Path) -> None:
+    """The settings are those of the file."""
+    corpus = {"corpus": str(folder / "corpus")}
+    config = load_config(folder / "run.toml", [f"data.corpus={corpus['corpus']}"])
+    assert set_up(config).updates > 0
+    found, said = config_to_dict(config), tomllib.loads((folder / "run.toml").read_text(encoding="utf-8-sig"))
+    for section, settings in (said | {"data": said.get("data", {}) | corpus}).items():
+        assert {name: found[section][name] for name in settings} == settings
 
 
 def resume(folder: Path) -> Any:
@@ -43,17 +50,26 @@ def resume(folder: Path) -> Any:
     return {name: each.numpy() for name, each in weights.items()}, run.metrics.read_bytes()
 
 
-def read_start(folder: Path) -> Any:
+def read_start(folder: Path) -> None:
     run = RunDirectory(folder / "run")
-    return run.init_from, run.was_started_by("x")
+    found = run.init_from, run.was_started_by("x"), run.started_from
+    said = json.loads((folder / "run/start.json").read_bytes())
+    assert found == (said["init_from"], said.get("launch") == "x", said.get("started_from"))
 
 
 def resume_by_command(folder: Path) -> None:
     pretrain(parser().parse_args([str(folder / "run.toml"), str(folder / "run"), "--resume"]))
 
 
-def read_all_metrics(folder: Path) -> Any:
-    return [read_metrics(folder / "run", kind) for kind in ("train", "evaluation")]
+def read_all_metrics(folder: Path) -> None:
+    """All lines of a kind are read; of the last, which a kill may have left, a part may be missing."""
+    found = {kind: read_metrics(folder / "run", kind) for kind in ("train", "evaluation")}
+    *lines, last = (folder / "run/metrics.jsonl").read_bytes().removesuffix(b"\n").split(b"\n")
+    said = list(map(json.loads, lines))
+    with suppress(ValueError, TypeError, RecursionError):
+        said.append({**json.loads(last)})
+    for kind, of_kind in found.items():
+        assert any(of_kind == [each for each in some if each["kind"] == kind] for some in (said, said[: len(lines)]))
 
 
 def draw(folder: Path) -> None:
@@ -70,13 +86,19 @@ def look_at_text(folder: Path) -> None:
     require_text(recipe_parser().parse_args([str(folder / "text/raw.txt"), str(out)]), out / "corpus")
 
 
-def read_recipe(folder: Path) -> Any:
-    """The settings that a model is adapted with, each of a type that a run can be told."""
+def read_recipe(folder: Path) -> None:
+    """The settings that a model is adapted with are those of its run."""
     model = read_model_directory(folder / "run")
     recipe = recipe_of(folder / "run", model)
     rate = learning_rate(recipe, model, given=None)
     where = {"corpus": folder / "corpus", "tokens": 1000, "weights": {}, "epochs": 1.0, "rate": rate}
-    return adapted(recipe, model, **where)["train"]["streams"] > 0
+    settings = adapted(recipe, model, **where)
+    assert settings["train"]["streams"] > 0
+    if (folder / "run/config.json").exists():
+        said = json.loads((folder / "run/config.json").read_bytes())
+        assert rate == SLOWER * said["schedule"]["base"]
+        assert all(value == said["optimiser"][name] for name, value in settings["optimiser"].items())
+        assert settings["optimiser"].keys() == said.get("optimiser", {}).keys()
 
 
 def export_again(folder: Path) -> Any:
@@ -86,11 +108,22 @@ def export_again(folder: Path) -> Any:
     return (path / "model.safetensors").read_bytes(), (path / "README.md").exists()
 
 
-def read_suite_report(folder: Path) -> Any:
+def read_suite_report(folder: Path) -> None:
+    """The scores are those of the file."""
     encoder_of_report(folder / "suite/report.json")
     with suppress(InputError):  # it is of another encoder
         require_own_report(folder / "suite/report.json", {"directory": "elsewhere"})
-    return read_report(folder / "suite/report.json")
+    found, said = read_report(folder / "suite/report.json"), json.loads((folder / "suite/report.json").read_bytes())
+    means = {row["dataset"]: f"{row['scores'][VECTORS]['mean']:.2f}" for row in said["rows"]}
+    assert {name: scores[VECTORS] for name, scores in found.scores.items()} == means
+    assert found.suite == said.get("identity")
+
+
+def read_accuracy(folder: Path) -> None:
+    """What is read is the content of a file that is of the run's model and words."""
+    found, file = read_word_accuracy(folder / "run", {"updates": 2}), folder / "run/word_accuracy.json"
+    said = json.loads(file.read_bytes(), parse_int=float) if file.exists() else {}
+    assert found == (said if said | {"updates": 2, "words": 50, "candidates": 10} == said else None)
 
 
 READERS = (
@@ -151,7 +184,7 @@ READERS = (
         name="word accuracy",
         target="run/word_accuracy.json",
         mutations=JSON,
-        read=lambda folder: read_word_accuracy(folder / "run", {"updates": 2}),
+        read=read_accuracy,
         right=consistent,
         names=("sample/run",),
         share=0.3,

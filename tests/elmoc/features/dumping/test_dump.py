@@ -253,10 +253,20 @@ def test_a_line_says_the_precision(
     for first, second, third in zip(*arrays.values(), strict=True):
         np.testing.assert_allclose(first, second, atol=0.05)
         np.testing.assert_allclose(first, third, atol=0.01)
+        assert (first != second).any()
 
 
 def test_cuda_device_minus_one_is_the_cpu(model_path: Path, sentences: Path, tmp_path: Path) -> None:
     assert len(dumped(model_path, sentences, tmp_path / "f.h5", "--cuda-device", "-1")) == len(LINES)
+
+
+def test_cuda_alone_is_the_device_of_the_local_rank(
+    model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "77")
+    for device, asked in (("cuda", "cuda:77"), ("cuda:88", "cuda:88")):
+        status = main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5"), "--device", device])
+        assert f"{asked} is not there" in error_line(status)
 
 
 def test_missing_model_and_existing_output(

@@ -94,7 +94,7 @@ def test_states_that_are_not_finite_in_a_piece_name_the_line(
     model_path: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Fails
 ) -> None:
     small_windows(monkeypatch, 8)
-    monkeypatch.setattr(model_module, "all_finite", lambda array: array.shape[1] != 1)  # the line of one word
+    monkeypatch.setattr(model_module, "all_finite", lambda array: array.shape[1] != 3)  # a piece of ten words
     error = error_line(main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5")]))
-    assert "in.txt, line" in error
+    assert "in.txt, line 5:" in error
     assert "gives layer states that are not finite" in error

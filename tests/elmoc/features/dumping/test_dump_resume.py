@@ -178,7 +178,9 @@ def test_resume_starts_where_there_is_nothing_and_is_content_with_what_is_finish
     assert f"{output} is finished already" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("options", [["--top"], ["--carry-state"]])
+@pytest.mark.parametrize(
+    "options", [["--top"], ["--carry-state"], ["--dtype", "float16"], ["--format", "flat"], ["--compress"]]
+)
 def test_another_dump_is_not_gone_on_with(
     model_path: Path,
     sentences: Path,
@@ -195,6 +197,21 @@ def test_another_dump_is_not_gone_on_with(
     assert main(command(model_path, sentences, output, "--resume")) == 0, "it can still be gone on with"
     error = error_line(main(command(model_path, sentences, output, "--resume", *options)))
     assert "f.h5 exists already, of another dump" in error
+
+
+def test_an_encoder_of_the_same_weights_and_other_settings_is_another(
+    model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(model_path, other)
+    record = json.loads((other / "config.json").read_text())
+    record["encoder"]["residual"] = not record["encoder"]["residual"]
+    (other / "config.json").write_text(json.dumps(record))
+    assert main(command(model_path, sentences, tmp_path / "f.h5")) == 0
+    assert "of another dump" in error_line(main(command(other, sentences, tmp_path / "f.h5", "--resume")))
+    record["encoder"] |= {"residual": not record["encoder"]["residual"], "dropout": 0.25}
+    (other / "config.json").write_text(json.dumps(record))
+    assert main(command(other, sentences, tmp_path / "f.h5", "--resume")) == 0, "no features depend on dropout"
 
 
 def test_another_input_is_not_gone_on_with(

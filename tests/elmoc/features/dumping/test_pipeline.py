@@ -24,7 +24,7 @@ def test_results_come_in_order_and_threads_end() -> None:
 
 
 def test_stages_overlap_and_queues_are_short() -> None:
-    """Each stage takes 10 ms an item; the first is never more than two items and what it holds ahead of the last."""
+    """The last stage is the slowest; the first is never more than two items and what they hold ahead of it."""
     read, written = [], []
     ahead: list[int] = []
 
@@ -40,7 +40,7 @@ def test_stages_overlap_and_queues_are_short() -> None:
         yield item
 
     def sink(item: int) -> None:
-        time.sleep(0.01)
+        time.sleep(0.03)
         written.append(item)
 
     run_pipeline(source(), work, sink)
