@@ -1,17 +1,35 @@
 """The optimiser: its updates and the average of weights are those of their formulas, and a run goes on exactly."""
 
+import copy
+import math
 import shutil
 from collections.abc import Callable
+from contextlib import closing
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from elmoc.encoders import DIRECTIONS
 from elmoc.model_directory import read_model_directory
-from pretrain.optimiser import AdagradConfig, OptimiserConfig, WeightAverage, new_adagrad, new_optimiser, set_rate
+from pretrain.data.batches import Batch
+from pretrain.optimiser import (
+    AdagradConfig,
+    OptimiserConfig,
+    WeightAverage,
+    clip_gradients,
+    new_adagrad,
+    new_optimiser,
+    set_rate,
+)
+from pretrain.output_layers import SHARED
 from pretrain.run.directory import RunDirectory, read_metrics
+from pretrain.speed.streaming import first_batches
+from pretrain.train import new_train_step
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 from tests.pretrain.execution.test_memory import setup_of
+from tests.pretrain.output_layers.test_adaptive import ADAPTIVE
 from tests.references import adamw_weights, average_of_weights
 
 BOTH = {"optimiser__average": 0.1, "optimiser__weight_decay": 0.5}
@@ -80,6 +98,110 @@ def test_an_update_that_is_not_finite_changes_nothing(decay: float) -> None:
     step(optimiser, parameters, [np.full(parameter.shape, np.nan) for parameter in parameters])
     assert_same(parameters, before)
     assert_same([dict(optimiser.state[parameter]) for parameter in parameters], moments)
+
+
+@pytest.mark.parametrize(("most", "scale"), [(2.0, 0.4), (6.0, 1.0)])
+def test_dense_and_sparse_gradients_are_bounded_together(most: float, scale: float) -> None:
+    dense, sparse = (torch.nn.Parameter(torch.zeros(4, 2)) for _ in range(2))
+    dense.grad = torch.tensor([[3.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
+    rows = torch.tensor([[0.0, 0.0], [0.0, -4.0]])
+    sparse.grad = torch.sparse_coo_tensor(torch.tensor([[1, 3]]), rows, (4, 2)).coalesce()
+    assert clip_gradients([dense, sparse], most).item() == 5
+    torch.testing.assert_close(dense.grad[0], torch.tensor([3 * scale, 0.0]))
+    torch.testing.assert_close(sparse.grad.to_dense()[3], torch.tensor([0.0, -4 * scale]))
+
+
+def gradients_of_an_update(runs: TinyRuns, **settings: Any) -> tuple[dict[str, float], dict[str, torch.Tensor]]:
+    """The norms that the first update of a run tells, and the gradients by which its optimisers update."""
+    setup = setup_of(runs, **settings)
+    state, found = setup.new_state(), dict[str, torch.Tensor]()
+    for name, optimiser in state.optimisers.items():
+
+        def look(*_: Any, name: str = name) -> None:
+            found[name] = torch.cat([each.grad.flatten() for each in state.parameters(name) if each.grad is not None])
+
+        optimiser.register_step_pre_hook(look)
+    with closing(new_train_step(setup, state)) as train_step:
+        steps = train_step(*first_batches(setup, 1), 0.0)
+    return {direction: step.gradient_norm for direction, step in steps.items()}, found
+
+
+@pytest.mark.parametrize("settings", [{}, ADAPTIVE], ids=["directions", "a shared part"])
+def test_the_gradient_of_an_update_is_bounded(runs: TinyRuns, settings: dict[str, Any]) -> None:
+    norms, bounded = gradients_of_an_update(runs, optimiser__gradient_norm=1e-3, **settings)
+    expected, unbounded = gradients_of_an_update(runs, optimiser__gradient_norm=1e6, **settings)
+    assert norms == expected, "before the bound"
+    assert set(bounded) == {*DIRECTIONS, *([SHARED] if settings else [])}
+    for name, gradient in unbounded.items():
+        assert gradient.norm() > 1e-3
+        torch.testing.assert_close(bounded[name], gradient * (1e-3 / gradient.norm()), rtol=2e-3, atol=1e-9)
+        assert bounded[name].norm() <= 1e-3 * (1 + 1e-5)
+    for direction, norm in norms.items():
+        assert norm == pytest.approx(unbounded[direction].norm().item(), rel=1e-5)
+
+
+def second_update(
+    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, *, damaged: bool, infinite: bool = False, **settings: Any
+) -> tuple[dict[str, float], set[str]]:
+    """The norms that it tells, and the parts that it changes.
+
+    Args:
+        damaged: whether a word that the forward direction reads has a NaN.
+        infinite: whether the gradient of the shared part has infinities.
+    """
+    setup = setup_of(runs, **settings)
+    state = setup.new_state()
+
+    def parts() -> dict[str, Any]:
+        now = {name: [state.parameters(name), each.state_dict()] for name, each in state.optimisers.items()}
+        return copy.deepcopy(now)
+
+    def read(batch: Batch, direction: str) -> torch.Tensor:
+        words = read_as_it_is(batch, direction).clone()
+        if direction == "forward":
+            words[0, 2, 1] = math.nan
+        return words
+
+    read_as_it_is = state.read
+    first, second = first_batches(setup, 2)
+    with closing(new_train_step(setup, state)) as train_step:
+        train_step(first, 0.1)
+        before = parts()
+        if damaged:
+            monkeypatch.setattr(state, "read", read)
+        if infinite:
+            state.parameters(SHARED)[0].register_hook(lambda gradient: gradient * math.inf)
+        steps = train_step(second, 0.1)
+    changed = set()
+    for name, now in parts().items():
+        try:
+            assert_same(now, before[name])
+        except AssertionError:
+            changed.add(name)
+    return {direction: step.gradient_norm for direction, step in steps.items()}, changed
+
+
+def test_an_update_of_one_direction_that_is_not_finite_changes_nothing_of_it(
+    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, changed = second_update(runs, monkeypatch, damaged=False)
+    assert changed == {"forward", "backward"}
+    norms, changed = second_update(runs, monkeypatch, damaged=True)
+    assert math.isnan(norms["forward"])
+    assert math.isfinite(norms["backward"])
+    assert changed == {"backward"}
+
+
+def test_an_update_that_is_not_finite_does_not_change_what_is_shared(
+    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, changed = second_update(runs, monkeypatch, damaged=False, **ADAPTIVE)
+    assert changed == {"forward", "backward", SHARED}
+    _, changed = second_update(runs, monkeypatch, damaged=True, **ADAPTIVE)
+    assert changed == {"backward"}
+    norms, changed = second_update(runs, monkeypatch, damaged=False, infinite=True, **ADAPTIVE)
+    assert not any(map(math.isfinite, norms.values())), "so that the run stops"
+    assert SHARED not in changed
 
 
 @pytest.mark.parametrize("share", [0.5, 0.1])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from downstream.__main__ import main
+from downstream.linear import accuracies, classifier, command
 from elmoc.features.layouts.sentence import FeatureShape, Sentence
 from elmoc.features.writer import write_features
 from tests.downstream.conftest import TEN_SENTENCES, columns, words_of, write_random_features
@@ -67,6 +68,27 @@ def test_a_part_of_the_words_is_of_whole_sentences_and_the_same_every_time(
     assert first.split("training and")[0] == second.split("training and")[0]
     assert 10 < int(first.split("words")[0].split()[-1]) <= 20
     assert one.startswith("train  1 sentence, ")
+
+
+def test_states_without_room_are_said_to_have_none(
+    ten: Path, telling: Path, fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "free_memory", lambda device: 0)
+    message = fails("layers", "--train", ten, "--dev", ten, "--label", "column:1", "--features", telling)
+    assert "the layer states of 88 words need " in message
+    assert "and 0 B are free: lower --most-words" in message
+
+
+def test_classifiers_that_were_stopped_are_named(
+    ten: Path, telling: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for module in (accuracies, classifier):
+        monkeypatch.setattr(module, "MOST_ITERATIONS", 1)
+    arguments = ["layers", "--train", ten, "--dev", ten, "--label", "column:1", "--features", telling]
+    assert main(list(map(str, arguments))) == 0
+    stopped = [f"column:1 by {name}" for name in ("layer 0", "layer 1", "all layers")]
+    said = f"stopped after 1 iterations, before the optimum: {', '.join(stopped)}"
+    assert said in capsys.readouterr().out.splitlines()
 
 
 def test_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

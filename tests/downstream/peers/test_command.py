@@ -94,6 +94,9 @@ def test_an_interrupted_training_is_gone_on_with(folder: Path, capsys: pytest.Ca
     for wrong, says in (
         (line, "exists already"),
         (f"{line} --resume --size 4", "other values of settings"),
+        (f"{line} --resume --seed 2", "other values of seed"),
+        (f"{line} --resume --max-time 6s", "other values of max seconds"),
+        (f"{line} --resume --threads 2", "other values of threads"),
         ("dump out sentences.txt f.h5", "not trained to its end"),
     ):
         assert run(PEER, wrong) == 1

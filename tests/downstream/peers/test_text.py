@@ -51,6 +51,7 @@ def test_reading_goes_on_at_a_block(paths: list[Path]) -> None:
         several = min(text.MIXED_BLOCKS, len(blocks))
         mixed = [sentence for number, block in whole if position - several <= number < position for sentence in block]
         assert sorted(sentences) == sorted(mixed)
+        assert sentences != mixed
 
 
 def test_samples_follow_each_other(paths: list[Path], tmp_path: Path) -> None:

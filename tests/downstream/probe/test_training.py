@@ -186,6 +186,13 @@ def test_batches_hold_every_row_once_and_rows_of_like_length() -> None:
     assert batches == epoch(0) != epoch(1)
 
 
+def test_batches_come_in_random_order() -> None:
+    lengths = np.random.default_rng(1).integers(1, 100, size=160).tolist()  # a chunk, which is sorted as a whole
+    batches = length_batches(lengths, 8, np.random.default_rng(0))
+    means = [np.mean([lengths[row] for row in batch]) for batch in batches]
+    assert means not in (sorted(means), sorted(means, reverse=True))
+
+
 def test_mean_and_sample_deviation() -> None:
     assert mean_and_deviation([1.0, 2.0, 4.0, 5.0]) == (3.0, pytest.approx((10 / 3) ** 0.5))
     assert mean_and_deviation([7.0]) == (7.0, None)

@@ -56,6 +56,31 @@ def test_all_are_run_the_longest_first_but_those_that_are_done(tmp_path: Path) -
     assert list((tmp_path / "running").iterdir()) == []
 
 
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_as_many_run_at_once_as_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    running = []
+
+    def noted(runner: JobRunner, job: Any) -> None:
+        start(runner, job)
+        running.append(runner.running)
+
+    start = JobRunner.start
+    monkeypatch.setattr(JobRunner, "start", noted)
+    monkeypatch.setattr("downstream.suite.running.POLL_SECONDS", 0.01)
+    run(tmp_path, [FakeJob(tmp_path, f"job{number}") for number in range(3)], at_once=at_once)
+    assert len(running) == 3
+    assert max(running) == at_once
+
+
+def test_a_job_that_another_suite_has_done_meanwhile_is_passed_over(tmp_path: Path) -> None:
+    waiting = FakeJob(tmp_path, "waiting")
+    first = FakeJob(tmp_path, "first", f"{WRITE}; open({str(waiting.kept)!r}, 'w')", cost=2)
+    said, order = run(tmp_path, [waiting, first], at_once=1)
+    assert said == []
+    assert order == ["first"]
+    assert waiting.kept.read_text() == ""
+
+
 def test_failed_jobs_are_one_sentence_each_and_the_others_go_on(tmp_path: Path) -> None:
     programs = {
         "refused": "import sys; print('reading'); sys.exit('error: x.conll, line 3 is damaged: correct it')",

@@ -309,3 +309,13 @@ def test_a_result_that_is_damaged_is_named(suite: Run, capsys: pytest.CaptureFix
     file.write_bytes(file.read_bytes()[:100])
     suite("--inputs", "vectors", status=1)
     assert f"{file} is not valid JSON" in capsys.readouterr().err
+
+
+def test_a_result_of_which_a_digit_has_changed_is_named(suite: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    suite("--inputs", "vectors")
+    (file,) = Path("suite/baseline").glob("ner-again*")
+    line = json.loads(file.read_text())
+    line["scores"][0] += 0.1
+    file.write_text(json.dumps(line))
+    suite("--inputs", "vectors", status=1)
+    assert f"{file} is damaged (its content is not what was written)" in capsys.readouterr().err

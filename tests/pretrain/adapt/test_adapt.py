@@ -383,7 +383,12 @@ def test_a_sample_is_the_beginning_of_every_shard(tmp_path: Path, tiny_corpus: C
     assert text.count("\n\n") + 1 == sum(shard.documents for shard in tiny_corpus.train)
     part = write_sample(tiny_corpus, tiny_corpus.train, tmp_path / "part.txt", tokens=whole // 4)
     assert whole // 4 <= part <= whole // 4 + 20 * len(tiny_corpus.train)
-    assert (tmp_path / "part.txt").read_text() in text or len(tiny_corpus.train) > 1
+    own, beginning = tmp_path / "all of it.txt", tmp_path / "beginning.txt"
+    for shard in tiny_corpus.train:
+        write_sample(tiny_corpus, [shard], own, tokens=10**9)
+        written = write_sample(tiny_corpus, [shard], beginning, tokens=shard.tokens // 4)
+        assert shard.tokens // 4 <= written <= shard.tokens // 4 + 20
+        assert own.read_text().startswith(beginning.read_text())
 
 
 def test_a_sample_has_kinds_of_text_as_they_were_weighted(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from elmoc.corpus import Corpus
+from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.sources import RandomVectors
@@ -330,12 +331,24 @@ def test_data_that_has_moved_is_taken_where_it_is_now(runs: TinyRuns, tiny_corpu
     assert_same(last_checkpoint(run), end, but=("seconds", "longest_evaluation", "metrics_bytes"))
 
 
-def test_resumed_on_another_kind_of_device_masks_go_on_from_a_new_seed(runs: TinyRuns) -> None:
-    run = runs.run("run")
-    path = run.checkpoint_paths()[-1]
-    state = torch.load(path, weights_only=True)
-    state["device"] = "cuda"
-    state["generators"] = {name: torch.zeros(16, dtype=torch.uint8) for name in state["generators"]}
-    torch.save(state, path)
-    runs.run("run", "--resume")
-    assert last_checkpoint(run)["update"] == state["update"]
+def test_resumed_on_another_kind_of_device_masks_go_on_from_a_new_seed(
+    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def noted(state: TrainState, checkpoint: Checkpoint, **options: Any) -> None:
+        load(state, checkpoint, **options)
+        found.update({name: generator.get_state() for name, generator in state.generators.items()})
+
+    settings = {"train__seed": 5, "log__checkpoint_updates": 6, "log__keep": 9}
+    run, found = runs.run("run", **settings), dict[str, torch.Tensor]()
+    run.checkpoint_path(12).unlink()
+    values = last_checkpoint(run)
+    assert values["update"] == 6
+    values["device"] = "cuda"
+    values["generators"] = {name: torch.zeros(16, dtype=torch.uint8) for name in values["generators"]}
+    torch.save(values, run.checkpoint_path(6))
+    load = TrainState.load
+    monkeypatch.setattr(TrainState, "load", noted)
+    runs.run("run", "--resume", **settings)
+    expected = {name: torch.Generator().manual_seed(2 * 5 + index + 6) for index, name in enumerate(DIRECTIONS)}
+    assert_same(found, {name: generator.get_state() for name, generator in expected.items()})
+    assert last_checkpoint(run)["update"] == 12

@@ -18,6 +18,8 @@ from elmoc.encoders.lstm import LstmSizes, ProjectedLstmLayer
 from elmoc.files.records import read_json
 from elmoc.process import resident_bytes
 from pretrain.config import DataConfig, load_config
+from pretrain.data.batches import Tables
+from pretrain.data.sources import TrainingData
 from pretrain.execution.cuda_graph import UNTIL_RECORDED
 from pretrain.setup import TrainingSetup, set_up
 from pretrain.speed import contestants, matrix_products, streaming, synthetic_corpus, timing
@@ -233,11 +235,18 @@ def test_peak_memory_leaves_out_the_pages_of_mapped_files(tmp_path: Path) -> Non
 
 
 def test_streamed_and_resident_tables_are_timed_in_turn(setup: TrainingSetup, monkeypatch: pytest.MonkeyPatch) -> None:
+    def noted(data: TrainingData, device: torch.device, *, resident: bool | None = None) -> Tables:
+        given.append(resident)
+        return tables(data, device, resident=resident)
+
+    given, tables = list[bool | None](), TrainingData.tables
     monkeypatch.setattr(streaming, "UPDATES", 2)
     contestant = Contestant("plain", setup)
+    monkeypatch.setattr(TrainingData, "tables", noted)
     rates = streaming.streamed_and_resident(contestant)
     contestant.close()
     assert list(rates) == ["streamed", "resident"]
+    assert given == [False, True]
     for speed in rates.values():
         assert 0 < speed["minimum"] <= speed["median"] <= speed["maximum"]
 
