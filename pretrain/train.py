@@ -69,7 +69,7 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
                 length = clock.updates_within_limit(state.update, config.evaluation.every_updates)
                 if not told and (about_evaluations := clock.about_evaluations()):
                     told = True
-                    print(about_evaluations)
+                    recorder.say(about_evaluations)
                 state.updates = processes.broadcast_from_rank0(length)
             recorder.add(steps, rate)
             every = config.evaluation.every_updates

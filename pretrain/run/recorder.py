@@ -62,6 +62,11 @@ class Recorder:
         if self._writer is not None:
             self._writer.add(steps, rate, self._clock)
 
+    def say(self, sentence: str) -> None:
+        """Print a line above the progress bar, once for all processes."""
+        if self._writer is not None:
+            self._writer.say(sentence)
+
     def evaluate(self) -> None:
         """Evaluate; when it is the best so far, export the model and save a checkpoint."""
         started = time.monotonic()
@@ -151,6 +156,10 @@ class RunWriter:
         self._latest["loss"] = values["loss"]
         metrics = ", ".join(f"{name} {value:.4f}" for name, value in self._latest.items())
         self._output.show(f"update {state.update:,}/{state.updates:,}, {metrics}")
+
+    def say(self, sentence: str) -> None:
+        """Print a line above the progress bar."""
+        self._output.print(sentence)
 
     def evaluate(self) -> dict[str, float]:
         """The held-out metrics of the weights as they are now."""
