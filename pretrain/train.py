@@ -36,11 +36,11 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
     clock = new_clock(setup, state, max_seconds, evaluations=evaluations)
     share_before_decay = config.schedule.share_before_decay
     measured = state.update + clock.measured_after
-    unfinished = resumed is None or state.update < state.updates
-    if max_seconds is not None and unfinished and state.update < clock.measured_after:  # its length was not set yet
-        state.updates = max(state.updates, measured)  # or it would end before this one can
-    elif max_seconds is not None and unfinished and measured >= share_before_decay * state.updates:
-        print("--max-time comes too late: the learning rate is falling towards the end that the run was given before")
+    limited = max_seconds is not None and (resumed is None or state.update < state.updates)
+    never_set = state.update < clock.measured_after
+    too_late = limited and not never_set and measured >= share_before_decay * state.updates
+    if limited and never_set:
+        state.updates = max(state.updates, measured)  # or it would end before its length can be set
     told = False
     own = processes.stream_slice(config.train.streams)
     windows = data.windows(state.position, directions=processes.directions, own=own)
@@ -48,6 +48,10 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
         stop = stack.enter_context(stop_signals())
         recorder = Recorder(setup=setup, state=state, run=run, clock=clock, resumed=resumed, stop=stop)
         stack.enter_context(closing(recorder))
+        if too_late:
+            recorder.say(
+                "--max-time comes too late: the learning rate is falling towards the end that the run was given before"
+            )
         device = setup.execution.device
         batches = stack.enter_context(closing(stream_batches(windows, data.tables(device), device)))
         train_step = stack.enter_context(closing(new_train_step(setup, state)))

@@ -71,6 +71,10 @@ def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
 
 
 def test_no_part_ends_within_another(tmp_path: Path) -> None:
+    name = "a <!-- elmoc: end -->\n b"
+    exported(tmp_path / "model", note=name)
+    first = exported(tmp_path / "model", note=name, updates=1)
+    assert first == exported(tmp_path / "fresh", note=name, updates=1)
     old, new = ({FRONT: f"a: {each}\n", "x": f"a\n<!-- elmoc: end -->\n{each}\n"} for each in "bc")
     (tmp_path / "README.md").write_text(joined_parts(old), encoding="utf-8")
     assert updated_card(tmp_path / "README.md", new) == joined_parts(new)
