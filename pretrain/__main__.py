@@ -33,8 +33,9 @@ def describe_run(arguments: argparse.Namespace) -> None:
 
     with connect() as processes, processes.raise_together():
         check_options(arguments, processes.world_size)
+        max_seconds = None if arguments.max_time is None else parse_duration(arguments.max_time)
         config = load_config(arguments.config, arguments.set, quiet=not processes.is_rank0)
-        print(describe(open_setup(config, processes), arguments.init_from))
+        print(describe(open_setup(config, processes), arguments.init_from, max_seconds))
 
 
 def pretrain(arguments: argparse.Namespace) -> None:
@@ -110,8 +111,6 @@ def check_options(arguments: argparse.Namespace, world_size: int) -> None:
         raise InputError("--describe looks at one process: leave torchrun out")
     if arguments.describe and arguments.resume:
         raise InputError("--describe looks at a run from its beginning: leave --resume out")
-    if arguments.describe and arguments.max_time is not None:
-        raise InputError("--describe looks at the length that the config gives: leave --max-time out")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -10,7 +10,7 @@ from pretrain.evaluation import evaluate
 from pretrain.execution.cuda_graph import UNTIL_RECORDED
 from pretrain.execution.memory import OutOfMemory
 from pretrain.output_layers import TRAINED
-from pretrain.run.clock import evaluations_of
+from pretrain.run.clock import EVALUATIONS, evaluations_of, length_within
 from pretrain.setup import TrainingSetup, make_weights
 from pretrain.speed.contestants import with_streams
 from pretrain.speed.streaming import first_batches
@@ -23,15 +23,18 @@ TRIAL_SHARE = 20
 """Of the words of an evaluation, one in so many is read to measure it."""
 
 
-def describe(setup: TrainingSetup, init_from: str | None = None) -> str:
+def describe(setup: TrainingSetup, init_from: str | None = None, max_seconds: float | None = None) -> str:
     """Parameters, memory, updates, and the time to expect from a short trial (of few streams where a run has many).
 
     `setup` has no weights yet: the trial makes them. `init_from` names a model that the run goes on from; the trial
-    checks it.
+    checks it. With `max_seconds` the length is what fits into that time, whatever the config gives.
     """
     data, directions = setup.data, setup.data.directions
     trained = setup.parameters
-    words, unit = setup.updates * data.words_per_update, data.corpus.unit
+    updates = f"of {data.streams} streams × {data.window} {data.corpus.unit} ({data.updates_per_epoch:,} an epoch)"
+    if max_seconds is None:
+        words = setup.updates * data.words_per_update
+        updates = f"{setup.updates:,} {updates}, {words / 1e6:,.1f}M {data.corpus.unit}"
     lines = [
         f"encoder: {setup.encoder.config.sizes.description}, {' and '.join(directions)}",
         f"trainable parameters: {trained:,} ({by_direction(setup)})",
@@ -41,33 +44,44 @@ def describe(setup: TrainingSetup, init_from: str | None = None) -> str:
         + (f", {human_bytes(data.bytes_in_memory)} in memory" if data.bytes_in_memory else "")
         + (f"; {data.targets.zero_rows:,} types without a target vector" if data.reads_targets else ""),
         *(f"memory: {need}; {human_bytes(free_memory(need.device))} are free" for need in setup.memory),
-        f"updates: {setup.updates:,} of {data.streams} streams × {data.window} {unit} "
-        f"({data.updates_per_epoch:,} an epoch), {words / 1e6:,.1f}M {unit}",
+        f"updates: {updates}",
         *([] if data.unread_text is None else [f"warning: {data.unread_text}"]),
         f"by {setup.implementation}",
-        speed_of(setup, init_from),
+        *speed_of(setup, init_from, max_seconds),
     ]
     return "\n".join(lines)
 
 
-def speed_of(setup: TrainingSetup, init_from: str | None) -> str:
-    """How fast it is and how long it takes; a run that does not fit into memory here is not tried."""
-    execution, words = setup.execution, setup.updates * setup.data.words_per_update
+def speed_of(setup: TrainingSetup, init_from: str | None, max_seconds: float | None) -> list[str]:
+    """How fast it is, and how long it takes or how much it reads in a time; what does not fit here is not tried."""
+    execution, words, unit = setup.execution, setup.data.words_per_update, setup.data.corpus.unit
+    every = setup.config.evaluation.every_updates
     try:
         setup.require_memory(to_train=False)
         make_weights(setup, init_from)
-        seconds_per_word, seconds_per_evaluation = measure(setup), measure_evaluation(setup)
+        per_update, per_evaluation = measure(setup) * words, measure_evaluation(setup)
     except OutOfMemory as error:
-        return f"speed: unknown, since it does not fit here: {error}"
-    speed = f"{1 / seconds_per_word:,.0f} {setup.data.corpus.unit}/s"
+        return [f"speed: unknown, since it does not fit here: {error}"]
+    speed = f"speed on {execution.device} in {execution.precision}: about {words / per_update:,.0f} {unit}/s"
     if execution.device.type == "cpu" and setup.data.streams > TRIAL_STREAMS:
         speed += f" with {TRIAL_STREAMS} streams"
-    evaluations = evaluations_of(setup.updates, setup.config.evaluation.every_updates)
-    updating, evaluating = words * seconds_per_word, evaluations * seconds_per_evaluation
-    return (
-        f"speed on {execution.device} in {execution.precision}: about {speed}, so {duration(updating)}, and "
-        f"{duration(evaluating)} for {counted(evaluations, 'evaluation')}: {duration(updating + evaluating)} in all"
-    )
+    if max_seconds is None:
+        evaluations = evaluations_of(setup.updates, every)
+        updating, evaluating = setup.updates * per_update, evaluations * per_evaluation
+        return [
+            f"{speed}, so {duration(updating)}, and {duration(evaluating)} for "
+            f"{counted(evaluations, 'evaluation')}: {duration(updating + evaluating)} in all"
+        ]
+    left = max_seconds - per_evaluation  # one is before the first update
+    fits = length_within(left, per_update, per_evaluation, evaluations=EVALUATIONS, every=every)
+    evaluations = evaluations_of(fits.updates, every)
+    epochs = fits.updates / setup.data.updates_per_epoch
+    return [
+        f"{speed}, so {duration(max_seconds)} are enough for {fits.updates:,} updates, "
+        f"{fits.updates * words / 1e6:,.1f}M {unit}, {epochs:,.2f} epochs; {duration(evaluations * per_evaluation)} of "
+        f"it are for {counted(evaluations, 'evaluation')}",
+        *([fits.about_evaluations] if fits.about_evaluations else []),
+    ]
 
 
 def by_direction(setup: TrainingSetup) -> str:

@@ -4,6 +4,7 @@ from contextlib import ExitStack, closing
 
 from elmoc.errors import InputError
 from pretrain.checkpoint import Checkpoint
+from pretrain.config import MOST_UPDATES
 from pretrain.data.loader import stream_batches
 from pretrain.data.sources import SHARDS
 from pretrain.distributed.processes import Processes
@@ -70,11 +71,11 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
             state.masked += sum(step.masked for step in steps.values())
             clock.record_update()
             if clock.may_set_length(state.update, state.updates, share_before_decay):
-                length = clock.updates_within_limit(state.update, config.evaluation.every_updates)
-                if not told and (about_evaluations := clock.about_evaluations()):
+                length = clock.length_within_limit(config.evaluation.every_updates)
+                if not told and length.about_evaluations:
                     told = True
-                    recorder.say(about_evaluations)
-                state.updates = processes.broadcast_from_rank0(length)
+                    recorder.say(length.about_evaluations)
+                state.updates = processes.broadcast_from_rank0(min(MOST_UPDATES, state.update + length.updates))
             recorder.add(steps, rate)
             every = config.evaluation.every_updates
             if evaluation_is_due(state.update, state.updates, every, evaluated=state.evaluated):

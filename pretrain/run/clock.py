@@ -1,8 +1,9 @@
 """Clock: how fast a run is, when it evaluates and saves, and how many updates fit into the time that is left."""
 
 import time
+from dataclasses import dataclass
 
-from pretrain.config import MOST_UPDATES, LogConfig
+from pretrain.config import LogConfig
 
 UNMEASURED_UPDATES = 3
 """The first updates of a process are slow (allocation, caches) and are left out of the measured speed."""
@@ -44,6 +45,55 @@ def last_evaluation(update: int, updates: int) -> int:
     return -(-(update * EVALUATIONS // updates) * updates // EVALUATIONS)
 
 
+@dataclass(frozen=True)
+class Length:
+    """How much of a run fits into a time.
+
+    updates: as many as fit, and at least one.
+    evaluation_seconds: of the slowest evaluation.
+    evaluation_share: of the time, what evaluations take.
+    too_long: seconds by which the run will exceed the time, as its evaluations take too long for it.
+    """
+
+    updates: int
+    evaluation_seconds: float
+    evaluation_share: float
+    too_long: float
+
+    @property
+    def about_evaluations(self) -> str:
+        """A sentence where they take much of the time, with what to do; else empty."""
+        faster = "a smaller evaluation.words makes them faster"
+        if self.too_long:
+            return (
+                f"evaluations of {self.evaluation_seconds:.1f} s each take longer than --max-time allows: the run will "
+                f"end about {self.too_long:.0f} s late ({faster})"
+            )
+        if self.evaluation_share > MUCH:
+            return (
+                f"evaluations of up to {self.evaluation_seconds:.1f} s each will take about "
+                f"{self.evaluation_share:.0%} of the time that is left ({faster})"
+            )
+        return ""
+
+
+def length_within(seconds: float, per_update: float, per_evaluation: float, *, evaluations: int, every: int) -> Length:
+    """What fits into so many `seconds`, of which at least half are for updates, however slow evaluations are.
+
+    Args:
+        per_update, per_evaluation: seconds of each.
+        evaluations: those to come; where `every` is not 0, one comes after so many updates, and one at the end.
+    """
+    if every:
+        evaluations = 1
+        per_update += per_evaluation / every
+    evaluating = evaluations * per_evaluation
+    updates = max(1, int(max(seconds / 2, seconds - evaluating) / per_update))
+    too_long = max(0.0, evaluating - max(0.0, seconds) / 2) if evaluating else 0.0
+    evaluating += updates // every * per_evaluation if every else 0.0
+    return Length(updates, per_evaluation, evaluating / max(seconds, evaluating, 1e-9), too_long)
+
+
 class Clock:
     """Time of a run over all its processes.
 
@@ -73,10 +123,6 @@ class Clock:
         self._evaluation_seconds = 0.0  # since _measured_from
         self.longest_evaluation = longest_evaluation
         self._unmeasured = unmeasured
-        self.too_long = 0.0
-        """Seconds by which the run will exceed its limit, as its evaluations take too long for it."""
-        self.evaluation_share = 0.0
-        """Of the time that was left when the length was set, what evaluations take."""
         self.measured_after = unmeasured + MEASURED_UPDATES
         """The updates of this process after which its speed is known."""
 
@@ -126,37 +172,16 @@ class Clock:
             and ((never_set and self._updates == self.measured_after) or update < share_before_decay * updates)
         )
 
-    def updates_within_limit(self, update: int, evaluate_every: int) -> int:
-        """The updates of the whole run, `update` of them done, that fit into its limit with its evaluations."""
+    def length_within_limit(self, every: int) -> Length:
+        """What still fits into the run's limit, with its evaluations: after `every` updates, or ten where that is 0."""
         assert self.limit is not None
-        left = self.limit - self.seconds()
-        per_update = self.seconds_per_update()
-        to_come = max(0, 1 + EVALUATIONS - self._evaluations)  # one was before the first update
-        if evaluate_every:
-            to_come = 1  # at the end, whatever comes before
-            per_update += self.longest_evaluation / evaluate_every
-        evaluations = to_come * self.longest_evaluation
-        # half of the time is for updates, however slow evaluations are
-        self.too_long = max(0.0, evaluations - max(0.0, left) / 2) if evaluations else 0.0
-        more = max(1, int(max(left / 2, left - evaluations) / per_update))
-        in_between = more // evaluate_every * self.longest_evaluation if evaluate_every else 0.0
-        self.evaluation_share = (evaluations + in_between) / max(left, evaluations + in_between, 1e-9)
-        return min(MOST_UPDATES, update + more)
-
-    def about_evaluations(self) -> str:
-        """A sentence where they take much of the time, with what to do; else empty."""
-        faster = "a smaller evaluation.words makes them faster"
-        if self.too_long:
-            return (
-                f"evaluations of {self.longest_evaluation:.1f} s each take longer than --max-time allows: the run will "
-                f"end about {self.too_long:.0f} s late ({faster})"
-            )
-        if self.evaluation_share > MUCH:
-            return (
-                f"evaluations of up to {self.longest_evaluation:.1f} s each will take about "
-                f"{self.evaluation_share:.0%} of the time that is left ({faster})"
-            )
-        return ""
+        return length_within(
+            self.limit - self.seconds(),
+            self.seconds_per_update(),
+            self.longest_evaluation,
+            evaluations=max(0, 1 + EVALUATIONS - self._evaluations),  # one was before the first update
+            every=every,
+        )
 
     def checkpoint_is_due(self, update: int, config: LogConfig) -> bool:
         """Every `checkpoint_updates`, or, where that is 0, every `checkpoint_minutes`."""

@@ -14,6 +14,7 @@ from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.transformer import Transformer, TransformerSizes
 from elmoc.files.writing import human_bytes
+from pretrain import describe as description
 from pretrain.config import load_config
 from pretrain.describe import measure
 from pretrain.execution import memory
@@ -85,11 +86,26 @@ def test_each_part_is_weighed(
     assert f"  output layer: {output}" in printed
 
 
-@pytest.mark.parametrize("option", ["--max-time=1h", "--resume"])
-def test_what_is_not_described_is_refused(runs: TinyRuns, error_line: Callable[[int], str], option: str) -> None:
-    said = error_line(runs.status("run", "--describe", option))
-    assert "--describe looks at " in said
-    assert f"leave {option.partition('=')[0]} out" in said
+@pytest.mark.parametrize("every", [0, 7])
+def test_what_fits_into_a_time_is_described(
+    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], every: int
+) -> None:
+    """Of 0.5 seconds an update of 4 × 5 words and 2 an evaluation, of which one is before the first update."""
+    monkeypatch.setattr(description, "measure", lambda setup: 0.5 / 20)
+    monkeypatch.setattr(description, "measure_evaluation", lambda setup: 2.0)
+    runs.run("run", "--describe", "--max-time=1h", train__updates=10**6, evaluation__every_updates=every)
+    printed = capsys.readouterr().out.splitlines()
+    updates = int((3600 - 2 - 10 * 2) / 0.5) if every == 0 else int((3600 - 2 - 2) / (0.5 + 2 / 7))
+    assert (
+        f"speed on cpu in fp32: about 40 words/s, so 60 min are enough for {updates:,} updates, "
+        in printed[-1 - bool(every)]
+    )
+    assert "1,000,000" not in "".join(printed), "the length that the config gives"
+
+
+def test_a_run_that_goes_on_is_not_described(runs: TinyRuns, error_line: Callable[[int], str]) -> None:
+    said = error_line(runs.status("run", "--describe", "--resume"))
+    assert "--describe looks at a run from its beginning: leave --resume out" in said
 
 
 def test_what_does_not_fit_into_memory_is_described_and_not_tried(

@@ -4,7 +4,7 @@ import json
 import math
 import shutil
 from collections.abc import Callable
-from itertools import cycle, islice, pairwise
+from itertools import count, cycle, islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from elmoc.word_vectors.sources import RandomVectors
 from pretrain.__main__ import main, parse_duration
 from pretrain.execution import device as execution
 from pretrain.join import join
-from pretrain.run.clock import Clock
+from pretrain.run.clock import Clock, Length
 from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.schedule import ScheduleConfig, learning_rate
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint, needs_bf16
@@ -250,7 +250,7 @@ def test_a_time_limit_does_not_come_too_late_for_a_new_run(runs: TinyRuns, capsy
 def test_a_time_limit_sets_the_length_of_a_short_run_that_was_stopped_at_its_start(
     runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stopped: int
 ) -> None:
-    monkeypatch.setattr(Clock, "updates_within_limit", lambda self, update, every: 30)
+    monkeypatch.setattr(Clock, "length_within_limit", lambda self, every: Length(30 - 11, 0.0, 0.0, 0.0))
     run = runs.run("run", train__updates=20, log__checkpoint_updates=stopped, log__keep=9)
     for path in run.checkpoint_paths():
         if int(path.stem) > stopped:
@@ -275,9 +275,9 @@ def test_evaluations_that_exceed_a_time_limit_are_named_once(
 def test_evaluations_are_not_passed_over_while_a_time_limit_sets_the_length(
     runs: TinyRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lengths = cycle([110, 90, 100])
+    lengths = (Length(end - update, 0.0, 0.0, 0.0) for update, end in zip(count(3, 3), cycle([110, 90, 100])))
     monkeypatch.setattr(Clock, "may_set_length", lambda self, update, updates, share: update % 3 == 0 and update < 40)
-    monkeypatch.setattr(Clock, "updates_within_limit", lambda self, update, every: next(lengths))
+    monkeypatch.setattr(Clock, "length_within_limit", lambda self, every: next(lengths))
     run = runs.run("run", "--max-time=1h", train__updates=10**6, evaluation__every_updates=0)
     updates = [line["update"] for line in read_metrics(run.path, "evaluation")]
     assert updates[-1] == last_checkpoint(run)["updates"]

@@ -53,13 +53,13 @@ def test_length_follows_the_measured_speed_evaluations_included(fake_time: FakeT
     assert clock.may_set_length(update, 10**9, 0.4)
     left = 1000.0 - clock.seconds()
     # ten evaluations of ten seconds are set aside
-    assert clock.updates_within_limit(update, 0) == update + int((left - 100.0) / 2.0)
+    assert clock.length_within_limit(0).updates == int((left - 100.0) / 2.0)
     # one evaluation every 5 updates makes an update 4 seconds long
-    assert clock.updates_within_limit(update, 5) == update + int((left - 10.0) / 4.0), "the last one comes besides"
+    assert clock.length_within_limit(5).updates == int((left - 10.0) / 4.0), "the last one comes besides"
     # of the ten, those that are over are not set aside again
     fake_time.now += 10.0
     clock.record_evaluation(10.0)
-    assert clock.updates_within_limit(update, 0) == update + int((left - 10.0 - 90.0) / 2.0)
+    assert clock.length_within_limit(0).updates == int((left - 10.0 - 90.0) / 2.0)
 
 
 def test_more_updates_are_left_out_where_more_are_slow(fake_time: FakeTime) -> None:
@@ -85,18 +85,19 @@ def test_evaluations_that_take_too_long_leave_half_of_the_time(fake_time: FakeTi
     clock.record_evaluation(10.0)
     run_updates(clock, fake_time, UNMEASURED_UPDATES, 0.0)
     run_updates(clock, fake_time, 5, 2.0)
-    assert clock.updates_within_limit(8, 0) == 8 + 10, "20 of the 40 seconds that are left"
-    assert clock.too_long == pytest.approx(100.0 - 20.0), "ten evaluations after them"
-    assert clock.about_evaluations().startswith("evaluations of 10.0 s each take longer than --max-time allows")
-    assert clock.updates_within_limit(8, 10**6) == 8 + 14
-    assert clock.too_long == 0.0
+    length = clock.length_within_limit(0)
+    assert length.updates == 10, "20 of the 40 seconds that are left"
+    assert length.too_long == pytest.approx(100.0 - 20.0), "ten evaluations after them"
+    assert length.about_evaluations.startswith("evaluations of 10.0 s each take longer than --max-time allows")
+    length = clock.length_within_limit(10**6)
+    assert (length.updates, length.too_long) == (14, 0.0)
 
 
 def test_time_that_is_over_is_no_fault_of_evaluations(fake_time: FakeTime) -> None:
     clock = Clock(before=7200.0, limit=3600.0)
     run_updates(clock, fake_time, UNMEASURED_UPDATES + 5, 2.0)
-    assert clock.updates_within_limit(8, 0) == 9
-    assert clock.too_long == 0.0
+    length = clock.length_within_limit(0)
+    assert (length.updates, length.too_long) == (1, 0.0)
 
 
 def test_time_before_a_resume_counts(fake_time: FakeTime) -> None:
@@ -161,7 +162,7 @@ def test_a_resumed_run_sets_aside_the_evaluations_that_are_to_come(fake_time: Fa
     clock = Clock(before=0.0, limit=1000.0, evaluations=before, longest_evaluation=10.0)
     run_updates(clock, fake_time, UNMEASURED_UPDATES + 5, 2.0)
     left = 1000.0 - clock.seconds()
-    assert clock.updates_within_limit(400, 0) == 400 + int((left - 7 * 10.0) / 2.0)
+    assert clock.length_within_limit(0).updates == int((left - 7 * 10.0) / 2.0)
 
 
 @pytest.mark.parametrize(("every", "much"), [(0, True), (20, True), (5000, False)])
@@ -171,12 +172,11 @@ def test_evaluations_that_take_much_of_the_time_are_said(fake_time: FakeTime, ev
     clock.record_evaluation(50.0)
     run_updates(clock, fake_time, UNMEASURED_UPDATES, 0.0)
     run_updates(clock, fake_time, 5, 2.0)
-    assert not clock.about_evaluations(), "no length was set yet"
-    updates = clock.updates_within_limit(8, every) - 8
-    evaluations = 10 if every == 0 else 1 + updates // every
-    assert clock.evaluation_share == pytest.approx(50.0 * evaluations / 1000.0)
-    said = f"evaluations of up to 50.0 s each will take about {clock.evaluation_share:.0%} of the time that is left"
-    assert clock.about_evaluations().partition(" (")[0] == (said if much else "")
+    length = clock.length_within_limit(every)
+    evaluations = 10 if every == 0 else 1 + length.updates // every
+    assert length.evaluation_share == pytest.approx(50.0 * evaluations / 1000.0)
+    said = f"evaluations of up to 50.0 s each will take about {length.evaluation_share:.0%} of the time that is left"
+    assert length.about_evaluations.partition(" (")[0] == (said if much else "")
 
 
 @pytest.mark.parametrize(("updates", "every"), [(1, 0), (9, 0), (10, 0), (25, 0), (25, 7), (28, 7), (3, 7), (100, 0)])
