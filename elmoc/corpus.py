@@ -209,12 +209,17 @@ class Corpus:
 
     def read_shard(self, shard: Shard, start: int = 0, end: int | None = None) -> np.ndarray:
         """uint32 [tokens from `start` to `end`], memory-mapped read-only; each is below the number of types."""
-        path = self.path / shard.file
-        check_size(path, shard.tokens * ID_DTYPE.itemsize, advice=ADVICE)
-        ids = np.memmap(path, dtype=ID_DTYPE, mode="r", shape=(shard.tokens,))[start:end]
+        ids = self.map_shard(shard)[start:end]
         if (largest := int(ids.max())) >= self.types:
+            path = self.path / shard.file
             raise InputError(f"{path} has the id {largest}, but the corpus has {self.types:,} types: {ADVICE}")
         return ids
+
+    def map_shard(self, shard: Shard) -> np.ndarray:
+        """uint32 [tokens], memory-mapped read-only; that they are types of the corpus is not checked."""
+        path = self.path / shard.file
+        check_size(path, shard.tokens * ID_DTYPE.itemsize, advice=ADVICE)
+        return np.memmap(path, dtype=ID_DTYPE, mode="r", shape=(shard.tokens,))
 
     def sentences(self, shard: Shard, *, tokens: int | None = None) -> Iterator[tuple[list[str], bool]]:
         """The words of each sentence that has any, and whether it begins a document.

@@ -48,9 +48,8 @@ class TrainConfig:
     or `directions` (half of them train the forward model, the other half the backward one). One process trains both.
     streams: of one direction, over all the processes that train it, so that their number changes nothing.
     threads: of each process; 0 leaves their number to PyTorch.
-    mix_shards: how many shards' sentences are shuffled together, or that much text of all sources in proportion where
-    the corpus has named ones. An encoder that reads one kind of text at a time drifts towards it. Memory: about 40
-    bytes a token of them.
+    mix_shards: how much text is shuffled together, in shards: pieces from everywhere in the corpus, of all sources in
+    proportion. An encoder that reads one kind of text at a time drifts towards it. Memory: about 40 bytes a token.
     order: what is shuffled: `sentences`, or whole `documents`, in which sentences stay in their order.
     cut: where windows begin: `anywhere` in running text, or with a sentence or a document (`sentences`, `documents`),
     for encoders that carry no state. What a window breaks off is read again by the next, so that an epoch has more

@@ -6,7 +6,6 @@ from elmoc.errors import InputError
 from pretrain.checkpoint import Checkpoint
 from pretrain.config import MOST_UPDATES
 from pretrain.data.loader import stream_batches
-from pretrain.data.sources import SHARDS
 from pretrain.distributed.processes import Processes
 from pretrain.execution.cuda_graph import UNTIL_RECORDED
 from pretrain.run.clock import UNMEASURED_UPDATES, Clock, evaluation_is_due, evaluations_done, last_evaluation
@@ -129,12 +128,6 @@ def starting_state(setup: TrainingSetup, run: RunDirectory, resumed: Checkpoint 
             setup.data.require_same_data(resumed.data)
             setup.data.require_position(resumed.position)
             take_over(resumed, setup, run, state)
-            if SHARDS not in resumed.data:
-                print(
-                    "the run was begun by an earlier version, which read other held-out words: figures before this do "
-                    "not compare with those after it, and the best model is chosen anew"
-                )
-                state.best_score = float("-inf")
     sum_gradients(setup, state)
     return state
 

@@ -1,25 +1,28 @@
-"""Groups of text: which parts of which shards are shuffled together, in the order of an epoch.
+"""Groups of text: which pieces of a corpus are shuffled together, in the order of an epoch.
 
-A corpus without named sources is read shard by shard, in random order, a few at a time. Where text has sources, every
-group holds all of them in proportion, so that an encoder never reads one kind of text alone: each source is an endless
-stream of its shards, in another random order each time round, of which an epoch reads as much as the source's weight
-says, and each of its G groups a G-th of that. Everything random comes from (seed, epoch, group), and no group needs
-those before it.
+Every group holds all text in proportion: every source by its weight, and of a source, pieces from everywhere. So an
+encoder never reads one kind of text alone, in whatever order files were given. Each source is an endless stream of its
+pieces, in another random order each time round, of which an epoch reads as much as the source's weight says, and each
+of its G groups a G-th of that. Everything random comes from (seed, epoch, group), and no group needs those before it.
 """
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 import numpy as np
 
 from elmoc.corpus import Corpus, Shard
 from elmoc.errors import InputError
 
-_SENTENCE_STEP = 4096
+LEAST_PIECE = 4096
+"""Tokens of a piece, at least, and about so many where a shard gives no more than `MOST_PIECES` of them."""
+MOST_PIECES = 64
+"""Pieces of a shard, so that what is known of them takes little memory and time."""
+_SENTENCE_STEP = 256
 
 
 @dataclass(frozen=True)
@@ -44,21 +47,45 @@ class Group:
         return sum(part.end - part.start for part in self.parts)
 
 
-class TextGroups(ABC):
-    """The groups of every epoch."""
+class TextGroups:
+    """The groups of every epoch, each of about the size of `mix` shards.
 
-    count: int
-    """Groups of an epoch."""
-    most_tokens: int
-    """Tokens of the largest group, about."""
-    mix: int
-    """Shards, about, that a group has."""
-    shards: int
-    """How many there are."""
+    Args:
+        corpus: whose training text is read.
+        weights: how many times an epoch reads each source, 1 unless given; a source that the corpus does not have is an
+            `InputError`.
+        mix: so many shards' text is shuffled together.
+        seed: of all that is random.
+        whole_documents: only the borders of groups cut documents; else every piece of some thousand tokens does.
+    """
 
-    @abstractmethod
+    def __init__(
+        self, corpus: Corpus, weights: Mapping[str, float], *, mix: int, seed: int, whole_documents: bool = False
+    ) -> None:
+        require_sources(corpus, weights)
+        self._seed = seed
+        self._streams = [
+            SourceStream(corpus, name, weights.get(name, 1.0), seed=(seed, index), whole_documents=whole_documents)
+            for index, name in enumerate(corpus.sources)
+            if weights.get(name, 1.0)
+        ]
+        self.mix = mix
+        self.shards = sum(len(stream.shards) for stream in self._streams)
+        """How many there are."""
+        tokens = sum(stream.tokens for stream in self._streams)
+        an_epoch = sum(stream.of_an_epoch for stream in self._streams)
+        self.count = max(1, round(an_epoch / Fraction(mix * tokens, self.shards)))
+        """Groups of an epoch."""
+        self.most_tokens = int(an_epoch / self.count)
+        """Tokens of the largest group, about."""
+
     def group(self, epoch: int, place: int) -> Group:
-        """The group at a place of an epoch, from 0 to `count` − 1."""
+        """The group at a place of an epoch, from 0 to `count` − 1; its parts are in the order of the files."""
+        before = epoch * self.count + place
+        begin, end = Fraction(before, self.count), Fraction(before + 1, self.count)
+        parts = [part for stream in self._streams for part in stream.parts(begin, end)]
+        parts.sort(key=lambda part: (part.shard.file, part.start))
+        return Group(tuple(parts), (self._seed, epoch, place))
 
     @cached_property
     def first_sizes(self) -> list[int]:
@@ -70,14 +97,6 @@ class TextGroups(ABC):
         return min(self.shards, math.ceil(tokens * self.count / sum(self.first_sizes) * min(self.mix, self.shards)))
 
 
-def text_groups(corpus: Corpus, weights: Mapping[str, float], *, mix: int, seed: int) -> TextGroups:
-    """The groups of a corpus, each of about the size of `mix` shards; `weights` of its sources are 1 unless given."""
-    require_sources(corpus, weights)
-    if corpus.sources == [""]:
-        return ShardGroups(corpus, mix=mix, seed=seed)
-    return SourceGroups(corpus, weights, mix=mix, seed=seed)
-
-
 def require_sources(corpus: Corpus, weights: Mapping[str, float]) -> None:
     """Raise an `InputError` for a weight of a source that the corpus does not have, and where none is to be read."""
     if unknown := [name for name in weights if name not in corpus.sources]:
@@ -87,52 +106,8 @@ def require_sources(corpus: Corpus, weights: Mapping[str, float]) -> None:
         raise InputError(f"data.sources gives every source of {corpus.path} the weight 0: give one a weight above 0")
 
 
-class ShardGroups(TextGroups):
-    """Whole shards in random order, `mix` of them at a time."""
-
-    def __init__(self, corpus: Corpus, *, mix: int, seed: int) -> None:
-        self._corpus = corpus
-        self._seed = seed
-        self.mix = mix
-        self.shards = len(corpus.train)
-        self.count = -(-self.shards // mix)
-        self.most_tokens = sum(sorted(shard.tokens for shard in corpus.train)[-mix:])
-
-    def group(self, epoch: int, place: int) -> Group:
-        """See `TextGroups`."""
-        order = np.random.default_rng([self._seed, epoch]).permutation(len(self._corpus.train))
-        chosen = order[place * self.mix : (place + 1) * self.mix].tolist()
-        parts = (Part(shard, 0, shard.tokens) for shard in (self._corpus.train[index] for index in chosen))
-        return Group(tuple(parts), (self._seed, epoch, chosen[0]))
-
-
-class SourceGroups(TextGroups):
-    """All sources in proportion."""
-
-    def __init__(self, corpus: Corpus, weights: Mapping[str, float], *, mix: int, seed: int) -> None:
-        self._seed = seed
-        self._streams = [
-            SourceStream(corpus, name, weights.get(name, 1.0), seed=(seed, index))
-            for index, name in enumerate(corpus.sources)
-            if weights.get(name, 1.0)
-        ]
-        self.mix = mix
-        self.shards = sum(len(stream.shards) for stream in self._streams)
-        tokens = sum(stream.tokens for stream in self._streams)
-        an_epoch = sum(stream.of_an_epoch for stream in self._streams)
-        self.count = max(1, round(an_epoch / Fraction(mix * tokens, self.shards)))
-        self.most_tokens = int(an_epoch / self.count)
-
-    def group(self, epoch: int, place: int) -> Group:
-        """See `TextGroups`."""
-        before = epoch * self.count + place
-        begin, end = Fraction(before, self.count), Fraction(before + 1, self.count)
-        parts = (part for stream in self._streams for part in stream.parts(begin, end))
-        return Group(tuple(parts), (self._seed, epoch, place))
-
-
 class SourceStream:
-    """The shards of one source without end, each time round in another random order.
+    """The pieces of one source without end, each time round in another random order.
 
     Positions are tokens from the beginning of the stream.
 
@@ -140,44 +115,72 @@ class SourceStream:
         corpus, name: the source.
         weight: how many times round it an epoch reads.
         seed: of the orders.
+        whole_documents: no piece ends within a document.
     """
 
-    def __init__(self, corpus: Corpus, name: str, weight: float, *, seed: tuple[int, int]) -> None:
+    def __init__(
+        self, corpus: Corpus, name: str, weight: float, *, seed: tuple[int, int], whole_documents: bool
+    ) -> None:
         self._corpus = corpus
         self._seed = seed
         self.shards = [shard for shard in corpus.train if shard.source == name]
         self.tokens = sum(shard.tokens for shard in self.shards)
         self.of_an_epoch = self.tokens * Fraction(str(weight))
+        self._pieces = [piece for shard in self.shards for piece in pieces_of(corpus, shard, whole_documents)]
+        self._sizes = np.array([piece.end - piece.start for piece in self._pieces], dtype=np.int64)
         self._round = lru_cache(maxsize=4)(self._new_round)
 
     def parts(self, begin: Fraction, end: Fraction) -> Iterator[Part]:
         """What is read from one time to another, both of them in epochs."""
         position, stop = (self._sentence_start(int(epochs * self.of_an_epoch)) for epochs in (begin, end))
         while position < stop:
-            shard, start = self._locate(position)
-            part = Part(shard, start, min(shard.tokens, start + stop - position))
+            piece, start = self._locate(position)
+            part = Part(piece.shard, start, min(piece.end, start + stop - position))
             yield part
             position += part.end - part.start
 
-    def _new_round(self, number: int) -> tuple[Sequence[int], np.ndarray]:
-        """The order of the shards in one time round, and where each of them ends in it."""
-        order = np.random.default_rng([*self._seed, number, 1]).permutation(len(self.shards)).tolist()
-        return order, np.cumsum([self.shards[index].tokens for index in order])
+    def _new_round(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """The order of the pieces in one time round, and where each of them ends in it."""
+        order = np.random.default_rng([*self._seed, number, 1]).permutation(len(self._pieces))
+        return order, np.cumsum(self._sizes[order])
 
-    def _locate(self, position: int) -> tuple[Shard, int]:
-        """The shard at a position, and the place in it."""
+    def _locate(self, position: int) -> tuple[Part, int]:
+        """The piece at a position, and the place in its shard."""
         number, offset = divmod(position, self.tokens)
         order, ends = self._round(number)
         index = int(np.searchsorted(ends, offset, side="right"))
-        shard = self.shards[order[index]]
-        return shard, offset - int(ends[index]) + shard.tokens
+        piece = self._pieces[order[index]]
+        return piece, piece.end - (int(ends[index]) - offset)
 
     def _sentence_start(self, position: int) -> int:
         """The first position, from this one on, at which a sentence starts."""
-        shard, place = self._locate(position)
-        for start in range(place, shard.tokens, _SENTENCE_STEP):
-            ids = self._corpus.read_shard(shard, start, start + _SENTENCE_STEP)
-            found = np.flatnonzero(ids == self._corpus.begin_id)
-            if len(found):
-                return position + start - place + int(found[0])
-        return position + shard.tokens - place
+        piece, place = self._locate(position)
+        ids = self._corpus.map_shard(piece.shard)
+        return position + next_sentence(self._corpus, ids, place, piece.end) - place
+
+
+def pieces_of(corpus: Corpus, shard: Shard, whole_documents: bool) -> list[Part]:
+    """A shard in pieces of about equal size, each of which begins with a sentence, or with a document."""
+    size = max(LEAST_PIECE, -(-shard.tokens // MOST_PIECES))
+    ids = corpus.map_shard(shard)
+    documents = corpus.read_documents(shard) if whole_documents else None
+    starts = [0]
+    while starts[-1] < shard.tokens:
+        near = starts[-1] + size
+        if near >= shard.tokens:
+            starts.append(shard.tokens)
+        elif documents is None:
+            starts.append(next_sentence(corpus, ids, near, shard.tokens))
+        else:
+            index = int(np.searchsorted(documents, near))
+            starts.append(int(documents[index]) if index < len(documents) else shard.tokens)
+    return [Part(shard, start, end) for start, end in pairwise(starts)]
+
+
+def next_sentence(corpus: Corpus, ids: np.ndarray, place: int, end: int) -> int:
+    """The first place in a shard's `ids`, from this one on, at which a sentence starts; `end` where there is none."""
+    for start in range(place, end, _SENTENCE_STEP):
+        found = np.flatnonzero(ids[start : min(end, start + _SENTENCE_STEP)] == corpus.begin_id)
+        if len(found):
+            return start + int(found[0])
+    return end

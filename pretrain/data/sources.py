@@ -15,7 +15,7 @@ from elmoc.word_vectors.table import VectorTable
 from elmoc.word_vectors.transform import VectorTransform
 from pretrain.data.batches import ResidentTables, StreamedTables, Tables
 from pretrain.data.candidates import CandidateSampler, LogUniformSampler, with_candidates
-from pretrain.data.groups import TextGroups, require_sources, text_groups
+from pretrain.data.groups import TextGroups, require_sources
 from pretrain.data.windows import (
     ANYWHERE,
     ORDERS,
@@ -139,7 +139,13 @@ class TrainingData:
     @cached_property
     def groups(self) -> TextGroups:
         """The groups of text that are shuffled together."""
-        return text_groups(self.corpus, self.weights, mix=self.mix_shards, seed=self.seed)
+        return TextGroups(
+            self.corpus,
+            self.weights,
+            mix=self.mix_shards,
+            seed=self.seed,
+            whole_documents=self.order == "documents",
+        )
 
     @property
     def _cutting(self) -> Cut:
@@ -166,6 +172,7 @@ class TrainingData:
                 key: f"{table.source.fingerprint} {table.source.post_processing} {table.rows.dtype}"
                 for key, table in tables.items()
             }
+            | {ORDER: "pieces from everywhere"}
             | fingerprints_of_shards(self.corpus)
             | {f"{key} (transform)": fingerprint_of_transform(table.transform) for key, table in tables.items()}
         )
@@ -173,8 +180,14 @@ class TrainingData:
     def require_same_data(self, before: Mapping[str, str]) -> None:
         """Raise an `InputError` where the data are others than those with the fingerprints `before`.
 
-        Checkpoints of older versions have fewer fingerprints: those are compared that both have.
+        Checkpoints of older versions have fewer fingerprints: those are compared that both have. Those of versions that
+        read the text in another order are refused.
         """
+        if ORDER not in before:
+            raise InputError(
+                "the run was started by an older version, which read the text in another order: finish it with that "
+                "version, or start a new run, which may go on from its model (--init-from)"
+            )
         changed = [key for key, name in self.fingerprints.items() if before.get(key, name) != name]
         if changed:
             settings = ", ".join(dict.fromkeys(key.partition(" ")[0] for key in changed))
@@ -267,15 +280,15 @@ class TrainingData:
             )
 
 
-SHARDS = "data.corpus (shards)"
-"""A fingerprint that checkpoints of versions before have not: these read other words of held-out text."""
+ORDER = "data.corpus (order)"
+"""A fingerprint that checkpoints of versions before have not: these read whole shards in a random order."""
 
 
 def fingerprints_of_shards(corpus: Corpus) -> dict[str, str]:
     """What names the shards of a corpus, held-out ones included, in their order: their sizes, and what is in them."""
     shards = [*corpus.train, *corpus.held_out]
     sizes = [(shard.tokens, shard.sentences, shard.documents, shard.source) for shard in shards]
-    names = {SHARDS: fingerprint(repr((len(corpus.train), sizes)).encode())}
+    names = {"data.corpus (shards)": fingerprint(repr((len(corpus.train), sizes)).encode())}
     checksums = corpus.record.checksums
     files = [file for shard in shards for file in (shard.file, shard.documents_file)]
     if all(file in checksums for file in files):

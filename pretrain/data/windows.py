@@ -247,8 +247,10 @@ def document_starts(corpus: Corpus, parts: Sequence[Part]) -> np.ndarray:
     """int64 [documents]: where documents start in the text of parts; one that is cut is one in each of them."""
     starts = []
     before = 0
+    shard = None
     for part in parts:
-        documents = corpus.read_documents(part.shard)
+        if part.shard != shard:
+            shard, documents = part.shard, corpus.read_documents(part.shard)
         inside = documents[(documents > part.start) & (documents < part.end)]
         starts += [before, *(before - part.start + inside).tolist()]
         before += part.end - part.start

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
-from pretrain.data.groups import text_groups
+from pretrain.data.groups import TextGroups
 from pretrain.data.windows import Cut, Position, Window, training_windows, windows_per_epoch
 
 BEGIN = Position()
@@ -21,10 +21,10 @@ def windows_of_shards(
     own: slice = slice(None),
 ) -> Iterator[Window]:
     """The windows from a position on, without end."""
-    groups = text_groups(corpus, {}, mix=1, seed=seed)
+    groups = TextGroups(corpus, {}, mix=1, seed=seed)
     return training_windows(corpus, groups, Cut(streams, window), directions=directions, position=position, own=own)
 
 
 def updates_of_epoch(corpus: Corpus, streams: int, window: int) -> int:
     """How many windows an epoch has."""
-    return windows_per_epoch(corpus, text_groups(corpus, {}, mix=1, seed=0), Cut(streams, window))
+    return windows_per_epoch(corpus, TextGroups(corpus, {}, mix=1, seed=0), Cut(streams, window))

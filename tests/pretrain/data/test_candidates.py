@@ -98,8 +98,7 @@ def test_windows_two_words_ahead_go_on_where_the_last_one_ended(tiny_corpus: Cor
     data = data_of(tiny_corpus, candidates=None)
     windows = list(islice(data.windows(), data.updates_per_epoch))
     assert windows[-1].next.epoch == 1 or windows[-1].next.shard == 3
-    counts = [windows_of(shard.tokens, STREAMS, WINDOW, 2) for shard in tiny_corpus.train]
-    assert len(windows) == sum(counts)
+    assert len(windows) == sum(windows_of(tokens, STREAMS, WINDOW, 2) for tokens in data.groups.first_sizes)
     nearer = list(islice(data_of(tiny_corpus, candidates=None, words_ahead=1).windows(), 12))
     for before, after, near in zip(windows[:12], windows[1:13], nearer, strict=False):
         for direction in DIRECTIONS:

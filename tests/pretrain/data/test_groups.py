@@ -1,15 +1,18 @@
-"""Groups of text: all sources in proportion to their weights, nothing left out or read twice, from any place."""
+"""Groups of text: all of it in proportion to the weights, nothing left out or read twice, from any place."""
 
+import math
 from fractions import Fraction
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from elmoc.corpus import Corpus
+from elmoc.corpus import Corpus, Shard
 from elmoc.errors import InputError
-from pretrain.data.groups import Group, SourceGroups, text_groups
+from pretrain.data import groups as groups_module
+from pretrain.data.groups import Group, TextGroups
 from pretrain.data.windows import Cut, Position, training_windows, windows_of, windows_per_epoch
 from tests.references import plain_windows
 from tests.tiny import write_corpus
@@ -27,38 +30,80 @@ def corpus(tmp_path: Path) -> Corpus:
     return write_corpus(tmp_path / "corpus", shards, [[["a", "b"]] * 9] * 2, sources=[*SOURCES, "a", "b"], documents=3)
 
 
+@pytest.fixture(params=[6, groups_module.LEAST_PIECE])
+def least_piece(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Shards in many pieces, or whole."""
+    monkeypatch.setattr(groups_module, "LEAST_PIECE", request.param)
+    return request.param
+
+
 def tokens_of(corpus: Corpus, group: Group) -> list[int]:
     return [token for part in group.parts for token in corpus.read_shard(part.shard)[part.start : part.end].tolist()]
 
 
-def plain_group(corpus: Corpus, weights: dict[str, str], *, count: int, number: int, seed: int) -> list[int]:
+class Token(NamedTuple):
+    """A token of the text, where it is, and the how manieth piece of its source it is in, counting all times round."""
+
+    id: int
+    file: str
+    place: int
+    piece: int = 0
+
+
+def plain_pieces(corpus: Corpus, shard: Shard, least: int, marks: set[int]) -> list[list[Token]]:
+    """The pieces of a shard, which begin at `marks`."""
+    size = max(least, math.ceil(shard.tokens / groups_module.MOST_PIECES))
+    pieces: list[list[Token]] = [[]]
+    for place, token in enumerate(corpus.read_shard(shard).tolist()):
+        if place in marks and len(pieces[-1]) >= size:
+            pieces.append([])
+        pieces[-1].append(Token(token, shard.file, place))
+    return pieces
+
+
+def plain_group(
+    corpus: Corpus, weights: dict[str, str], *, count: int, number: int, seed: int, least: int, documents: bool
+) -> list[int]:
     """The text of a group of the endless sequence, by streams that are written out."""
-    text = []
+    parts: list[list[Token]] = []
     for index, name in enumerate(["a", "b", "c"]):
         weight = Fraction(weights.get(name, "1"))
         shards = [shard for shard in corpus.train if shard.source == name]
         size = sum(shard.tokens for shard in shards)
-        stream: list[int] = []
+        pieces: list[list[Token]] = []
+        for shard in shards:
+            ids = corpus.read_shard(shard)
+            marks = corpus.read_documents(shard) if documents else np.flatnonzero(ids == corpus.begin_id)
+            pieces += plain_pieces(corpus, shard, least, set(marks.tolist()))
+        stream: list[Token] = []
         for time in range(2 + int(weight * (number + 1) / count)):
-            for shard in np.random.default_rng([seed, index, time, 1]).permutation(len(shards)):
-                stream += corpus.read_shard(shards[shard]).tolist()
+            for place, piece in enumerate(np.random.default_rng([seed, index, time, 1]).permutation(len(pieces))):
+                stream += [token._replace(piece=time * len(pieces) + place) for token in pieces[piece]]
         begin, end = (int(weight * size * place / count) for place in (number, number + 1))
         if weight:
-            begin, end = (stream.index(corpus.begin_id, place) for place in (begin, end))
-            text += stream[begin:end]
-    return text
+            begin, end = (
+                place + [token.id for token in stream[place:]].index(corpus.begin_id) for place in (begin, end)
+            )
+            parts += [list(part) for _, part in groupby(stream[begin:end], key=lambda token: token.piece)]
+    parts.sort(key=lambda part: (part[0].file, part[0].place))
+    return [token.id for part in parts for token in part]
 
 
 @pytest.mark.parametrize("weights", [{}, {"a": "0.3", "b": "2"}, {"b": "0", "c": "7.25"}, {"a": "0.01"}])
 @pytest.mark.parametrize("mix", [1, 3, 100])
-def test_groups_are_those_of_the_plain_program(corpus: Corpus, weights: dict[str, str], mix: int) -> None:
-    groups = text_groups(corpus, {name: float(weight) for name, weight in weights.items()}, mix=mix, seed=5)
+@pytest.mark.parametrize("documents", [False, True])
+def test_groups_are_those_of_the_plain_program(
+    corpus: Corpus, weights: dict[str, str], mix: int, least_piece: int, documents: bool
+) -> None:
+    of_source = {name: float(weight) for name, weight in weights.items()}
+    groups = TextGroups(corpus, of_source, mix=mix, seed=5, whole_documents=documents)
     sizes = []
     for epoch in range(3):
         for place in range(groups.count):
             number = epoch * groups.count + place
             group = groups.group(epoch, place)
-            expected = plain_group(corpus, weights, count=groups.count, number=number, seed=5)
+            how = {"count": groups.count, "number": number, "least": least_piece, "documents": documents}
+            expected = plain_group(corpus, weights, seed=5, **how)
             assert tokens_of(corpus, group) == expected
             assert group.tokens == len(expected)
             assert group.seed == (5, epoch, place)
@@ -66,13 +111,14 @@ def test_groups_are_those_of_the_plain_program(corpus: Corpus, weights: dict[str
     assert sum(sizes) / len(sizes) == pytest.approx(groups.most_tokens, rel=0.1)
 
 
+@pytest.mark.usefixtures("least_piece")
 def test_an_epoch_of_weight_one_reads_every_sentence_once_and_of_half_the_other_half_next(corpus: Corpus) -> None:
     everything = sorted(token for shard in corpus.train for token in corpus.read_shard(shard).tolist())
-    groups = text_groups(corpus, {}, mix=2, seed=1)
+    groups = TextGroups(corpus, {}, mix=2, seed=1)
     for epoch in range(2):
         read = [token for place in range(groups.count) for token in tokens_of(corpus, groups.group(epoch, place))]
         assert sorted(read) == everything
-    halves = text_groups(corpus, {"a": 0.5, "b": 0.5, "c": 0.5}, mix=2, seed=1)
+    halves = TextGroups(corpus, {"a": 0.5, "b": 0.5, "c": 0.5}, mix=2, seed=1)
     epochs = [
         [token for place in range(halves.count) for token in tokens_of(corpus, halves.group(epoch, place))]
         for epoch in range(2)
@@ -81,10 +127,25 @@ def test_an_epoch_of_weight_one_reads_every_sentence_once_and_of_half_the_other_
     assert min(map(len, epochs)) > 0.3 * len(everything)
 
 
+def test_every_group_holds_text_from_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source of four files, one after the other; each has words of its own."""
+    monkeypatch.setattr(groups_module, "LEAST_PIECE", 20)
+    text = [[f"file{number // 2}", "x"] for number in range(8) for _ in range(400)]
+    shards = [text[start : start + 400] for start in range(0, 3200, 400)]
+    for sources in ((), ["a"] * 9):
+        corpus = write_corpus(tmp_path / f"c{len(sources)}", shards, [[["x"]]], sources=sources)
+        groups = TextGroups(corpus, {}, mix=2, seed=1)
+        assert groups.count == 4
+        for place in range(4):
+            tokens = tokens_of(corpus, groups.group(0, place))
+            shares = [tokens.count(corpus.lexicon.index(f"file{number}")) / 800 for number in range(4)]
+            assert min(shares) > 0.15, "of a quarter"
+
+
 def test_every_group_holds_every_source_in_proportion(tmp_path: Path) -> None:
     sentences = [[["x", "y"]] * count for count in (40, 40, 40, 40, 20, 20)]
     corpus = write_corpus(tmp_path / "c", sentences, [[["x"]]] * 2, sources=["a", "a", "a", "a", "b", "b", "a", "b"])
-    groups = text_groups(corpus, {"b": 2.0}, mix=1, seed=3)
+    groups = TextGroups(corpus, {"b": 2.0}, mix=1, seed=3)
     assert groups.count == 7  # 960 tokens, and a shard has 133 on average
     for place in range(groups.count):
         of = dict.fromkeys("ab", 0)
@@ -96,7 +157,7 @@ def test_every_group_holds_every_source_in_proportion(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("order", ["sentences", "documents"])
 def test_windows_are_those_of_the_plain_program(corpus: Corpus, order: str) -> None:
-    groups = text_groups(corpus, {"a": 2.0}, mix=3, seed=5)
+    groups = TextGroups(corpus, {"a": 2.0}, mix=3, seed=5)
     expected = []
     for epoch in range(2):
         for place in range(groups.count):
@@ -118,12 +179,12 @@ def test_windows_are_those_of_the_plain_program(corpus: Corpus, order: str) -> N
 
 
 def windows_of_corpus(corpus: Corpus, position: Position, order: str = "sentences"):
-    groups = text_groups(corpus, {"a": 2.0}, mix=3, seed=5)
+    groups = TextGroups(corpus, {"a": 2.0}, mix=3, seed=5)
     return training_windows(corpus, groups, Cut(2, 3, order), directions=("forward",), position=position)
 
 
 def test_any_position_can_be_gone_back_to(corpus: Corpus) -> None:
-    per_epoch = windows_per_epoch(corpus, text_groups(corpus, {"a": 2.0}, mix=3, seed=5), Cut(2, 3))
+    per_epoch = windows_per_epoch(corpus, TextGroups(corpus, {"a": 2.0}, mix=3, seed=5), Cut(2, 3))
     windows = list(islice(windows_of_corpus(corpus, Position()), 2 * per_epoch + 3))
     assert windows[per_epoch - 1].next.epoch == 0
     assert windows[per_epoch].next.epoch == 1
@@ -137,7 +198,7 @@ def test_any_position_can_be_gone_back_to(corpus: Corpus) -> None:
 def test_documents_of_a_corpus_without_sources_stay_whole(tmp_path: Path) -> None:
     sentences = [[[f"d{shard}{number // 4}w", f"n{number % 4}"] for number in range(20)] for shard in range(2)]
     corpus = write_corpus(tmp_path / "c", sentences, [[["x"]]], documents=4)
-    groups = text_groups(corpus, {}, mix=2, seed=1)
+    groups = TextGroups(corpus, {}, mix=2, seed=1)
     windows = training_windows(corpus, groups, Cut(1, 1, "documents"), directions=("forward",), position=Position())
     read = [corpus.lexicon[window.ids["forward"][0, 0]] for window in islice(windows, windows_of(160, 1, 1))]
     order = [word for word in read if word.startswith("d")]
@@ -147,19 +208,19 @@ def test_documents_of_a_corpus_without_sources_stay_whole(tmp_path: Path) -> Non
 
 
 def test_a_group_reads_little_beside_its_own_text(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    groups = SourceGroups(corpus, {}, mix=1, seed=5)
+    groups = TextGroups(corpus, {}, mix=1, seed=5)
     read = []
-    whole = Corpus.read_shard
 
-    def watched(self: Corpus, shard, start=0, end=None):
-        ids = whole(self, shard, start, end)
-        read.append(len(ids))
-        return ids
+    class Watched(np.ndarray):
+        def __getitem__(self, place: slice) -> np.ndarray:
+            read.append(place.stop - place.start)
+            return np.asarray(self)[place]
 
-    monkeypatch.setattr(Corpus, "read_shard", watched)
-    monkeypatch.setattr("pretrain.data.groups._SENTENCE_STEP", 8)
+    whole = Corpus.map_shard
+    monkeypatch.setattr(Corpus, "map_shard", lambda self, shard: whole(self, shard).view(Watched))
+    monkeypatch.setattr(groups_module, "_SENTENCE_STEP", 8)
     groups.group(10**6, 1)
-    assert sum(read) < 20 * 8
+    assert 0 < sum(read) < 20 * 8
 
 
 @pytest.mark.parametrize(
@@ -171,4 +232,4 @@ def test_a_group_reads_little_beside_its_own_text(corpus: Corpus, monkeypatch: p
 )
 def test_weights_that_fit_no_source_are_refused(corpus: Corpus, weights: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        text_groups(corpus, weights, mix=1, seed=1)
+        TextGroups(corpus, weights, mix=1, seed=1)
