@@ -42,7 +42,7 @@ dropout = 0.25
 [train]
 streams = 4
 window = 5
-mix_shards = 1
+mix_shards = 2
 """
 FP32 = [name for name, way in WAYS.items() if way.precision == "fp32" and not way.graph]
 
