@@ -48,8 +48,10 @@ class TrainConfig:
     or `directions` (half of them train the forward model, the other half the backward one). One process trains both.
     streams: of one direction, over all the processes that train it, so that their number changes nothing.
     threads: of each process; 0 leaves their number to PyTorch.
-    mix_shards: how much text is shuffled together, in shards: pieces from everywhere in the corpus, of all sources in
-    proportion. An encoder that reads one kind of text at a time drifts towards it. Memory: about 40 bytes a token.
+    mix_shards: how much text is shuffled together, in shards, of all sources in proportion. An encoder that reads one
+    kind of text at a time drifts towards it. Memory: about 40 bytes a token.
+    shard_pieces: in how many pieces shards are read: with 1 whole, with 64 what is shuffled together is from everywhere
+    in the corpus, so that a source of unlike files is not read file by file. Pieces have 4,096 tokens at least.
     order: what is shuffled: `sentences`, or whole `documents`, in which sentences stay in their order.
     cut: where windows begin: `anywhere` in running text, or with a sentence or a document (`sentences`, `documents`),
     for encoders that carry no state. What a window breaks off is read again by the next, so that an epoch has more
@@ -67,6 +69,7 @@ class TrainConfig:
     streams: int = setting(768, least=1)
     window: int = setting(20, least=1)
     mix_shards: int = setting(8, least=1)
+    shard_pieces: int = setting(1, least=1, most=10_000)
     order: str = setting(ORDERS[0], choices=ORDERS)
     cut: str = setting(ANYWHERE, choices=CUTS)
     epochs: float = setting(10.0, above=0, most=1e6)

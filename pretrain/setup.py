@@ -387,6 +387,7 @@ def open_data(config: RunConfig) -> TrainingData:
         streams=train.streams,
         window=train.window,
         mix_shards=train.mix_shards,
+        shard_pieces=train.shard_pieces,
         seed=train.seed,
         weights=config.data.sources,
         order=train.order,

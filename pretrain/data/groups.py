@@ -1,13 +1,13 @@
 """Groups of text: which pieces of a corpus are shuffled together, in the order of an epoch.
 
-Every group holds all text in proportion: every source by its weight, and of a source, pieces from everywhere. So an
-encoder never reads one kind of text alone, in whatever order files were given. Each source is an endless stream of its
-pieces, in another random order each time round, of which an epoch reads as much as the source's weight says, and each
-of its G groups a G-th of that. Everything random comes from (seed, epoch, group), and no group needs those before it.
+Every group holds all sources in proportion to their weights, so that an encoder never reads one kind of text alone.
+Each source is an endless stream of its pieces (whole shards, or parts of them), in another random order each time
+round, of which an epoch reads as much as the source's weight says, and each of its G groups a G-th of that. Everything
+random comes from (seed, epoch, group), and no group needs those before it.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -19,9 +19,7 @@ from elmoc.corpus import Corpus, Shard
 from elmoc.errors import InputError
 
 LEAST_PIECE = 4096
-"""Tokens of a piece, at least, and about so many where a shard gives no more than `MOST_PIECES` of them."""
-MOST_PIECES = 64
-"""Pieces of a shard, so that what is known of them takes little memory and time."""
+"""Tokens of a piece, at least, where a shard is more than one."""
 _SENTENCE_STEP = 256
 
 
@@ -56,21 +54,39 @@ class TextGroups:
             `InputError`.
         mix: so many shards' text is shuffled together.
         seed: of all that is random.
-        whole_documents: only the borders of groups cut documents; else every piece of some thousand tokens does.
+        pieces: so many of a shard are in random order, rather than whole shards; fewer where they would be short.
+        whole_documents: no piece ends within a document; the borders of groups may cut one.
     """
 
     def __init__(
-        self, corpus: Corpus, weights: Mapping[str, float], *, mix: int, seed: int, whole_documents: bool = False
+        self,
+        corpus: Corpus,
+        weights: Mapping[str, float],
+        *,
+        mix: int,
+        seed: int,
+        pieces: int = 1,
+        whole_documents: bool = False,
     ) -> None:
         require_sources(corpus, weights)
         self._seed = seed
         self._streams = [
-            SourceStream(corpus, name, weights.get(name, 1.0), seed=(seed, index), whole_documents=whole_documents)
+            SourceStream(
+                corpus,
+                weights.get(name, 1.0),
+                seed=(seed, index),
+                pieces=[
+                    piece
+                    for shard in corpus.train
+                    if shard.source == name
+                    for piece in pieces_of(corpus, shard, pieces, whole_documents=whole_documents)
+                ],
+            )
             for index, name in enumerate(corpus.sources)
             if weights.get(name, 1.0)
         ]
         self.mix = mix
-        self.shards = sum(len(stream.shards) for stream in self._streams)
+        self.shards = sum(weights.get(shard.source, 1.0) > 0 for shard in corpus.train)
         """How many there are."""
         tokens = sum(stream.tokens for stream in self._streams)
         an_epoch = sum(stream.of_an_epoch for stream in self._streams)
@@ -112,22 +128,19 @@ class SourceStream:
     Positions are tokens from the beginning of the stream.
 
     Args:
-        corpus, name: the source.
+        corpus: that the source is of.
         weight: how many times round it an epoch reads.
         seed: of the orders.
-        whole_documents: no piece ends within a document.
+        pieces: all of its text.
     """
 
-    def __init__(
-        self, corpus: Corpus, name: str, weight: float, *, seed: tuple[int, int], whole_documents: bool
-    ) -> None:
+    def __init__(self, corpus: Corpus, weight: float, *, seed: tuple[int, int], pieces: Sequence[Part]) -> None:
         self._corpus = corpus
         self._seed = seed
-        self.shards = [shard for shard in corpus.train if shard.source == name]
-        self.tokens = sum(shard.tokens for shard in self.shards)
+        self._pieces = pieces
+        self._sizes = np.array([piece.end - piece.start for piece in pieces], dtype=np.int64)
+        self.tokens = int(self._sizes.sum())
         self.of_an_epoch = self.tokens * Fraction(str(weight))
-        self._pieces = [piece for shard in self.shards for piece in pieces_of(corpus, shard, whole_documents)]
-        self._sizes = np.array([piece.end - piece.start for piece in self._pieces], dtype=np.int64)
         self._round = lru_cache(maxsize=4)(self._new_round)
 
     def parts(self, begin: Fraction, end: Fraction) -> Iterator[Part]:
@@ -159,9 +172,11 @@ class SourceStream:
         return position + next_sentence(self._corpus, ids, place, piece.end) - place
 
 
-def pieces_of(corpus: Corpus, shard: Shard, whole_documents: bool) -> list[Part]:
+def pieces_of(corpus: Corpus, shard: Shard, pieces: int, *, whole_documents: bool) -> list[Part]:
     """A shard in pieces of about equal size, each of which begins with a sentence, or with a document."""
-    size = max(LEAST_PIECE, -(-shard.tokens // MOST_PIECES))
+    if pieces == 1:
+        return [Part(shard, 0, shard.tokens)]
+    size = max(LEAST_PIECE, -(-shard.tokens // pieces))
     ids = corpus.map_shard(shard)
     documents = corpus.read_documents(shard) if whole_documents else None
     starts = [0]

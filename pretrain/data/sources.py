@@ -91,6 +91,7 @@ class TrainingData:
     window: int
     mix_shards: int
     seed: int
+    shard_pieces: int = 1
     weights: Mapping[str, float] = field(default_factory=dict)
     order: str = ORDERS[0]
     cut: str = ANYWHERE
@@ -144,6 +145,7 @@ class TrainingData:
             self.weights,
             mix=self.mix_shards,
             seed=self.seed,
+            pieces=self.shard_pieces,
             whole_documents=self.order == "documents",
         )
 
@@ -172,7 +174,7 @@ class TrainingData:
                 key: f"{table.source.fingerprint} {table.source.post_processing} {table.rows.dtype}"
                 for key, table in tables.items()
             }
-            | {ORDER: "pieces from everywhere"}
+            | {ORDER: "sources in proportion"}
             | fingerprints_of_shards(self.corpus)
             | {f"{key} (transform)": fingerprint_of_transform(table.transform) for key, table in tables.items()}
         )
@@ -281,7 +283,7 @@ class TrainingData:
 
 
 ORDER = "data.corpus (order)"
-"""A fingerprint that checkpoints of versions before have not: these read whole shards in a random order."""
+"""A fingerprint that checkpoints of versions before have not: these shuffled the same text in another order."""
 
 
 def fingerprints_of_shards(corpus: Corpus) -> dict[str, str]:

@@ -17,6 +17,7 @@ from elmoc.encoders import DIRECTIONS
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.sources import RandomVectors
 from pretrain.__main__ import main, parse_duration
+from pretrain.data import groups
 from pretrain.execution import device as execution
 from pretrain.join import join
 from pretrain.run.clock import Clock, Length
@@ -283,6 +284,15 @@ def test_evaluations_are_not_passed_over_while_a_time_limit_sets_the_length(
     assert updates[-1] == last_checkpoint(run)["updates"]
     assert len(updates) in (10, 11, 12)
     assert max(after - before for before, after in pairwise(updates)) <= 15
+
+
+def test_shards_are_read_in_pieces(runs: TinyRuns, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "LEAST_PIECE", 20)
+    losses = []
+    for name, pieces in (("whole", 1), ("pieces", 4), ("again", 4)):
+        run = runs.run(name, train__shard_pieces=pieces, train__updates=3, log__every_updates=1)
+        losses.append([line["loss"] for line in read_metrics(run.path, "train")])
+    assert losses[0] != losses[1] == losses[2]
 
 
 def test_the_last_checkpoints_and_the_best_are_kept(runs: TinyRuns) -> None:

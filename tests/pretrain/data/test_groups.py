@@ -30,10 +30,10 @@ def corpus(tmp_path: Path) -> Corpus:
     return write_corpus(tmp_path / "corpus", shards, [[["a", "b"]] * 9] * 2, sources=[*SOURCES, "a", "b"], documents=3)
 
 
-@pytest.fixture(params=[6, groups_module.LEAST_PIECE])
-def least_piece(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Shards in many pieces, or whole."""
-    monkeypatch.setattr(groups_module, "LEAST_PIECE", request.param)
+@pytest.fixture(params=[1, 3, 50])
+def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Shards whole, in some pieces, or in such as have 6 tokens."""
+    monkeypatch.setattr(groups_module, "LEAST_PIECE", 6)
     return request.param
 
 
@@ -50,9 +50,9 @@ class Token(NamedTuple):
     piece: int = 0
 
 
-def plain_pieces(corpus: Corpus, shard: Shard, least: int, marks: set[int]) -> list[list[Token]]:
-    """The pieces of a shard, which begin at `marks`."""
-    size = max(least, math.ceil(shard.tokens / groups_module.MOST_PIECES))
+def plain_pieces(corpus: Corpus, shard: Shard, count: int, marks: set[int]) -> list[list[Token]]:
+    """About so many pieces of a shard, which begin at `marks`."""
+    size = max(6, math.ceil(shard.tokens / count))
     pieces: list[list[Token]] = [[]]
     for place, token in enumerate(corpus.read_shard(shard).tolist()):
         if place in marks and len(pieces[-1]) >= size:
@@ -62,7 +62,7 @@ def plain_pieces(corpus: Corpus, shard: Shard, least: int, marks: set[int]) -> l
 
 
 def plain_group(
-    corpus: Corpus, weights: dict[str, str], *, count: int, number: int, seed: int, least: int, documents: bool
+    corpus: Corpus, weights: dict[str, str], *, count: int, number: int, seed: int, cut: int, documents: bool
 ) -> list[int]:
     """The text of a group of the endless sequence, by streams that are written out."""
     parts: list[list[Token]] = []
@@ -74,7 +74,7 @@ def plain_group(
         for shard in shards:
             ids = corpus.read_shard(shard)
             marks = corpus.read_documents(shard) if documents else np.flatnonzero(ids == corpus.begin_id)
-            pieces += plain_pieces(corpus, shard, least, set(marks.tolist()))
+            pieces += plain_pieces(corpus, shard, cut, set(marks.tolist()))
         stream: list[Token] = []
         for time in range(2 + int(weight * (number + 1) / count)):
             for place, piece in enumerate(np.random.default_rng([seed, index, time, 1]).permutation(len(pieces))):
@@ -93,16 +93,16 @@ def plain_group(
 @pytest.mark.parametrize("mix", [1, 3, 100])
 @pytest.mark.parametrize("documents", [False, True])
 def test_groups_are_those_of_the_plain_program(
-    corpus: Corpus, weights: dict[str, str], mix: int, least_piece: int, documents: bool
+    corpus: Corpus, weights: dict[str, str], mix: int, pieces: int, documents: bool
 ) -> None:
     of_source = {name: float(weight) for name, weight in weights.items()}
-    groups = TextGroups(corpus, of_source, mix=mix, seed=5, whole_documents=documents)
+    groups = TextGroups(corpus, of_source, mix=mix, seed=5, pieces=pieces, whole_documents=documents)
     sizes = []
     for epoch in range(3):
         for place in range(groups.count):
             number = epoch * groups.count + place
             group = groups.group(epoch, place)
-            how = {"count": groups.count, "number": number, "least": least_piece, "documents": documents}
+            how = {"count": groups.count, "number": number, "cut": pieces, "documents": documents}
             expected = plain_group(corpus, weights, seed=5, **how)
             assert tokens_of(corpus, group) == expected
             assert group.tokens == len(expected)
@@ -111,14 +111,15 @@ def test_groups_are_those_of_the_plain_program(
     assert sum(sizes) / len(sizes) == pytest.approx(groups.most_tokens, rel=0.1)
 
 
-@pytest.mark.usefixtures("least_piece")
-def test_an_epoch_of_weight_one_reads_every_sentence_once_and_of_half_the_other_half_next(corpus: Corpus) -> None:
+def test_an_epoch_of_weight_one_reads_every_sentence_once_and_of_half_the_other_half_next(
+    corpus: Corpus, pieces: int
+) -> None:
     everything = sorted(token for shard in corpus.train for token in corpus.read_shard(shard).tolist())
-    groups = TextGroups(corpus, {}, mix=2, seed=1)
+    groups = TextGroups(corpus, {}, mix=2, seed=1, pieces=pieces)
     for epoch in range(2):
         read = [token for place in range(groups.count) for token in tokens_of(corpus, groups.group(epoch, place))]
         assert sorted(read) == everything
-    halves = TextGroups(corpus, {"a": 0.5, "b": 0.5, "c": 0.5}, mix=2, seed=1)
+    halves = TextGroups(corpus, {"a": 0.5, "b": 0.5, "c": 0.5}, mix=2, seed=1, pieces=pieces)
     epochs = [
         [token for place in range(halves.count) for token in tokens_of(corpus, halves.group(epoch, place))]
         for epoch in range(2)
@@ -127,19 +128,20 @@ def test_an_epoch_of_weight_one_reads_every_sentence_once_and_of_half_the_other_
     assert min(map(len, epochs)) > 0.3 * len(everything)
 
 
-def test_every_group_holds_text_from_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_pieces_every_group_holds_text_from_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A source of four files, one after the other; each has words of its own."""
     monkeypatch.setattr(groups_module, "LEAST_PIECE", 20)
     text = [[f"file{number // 2}", "x"] for number in range(8) for _ in range(400)]
     shards = [text[start : start + 400] for start in range(0, 3200, 400)]
     for sources in ((), ["a"] * 9):
         corpus = write_corpus(tmp_path / f"c{len(sources)}", shards, [[["x"]]], sources=sources)
-        groups = TextGroups(corpus, {}, mix=2, seed=1)
-        assert groups.count == 4
-        for place in range(4):
-            tokens = tokens_of(corpus, groups.group(0, place))
-            shares = [tokens.count(corpus.lexicon.index(f"file{number}")) / 800 for number in range(4)]
-            assert min(shares) > 0.15, "of a quarter"
+        for pieces in (1, 100):
+            groups = TextGroups(corpus, {}, mix=2, seed=1, pieces=pieces)
+            assert groups.count == 4
+            for place in range(4):
+                tokens = tokens_of(corpus, groups.group(0, place))
+                shares = [tokens.count(corpus.lexicon.index(f"file{number}")) / 800 for number in range(4)]
+                assert (min(shares) > 0.15) == (pieces == 100), "of a quarter"
 
 
 def test_every_group_holds_every_source_in_proportion(tmp_path: Path) -> None:

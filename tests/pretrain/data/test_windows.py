@@ -275,7 +275,7 @@ def test_many_shards_are_read_with_few_files_open(tmp_path: Path, monkeypatch: p
     groups = TextGroups(corpus, {}, mix=40, seed=1)
     next(training_windows(corpus, groups, Cut(2, 5), directions=DIRECTIONS, position=BEGIN))
     read = list(held_out_windows(corpus, streams=1, window=100, directions=DIRECTIONS, words=199))
-    assert len(files) > 120
+    assert len(files) > 80
     assert max(files) - min(files) < 3
     np.testing.assert_array_equal(np.concatenate([ids["forward"][0, :-1] for ids in read]), expected[:-1])
 
