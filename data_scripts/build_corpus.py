@@ -84,13 +84,13 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         metavar="FILE",
         help="files (folders, globs, NAME=PATH) held out of training for evaluation; those that IN names too are left "
-        "out of training. Default: the last shard of every source, which is the end of its last file; name files where "
-        "IN mixes sources without naming them",
+        "out of training. Default: of every source as much as a shard, which is the ends of its shards, so that it is "
+        "from everywhere in the text",
     )
     parser.add_argument(
         "--of-every-source",
         action="store_true",
-        help="with --held-out: hold out the last shard of those sources, too, of which it names no file",
+        help="with --held-out: hold out a part of those sources, too, of which it names no file",
     )
     parser.add_argument(
         "--min-count",
@@ -114,7 +114,7 @@ def parser() -> argparse.ArgumentParser:
         type=int,
         metavar="N",
         help=f"tokens in a shard, roughly; default {LARGEST_SHARD:,}, or for a small text (or source) a twentieth of "
-        "it, which its last shard (held out by default) is then",
+        "it; as much as a shard is held out by default",
     )
     return parser
 
@@ -158,7 +158,7 @@ def build_corpus(
     """Build the corpus directory `corpus` from text `files`.
 
     `held_out` files are the held-out split (and are taken out of `files` where they are among them); without any, the
-    last shard of every source is, and with `of_every_source` that of those of which none is given. `source_of` has the
+    ends of every source's shards are, and with `of_every_source` those of sources of which none is given. `source_of` has the
     names of the files' sources, of all or of none. Sentences that overlap with those of `leave_out` files are left out.
     `recorded_name` is what `corpus.json` calls a file.
 
@@ -202,7 +202,7 @@ def build_corpus(
             settings={
                 "min_count": min_count,
                 "shard_tokens": sizes if len(set(sizes.values())) > 1 else next(iter(sizes.values())),
-                "held_out": [recorded(file) for file in held_out] or "last shard",
+                "held_out": [recorded(file) for file in held_out] or "ends of shards",
             }
             | left_out_record(leave_out, without),
         )

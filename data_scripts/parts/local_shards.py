@@ -85,7 +85,7 @@ def finished_piece(folder: Path) -> list[LocalShard] | None:
 def _shard_in(folder: Path, number: int) -> LocalShard:
     """What the files of a shard say of it."""
     tokens = (folder / f"{number:05}.ids").stat().st_size // ID_DTYPE.itemsize
-    documents = load_array(folder / f"{number:05}.documents.npy", shape=(None,), dtype=np.int64)
+    documents = local_documents(folder, number)
     types, counts = local_counts(folder, number)
     return LocalShard(tokens, int(counts[types == _BEGIN_ID].sum()), len(documents))
 
@@ -235,8 +235,12 @@ def _cut_position(ids: np.ndarray, documents: np.ndarray, start: int, shard_toke
 
 
 def _shard(ids: np.ndarray, documents: np.ndarray, start: int, end: int) -> tuple[np.ndarray, np.ndarray]:
-    first, last = np.searchsorted(documents, [start + 1, end])
-    return ids[start:end], np.concatenate([[0], documents[first:last] - start]).astype(np.int64)
+    return ids[start:end], documents_within(documents, slice(start, end))
+
+
+def _part(ids: np.ndarray, documents: np.ndarray, part: slice) -> LocalShard:
+    of_part = ids[part]
+    return LocalShard(len(of_part), int(np.sum(of_part == _BEGIN_ID)), len(documents_within(documents, part)))
 
 
 def local_lexicon(folder: Path) -> list[str]:
@@ -247,6 +251,41 @@ def local_lexicon(folder: Path) -> list[str]:
 def local_counts(folder: Path, shard: int) -> np.ndarray:
     """uint32 [2, n]: the types in one shard of a finished piece, and how often each occurs there."""
     return load_array(folder / f"{shard:05}.counts.npy", shape=(2, None), dtype=ID_DTYPE)
+
+
+def local_ids(folder: Path, shard: int) -> np.ndarray:
+    """uint32 [tokens], not loaded: the ids in the piece of a shard's tokens."""
+    return np.memmap(folder / f"{shard:05}.ids", dtype=ID_DTYPE, mode="r")
+
+
+def local_documents(folder: Path, shard: int) -> np.ndarray:
+    """int64 [documents]: the positions in a shard at which its documents begin."""
+    return load_array(folder / f"{shard:05}.documents.npy", shape=(None,), dtype=np.int64)
+
+
+def documents_within(documents: np.ndarray, part: slice) -> np.ndarray:
+    """int64: where documents begin within `part` of the tokens; what a part begins with is always one."""
+    first, last = np.searchsorted(documents, [part.start + 1, part.stop])
+    return np.concatenate([[0], documents[first:last] - part.start]).astype(np.int64)
+
+
+def split_end(folder: Path, shard: int, tokens: int) -> tuple[LocalShard, LocalShard] | None:
+    """Split about the last `tokens` off a shard: what is left of it, and the end, or None where it is one sentence.
+
+    It is split where a document begins, if one does within half of `tokens` of there, else where a sentence begins.
+    """
+    ids, documents = local_ids(folder, shard), local_documents(folder, shard)
+    wanted = len(ids) - tokens
+    near = documents[np.abs(documents - wanted) <= tokens // 2]
+    near = near[near > 0]
+    if len(near):
+        cut = int(near[np.argmin(np.abs(near - wanted))])
+    else:
+        starts = np.flatnonzero(ids == _BEGIN_ID)[1:]
+        if not len(starts):
+            return None
+        cut = int(starts[min(int(np.searchsorted(starts, wanted)), len(starts) - 1)])
+    return _part(ids, documents, slice(0, cut)), _part(ids, documents, slice(cut, len(ids)))
 
 
 def left_out(folder: Path) -> int:

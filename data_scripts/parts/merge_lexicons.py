@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from data_scripts.parts.local_shards import local_counts, local_lexicon
+from data_scripts.parts.local_shards import documents_within, local_counts, local_documents, local_ids, local_lexicon
 from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN, Shard
 from elmoc.files.arrays import load_array, save_array
 from elmoc.files.writing import atomic_path, reserve_space
@@ -18,12 +18,24 @@ _GATHER_TOKENS = 1 << 22
 
 @dataclass(frozen=True)
 class LocalShardSource:
-    """Where a `shard` of the corpus comes from: it is shard `number` of the piece in `folder`."""
+    """Where a `shard` of the corpus comes from: shard `number` of the piece in `folder`.
+
+    part: the positions of that shard's tokens that it has, or None, which is all of them.
+    """
 
     folder: Path
     number: int
     held_out: bool
     shard: Shard
+    part: slice | None = None
+
+    def counts(self) -> np.ndarray:
+        """uint32 [2, n]: its types by their ids in the piece, and how often each occurs in it."""
+        if self.part is None:
+            return local_counts(self.folder, self.number)
+        counts = np.bincount(local_ids(self.folder, self.number)[self.part])
+        types = np.flatnonzero(counts)
+        return np.stack([types, counts[types]]).astype(ID_DTYPE)
 
 
 @dataclass(frozen=True)
@@ -47,7 +59,7 @@ def merge_lexicons(sources: Sequence[LocalShardSource], work: Path, min_count: i
         words = local_lexicon(folder)
         occurs = np.zeros(len(words), dtype=bool)  # a word of sentences that were left out may not
         for source in own:
-            occurs[local_counts(folder, source.number)[0]] = True
+            occurs[source.counts()[0]] = True
         local_rows = np.zeros(len(words), dtype=ID_DTYPE)
         found = compress(words, occurs.tolist())
         local_rows[occurs] = np.fromiter(map(rows.__getitem__, found), dtype=ID_DTYPE, count=int(occurs.sum()))
@@ -55,7 +67,7 @@ def merge_lexicons(sources: Sequence[LocalShardSource], work: Path, min_count: i
             counts = np.concatenate([counts, np.zeros(max(len(counts), len(rows)), dtype=np.int64)])
         for source in own:
             if not source.held_out:
-                types, shard_counts = local_counts(folder, source.number)
+                types, shard_counts = source.counts()
                 counts[local_rows[types]] += shard_counts
         save_array(folder / "rows.npy", local_rows)
     words = list(rows)
@@ -87,11 +99,12 @@ def write_shard(source: LocalShardSource, corpus: Path) -> None:
     target = corpus / source.shard.file
     final_ids = load_array(source.folder.parent / "final_ids.npy", shape=(None,), dtype=ID_DTYPE, mmap=True)
     table = final_ids[load_array(source.folder / "rows.npy", shape=(None,), dtype=ID_DTYPE)]
-    ids = np.memmap(source.folder / f"{source.number:05}.ids", dtype=ID_DTYPE, mode="r")
+    part = source.part or slice(0, source.shard.tokens)
+    ids = local_ids(source.folder, source.number)[part]
     with atomic_path(target) as partial:
         reserve_space(partial, ids.nbytes, name=target)
         with open(partial, "r+b") as file:
             for start in range(0, len(ids), _GATHER_TOKENS):
                 file.write(table[ids[start : start + _GATHER_TOKENS]].data)
-    documents = load_array(source.folder / f"{source.number:05}.documents.npy", shape=(None,), dtype=np.int64)
+    documents = documents_within(local_documents(source.folder, source.number), part)
     save_array(target.with_suffix(".documents.npy"), documents)

@@ -1,10 +1,9 @@
 """Sources of text: which files are of which kind, how large shards are then, and which of them are held out."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from data_scripts.parts.local_shards import LocalShard
+from data_scripts.parts.local_shards import LocalShard, split_end
 from data_scripts.parts.merge_lexicons import LocalShardSource
 from data_scripts.parts.text_pieces import Piece, cut_pieces
 from elmoc.corpus import Shard
@@ -17,6 +16,8 @@ LONG_SENTENCE = 1_000
 """Words; a longer one is a text whose sentences are not on lines of their own."""
 SMALL_SHARD, FEW_SHARDS = 200, 4
 """So many tokens can still be evaluated on; a source that is too small for shards of that size has few of them."""
+SHORTEST_END = 1_000
+"""Tokens: ends of shards that are held out are so large at least. Shorter ones would hold hardly a document."""
 
 
 def files_by_source(
@@ -101,8 +102,8 @@ def name_shards(
 ) -> list[LocalShardSource]:
     """The shards of all pieces as shards of the corpus, which split each belongs to and how it is called there.
 
-    The last of every source is held out where no text was named for that, with `of_every_source` where none of that
-    source was. Raises an `InputError` when that leaves a source nothing to train on.
+    Of every source as much as a shard is held out where no text was named for that, with `of_every_source` where none
+    of that source was. Raises an `InputError` when that leaves a source nothing to train on.
     """
     local = [
         (piece, folder, number, shard)
@@ -110,26 +111,68 @@ def name_shards(
         for number, shard in enumerate(result)
     ]
     named = {piece.source for piece in pieces if piece.held_out}
-    last: dict[str, int] = {}
-    if of_every_source or not named:
-        last = {piece.source: index for index, (piece, *_) in enumerate(local) if piece.source not in named}
-    shards_of = Counter(piece.source for piece, *_ in local)
+    indices: dict[str, list[int]] = {}
+    for index, (piece, *_) in enumerate(local):
+        if piece.source not in named and (of_every_source or not named):
+            indices.setdefault(piece.source, []).append(index)
+    ends: dict[int, tuple[LocalShard | None, LocalShard]] = {}
+    for source, own in indices.items():
+        if len(own) == 1:
+            raise _one_shard(pieces, source, local[own[0]][3])
+        of_source = held_out_ends([local[index][1:] for index in own])
+        ends |= {own[place]: parts for place, parts in of_source.items()}
     sources = []
     by_split = {"train": 0, "held-out": 0}
-    for index, (piece, folder, number, shard) in enumerate(local):
-        held_out = piece.held_out or last.get(piece.source) == index
-        if held_out and not piece.held_out and shards_of[piece.source] == 1:
-            raise _one_shard(pieces, piece.source, shard)
-        split = "held-out" if held_out else "train"
+
+    def add(split: str, index: int, shard: LocalShard, part: slice | None = None) -> None:
+        piece, folder, number, _ = local[index]
         file = f"shards/{split}-{by_split[split]:05}.bin"
         by_split[split] += 1
         corpus_shard = Shard(file, shard.tokens, shard.sentences, shard.documents, piece.source)
-        sources.append(LocalShardSource(folder, number, held_out, corpus_shard))
+        sources.append(LocalShardSource(folder, number, split == "held-out", corpus_shard, part))
+
+    for index, (piece, *_, shard) in enumerate(local):
+        if index not in ends:
+            add("held-out" if piece.held_out else "train", index, shard)
+            continue
+        before, end = ends[index]
+        if before is None:
+            add("held-out", index, end)
+        else:
+            add("train", index, before, slice(0, before.tokens))
+            add("held-out", index, end, slice(before.tokens, shard.tokens))
     return sources
 
 
+def held_out_ends(
+    shards: Sequence[tuple[Path, int, LocalShard]],
+) -> dict[int, tuple[LocalShard | None, LocalShard]]:
+    """What to hold out of several shards of a source: as much as one of them, in ends of `SHORTEST_END` or more.
+
+    So it is from everywhere in the text: from each shard, if they are large enough, else from some in equal distances.
+    Where it is not enough for two ends, or no shard can be split, it is the last shard.
+
+    Args:
+        shards: the folder of the piece that each is in, its number there, and its size.
+
+    Returns:
+        index of a shard → its parts: what remains for training (None: nothing does), and what is held out.
+    """
+    tokens = sum(shard.tokens for *_, shard in shards) // len(shards)
+    places = min(len(shards), tokens // SHORTEST_END)
+    ends: dict[int, tuple[LocalShard | None, LocalShard]] = {}
+    if places > 1:
+        for place in range(places):
+            index = (2 * place + 1) * len(shards) // (2 * places)
+            folder, number, _ = shards[index]
+            parts = split_end(folder, number, tokens // places)
+            if parts is not None:
+                ends[index] = parts
+    return ends or {len(shards) - 1: (None, shards[-1][2])}
+
+
 def _one_shard(pieces: Sequence[Piece], source: str, shard: LocalShard) -> InputError:
-    """The error for a source of one shard, where the last of every source is to be held out."""
+    """The error for a source of one shard, where a part of every source is to be held out."""
     names = names_of(files_of([piece for piece in pieces if piece.source == source]))
     text = f"the text of {source}" if source else "the text"
     words = shard.tokens - 2

@@ -22,7 +22,7 @@ def add_options(parser: argparse.ArgumentParser, *, text: str) -> None:
         nargs="+",
         default=[],
         metavar="FILE",
-        help=f"{text} to be evaluated on alone; of kinds that it has none of, the last part",
+        help=f"{text} to be evaluated on alone; of kinds that it has none of, a part of the text",
     )
     parser.add_argument(
         "--leave-out",

@@ -84,7 +84,7 @@ def training_command(
 def corpus_command(
     texts: Sequence[str], corpus: Path, *, held_out: Sequence[str], leave_out: Sequence[str]
 ) -> Sequence[object]:
-    """The building of a corpus; of sources without text in `held_out`, the last part is held out."""
+    """The building of a corpus; of sources without text in `held_out`, a part is held out."""
     more = ["--held-out", *held_out, "--of-every-source"] if held_out else []
     more += ["--leave-out", *leave_out] if leave_out else []
     return ["data_scripts.build_corpus", *texts, corpus, *more]
