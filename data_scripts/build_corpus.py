@@ -158,9 +158,9 @@ def build_corpus(
     """Build the corpus directory `corpus` from text `files`.
 
     `held_out` files are the held-out split (and are taken out of `files` where they are among them); without any, the
-    ends of every source's shards are, and with `of_every_source` those of sources of which none is given. `source_of` has the
-    names of the files' sources, of all or of none. Sentences that overlap with those of `leave_out` files are left out.
-    `recorded_name` is what `corpus.json` calls a file.
+    ends of every source's shards are, and with `of_every_source` those of sources of which none is given. `source_of`
+    has the names of the files' sources, of all or of none. Sentences that overlap with those of `leave_out` files are
+    left out. `recorded_name` is what `corpus.json` calls a file.
 
     Raises `InputError` for text that cannot be used, naming file and line, and when `corpus` is finished already or is
     some other directory.
