@@ -47,7 +47,7 @@ from elmoc.progress import progress_bar
 from elmoc.settings import setting
 from elmoc.text.named_files import estimate_tokens, find_files, find_folders, find_named_files
 from elmoc.text.overlap import RUN, SHORTEST, Overlap, reduced
-from elmoc.text.raw import sample_lines
+from elmoc.text.raw import sample_lines, warn_of_raw_types
 
 _SAMPLE_CHARACTERS = 10_000
 """Of each file, from which is seen whether it is tokenised text; not more, since there may be many files."""
@@ -169,7 +169,7 @@ def build_corpus(
     files = [file for file in files if os.path.realpath(file) not in held_out_paths]
     check_files(files, held_out, corpus)
     samples = ((file, sample_lines(file, _SAMPLE_CHARACTERS)) for file in (*files, *held_out, *leave_out))
-    check_suitable(samples, characters=_SAMPLE_CHARACTERS, tokenised=True)
+    warned = check_suitable(samples, characters=_SAMPLE_CHARACTERS, tokenised=True)
     by_source = files_by_source(files, held_out, source_of)
     tokens = {source: estimate_tokens([*train, *other]) for source, (train, other) in by_source.items()}
     options = CorpusOptions(
@@ -206,6 +206,8 @@ def build_corpus(
             }
             | left_out_record(leave_out, without),
         )
+    if not warned:
+        warn_of_raw_types(f"{names_of(files)} further on", lexicon.words, lexicon.counts.tolist())
     report(corpus, lexicon, train, evaluation, names=list(by_source), leave_out=leave_out, without=without)
 
 

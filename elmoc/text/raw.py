@@ -52,15 +52,26 @@ def looks_raw(*, words: int, with_mark: int) -> bool:
     return with_mark > max(_FEW_WITH_MARK, _MANY_WITH_MARK * words)
 
 
-def warn_of_raw_text(name: Path | str, *, words: int, with_mark: int) -> None:
-    """Say so on standard error where a text looks raw: many of its words have a mark attached."""
-    if looks_raw(words=words, with_mark=with_mark):
+def warn_of_raw_text(name: Path | str, *, words: int, with_mark: int) -> bool:
+    """Say so on standard error where a text looks raw, as many of its words have a mark attached; returns whether."""
+    raw = looks_raw(words=words, with_mark=with_mark)
+    if raw:
         print(
             f"warning: {with_mark / words:.1%} of the words of {name} end in a comma or another mark, as in text that "
             "is not tokenised: `python -m data_scripts.tokenize --tokenised no` makes words of them: give what it "
             "writes instead",
             file=sys.stderr,
         )
+    return raw
+
+
+def warn_of_raw_types(name: Path | str, types: Iterable[str], counts: Iterable[int]) -> None:
+    """`warn_of_raw_text` of a whole text, by its word types and how often each occurs in it."""
+    words = with_mark = 0
+    for word, times in zip(types, counts, strict=True):
+        words += times
+        with_mark += times * ends_in_mark(word)
+    warn_of_raw_text(name, words=words, with_mark=with_mark)
 
 
 def warn_of_raw_file(path: Path | str) -> None:

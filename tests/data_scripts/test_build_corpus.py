@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,17 @@ def test_each_raw_file_is_named_wherever_it_is_given(tmp_path: Path, monkeypatch
         Path(raw).write_text("Well, he said: no.\n" * 50)
     assert main(["a=news", "b=talk", "c", "--held-out", "a=held", "--workers", "1"]) == 0
     assert "warning: 50.0% of the words of talk, held end in a comma" in capfd.readouterr().err
+
+
+def test_text_that_is_raw_further_on_is_noticed(tmp_path: Path, capfd) -> None:
+    tokenised, raw = "Kitabu , maji jana anasoma maji .\n", "Kitabu, maji jana anasoma maji.\n"
+    (tmp_path / "a").write_text("Yahoo! sat .\n" + tokenised * 4000 + raw * 1000)
+    assert main([str(tmp_path / "a"), str(tmp_path / "c")]) == 0
+    (warning,) = (line for line in capfd.readouterr().err.splitlines() if line.startswith("warning"))
+    assert re.match(rf"warning: 2\.\d% of the words of {tmp_path}/a further on end in a comma or another mark", warning)
+    (tmp_path / "a").write_text("Yahoo! sat .\n" + tokenised * 4000 + raw * 10)
+    assert main([str(tmp_path / "a"), str(tmp_path / "d")]) == 0
+    assert "warning" not in capfd.readouterr().err
 
 
 def test_short_files_are_raw_together(tmp_path: Path, capfd) -> None:
