@@ -20,6 +20,8 @@ _FEW_TAGS, _MANY_TAGS = 5, 0.01
 """More than so many, and than this share of the words, are no quotation."""
 _VECTOR = re.compile(r"\S+(?:\s+[-+]?[\d.]+(?:e[-+]?\d+)?){20}(?=\s|$)", re.IGNORECASE)
 """A word and numbers, of which the shortest word vectors that are published have 25."""
+_LABELLED_WORD = re.compile(r"(?:\S+ +){1,9}(?:O|[BIESLU]-\S+)|\S+ +\d+ +\d+ +\S+ +\S+ +\S*\*.*")
+"""A row of CoNLL-2003, the label of an entity in its last column, or of CoNLL-2012, with a part of a tree."""
 _FEWEST_ROWS = 5
 _OTHER_LINES = 0.05
 """Of word vectors and of columns, at most: titles, and what is out of place."""
@@ -106,6 +108,11 @@ def describe_unsuitable(sample: Sequence[str]) -> str | None:
             "columns with tabs between them, whose labels and numbers would become words: give a file of the sentences "
             "alone, which `python -m downstream sentences TASK FILE` prints of a task's file, or `cut -f 2` where they "
             "are the second column"
+        )
+    if _nearly_all(sum(_LABELLED_WORD.fullmatch(line) is not None for line in filled), len(filled), least=_FEWEST_ROWS):
+        return (
+            "a word and its labels on each line, all of which would become words: give a file of the sentences alone, "
+            "which `python -m downstream sentences TASK FILE` prints of a task's file"
         )
     misread = len(_READ_AS_LATIN.findall(text))
     if misread > _FEW_SUCH and misread > _MANY_SUCH * len(text.split()):

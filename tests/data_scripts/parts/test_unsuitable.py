@@ -34,6 +34,13 @@ COLUMNS = {
     "labelled sentences": "sentence\tlabel\nIt rained .\t1\nA good film , all in all .\t3\nNo .\t0\n \tNo !\t1\n" * 3,
     "a title above": "sentences\n" + "It rained .\t1\n" * 5,
 }
+LABELLED = {
+    "CoNLL-2003": "-DOCSTART- -X- O O\n\nEU NNP I-NP B-ORG\nrejects VBZ I-VP O\n. . O O\n\nIt PRP I-NP O\n",
+    "two columns": "EU B-ORG\nrejects O\nthe O\ncall O\n. O\n\n" * 5,
+    "CoNLL-2012": "#begin document (a); part 000\n"
+    + "a/b   0  0     It  PRP  (TOP(S(NP*)  -  -  -  -  *  -\na/b   0  1  rained  VBD    (VP*))  rain 01  -  (V*)  -\n"
+    * 15,
+}
 VECTORS = {
     "GloVe": "".join(f"word{number}" + " 0.25 -1.5 3 -1e-05 .5" * 5 + "\n" for number in range(20)),
     "fastText": "2 25\nthe" + " 0.25" * 25 + " \n, " + "-0.25 " * 25 + "\n",
@@ -68,6 +75,7 @@ SUITABLE = {
     "German in order": "schöne Grüße aus Köln , süß und weiß\n" * 20,
     "a quotation that was misread": "Ã¼ Ã¶ Ã¤ are ü ö ä .\n" + "It rained all day .\n" * 20,
     "numbers": "1\n2\n3.5\n" * 20,
+    "groups of blood": "He has O\nShe has B\nHis group is O\nIt rained .\n" * 20,
     "tweets": "@user lol <3 <3 </3 :) #fun\nRT @x: {so true}\n" * 20,
     "code": '#include <vector>\nstd::map<std::string, List<T>> x = {{"a", 1}};\nif (a</b/.test(c)) { y(); }\n{\n}\n'
     * 20,
@@ -92,6 +100,12 @@ def test_markup(name: str) -> None:
 @pytest.mark.parametrize("name", COLUMNS)
 def test_columns(name: str) -> None:
     assert "columns with tabs between them" in (said := str(describe_unsuitable(COLUMNS[name].split("\n"))))
+    assert "`python -m downstream sentences TASK FILE`" in said
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_words_with_labels(name: str) -> None:
+    assert "a word and its labels on each line" in (said := str(describe_unsuitable(LABELLED[name].split("\n"))))
     assert "`python -m downstream sentences TASK FILE`" in said
 
 
