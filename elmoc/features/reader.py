@@ -60,7 +60,7 @@ class FeatureFile:
 
     def __contains__(self, words: object) -> bool:
         """Whether there is a sentence with these words: a list of them, or text with white space between them."""
-        return self.find(words.split() if isinstance(words, str) else words) is not None  # type: ignore[arg-type]
+        return self.find(words) is not None  # type: ignore[arg-type]
 
     @overload
     def __getitem__(self, index: int | Sequence[str]) -> np.ndarray: ...
@@ -93,16 +93,12 @@ class FeatureFile:
         return self._sentences.view(self._checked(index))
 
     def find(self, words: Sequence[str]) -> int | None:
-        """The index of the sentence with these words, or None; the file needs its sentence map.
+        """The index of the sentence with these words (a list of them, or text with white space between them), or None.
 
-        Raises `InputError` for anything but a list of tokens.
+        The file needs its sentence map. Raises `InputError` for anything else.
         """
-        if isinstance(words, str):
-            raise InputError(
-                f"a sentence is found by its list of tokens, not by the string {shortened(words)!r}: split it"
-            )
         try:
-            text = " ".join(words)
+            text = " ".join(words.split() if isinstance(words, str) else words)
         except TypeError:
             raise InputError(
                 f"a sentence is found by its list of tokens, which are strings, not by {shortened(repr(words))}"
@@ -201,9 +197,9 @@ class FeatureFile:
         return index if index >= 0 else index + len(self)
 
     def _found(self, words: Sequence[str]) -> int:
-        words = words.split() if isinstance(words, str) else words
         if (index := self.find(words)) is None:
-            raise KeyError(f'{self.path} has no sentence "{shortened(" ".join(words))}"')
+            text = words if isinstance(words, str) else " ".join(words)
+            raise KeyError(f'{self.path} has no sentence "{shortened(text)}"')
         return index
 
     def _require_sound(self, index: int, array: np.ndarray) -> None:
