@@ -169,7 +169,7 @@ def build_corpus(
     files = [file for file in files if os.path.realpath(file) not in held_out_paths]
     check_files(files, held_out, corpus)
     samples = ((file, sample_lines(file, _SAMPLE_CHARACTERS)) for file in (*files, *held_out, *leave_out))
-    warned = check_suitable(samples, characters=_SAMPLE_CHARACTERS, tokenised=True)
+    raw = check_suitable(samples, characters=_SAMPLE_CHARACTERS, tokenised=True)
     by_source = files_by_source(files, held_out, source_of)
     tokens = {source: estimate_tokens([*train, *other]) for source, (train, other) in by_source.items()}
     options = CorpusOptions(
@@ -206,8 +206,8 @@ def build_corpus(
             }
             | left_out_record(leave_out, without),
         )
-    if not warned:
-        warn_of_raw_types(f"{names_of(files)} further on", lexicon.words, lexicon.counts.tolist())
+    if not set(raw) & set(files):  # which may be raw elsewhere than at their beginning
+        warn_of_raw_types(names_of(files), lexicon.words, lexicon.counts.tolist())
     report(corpus, lexicon, train, evaluation, names=list(by_source), leave_out=leave_out, without=without)
 
 

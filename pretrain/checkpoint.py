@@ -31,9 +31,9 @@ class Checkpoint:
     data: the fingerprints of corpus and tables.
     metrics_bytes: of `metrics.jsonl`, that belong to it.
     unlogged: for each direction float64 [n, 3], what the updates since the last line of `metrics.jsonl` did (see
-        `DirectionStep`); checkpoints of older versions lack it.
-    evaluated: the update of the last evaluation; None in checkpoints of older versions.
-    longest_evaluation: in seconds; 0 in checkpoints of older versions.
+        `DirectionStep`).
+    evaluated: the update of the last evaluation.
+    longest_evaluation: in seconds.
     """
 
     update: int = setting(least=0)
@@ -53,7 +53,7 @@ class Checkpoint:
     data: dict[str, str]
     metrics_bytes: int = setting(least=0)
     unlogged: dict[str, Tensor] = field(default_factory=dict)
-    evaluated: int | None = None
+    evaluated: int = 0
     averages: dict[str, list[Tensor]] = field(default_factory=dict)
     input: dict[str, Tensor] = field(default_factory=dict)
     longest_evaluation: float = setting(0.0, least=0)

@@ -51,7 +51,7 @@ class TrainConfig:
     mix_shards: how much text is shuffled together, in shards, of all sources in proportion. An encoder that reads one
     kind of text at a time drifts towards it. Memory: about 40 bytes a token.
     shard_pieces: in how many pieces shards are read: with 1 whole, with 64 what is shuffled together is from everywhere
-    in the corpus, so that a source of unlike files is not read file by file. Pieces have 4,096 tokens at least.
+    in the corpus, so that a source of unlike files is not read file by file. Pieces have about 4,096 tokens at least.
     order: what is shuffled: `sentences`, or whole `documents`, in which sentences stay in their order.
     cut: where windows begin: `anywhere` in running text, or with a sentence or a document (`sentences`, `documents`),
     for encoders that carry no state. What a window breaks off is read again by the next, so that an epoch has more

@@ -76,12 +76,13 @@ def speed_of(setup: TrainingSetup, init_from: str | None, max_seconds: float | N
     fits = length_within(left, per_update, per_evaluation, evaluations=EVALUATIONS, every=every)
     evaluations = evaluations_of(fits.updates, every)
     epochs = fits.updates / setup.data.updates_per_epoch
-    return [
-        f"{speed}, so {duration(max_seconds)} are enough for {fits.updates:,} updates, "
-        f"{fits.updates * words / 1e6:,.1f}M {unit}, {epochs:,.2f} epochs; {duration(evaluations * per_evaluation)} of "
-        f"it are for {counted(evaluations, 'evaluation')}",
-        *([fits.about_evaluations] if fits.about_evaluations else []),
-    ]
+    text = (
+        f"{speed}, so {duration(max_seconds)} are enough for {counted(fits.updates, 'update')}, "
+        f"{fits.updates * words / 1e6:,.1f}M {unit}, {epochs:,.2f} epochs"
+    )
+    if not fits.too_long:
+        text += f"; {duration(evaluations * per_evaluation)} of it are for {counted(evaluations, 'evaluation')}"
+    return [text, *filter(None, [fits.about_evaluations])]
 
 
 def by_direction(setup: TrainingSetup) -> str:

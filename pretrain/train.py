@@ -8,7 +8,7 @@ from pretrain.config import MOST_UPDATES
 from pretrain.data.loader import stream_batches
 from pretrain.distributed.processes import Processes
 from pretrain.execution.cuda_graph import UNTIL_RECORDED
-from pretrain.run.clock import UNMEASURED_UPDATES, Clock, evaluation_is_due, evaluations_done, last_evaluation
+from pretrain.run.clock import UNMEASURED_UPDATES, Clock, evaluation_is_due, evaluations_done
 from pretrain.run.directory import RunDirectory
 from pretrain.run.recorder import Recorder
 from pretrain.run.stop_signals import stop_signals
@@ -156,8 +156,6 @@ def take_over(checkpoint: Checkpoint, setup: TrainingSetup, run: RunDirectory, s
         path = run.checkpoint_path(checkpoint.update)
         raise InputError(f"{path} does not fit this run ({error}): {run.removal_advice}") from None
     checkpoint.release()
-    evaluated = checkpoint.evaluated
-    state.evaluated = last_evaluation(state.update, state.updates) if evaluated is None else evaluated
 
 
 def checkpoint_is_due(setup: TrainingSetup, state: TrainState, clock: Clock) -> bool:

@@ -21,7 +21,7 @@ from pretrain.input_layers import INPUT, InputNetwork
 from pretrain.optimiser import OptimiserConfig, WeightAverage, new_adagrad, new_optimiser, optimiser_state
 from pretrain.output_layers import SHARED, OutputLayers
 
-PLAIN = ("update", "updates", "words", "masked", "seconds", "longest_evaluation", "best_update")
+PLAIN = ("update", "updates", "words", "masked", "seconds", "longest_evaluation", "best_update", "evaluated")
 """Fields that a checkpoint holds as they are."""
 
 
@@ -105,7 +105,6 @@ class TrainState:
             "position": asdict(self.position),
             "device": next(self.encoder.parameters()).device.type,
             "best_cosine": None if self.best_update is None else self.best_score,
-            "evaluated": self.evaluated,
             **{name: getattr(self, name) for name in PLAIN},
         }
 

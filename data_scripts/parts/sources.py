@@ -17,7 +17,9 @@ LONG_SENTENCE = 1_000
 SMALL_SHARD, FEW_SHARDS = 200, 4
 """So many tokens can still be evaluated on; a source that is too small for shards of that size has few of them."""
 SHORTEST_END = 1_000
-"""Tokens: ends of shards that are held out are so large at least. Shorter ones would hold hardly a document."""
+"""Tokens: ends of shards that are held out have about so many at least. Shorter ones would hold hardly a document."""
+TOO_MUCH = 1.5
+"""Times the tokens of a shard: more is not held out in its ends, as would be where lines are longer than these."""
 
 
 def files_by_source(
@@ -160,15 +162,20 @@ def held_out_ends(
     """
     tokens = sum(shard.tokens for *_, shard in shards) // len(shards)
     places = min(len(shards), tokens // SHORTEST_END)
-    ends: dict[int, tuple[LocalShard | None, LocalShard]] = {}
-    if places > 1:
+    while places > 1:
+        ends: dict[int, tuple[LocalShard | None, LocalShard]] = {}
         for place in range(places):
             index = (2 * place + 1) * len(shards) // (2 * places)
-            folder, number, _ = shards[index]
-            parts = split_end(folder, number, tokens // places)
-            if parts is not None:
+            folder, number, shard = shards[index]
+            if parts := split_end(folder, number, min(tokens // places, shard.tokens // 2)):
                 ends[index] = parts
-    return ends or {len(shards) - 1: (None, shards[-1][2])}
+        held_out = sum(end.tokens for _, end in ends.values())
+        if held_out <= TOO_MUCH * tokens:
+            if ends:
+                return ends
+            break
+        places = min(places - 1, places * tokens // held_out)
+    return {len(shards) - 1: (None, shards[-1][2])}
 
 
 def _one_shard(pieces: Sequence[Piece], source: str, shard: LocalShard) -> InputError:

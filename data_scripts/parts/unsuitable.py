@@ -44,10 +44,12 @@ _SCRIPTS_WITHOUT_SPACES = (
 """Their characters, and how many of them a word has at most, on average."""
 
 
-def check_suitable(samples: Iterable[tuple[Path, Sequence[str]]], *, characters: int, tokenised: bool = False) -> bool:
+def check_suitable(
+    samples: Iterable[tuple[Path, Sequence[str]]], *, characters: int, tokenised: bool = False
+) -> list[Path]:
     """Warn on standard error of files that look like another thing than text of words with spaces between them.
 
-    Returns whether it warned. Raises `InputError` for JSON lines.
+    Returns the files that look raw. Raises `InputError` for JSON lines.
 
     Args:
         samples: files, and the first lines of each.
@@ -72,8 +74,9 @@ def check_suitable(samples: Iterable[tuple[Path, Sequence[str]]], *, characters:
     raw = raw or [file for file, (_, with_mark) in marks.items() if with_mark]  # short files, perhaps raw together
     if raw:
         words, with_mark = (sum(counts) for counts in zip(*(marks[file] for file in raw), strict=True))
-        return warn_of_raw_text(names_of(raw), words=words, with_mark=with_mark) or bool(unsuitable)
-    return bool(unsuitable)
+        if warn_of_raw_text(names_of(raw), words=words, with_mark=with_mark):
+            return raw
+    return []
 
 
 def is_json_lines(sample: Sequence[str], *, characters: int) -> bool:

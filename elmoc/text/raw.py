@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from elmoc.corpus import BEGIN, END
 from elmoc.files.text import read_lines
 from elmoc.tokenizer import ends_in_full_stop, ends_in_mark
 
@@ -66,11 +67,12 @@ def warn_of_raw_text(name: Path | str, *, words: int, with_mark: int) -> bool:
 
 
 def warn_of_raw_types(name: Path | str, types: Iterable[str], counts: Iterable[int]) -> None:
-    """`warn_of_raw_text` of a whole text, by its word types and how often each occurs in it."""
+    """`warn_of_raw_text` of a whole text, by the word types of its corpus and how often each occurs in it."""
     words = with_mark = 0
     for word, times in zip(types, counts, strict=True):
-        words += times
-        with_mark += times * ends_in_mark(word)
+        if word not in (BEGIN, END):
+            words += times
+            with_mark += times * ends_in_mark(word)
     warn_of_raw_text(name, words=words, with_mark=with_mark)
 
 

@@ -19,7 +19,7 @@ from elmoc.corpus import Corpus, Shard
 from elmoc.errors import InputError
 
 LEAST_PIECE = 4096
-"""Tokens of a piece, at least, where a shard is more than one."""
+"""Tokens of a piece, about, at least."""
 _SENTENCE_STEP = 256
 
 
@@ -88,11 +88,11 @@ class TextGroups:
         self.mix = mix
         self.shards = sum(weights.get(shard.source, 1.0) > 0 for shard in corpus.train)
         """How many there are."""
-        tokens = sum(stream.tokens for stream in self._streams)
-        an_epoch = sum(stream.of_an_epoch for stream in self._streams)
-        self.count = max(1, round(an_epoch / Fraction(mix * tokens, self.shards)))
+        self._shard_tokens = Fraction(sum(stream.tokens for stream in self._streams), self.shards)
+        self._epoch_tokens = sum(stream.of_an_epoch for stream in self._streams)
+        self.count = max(1, round(self._epoch_tokens / (mix * self._shard_tokens)))
         """Groups of an epoch."""
-        self.most_tokens = int(an_epoch / self.count)
+        self.most_tokens = int(self._epoch_tokens / self.count)
         """Tokens of the largest group, about."""
 
     def group(self, epoch: int, place: int) -> Group:
@@ -109,8 +109,8 @@ class TextGroups:
         return [self.group(0, place).tokens for place in range(self.count)]
 
     def mix_for(self, tokens: int) -> int:
-        """The `mix` that makes groups of about so many tokens, or of everything, where that is less."""
-        return min(self.shards, math.ceil(tokens * self.count / sum(self.first_sizes) * min(self.mix, self.shards)))
+        """The `mix` that makes groups of about so many tokens, or of a whole epoch, where that is less."""
+        return math.ceil(min(tokens, self._epoch_tokens) / self._shard_tokens)
 
 
 def require_sources(corpus: Corpus, weights: Mapping[str, float]) -> None:
@@ -173,23 +173,22 @@ class SourceStream:
 
 
 def pieces_of(corpus: Corpus, shard: Shard, pieces: int, *, whole_documents: bool) -> list[Part]:
-    """A shard in pieces of about equal size, each of which begins with a sentence, or with a document."""
-    if pieces == 1:
+    """A shard in so many pieces of about equal size, each of which begins with a sentence, or with a document.
+
+    There are fewer where they would be smaller than `LEAST_PIECE`, and where a sentence or document is longer than one.
+    """
+    count = min(pieces, shard.tokens // LEAST_PIECE)
+    if count <= 1:
         return [Part(shard, 0, shard.tokens)]
-    size = max(LEAST_PIECE, -(-shard.tokens // pieces))
     ids = corpus.map_shard(shard)
     documents = corpus.read_documents(shard) if whole_documents else None
-    starts = [0]
-    while starts[-1] < shard.tokens:
-        near = starts[-1] + size
-        if near >= shard.tokens:
-            starts.append(shard.tokens)
-        elif documents is None:
-            starts.append(next_sentence(corpus, ids, near, shard.tokens))
-        else:
-            index = int(np.searchsorted(documents, near))
-            starts.append(int(documents[index]) if index < len(documents) else shard.tokens)
-    return [Part(shard, start, end) for start, end in pairwise(starts)]
+    borders = {0, shard.tokens}
+    for near in (shard.tokens * place // count for place in range(1, count)):
+        if documents is None:
+            borders.add(next_sentence(corpus, ids, near, shard.tokens))
+        elif (index := int(np.searchsorted(documents, near))) < len(documents):
+            borders.add(int(documents[index]))
+    return [Part(shard, start, end) for start, end in pairwise(sorted(borders))]
 
 
 def next_sentence(corpus: Corpus, ids: np.ndarray, place: int, end: int) -> int:

@@ -40,11 +40,6 @@ def evaluations_of(updates: int, every_updates: int) -> int:
     return 1 + (-(-updates // every_updates) if every_updates else min(EVALUATIONS, updates))
 
 
-def last_evaluation(update: int, updates: int) -> int:
-    """The update of the last evaluation up to `update` of a run whose length has always been the same."""
-    return -(-(update * EVALUATIONS // updates) * updates // EVALUATIONS)
-
-
 @dataclass(frozen=True)
 class Length:
     """How much of a run fits into a time.
@@ -72,7 +67,7 @@ class Length:
         if self.evaluation_share > MUCH:
             return (
                 f"evaluations of up to {self.evaluation_seconds:.1f} s each will take about "
-                f"{self.evaluation_share:.0%} of the time that is left ({faster})"
+                f"{self.evaluation_share:.0%} of the time ({faster})"
             )
         return ""
 
@@ -89,7 +84,8 @@ def length_within(seconds: float, per_update: float, per_evaluation: float, *, e
         per_update += per_evaluation / every
     evaluating = evaluations * per_evaluation
     updates = max(1, int(max(seconds / 2, seconds - evaluating) / per_update))
-    too_long = max(0.0, evaluating - max(0.0, seconds) / 2) if evaluating else 0.0
+    evaluating = min(evaluations, updates) * per_evaluation
+    too_long = max(0.0, evaluating - (seconds / 2 if seconds > 0 else seconds)) if evaluating else 0.0
     evaluating += updates // every * per_evaluation if every else 0.0
     return Length(updates, per_evaluation, evaluating / max(seconds, evaluating, 1e-9), too_long)
 

@@ -148,8 +148,6 @@ class RunDirectory:
             return None
         values = read_checkpoint(found[-1], advice=self.removal_advice)
         del values["format"], values["version"]
-        if values.get("best_update") is None:  # older versions wrote −∞ where no evaluation was the best yet
-            values["best_cosine"] = None
         checkpoint = convert(values, Checkpoint, where=str(found[-1]), advice=self.removal_advice)
         if found[-1] != self.checkpoint_path(checkpoint.update):
             raise InputError(

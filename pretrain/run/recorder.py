@@ -6,7 +6,6 @@ once, and no process can skip one: all that rank 0 does alone, between them, is 
 
 import math
 import time
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +19,7 @@ from pretrain.config import fixed_settings
 from pretrain.distributed.processes import Processes
 from pretrain.evaluation import MACRO, evaluate, evaluation_line, score_of, sources_of
 from pretrain.run.clock import Clock
-from pretrain.run.directory import MetricsLog, RunDirectory, read_metrics
+from pretrain.run.directory import MetricsLog, RunDirectory
 from pretrain.run.output import Output
 from pretrain.run.stop_signals import StopRequest
 from pretrain.setup import TrainingSetup
@@ -121,8 +120,6 @@ class RunWriter:
             run.remove_checkpoints(keep=setup.config.log.keep, best=state.best_update)  # it may have been killed before
             self._renew_card()
         self._log = MetricsLog(run, size=resumed.metrics_bytes if resumed else 0, update=state.update)
-        if len(setup.data.corpus.held_out_sources) > 1 and math.isfinite(state.best_score):
-            state.best_score = logged_best_score(run, state, self._output_layer.metric)
         self._latest: dict[str, float] = {}
         words, unit = state.updates * setup.data.words_per_update, setup.data.corpus.unit
         self._output = Output(stop, total=words, done=state.words, unit=unit)
@@ -217,18 +214,6 @@ class RunWriter:
         """Close the progress bar and the log."""
         self._output.close()
         self._log.close()
-
-
-def logged_best_score(run: RunDirectory, state: TrainState, metric: str) -> float:
-    """The score of the best evaluation by its line of the log; that of the checkpoint where the line is lost.
-
-    Checkpoints of older versions have a score over all words in place of a mean over sources.
-    """
-    with suppress(InputError):
-        for values in read_metrics(run.path, "evaluation"):
-            if values["update"] == state.best_update and math.isfinite(score := score_of(values, metric)):
-                return score
-    return state.best_score
 
 
 def tensors_of(steps: list[dict[str, DirectionStep]]) -> dict[str, Tensor]:

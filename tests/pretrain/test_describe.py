@@ -1,5 +1,6 @@
 """The description of a run: its size and speed, without starting it."""
 
+import math
 import re
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.transformer import Transformer, TransformerSizes
 from elmoc.files.writing import human_bytes
+from elmoc.settings import counted, duration
 from pretrain import describe as description
 from pretrain.config import load_config
 from pretrain.describe import measure
@@ -96,11 +98,37 @@ def test_what_fits_into_a_time_is_described(
     runs.run("run", "--describe", "--max-time=1h", train__updates=10**6, evaluation__every_updates=every)
     printed = capsys.readouterr().out.splitlines()
     updates = int((3600 - 2 - 10 * 2) / 0.5) if every == 0 else int((3600 - 2 - 2) / (0.5 + 2 / 7))
-    assert (
+    epochs = updates / int(re.search(r"\(([\d,]+) an epoch\)", "".join(printed))[1].replace(",", ""))
+    evaluations = 11 if every == 0 else 1 + math.ceil(updates / every)
+    assert printed[-1 - bool(every)] == (
         f"speed on cpu in fp32: about 40 words/s, so 60 min are enough for {updates:,} updates, "
-        in printed[-1 - bool(every)]
+        f"{updates * 20 / 1e6:.1f}M words, {epochs:,.2f} epochs; {duration(2.0 * evaluations)} of it are for "
+        f"{evaluations:,} evaluations"
     )
     assert "1,000,000" not in "".join(printed), "the length that the config gives"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "evaluation", "updates", "late"), [(60, 30.0, 30, 300 - 15), (60, 100.0, 1, 100 + 40), (30, 2.0, 28, 6)]
+)
+def test_a_time_that_is_too_short_is_described(
+    runs: TinyRuns,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    seconds: int,
+    evaluation: float,
+    updates: int,
+    late: int,
+) -> None:
+    """Half of what is left after the first evaluation is for updates of 0.5 seconds."""
+    monkeypatch.setattr(description, "measure", lambda setup: 0.5 / 20)
+    monkeypatch.setattr(description, "measure_evaluation", lambda setup: evaluation)
+    runs.run("run", "--describe", f"--max-time={seconds}s", train__updates=10**6, evaluation__every_updates=0)
+    first, second = capsys.readouterr().out.splitlines()[-2:]
+    assert f"so {duration(seconds)} are enough for {counted(updates, 'update')}, " in first
+    assert "evaluation" not in first
+    assert second.startswith(f"evaluations of {evaluation:.1f} s each take longer than --max-time allows")
+    assert f"the run will end about {late} s late" in second
 
 
 def test_a_run_that_goes_on_is_not_described(runs: TinyRuns, error_line: Callable[[int], str]) -> None:

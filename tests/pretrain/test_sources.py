@@ -96,21 +96,6 @@ def test_the_best_model_is_that_of_the_best_mean_over_sources(runs: TinyRuns, na
     assert held_out == EVALUATIONS[12] | {"macro_cosine": 0.65}
 
 
-@pytest.mark.usefixtures("evaluations")
-def test_a_run_whose_best_was_chosen_over_all_words_goes_on(runs: TinyRuns, named_corpus: Corpus) -> None:
-    """As those of older versions, whose best one is 0.85, which no mean over sources reaches."""
-    run = runs.run("run", data__corpus=str(named_corpus.path), **OF_THESE)
-    run.checkpoint_path(12).unlink()
-    log = [json.loads(line) for line in run.metrics.read_text().splitlines()]
-    older = [{name: line[name] for name in line if "macro" not in name} for line in log if line["update"] <= 6]
-    run.metrics.write_text("".join(f"{json.dumps(line)}\n" for line in older))
-    changes = {"best_update": 0, "best_cosine": 0.85, "metrics_bytes": run.metrics.stat().st_size}
-    torch.save(last_checkpoint(run) | changes, run.checkpoint_path(6))
-    runs.run("run", "--resume", data__corpus=str(named_corpus.path), **OF_THESE)
-    state = last_checkpoint(run)
-    assert (state["best_update"], state["best_cosine"]) == (12, pytest.approx(0.65))
-
-
 def test_a_source_without_a_score_does_not_count() -> None:
     assert score_of({"cosine": 0.4}, "cosine") == 0.4
     assert score_of({"cosine": 0.4, "a/cosine": 0.2, "b/cosine": None, "c/cosine": 0.5}, "cosine") == 0.35

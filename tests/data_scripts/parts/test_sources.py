@@ -111,6 +111,16 @@ def test_a_shard_of_one_sentence_is_not_split(tmp_path: Path, monkeypatch: pytes
     assert ends == {4: (None, shards[4])}, "the last one whole, where none can be split"
 
 
+@pytest.mark.parametrize("short", [0, 1])
+def test_of_long_lines_no_more_is_held_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: int) -> None:
+    monkeypatch.setattr("data_scripts.parts.local_shards.piece_key", lambda *_: "piece")
+    folder, shards = local_piece(tmp_path, ("word " * 4990 + "\n" + "a b c\n" * short) * 80, 20_000)
+    ends = held_out_ends([(folder, number, shard) for number, shard in enumerate(shards)])
+    tokens = sum(shard.tokens for shard in shards) / len(shards)
+    assert 0.2 < sum(end.tokens for _, end in ends.values()) / tokens <= 1.5
+    assert len(ends) > 1
+
+
 @pytest.mark.parametrize(("tokens", "sentences"), [(1, 1), (5, 1), (6, 1), (50, 10), (10**6, 99)])
 def test_an_end_has_about_so_many_tokens(
     tmp_path: Path, tokens: int, sentences: int, monkeypatch: pytest.MonkeyPatch

@@ -1,6 +1,5 @@
 """Groups of text: all of it in proportion to the weights, nothing left out or read twice, from any place."""
 
-import math
 from fractions import Fraction
 from itertools import groupby, islice
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from elmoc.corpus import Corpus, Shard
 from elmoc.errors import InputError
 from pretrain.data import groups as groups_module
-from pretrain.data.groups import Group, TextGroups
+from pretrain.data.groups import Group, TextGroups, pieces_of
 from pretrain.data.windows import Cut, Position, training_windows, windows_of, windows_per_epoch
 from tests.references import plain_windows
 from tests.tiny import write_corpus
@@ -51,14 +50,25 @@ class Token(NamedTuple):
 
 
 def plain_pieces(corpus: Corpus, shard: Shard, count: int, marks: set[int]) -> list[list[Token]]:
-    """About so many pieces of a shard, which begin at `marks`."""
-    size = max(6, math.ceil(shard.tokens / count))
+    """So many pieces of a shard at most, each of which begins at the first of the `marks` from an equal part on."""
+    count = max(1, min(count, shard.tokens // 6))
     pieces: list[list[Token]] = [[]]
+    begun = 0
     for place, token in enumerate(corpus.read_shard(shard).tolist()):
-        if place in marks and len(pieces[-1]) >= size:
+        part = sum(shard.tokens * each // count <= place for each in range(1, count))
+        if place in marks and part > begun:
             pieces.append([])
+            begun = part
         pieces[-1].append(Token(token, shard.file, place))
     return pieces
+
+
+def test_pieces_are_of_about_equal_size(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "c", [[["a"] * 18] * count for count in (413, 1000, 204, 3000)], [[["x"]]])
+    for shard, count in zip(corpus.train, (2, 4, 1, 7), strict=True):
+        sizes = [part.end - part.start for part in pieces_of(corpus, shard, 7, whole_documents=False)]
+        assert (len(sizes), sum(sizes)) == (count, shard.tokens)
+        assert max(sizes) - min(sizes) <= 20
 
 
 def plain_group(

@@ -260,6 +260,18 @@ def test_the_shards_that_are_said_to_be_mixed_are_enough(tmp_path: Path, sources
     assert everything.endswith("shuffled together: use fewer streams")
 
 
+def test_of_text_that_an_epoch_reads_often_more_than_all_shards_may_be_mixed(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "corpus", [[["w", "x"]] * 125] * 2, [[["w"]]], sources=["s"] * 3)
+    cut, weights = Cut(256, 20), {"s": 20.0}
+    with pytest.raises(InputError, match=r"hold 10,000 at most: set train\.mix_shards=(\d+), or") as refused:
+        windows_per_epoch(corpus, TextGroups(corpus, weights, mix=20, seed=1), Cut(500, 20))
+    mix = int(str(refused.value).split("mix_shards=")[1].split(",")[0])
+    assert windows_per_epoch(corpus, TextGroups(corpus, weights, mix=mix, seed=1), Cut(500, 20)) > 0
+    text = unread_text(TextGroups(corpus, weights, mix=20, seed=1), cut)
+    assert text is not None
+    assert f"set train.mix_shards={mix}" in text
+
+
 def test_many_shards_are_read_with_few_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shards = [[[f"n{number}w{word}" for word in range(3)]] for number in range(40)]
     corpus = write_corpus(tmp_path / "corpus", shards, shards)

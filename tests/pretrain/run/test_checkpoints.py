@@ -77,14 +77,6 @@ def test_a_line_of_the_log_covers_its_whole_interval_after_a_resume(
     assert_same_end(run, whole)
 
 
-def test_a_checkpoint_of_an_older_version_is_gone_on_from(
-    runs: TinyRuns, run: RunDirectory, whole: RunDirectory
-) -> None:
-    change(run, {"unlogged": None, "evaluated": None, "averages": None})
-    runs.run("run", "--resume", **SETTINGS)
-    assert_same(last_checkpoint(run), last_checkpoint(whole), but=("seconds", "longest_evaluation", "metrics_bytes"))
-
-
 def test_the_one_before_a_damaged_one_leads_to_the_same_end(
     runs: TinyRuns, run: RunDirectory, whole: RunDirectory, error_line: Fails
 ) -> None:
@@ -251,10 +243,9 @@ def test_a_window_that_is_not_there_speaks_against_the_corpus_and_not_the_checkp
     )
 
 
-@pytest.mark.parametrize("score", [None, -math.inf], ids=["now", "older versions"])
-def test_a_run_without_a_best_evaluation_goes_on(run: RunDirectory, setup: TrainingSetup, score: float | None) -> None:
+def test_a_run_without_a_best_evaluation_goes_on(run: RunDirectory, setup: TrainingSetup) -> None:
     path, state = run.checkpoint_paths()[-1], last_checkpoint(run)
-    torch.save(state | {"best_update": None, "best_cosine": score}, path)
+    torch.save(state | {"best_update": None, "best_cosine": None}, path)
     assert starting_state(setup, run, run.resume(setup.config)).best_score == -math.inf
 
 
