@@ -130,7 +130,7 @@ def test_each_raw_file_is_named_wherever_it_is_given(tmp_path: Path, monkeypatch
 def test_text_that_is_raw_further_on_is_noticed(tmp_path: Path, capfd) -> None:
     tokenised, raw = "Kitabu , maji jana anasoma maji .\n", "Kitabu, maji jana anasoma maji.\n"
     (tmp_path / "a").write_text("Yahoo! sat .\n" + tokenised * 4000 + raw * 1000)
-    (tmp_path / "other").write_text("Kitabu, he sat down.\n" * 50)
+    (tmp_path / "other").write_text("Kitabu, he sat down there.\n" * 50)
     assert main([str(tmp_path / "a"), str(tmp_path / "c")]) == 0
     (warning,) = (line for line in capfd.readouterr().err.splitlines() if line.startswith("warning"))
     assert re.match(rf"warning: 3\.\d% of the words of {tmp_path}/a end in a comma or another mark", warning)
