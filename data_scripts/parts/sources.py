@@ -149,7 +149,7 @@ def name_shards(
 def held_out_ends(
     shards: Sequence[tuple[Path, int, LocalShard]],
 ) -> dict[int, tuple[LocalShard | None, LocalShard]]:
-    """What to hold out of several shards of a source: as much as one of them, in ends of `SHORTEST_END` or more.
+    """What to hold out of several shards of a source: as much as one, in ends of about `SHORTEST_END` or more.
 
     So it is from everywhere in the text: from each shard, if they are large enough, else from some in equal distances.
     Where it is not enough for two ends, or no shard can be split, it is the last shard.
@@ -162,6 +162,7 @@ def held_out_ends(
     """
     tokens = sum(shard.tokens for *_, shard in shards) // len(shards)
     places = min(len(shards), tokens // SHORTEST_END)
+    last: dict[int, tuple[LocalShard | None, LocalShard]] = {len(shards) - 1: (None, shards[-1][2])}
     while places > 1:
         ends: dict[int, tuple[LocalShard | None, LocalShard]] = {}
         for place in range(places):
@@ -171,11 +172,9 @@ def held_out_ends(
                 ends[index] = parts
         held_out = sum(end.tokens for _, end in ends.values())
         if held_out <= TOO_MUCH * tokens:
-            if ends:
-                return ends
-            break
+            return ends or last
         places = min(places - 1, places * tokens // held_out)
-    return {len(shards) - 1: (None, shards[-1][2])}
+    return last
 
 
 def _one_shard(pieces: Sequence[Piece], source: str, shard: LocalShard) -> InputError:

@@ -85,7 +85,7 @@ def length_within(seconds: float, per_update: float, per_evaluation: float, *, e
     evaluating = evaluations * per_evaluation
     updates = max(1, int(max(seconds / 2, seconds - evaluating) / per_update))
     evaluating = min(evaluations, updates) * per_evaluation
-    too_long = max(0.0, evaluating - (seconds / 2 if seconds > 0 else seconds)) if evaluating else 0.0
+    too_long = max(0.0, evaluating - min(seconds, seconds / 2)) if evaluating else 0.0
     evaluating += updates // every * per_evaluation if every else 0.0
     return Length(updates, per_evaluation, evaluating / max(seconds, evaluating, 1e-9), too_long)
 
