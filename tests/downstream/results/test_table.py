@@ -1,42 +1,18 @@
-"""The table of results: it compares what can be compared, as text, Markdown, JSON and a plot."""
+"""The table of results: it compares what can be compared, as text, Markdown and JSON."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from downstream.__main__ import main
-from downstream.results.columns import format_number, format_p
 from downstream.results.comparison import PAPER
-from downstream.results.text_table import Column, TextTable
-from tests.downstream.results.result_lines import ner_line, write_lines
+from tests.downstream.results.result_lines import BETTER, WORSE, Run, ner_line, write_lines
 from tests.elmoc.files.test_locks import hold
 
-WORSE = {1: [2, 0, 0, 1] * 5, 2: [2, 0, 0, 0] * 5}  # entity F1 37.5 and 25
-BETTER = {1: [2, 1, 0, 2] * 5, 2: [2, 2, 0, 2] * 5}  # 62.5 and 75
 LARGE = {"file": "runs/large.h5", "model": "cccc3333dddd4444", "word_vectors": "v1", "layers": ["0", "1"]}
 OTHER_VECTORS = {"origin": "runs/other.bin", "fingerprint": "v2", "size": 300}
-
-Run = Callable[..., list[list[str]]]
-
-
-@pytest.fixture
-def table(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Make a table of these lines of results; returns the cells of its rows, below the header."""
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*lines: dict[str, Any], arguments: tuple[object, ...] = ()) -> list[list[str]]:
-        path = write_lines(tmp_path / "lines.jsonl", *lines)
-        markdown = tmp_path / "table.md"
-        status = main(["table", str(path), "--resamples", "200", "--markdown", str(markdown), *map(str, arguments)])
-        assert status == 0, capsys.readouterr().err
-        first = markdown.read_text(encoding="utf-8").split("**Runs")[0]
-        return [line.strip("| ").split(" | ") for line in first.splitlines() if line.startswith("|")][2:]
-
-    return run
 
 
 def scores(row: list[str]) -> list[str]:
@@ -329,51 +305,6 @@ def test_json_has_every_number(table: Run, tmp_path: Path) -> None:
     assert gain["p_value"] == pytest.approx(1 / 201)
 
 
-def test_the_plot_is_a_picture_that_grows_with_the_rows(table: Run, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    heights = []
-    for datasets in (["a"], ["a", "b", "c"]):
-        lines = [
-            ner_line(kind, right, dataset=dataset)
-            for dataset in datasets
-            for kind, right in (("vectors", WORSE), ("both", BETTER), ("features", WORSE))
-        ]
-        table(*lines, ner_line("both", BETTER, dataset="no baseline"), arguments=["--plot", tmp_path / "gains.png"])
-        data = (tmp_path / "gains.png").read_bytes()
-        assert data.startswith(b"\x89PNG")
-        heights.append(int.from_bytes(data[20:24], "big"))
-    assert heights[1] > heights[0]
-
-
-def test_gains_are_drawn_against_the_part_of_the_training_data(
-    table: Run, tmp_path: Path, fails: Callable[..., str]
-) -> None:
-    pytest.importorskip("matplotlib")
-    settings = ner_line("both", BETTER)["settings"]
-    lines = [
-        ner_line(kind, right, settings=settings | {"train_fraction": fraction}, dataset="a $ b")
-        for fraction in (0.01, 0.1, 1.0)
-        for kind, right in (("vectors", WORSE), ("both", BETTER), ("features", WORSE))
-    ]
-    path = tmp_path / "fractions.png"
-    table(*lines, ner_line("both", BETTER), arguments=["--fractions", path])
-    assert path.read_bytes().startswith(b"\x89PNG")
-    path.unlink()
-    one = write_lines(tmp_path / "one.jsonl", *lines[:3])
-    assert "there is no curve to draw: no task has gains with two values" in fails("table", one, "--fractions", path)
-    assert not path.exists()
-
-
-def test_a_plot_without_a_gain_or_without_matplotlib_is_an_error(
-    tmp_path: Path, fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write_lines(tmp_path / "a.jsonl", ner_line("both", BETTER))
-    assert "there is no gain to draw" in fails("table", path, "--plot", tmp_path / "gains.png")
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert "`pip install -e '.[plots]'`" in fails("table", path, "--plot", tmp_path / "gains.png")
-    assert not (tmp_path / "gains.png").exists()
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -423,17 +354,6 @@ def test_layers_of_a_foreign_feature_file_may_be_anything(table: Run) -> None:
     assert len(table(ner_line("vectors", WORSE), *lines)) == 2
 
 
-def test_a_plot_shows_dollars_as_they_are_and_has_room_for_its_rows(
-    table: Run, tmp_path: Path, fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("matplotlib")
-    lines = [ner_line(kind, right, dataset="$\\x$") for kind, right in (("vectors", WORSE), ("both", BETTER))]
-    table(*lines, arguments=["--plot", tmp_path / "gains.png"])
-    monkeypatch.setattr("downstream.results.plot.MOST_ROWS", 0)
-    path = write_lines(tmp_path / "a.jsonl", *lines)
-    assert "1 rows are more than a picture has room for: draw at most 0" in fails("table", path, "--plot", "p.png")
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -452,21 +372,3 @@ def test_lines_that_do_not_fit_are_errors(
     error = fails("table", path)
     assert message in error
     assert len(error) < 500
-
-
-def test_pipes_in_cells_do_not_end_them() -> None:
-    table = TextTable("Names", [Column("a", ["x|y"]), Column("n", ["1"], right=True)])
-    assert table.markdown() == "**Names**\n\n| a | n |\n| --- | ---: |\n| x\\|y | 1 |"
-    assert table.text() == "Names\n\na    n\n───  ─\nx|y  1"
-
-
-@pytest.mark.parametrize(
-    ("p", "text"), [(0.0001, "<0.001"), (0.001, "0.001"), (0.0249, "0.025"), (0.5, "0.500"), (0.9999, ">0.999")]
-)
-def test_p_has_three_decimals(p: float, text: str) -> None:
-    assert format_p(p) == text
-
-
-@pytest.mark.parametrize(("number", "text"), [(0.123, "0.12"), (9.94, "9.9"), (9.96, "10"), (1234.5, "1,234")])
-def test_numbers_of_runs_are_short(number: float, text: str) -> None:
-    assert format_number(number) == text
