@@ -202,7 +202,7 @@ def build_corpus(
             settings={
                 "min_count": min_count,
                 "shard_tokens": sizes if len(set(sizes.values())) > 1 else next(iter(sizes.values())),
-                "held_out": [recorded(file) for file in held_out] or "ends of shards",
+                "held_out": [recorded(file) for file in held_out] or "as much as a shard of each source",
             }
             | left_out_record(leave_out, without),
         )

@@ -55,19 +55,18 @@ def merge_lexicons(sources: Sequence[LocalShardSource], work: Path, min_count: i
     rows: defaultdict[str, int] = defaultdict(count().__next__)
     counts = np.zeros(1 << 20, dtype=np.int64)
     for folder, of_folder in groupby(sources, key=lambda source: source.folder):
-        own = list(of_folder)
+        own = [(source.held_out, *source.counts()) for source in of_folder]
         words = local_lexicon(folder)
         occurs = np.zeros(len(words), dtype=bool)  # a word of sentences that were left out may not
-        for source in own:
-            occurs[source.counts()[0]] = True
+        for _, types, _ in own:
+            occurs[types] = True
         local_rows = np.zeros(len(words), dtype=ID_DTYPE)
         found = compress(words, occurs.tolist())
         local_rows[occurs] = np.fromiter(map(rows.__getitem__, found), dtype=ID_DTYPE, count=int(occurs.sum()))
         if len(rows) > len(counts):
             counts = np.concatenate([counts, np.zeros(max(len(counts), len(rows)), dtype=np.int64)])
-        for source in own:
-            if not source.held_out:
-                types, shard_counts = source.counts()
+        for held_out, types, shard_counts in own:
+            if not held_out:
                 counts[local_rows[types]] += shard_counts
         save_array(folder / "rows.npy", local_rows)
     words = list(rows)

@@ -108,7 +108,14 @@ class Recipe:
         config, corpus = load_config(self.config, self._sets, quiet=True), Corpus(self.corpus)
         train = config.train
         require_held_out(corpus, train.window)
-        groups = TextGroups(corpus, config.data.sources, mix=train.mix_shards, seed=train.seed)
+        groups = TextGroups(
+            corpus,
+            config.data.sources,
+            mix=train.mix_shards,
+            seed=train.seed,
+            pieces=train.shard_pieces,
+            whole_documents=train.order == "documents",
+        )
         cut = Cut(train.streams, train.window, train.order, train.cut, config.output_layer.words_ahead)
         windows_per_epoch(corpus, groups, cut)
 
