@@ -40,11 +40,12 @@ class ModelStates:
             pooling=pooling,
         )
         self.layers = model.layers
+        self.names = list(map(str, range(model.layers)))
         self.width = model.width
         self._description: dict[str, Any] = {
             "directory": str(path),
             **model.describe(),
-            "layers": list(map(str, range(model.layers))),
+            "layers": self.names,
         }
         if model.training_words is not None:
             self._description["training_words"] = model.training_words

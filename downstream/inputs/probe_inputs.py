@@ -29,9 +29,13 @@ MATCHED = 1_000
 
 
 class LayerStates(Protocol):
-    """Layer states of the sentences of a run."""
+    """Layer states of the sentences of a run.
+
+    names  what each of the layers is called: its number in the encoder, where that is known
+    """
 
     layers: int
+    names: list[str]
     width: int
 
     def lookup(self, sentences: Sequence[Sentence]) -> list[Tensor]:
@@ -122,7 +126,7 @@ class ProbeInputs(torch.nn.Module):
         self._settings = settings
         self.size = 0
         if sources.states is not None:
-            self._layers = layer_rows(settings.state_layers, sources.states.layers)
+            self._layers = layer_rows(settings.state_layers, sources.states.names)
             self.mix = ScalarMix(len(self._layers))
             self.size += sources.states.width
         if sources.words is not None:
@@ -194,7 +198,7 @@ class ProbeInputs(torch.nn.Module):
     def _layer_states(self, source: LayerStates, sentences: Sequence[Sentence]) -> list[Tensor]:
         """float32 [layers that are mixed, n, 2P] for each sentence; those of the source itself where all are mixed."""
         states = source.lookup(sentences)
-        if len(self._layers) < source.layers:
+        if self._layers != list(range(source.layers)):
             states = [layers[self._layers] for layers in states]
         if self._settings.normalise_states:
             states = [layer_norm(layers, (source.width,)) for layers in states]

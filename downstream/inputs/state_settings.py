@@ -1,13 +1,12 @@
 """Settings of layer states: how those of an encoder are given to a probe, which its scalar mix reads."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from elmoc.errors import InputError, shortened
 from elmoc.settings import setting
 
-MOST_LAYERS = 10_000
-"""Numbers of layers are smaller, whatever the encoder."""
 SMALL_MIX_RATE = 10.0
 """Of small presets: in their few updates, a mix that learns at the rate of all else does not get where it would."""
 _LAYERS = re.compile(r"\d{1,4}(,\d{1,4})*")
@@ -18,7 +17,7 @@ class StateSettings:
     """What is done with layer states before and after they are mixed, and beside them."""
 
     state_layers: str = setting(
-        "all", help="the layers that are mixed: all, top (the last), or their numbers from 0, such as 0,2"
+        "all", help="the layers that are mixed: all, top (the uppermost), or their numbers from 0, such as 0,2"
     )
     normalise_states: bool = setting(
         False,
@@ -47,21 +46,39 @@ AS_THEY_ARE = StateSettings()
 """All layers, unchanged, beside word vectors that match them."""
 
 
-def layer_rows(state_layers: str, layers: int) -> list[int]:
-    """The layers that `state_layers` names, of `layers` that there are; raises `InputError` for impossible ones."""
-    if state_layers == "all":
-        return list(range(layers))
-    if state_layers == "top":
-        return [layers - 1]
-    rows = list(map(int, state_layers.split(","))) if _LAYERS.fullmatch(state_layers) else []
-    if not rows or rows != sorted(set(rows)):
+def numbers_of_layers(state_layers: str) -> list[int]:
+    """The numbers that `state_layers` gives, none for all and top; raises `InputError` for what it cannot be."""
+    if state_layers in ("all", "top"):
+        return []
+    numbers = list(map(int, state_layers.split(","))) if _LAYERS.fullmatch(state_layers) else []
+    if not numbers or numbers != sorted(set(numbers)):
         raise InputError(
             f"--state-layers {shortened(state_layers)} is not possible: give all, top, or numbers from 0 in rising "
             "order, such as 0,2"
         )
-    if rows[-1] >= layers:
+    return numbers
+
+
+def layer_rows(state_layers: str, names: Sequence[str]) -> list[int]:
+    """Where the layers that `state_layers` chooses stand among those that there are.
+
+    Args:
+        state_layers: all, top, or numbers of the encoder's layers.
+        names: of the layers that there are. Where they are not the numbers of an encoder's layers, they count from 0.
+
+    Raises:
+        InputError: `state_layers` is not possible, or there is no such layer.
+    """
+    if state_layers == "all":
+        return list(range(len(names)))
+    numbered = len(set(names)) == len(names) and all(name.isdecimal() for name in names)
+    numbers = list(map(int, names)) if numbered else list(range(len(names)))
+    if state_layers == "top":
+        return [numbers.index(max(numbers))]
+    chosen = numbers_of_layers(state_layers)
+    if missing := [number for number in chosen if number not in numbers]:
         raise InputError(
-            f"--state-layers {state_layers} is not possible: there are {layers} layers, 0 to {layers - 1}, and no "
-            f"layer {rows[-1]}"
+            f"--state-layers {state_layers} is not possible: the layers here are {', '.join(map(str, numbers))}, and "
+            f"there is no layer {missing[0]}"
         )
-    return rows
+    return [numbers.index(number) for number in chosen]

@@ -24,7 +24,7 @@ def find_labels(sources: InputSources, *, train: WordSplit, dev: WordSplit, kind
             for kind in kinds:
                 rows, labels = train.labelled(kind)
                 dev_rows, dev_labels = dev.labelled(kind)
-                x, dev_x = vectors()[rows], dev_vectors()[dev_rows]
+                x, dev_x = vectors(rows), dev_vectors(dev_rows)
                 found[kind][name] = classify(x, labels, test=dev_x, test_labels=dev_labels, l2=l2)
                 progress.update()
     return found

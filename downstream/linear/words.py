@@ -20,8 +20,8 @@ BATCH = 64
 """Sentences whose states are looked up together."""
 ALL_LAYERS = "all layers"
 
-Rows = tuple[str, Callable[[], np.ndarray]]
-"""The name of an input, and its vectors, float32 [N, D], a new array at each call."""
+Vectors = tuple[str, Callable[[np.ndarray], np.ndarray]]
+"""The name of an input, and what gives its vectors of the words in rows [n]: float32 [n, D], a new array each time."""
 
 
 @dataclass(frozen=True)
@@ -75,18 +75,18 @@ def _random_sentences(sentences: list[LabelledSentence], most_words: int) -> lis
     return [sentences[row] for row in sorted(order[:count])]
 
 
-def inputs_of(sources: InputSources, split: WordSplit) -> Iterator[Rows]:
+def inputs_of(sources: InputSources, split: WordSplit) -> Iterator[Vectors]:
     """Yield what a split's words can be classified by: word vectors, each layer, and all layers side by side."""
     if sources.words is not None:
         words = sources.words
-        yield "vectors", lambda: _vectors(words, split.sentences)
+        yield "vectors", lambda rows: _vectors(words, split.sentences)[rows]
     if sources.states is not None:
         states = _states(sources.states, split.sentences)
-        layers = states.shape[1]
-        for layer in range(layers):
-            yield f"layer {layer}", lambda layer=layer: states[:, layer].copy()  # type: ignore[misc]
-        if layers > 1:
-            yield ALL_LAYERS, lambda: states.reshape(len(states), -1).copy()
+        names = sources.states.names
+        for layer, name in enumerate(names):
+            yield f"layer {name}", lambda rows, layer=layer: states[rows, layer]  # type: ignore[misc]
+        if len(names) > 1:
+            yield ALL_LAYERS, lambda rows: states[rows].reshape(len(rows), -1)
 
 
 def _vectors(words: WordTable, sentences: Sequence[Sentence]) -> np.ndarray:

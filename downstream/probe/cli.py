@@ -10,7 +10,7 @@ from typing import Any
 
 from downstream.inputs.kinds import INPUT_KINDS, InputKind, refuse_unread
 from downstream.inputs.source_options import add_source_options, check_source_options
-from downstream.inputs.state_settings import MOST_LAYERS, layer_rows
+from downstream.inputs.state_settings import numbers_of_layers
 from downstream.probe.experiment import run_experiment
 from downstream.probe.settings import CommandSettings, add_options, chosen, given_values, option_name
 from downstream.probe.task import Task
@@ -40,7 +40,7 @@ def parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
     elif not options.train or not options.dev:
         parser.error("give --train FILES and --dev FILES (or --evaluate-only PROBE and --test FILES)")
     options.settings = chosen(options, task.small if options.small else task.published)
-    layer_rows(options.settings.state_layers, MOST_LAYERS)  # how many there are is known later
+    numbers_of_layers(options.settings.state_layers)  # which layers there are is known later
     options.reader = chosen(options, task.reader)
     options.seed_list = [] if options.evaluate_only else _seeds(SEEDS if options.seeds is None else options.seeds)
     options.kinds = [] if options.evaluate_only else _kinds(options)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from downstream.inputs.kinds import INPUT_KINDS
 from downstream.inputs.probe_inputs import InputSources, ProbeInputs
-from downstream.inputs.state_settings import MOST_LAYERS, layer_rows
+from downstream.inputs.state_settings import layer_rows, numbers_of_layers
 from downstream.probe.settings import ReaderOptions, TrainingSettings
 from downstream.probe.task import Probe, Task
 from downstream.results.records import (
@@ -140,13 +140,15 @@ class SavedProbe(ProbeRecord):
     def _layer_names(self, count: int) -> list[str]:
         """The layers that are mixed, as the features call them; raises `InputError` unless there are `count`."""
         chosen, known = str(self.record["settings"]["state_layers"]), layer_names(self.record["features"])
-        total = len(known) or (count if chosen == "all" else MOST_LAYERS)
-        rows = layer_rows(chosen, total)
-        if len(rows) != count:
-            raise InputError(f"there are {count} layers in the mix, not {len(rows)}")
-        if not known and chosen == "top":
-            return [chosen]
-        return [known[row] if known else str(row) for row in rows]
+        if known:
+            names = [known[row] for row in layer_rows(chosen, known)]
+        elif chosen == "all":
+            names = list(map(str, range(count)))
+        else:
+            names = list(map(str, numbers_of_layers(chosen))) or [chosen]
+        if len(names) != count:
+            raise InputError(f"there are {count} layers in the mix, not {len(names)}")
+        return names
 
     def record_of(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Its line of results, for a run that has the same settings, data and inputs; raises `InputError` if not.

@@ -227,6 +227,7 @@ def word_vectors_identity(vectors: dict[str, Any]) -> str:
 def summary(records: Sequence[dict[str, Any]]) -> str:
     """The last lines that a run prints: one a kind of inputs, each with its gain over word vectors alone.
 
+    A gain is that over word vectors with the same data and settings, since saved probes may have others.
     The number of seeds stands above them, or on each of them where they differ in it.
     """
     first = records[0]
@@ -234,12 +235,22 @@ def summary(records: Sequence[dict[str, Any]]) -> str:
     seeds = [counted(len(record["seeds"]), "seed") for record in records]
     differ = len(set(seeds)) > 1
     lines = [title if differ else f"{title}, {seeds[0]}"]
-    baseline = next((record["mean"] for record in records if record["inputs"] == "vectors"), None)
+    baselines = [record for record in records if record["inputs"] == "vectors"]
     for record, number in zip(records, seeds, strict=True):
         line = f"  {record['inputs']:9} {format_score(record['mean'], record['deviation']):14}"
         if differ:
             line += f"  {number:8}"
+        baseline = next((each for each in baselines if _differ_in_inputs_alone(each, record)), None)
         if baseline is not None and record["inputs"] != "vectors":
-            line += f"  gain {record['mean'] - baseline:+.2f}"
+            line += f"  gain {record['mean'] - baseline['mean']:+.2f}"
         lines.append(line.rstrip())
     return "\n".join(lines)
+
+
+def _differ_in_inputs_alone(record: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two records are of the same data and settings, but for those of layer states."""
+    first, second = (
+        [each["fingerprints"], each["reader"], {**each["settings"], **dict.fromkeys(STATE_SETTINGS)}]
+        for each in (record, other)
+    )
+    return first == second

@@ -13,6 +13,8 @@ from downstream.results.records import STATE_SETTINGS, layer_names, percent
 from elmoc.errors import InputError
 
 NONE = "–"
+FINGERPRINTS = ("model_fingerprint", "model")
+"""What lines say of an encoder that tells it from others: of a peer, or of a model."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,13 @@ class NamedRow(Row):
 def name_rows(rows: Sequence[Row], *, given: Mapping[str, str]) -> list[NamedRow]:
     """Name all rows of a table together; `given` maps beginnings of encoders' fingerprints to names for them."""
     encoders = _encoder_names([row.with_encoder for row in rows if row.with_encoder], given)
+    vectors = _vectors_names([row.with_vectors for row in rows if row.with_vectors])
     return [
         NamedRow(
             **vars(row),
-            dataset=", ".join([f"{row.first.dataset} {row.first.split}", *_differences(row, rows)]),
+            dataset=", ".join([f"{row.first.dataset} {row.first.split}", *_differences(row, rows, vectors)]),
             encoder=encoders[str(row.with_encoder.encoder)] if row.with_encoder else NONE,
-            word_vectors=_vectors_name(row.with_vectors) if row.with_vectors else NONE,
+            word_vectors=vectors[str(row.with_vectors.word_vectors)] if row.with_vectors else NONE,
         )
         for row in rows
     ]
@@ -63,8 +66,17 @@ def _encoder_names(results: Sequence[Result], given: Mapping[str, str]) -> dict[
         taken = list(names.values())
         for encoder, name in names.items():
             if taken.count(name) > 1:
-                names[encoder] = f"{name} {more(origins[encoder][0])}"
-    return names
+                names[encoder] = f"{name} {more(origins[encoder][0])}".rstrip()
+    return _numbered(names)
+
+
+def _numbered(names: Mapping[str, str]) -> dict[str, str]:
+    """The names, equal ones with a number behind them: of files that were written again, say."""
+    taken = list(names.values())
+    return {
+        identity: f"{name} ({taken[:place].count(name) + 1})" if taken.count(name) > 1 else name
+        for place, (identity, name) in enumerate(names.items())
+    }
 
 
 def _dump(features: dict[str, Any]) -> str:
@@ -76,7 +88,7 @@ def _dump(features: dict[str, Any]) -> str:
 
 
 def _word_vectors_of(features: dict[str, Any]) -> str:
-    return f"word vectors {str(features.get('word_vectors'))[:8]}"
+    return f"word vectors {str(features['word_vectors'])[:8]}" if "word_vectors" in features else ""
 
 
 def _encoder_name(origins: Sequence[dict[str, Any]], given: Mapping[str, str]) -> str:
@@ -91,20 +103,28 @@ def _encoder_name(origins: Sequence[dict[str, Any]], given: Mapping[str, str]) -
 
 
 def _fingerprint(features: dict[str, Any]) -> str:
-    return str(features.get("model", features.get("file")))
+    """That of a peer, of a model, or the path of a foreign file, which has none."""
+    return str(next((features[name] for name in FINGERPRINTS if name in features), features.get("file")))
 
 
 def _short_fingerprint(features: dict[str, Any]) -> str:
-    """The beginning of the model's fingerprint; of a foreign file, which has none, the whole path."""
-    return _fingerprint(features)[: 8 if "model" in features else None]
+    """The beginning of the fingerprint; of a foreign file the whole path."""
+    return _fingerprint(features)[: 8 if features.keys() & set(FINGERPRINTS) else None]
 
 
-def _vectors_name(result: Result) -> str:
-    origin = str((result.vectors or {}).get("origin", result.word_vectors))
-    return SEPARATOR.join(Path(each).name for each in origin.split(SEPARATOR))
+def _vectors_names(results: Sequence[Result]) -> dict[str, str]:
+    """Identity of each result's word vectors → the names of their files, and where others have the same, a number."""
+    origins = {
+        str(result.word_vectors): str((result.vectors or {}).get("origin", result.word_vectors)) for result in results
+    }
+    names = {
+        identity: SEPARATOR.join(Path(each).name for each in origin.split(SEPARATOR))
+        for identity, origin in origins.items()
+    }
+    return _numbered(names)
 
 
-def _differences(row: Row, rows: Sequence[Row]) -> list[str]:
+def _differences(row: Row, rows: Sequence[Row], vectors: Mapping[str, str]) -> list[str]:
     """In what a row differs from others of the same task, data set and split: its data, vectors, preset or settings."""
     own, alike = row.first, [other for other in rows if other.first.place == row.first.place]
     firsts = [other.first for other in alike]
@@ -116,7 +136,7 @@ def _differences(row: Row, rows: Sequence[Row]) -> list[str]:
             parts.append(f"{split} {' + '.join(own.fingerprints[split])}")
     parts += _changed(own.reader, [other.reader for other in firsts])
     if row.with_vectors and _differ(other.with_vectors.word_vectors for other in alike if other.with_vectors):
-        parts.append(_vectors_name(row.with_vectors))
+        parts.append(vectors[str(row.with_vectors.word_vectors)])
     if _differ(other.preset for other in firsts):
         parts.append(own.preset)
     return parts + _changed(own.settings, [other.settings for other in firsts if other.preset == own.preset])

@@ -28,6 +28,7 @@ WIDTH = 160
 """The width of the text where no terminal has one."""
 FEW_ITEMS = 30
 """An interval from fewer items than this is rough."""
+NO_MERIT = "figure of merit: there is none without results of both and of vectors on one set of data"
 MOST_RESAMPLES = 1_000_000
 """More change nothing that is shown."""
 OUTPUTS = {
@@ -80,10 +81,13 @@ def tables_as_text(rows: Sequence[NamedRow], more: Sequence[TextTable], notes: S
 def _write_table(options: argparse.Namespace, tasks: Tasks) -> None:
     rows, notes = compared_rows(options.results, tasks, resamples=options.resamples, encoders=dict(options.encoder))
     more = [runs_table(rows), *([metrics_table(rows)] if options.figures else [])]
+    if options.merit or options.curve:
+        notes = [*repeated_data(rows), *notes]
     if options.merit and (merits := merits_of_encoders(rows)):
         more.append(merit_table(merits))
         more += filter(None, [differences_table(rows)])
-        notes = [*repeated_data(rows), *notes]
+    elif options.merit:
+        notes = [NO_MERIT, *notes]
     notes = explanations(rows, resamples=options.resamples) + notes
     text = tables_as_text(rows, more, notes)
     print(text, end="")

@@ -15,7 +15,7 @@ from typing import Any
 
 from downstream.inputs.kinds import INPUT_KINDS
 from downstream.probe.settings import option_name
-from downstream.results.records import ResultLine, parse_line
+from downstream.results.records import ResultLine, parse_line, word_vectors_identity
 from downstream.suite.plan import SuiteProbe
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
@@ -51,6 +51,8 @@ class Job:
     """One probe on one kind of inputs with one seed.
 
     arguments  of `python -m downstream`, but for the file of results
+    data       split → the fingerprints of its files
+    vectors    what tells its word vectors from others; None where it reads none
     result     where its line of results is kept
     model      the directory of its encoder, where it has one
     cost       about how many seconds it takes
@@ -60,6 +62,8 @@ class Job:
     inputs: str
     seed: int
     arguments: Sequence[str]
+    data: Mapping[str, Sequence[str]]
+    vectors: str | None
     result: Path
     model: Path | None
     cost: float
@@ -79,8 +83,15 @@ class Job:
         return [sys.executable, "-m", "downstream", *self.arguments, "--results", str(results)]
 
     def keep(self, results: Path) -> None:
-        """Keep what the command wrote; raises `InputError` where that is no line of results of this job."""
+        """Keep what the command wrote; raises `InputError` where that is no line of results of this job.
+
+        It is not where a file has changed since the suite looked at it.
+        """
         line = _read(results)
+        vectors = None if line["vectors"] is None else word_vectors_identity(line["vectors"])
+        for changed, what in ((line["fingerprints"] != self.data, "data"), (vectors != self.vectors, "word vectors")):
+            if changed:
+                raise InputError(f"its {what} changed while the suite was running: run the suite again")
         line["checksum"] = _checksum(line)
         with atomic_path(self.result) as partial:
             partial.write_text(json.dumps(line, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -142,6 +153,8 @@ def make_jobs(
                     inputs=kind.name,
                     seed=seed,
                     arguments=_arguments(probe, sources, kind.name, seed),
+                    data=fingerprints,
+                    vectors=sources.identities["vectors"] if kind.words else None,
                     result=(out if kind.states else baseline) / f"{probe.file_name}.{kind.name}.seed{seed}.{key}.json",
                     model=sources.model if kind.states else None,
                     cost=share * seconds,

@@ -6,6 +6,7 @@ baseline, as a corpus is long and stays the same from one encoder to the next.
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def overlap_notes(data: Mapping[str, ProbeData], corpus: Path, folder: Path) -> 
     Args:
         data: of the probes by name.
         corpus: the directory of the corpus that the encoder was trained on.
-        folder: where what was found is kept.
+        folder: where what was found is kept, if it can be written to.
 
     Raises:
         InputError: the corpus cannot be read.
@@ -53,12 +54,14 @@ def overlap_notes(data: Mapping[str, ProbeData], corpus: Path, folder: Path) -> 
         overlap = Overlap(sentences)
         key = fingerprint(fingerprint_file(corpus / "corpus.json").encode(), overlap.fingerprint.encode())
         file = folder / f"overlap.{name}.{split}.{key}.json"
-        if not file.exists():
+        if file.exists():
+            advice = "remove it, and run the suite again"
+            found = read_record(file, OverlapRecord, format=FORMAT, version=VERSION, advice=advice)
+        else:
             found = OverlapRecord(str(corpus), overlapping_sentences(opened, overlap).count)
-            write_record(file, found, format=FORMAT, version=VERSION)
-        count = read_record(
-            file, OverlapRecord, format=FORMAT, version=VERSION, advice="remove it, and run the suite again"
-        ).sentences
+            with suppress(OSError):  # a baseline to which nothing else is to be added may be read-only
+                write_record(file, found, format=FORMAT, version=VERSION)
+        count = found.sentences
         overlaps = f"overlap{'s' if count == 1 else ''} with"
         print(
             f"{name}, {split}: {counted(count, 'sentence')} of {corpus} {overlaps} its {len(sentences):,}", flush=True

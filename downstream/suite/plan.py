@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from downstream.inputs.kinds import INPUT_KINDS
+from downstream.inputs.state_settings import numbers_of_layers
 from downstream.probe.settings import ReaderOptions, TrainingSettings, settings_of_inputs
 from downstream.probe.task import Task
 from downstream.results.records import LATER_SETTINGS, STATE_SETTINGS
@@ -184,6 +185,11 @@ def _check_options(task: Task[Any, Any], preset: str, part: Changes, *, path: Pa
                 )
         for settings in {id(each): each for each in known.values()}.values():
             _changed(settings, options, where=str(path), prefix=f"{where}.")
+        if "state_layers" in options:
+            try:
+                numbers_of_layers(str(options["state_layers"]))
+            except InputError as error:
+                raise InputError(f"{path}: {where}.state_layers: {error}") from None
 
 
 def _changed(defaults: Any, options: Options, *, where: str, prefix: str) -> Any:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from downstream.results.columns import runs_table
-from downstream.results.merit import Merit, figure_of_merit
+from downstream.results.merit import Merit, figure_of_merit, repeated_data
 from downstream.results.reading import SUITE_RESULTS
 from downstream.results.records import encoder_identity
 from downstream.results.row_names import NamedRow
-from downstream.results.table import compared_rows, explanations, row_as_json, tables_as_text
+from downstream.results.table import NO_MERIT, compared_rows, explanations, row_as_json, tables_as_text
 from downstream.suite.jobs import Job
 from downstream.suite.plan import Suite, Tasks
 from elmoc.encoders.pooling import POOLINGS
@@ -52,7 +52,7 @@ def write_report(
         partial.write_text("".join(json.dumps(job.read()) + "\n" for job in jobs), encoding="utf-8")
     rows, left_out = compared_rows([results], tasks, resamples=RESAMPLES, encoders={})
     merit = figure_of_merit(rows)
-    notes = [*notes, *left_out]
+    notes = [*repeated_data(rows), *notes, *left_out]
     print("\n" + tables_as_text(rows, [runs_table(rows)], [*explanations(rows, resamples=RESAMPLES), *notes]))
     print(merit_line(merit))
     write_json(out / REPORT, {"suite": str(suite.path), "identity": identity} | _as_json(rows, merit, encoder, notes))
@@ -109,9 +109,7 @@ def _content(report: Path) -> dict[str, Any]:
 
 def merit_line(merit: Merit | None) -> str:
     """The figure of merit as a suite ends with it."""
-    if merit is None:
-        return "figure of merit: there is none without results of both and of vectors on one set of data"
-    return f"figure of merit: {merit}"
+    return NO_MERIT if merit is None else f"figure of merit: {merit}"
 
 
 def _as_json(

@@ -96,7 +96,7 @@ class JobRunner:
         result = self._result(job)
         try:
             if status:
-                said = self._last_error(job) or (f"signal {-status}" if status < 0 else f"exit status {status}")
+                said = f"signal {-status}" if status < 0 else self._last_error(job) or f"exit status {status}"
                 return Failure(job, f"{job.name} failed ({said}): see {self.log(job)}")
             job.keep(result)
         except (InputError, OSError) as error:

@@ -40,11 +40,18 @@ def words_of(sentences: str = TEN_SENTENCES) -> list[list[str]]:
 
 
 def write_random_features(
-    path: Path, sentences: list[list[str]], *, layers: int = 3, width: int = 12, model: str = "m1"
+    path: Path,
+    sentences: list[list[str]],
+    *,
+    layers: int = 3,
+    width: int = 12,
+    model: str = "m1",
+    names: list[str] | None = None,
 ) -> None:
     generator = np.random.default_rng(7)
     shape = FeatureShape(layers=layers, width=width, dtype="float32", single=False)
-    with write_features(path, {"model": model, "vectors": "v1"}, shape=shape) as writer:
+    attributes = {"model": model, "vectors": "v1", **({"layers": names} if names else {})}
+    with write_features(path, attributes, shape=shape) as writer:
         for words in sentences:
             states = generator.standard_normal(shape.of(len(words))).astype(np.float32)
             writer.add(Sentence(words), states)

@@ -14,7 +14,7 @@ from downstream.inputs.feature_states import FeatureStates
 from downstream.inputs.kinds import INPUT_KINDS
 from downstream.inputs.probe_inputs import InputSources, ProbeInputs, valid_mask
 from downstream.inputs.sentence import Sentence
-from downstream.inputs.state_settings import StateSettings
+from downstream.inputs.state_settings import StateSettings, layer_rows
 from downstream.inputs.word_table import WordTable
 from elmoc.errors import InputError
 from elmoc.features.reader import FeatureFile
@@ -186,7 +186,7 @@ def test_dropout_of_vectors_takes_whole_words_beside_states_and_in_training_alon
 @pytest.mark.parametrize(
     ("state_layers", "message"),
     [
-        ("0,3", "--state-layers 0,3 is not possible: there are 3 layers, 0 to 2, and no layer 3"),
+        ("0,3", "--state-layers 0,3 is not possible: the layers here are 0, 1, 2, and there is no layer 3"),
         *((text, "give all, top, or numbers from 0 in rising order") for text in ("", "2,0", "1,1", "-1", "0,", "x")),
     ],
 )
@@ -194,6 +194,36 @@ def test_layers_that_cannot_be(features: Path, state_layers: str, message: str) 
     sources = InputSources(words=None, states=FeatureStates(features, sentences=SENTENCES))
     with pytest.raises(InputError, match=re.escape(message)):
         ProbeInputs(sources, StateSettings(state_layers=state_layers))
+
+
+@pytest.mark.parametrize(
+    ("names", "top", "one", "missing"),
+    [
+        (["2", "0"], [0], None, "1"),
+        (["1", "2"], [1], [0], "0"),
+        (["top", "1"], [1], [1], "2"),
+        (["1", "1"], [1], [1], "2"),
+    ],
+)
+def test_layers_are_chosen_by_their_numbers_in_the_encoder(
+    names: list[str], top: list[int], one: list[int] | None, missing: str
+) -> None:
+    assert layer_rows("all", names) == [0, 1]
+    assert layer_rows("top", names) == top
+    if one is not None:
+        assert layer_rows("1", names) == one
+    with pytest.raises(InputError, match=f"and there is no layer {missing}"):
+        layer_rows(missing, names)
+    assert layer_rows("0,2", ["2", "0", "1"]) == [1, 0]
+
+
+def test_the_layers_of_a_file_in_another_order_are_mixed_as_chosen(tmp_path: Path) -> None:
+    write_random_features(tmp_path / "f.h5", words_of(), names=["2", "0", "1"])
+    found = FeatureStates(tmp_path / "f.h5", sentences=SENTENCES)
+    sources, states = InputSources(words=None, states=found), found.lookup(SENTENCES)[0]
+    for chosen, rows in (("top", [0]), ("1", [2]), ("0,1,2", [1, 2, 0])):
+        mixed, _ = ProbeInputs(sources, StateSettings(state_layers=chosen))(SENTENCES[:1])
+        torch.testing.assert_close(mixed[0], states[rows].mean(0))
 
 
 def test_both_is_states_then_vectors(features: Path) -> None:

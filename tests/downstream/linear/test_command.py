@@ -20,10 +20,14 @@ TINY = ["--hidden-size", "6", "--layers", "1", "--dropout", "0", "--batch-size",
 @pytest.fixture
 def telling(tmp_path: Path) -> Path:
     """A feature file of which layer 1 tells the label of a word, and layer 0 nothing."""
-    path = tmp_path / "telling.h5"
+    return write_telling(tmp_path / "telling.h5", ["0", "1"])
+
+
+def write_telling(path: Path, names: list[str]) -> Path:
+    """A feature file of two layers, of which the second tells the label of a word, and the first nothing."""
     generator = np.random.default_rng(3)
     shape = FeatureShape(layers=2, width=4, dtype="float32", single=False)
-    with write_features(path, {"model": "m", "layers": ["0", "1"]}, shape=shape) as writer:
+    with write_features(path, {"model": "m", "layers": names}, shape=shape) as writer:
         for line in TEN_SENTENCES.splitlines():
             pairs = [pair.split("/") for pair in line.split()]
             states = generator.standard_normal(shape.of(len(pairs))).astype(np.float32) * 0.1
@@ -54,6 +58,15 @@ def test_each_layer_is_asked_by_itself(
     for name in names:
         assert f"{name} " in out
     assert "column:1: 3 labels, 44 words of train, 44 of dev" in out
+
+
+def test_layers_have_the_numbers_that_the_file_says(tmp_path: Path, ten: Path) -> None:
+    results, telling = tmp_path / "layers.jsonl", write_telling(tmp_path / "telling.h5", ["2", "1"])
+    arguments = ["layers", "--train", ten, "--dev", ten, "--label", "column:1", "--features", telling]
+    assert main(list(map(str, [*arguments, "--results", results, "--l2", "0.01"]))) == 0
+    accuracies = json.loads(results.read_text())["accuracies"]
+    assert list(accuracies)[2:] == ["layer 2", "layer 1", "all layers"]
+    assert accuracies["layer 2"]["accuracy"] < accuracies["layer 1"]["accuracy"]
 
 
 def test_a_part_of_the_words_is_of_whole_sentences_and_the_same_every_time(

@@ -74,7 +74,7 @@ from elmoc.errors import InputError
         ("--vectors random:1:4 --learning-rate nan", "--learning-rate must be a finite number, not nan"),
         ("--vectors random:1:4 --dropout 1", "--dropout must be at least 0 and below 1, not 1.0"),
         ("--vectors random:1:4 --state-layers 2,0", "--state-layers 2,0 is not possible: give all, top, or numbers"),
-        ("--features FEATURES --state-layers 3", "there are 3 layers, 0 to 2, and no layer 3"),
+        ("--features FEATURES --state-layers 3", "the layers here are 0, 1, 2, and there is no layer 3"),
         ("--features FEATURES --states-dropout 1", "--states-dropout must be at least 0 and below 1, not 1.0"),
         ("--vectors random:1:4 --device gpu", "'gpu' is not a device"),
         ("--vectors random:1:4 --device cuda:99", "cuda:99 is not there"),

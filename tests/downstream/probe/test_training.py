@@ -200,6 +200,7 @@ def test_mean_and_sample_deviation() -> None:
 
 def test_summary_shows_the_gain_over_word_vectors() -> None:
     record = {"task": "ner", "metric": "entity F1", "split": "test", "seeds": [1, 2]}
+    record |= {"fingerprints": {}, "reader": {}, "settings": {}}
     text = summary(
         [
             record | {"inputs": "vectors", "mean": 50.0, "deviation": 1.25},

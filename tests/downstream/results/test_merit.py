@@ -188,7 +188,7 @@ def test_data_that_count_twice_are_named(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["table", str(path), "--resamples", "100", "--merit"]) == 0
     assert "more than once" not in capsys.readouterr().out
     path = write_lines(tmp_path / "lines.jsonl", *lines, *(line | {"compared_as": "quick"} for line in lines))
-    assert main(["table", str(path), "--resamples", "100", "--merit"]) == 0
+    assert main(["table", str(path), "--resamples", "100", "--curve", str(tmp_path / "curve.png")]) == 0
     assert "WARNING: the figure of merit of m1 counts ner novels test more than once" in " ".join(
         capsys.readouterr().out.split()
     )
@@ -228,6 +228,39 @@ def test_the_curve_has_the_encoders_in_the_order_of_their_words(
     out = capsys.readouterr().out
     assert "Figure of merit: mean of (both − vectors) / the paper's gain" in out
     assert "60,000" in out
+
+
+def test_the_curve_is_of_data_that_all_have_whatever_vectors_and_data_are_called(tmp_path: Path) -> None:
+    lines = []
+    for words, folder in ((5_000, "a"), (60_000, "b")):
+        vectors = {"origin": f"{folder}/lm.bin", "fingerprint": folder, "size": 300}
+        of_suite = {"vectors": vectors, "compared_as": "tuned", "dataset": r"A$ and $\x$"}
+        lines.append(ner_line("vectors", WORSE, **of_suite))
+        lines += [line | of_suite for line in suite_lines(words, f"m{words}", BETTER)]
+    path = write_lines(tmp_path / "lines.jsonl", *lines)
+    rows, _ = compared_rows([path], TASKS, resamples=100, encoders={})
+    assert [row.word_vectors for row in rows] == ["lm.bin (1)", "lm.bin (2)"]
+    assert [words for words, _ in merits_by_words(rows)] == [5_000, 60_000]
+    assert main(["table", str(path), "--resamples", "100", "--curve", str(tmp_path / "curve.png")]) == 0
+
+
+def test_encoders_that_are_called_the_same_have_figures_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [ner_line("vectors", WORSE)]
+    for time, right in ((1, BETTER), (2, WORSE)):  # the file was written again
+        lines.append(ner_line("both", right, features={"file": "theirs.h5", "file_size": 9, "file_time": time}))
+    path = write_lines(tmp_path / "lines.jsonl", *lines)
+    rows, _ = compared_rows([path], TASKS, resamples=100, encoders={})
+    assert len(rows_of_encoders(rows)) == 2
+    assert main(["table", str(path), "--resamples", "100", "--merit"]) == 0
+    assert "Figure of merit less that of theirs theirs.h5 (1)" in capsys.readouterr().out
+
+
+def test_a_figure_that_there_is_not_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_lines(tmp_path / "lines.jsonl", ner_line("both", BETTER))
+    assert main(["table", str(path), "--resamples", "100", "--merit"]) == 0
+    assert "there is none without results of both and of vectors" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_curve_needs_encoders_that_say_what_they_have_read(tmp_path: Path) -> None:

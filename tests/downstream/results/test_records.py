@@ -19,6 +19,7 @@ from downstream.results.records import (
     summary,
 )
 from elmoc.errors import InputError
+from tests.downstream.results.result_lines import WORSE, ner_line
 
 
 def test_mean_and_deviation_are_those_of_a_sample() -> None:
@@ -49,18 +50,26 @@ def test_a_name_of_a_compressed_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_summary_gives_the_number_of_seeds_of_each_kind_where_they_differ() -> None:
-    record = {"task": "ner", "metric": "entity F1", "split": "test"}
+    record = ner_line("vectors", WORSE)
+    other = {"inputs": "both", "mean": 55.0, "deviation": None, "seeds": [3]}
+    settings = record["settings"]
     text = summary(
         [
-            record | {"inputs": "vectors", "mean": 50.0, "deviation": 1.25, "seeds": [1, 2]},
+            record | {"mean": 50.0, "deviation": 1.25, "seeds": [1, 2]},
             record | {"inputs": "both", "mean": 53.5, "deviation": None, "seeds": [3]},
+            record | other | {"settings": settings | {"mix_rate": 1.0}},
+            record | other | {"settings": settings | {"hidden_size": 100}},
+            record | other | {"fingerprints": {"test": ["f4"]}},
         ]
     )
     assert text.splitlines() == [
         "ner: entity F1 on test",
         "  vectors   50.00 ± 1.25    2 seeds",
         "  both      53.50           1 seed    gain +3.50",
-    ]
+        "  both      55.00           1 seed    gain +5.00",
+        "  both      55.00           1 seed",
+        "  both      55.00           1 seed",
+    ], "no gain over word vectors that were trained in another way, or scored on other data"
 
 
 def test_a_line_that_broke_off_does_not_spoil_the_next(tmp_path: Path) -> None:

@@ -117,6 +117,7 @@ def test_the_suite_of_the_project_is_whole() -> None:
         ('dev = "dev.conll"', "", "the field probe[0].dev is missing"),
         ("epochs = 9", "epoch = 9", "probe[0].options.epoch is no option of the task ner (known: "),
         ("epochs = 9", 'epochs = "9"', "probe[0].options.epochs must be of type int, not '9'"),
+        ("epochs = 9", 'state_layers = "2,0"', "probe[0].options.state_layers: --state-layers 2,0 is not possible"),
         ("epochs = 9", "epochs = 0", "probe[0].options.epochs must be at least 1 and at most 1000000, not 0"),
         ("{ dropout = 0.5 }", "{ dropout = 1.5 }", "probe[0].vectors.dropout must be at least 0 and below 1, not 1.5"),
         ("{ dropout = 0.5 }", "{ column = 2 }", "probe[0].vectors.column is no option of the task ner"),

@@ -85,7 +85,7 @@ def test_failed_jobs_are_one_sentence_each_and_the_others_go_on(tmp_path: Path) 
     programs = {
         "refused": "import sys; print('reading'); sys.exit('error: x.conll, line 3 is damaged: correct it')",
         "broken": "1 / 0",
-        "killed": "import os; os.kill(os.getpid(), 9)",
+        "killed": "import os; print('epoch 1', flush=True); os.kill(os.getpid(), 9)",
         "silent": "pass",
         "good": WRITE,
     }

@@ -14,8 +14,9 @@ from elmoc.features.reader import FeatureFile
 from elmoc.files.checksums import fingerprint
 from elmoc.files.text import read_lines
 from elmoc.model_directory import read_model_directory, write_model_directory
-from tests.downstream.conftest import columns
+from tests.downstream.conftest import columns, words_of
 from tests.downstream.suite.conftest import SUITE, InProcess, Run, report
+from tests.tiny import learnable_sentences, write_corpus
 
 VECTORS = ["ner-again.vectors.seed1", "ner-ten-sentences.vectors.seed1", "ner-ten-sentences.vectors.seed2"]
 BOTH = [name.replace("vectors", "both") for name in VECTORS]
@@ -260,7 +261,26 @@ def test_what_cannot_be_is_said_before_data_are_read_and_features_made(
 def test_nothing_is_run_where_a_result_could_not_be_kept(suite: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert suite("--model", "first", "--baseline", "/proc", status=1) == []
     assert "results cannot be written to /proc (" in capsys.readouterr().err.splitlines()[-1]
-    assert suite("--model", "first", "--baseline", "/proc", "--inputs", "both") == BOTH, "nothing is to be kept there"
+    write_corpus(Path("seen"), [words_of()[:1]], [learnable_sentences(2, 2)])
+    options = ("--model", "first", "--baseline", "/proc", "--inputs", "both", "--corpus", "seen")
+    assert suite(*options) == BOTH, "nothing is to be kept there"
+    assert report("suite/first")["notes"][0].startswith("WARNING: 1 sentence of the pretraining text (seen) overlaps")
+
+
+def test_results_of_files_that_changed_meanwhile_are_not_kept(suite: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    ten, vectors = Path("ten.conll"), Path("words.vec")
+    vectors.write_text("Ada 1 2\nmet 3 4\n")
+    options = ("--inputs", "vectors", "--vectors", str(vectors))
+    labels, numbers = ten.read_text(), vectors.read_text()
+    changes = [(ten, labels.replace("B-PER", "B-LOC"), "data"), (vectors, numbers.replace("3", "5"), "word vectors")]
+    for path, content, what in changes:
+        InProcess.fails = lambda _, path=path, content=content: not path.write_text(content)  # type: ignore[misc]
+        suite(*options, status=1)
+        assert f"its {what} changed while the suite was running: run the suite again" in capsys.readouterr().out
+        ten.write_text(labels)
+        vectors.write_text(numbers)
+    InProcess.fails = lambda _: False
+    assert suite(*options) == VECTORS, "of those files nothing was kept"
 
 
 def test_results_of_versions_before_are_pooled_where_the_settings_are_the_same(
