@@ -42,7 +42,8 @@ WORD_ACCURACY = "word_accuracy.json"
 class Start:
     """What `start.json` says: the model that a run started from, and the launch by `torchrun`, where there are.
 
-    started_from: the training record of that model.
+    init_from: its absolute path; in runs of older versions as it was given.
+    started_from: its training record.
     """
 
     init_from: str | None
@@ -114,6 +115,11 @@ class RunDirectory:
     def started_from(self) -> dict[str, Any] | None:
         """The training record of that model; None in runs of older versions."""
         return self._start.started_from if (self.path / "start.json").exists() else None
+
+    def require_same_model(self, training: dict[str, Any] | None) -> None:
+        """Raise an `InputError` when the model that the run started from has another training record by now."""
+        if self.started_from not in (None, training):
+            raise InputError(f"{self.init_from} has another model than when {self.path} was started from it: {NEW_RUN}")
 
     def was_started_by(self, launch: str | None) -> bool:
         """Whether there is a run, and this launch started it (and may go on with it unasked)."""
