@@ -199,8 +199,12 @@ def test_resume_with_other_settings_names_them(runs: TinyRuns, error_line: Fails
 
 
 def test_resume_may_log_differently(runs: TinyRuns) -> None:
-    runs.run("run")
-    runs.run("run", "--resume", log__keep=5, log__every_updates=1, log__checkpoint_updates=4, train__threads=1)
+    run = runs.run("run", log__checkpoint_updates=6, log__keep=9)
+    run.checkpoint_path(12).unlink()
+    runs.run("run", "--resume", log__keep=2, log__every_updates=1, log__checkpoint_updates=4, train__threads=1)
+    assert [line["update"] for line in read_metrics(run.path, "train")] == [4, *range(7, 13)]
+    assert [int(path.stem) for path in run.checkpoint_paths()][-2:] == [8, 12]
+    assert run.checkpoint_path(6) not in run.checkpoint_paths()
 
 
 def test_resume_without_a_run_and_with_another_model(runs: TinyRuns, error_line: Fails) -> None:
