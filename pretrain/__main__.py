@@ -1,6 +1,7 @@
 """The command `python -m pretrain CONFIG.toml RUN`: describe, start or resume a training run."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
@@ -83,9 +84,11 @@ def pretrain(arguments: argparse.Namespace) -> None:
         with processes.raise_together():
             if processes.is_rank0 and not resume:
                 stack.enter_context(run.locked())
-                start = Start(init_from, processes.launch, setup.started_from)
+                start = Start(init_from and os.path.abspath(init_from), processes.launch, setup.started_from)
                 run.start(config, start, parameters=setup.parameters)
-            if processes.is_rank0 and resume:
+            if processes.is_rank0 and resume and resumed is None:
+                run.require_same_model(setup.started_from)
+            elif processes.is_rank0 and resume:
                 setup.started_from = run.started_from
             length = setup.updates if max_seconds is None else None
             print(f"{arguments.run}: {setup.summary(length if resumed is None else resumed.updates)}")

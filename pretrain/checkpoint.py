@@ -63,9 +63,6 @@ class Checkpoint:
             value = getattr(self, name)
             if value is not None and not 0 <= value <= most:
                 raise InputError(f"{name} must be at least 0 and at most {most}, not {value}")
-        for direction, steps in self.unlogged.items():
-            name = f"unlogged.{direction}"
-            check_tensors({name: steps}, {name: torch.empty(len(steps) if steps.ndim else 0, 3, dtype=torch.float64)})
 
     def to_dict(self) -> dict[str, Any]:
         """Tensors and plain values."""

@@ -203,6 +203,9 @@ def load_config(
         config = config_from_dict(values, str(path), advice=ADVICE)
     except InputError:
         for section, settings in given.items():  # what is wrong by itself is not the file's
+            with suppress(InputError):
+                config_from_dict({section: values[section]}, option, advice=ADVICE)
+                continue  # it may need what the file says
             if "kind" not in settings and "kind" in values[section]:
                 section_type(section, values[section], str(path), advice=ADVICE)
                 settings = {"kind": values[section]["kind"], **settings}

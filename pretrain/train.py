@@ -8,7 +8,7 @@ from pretrain.config import MOST_UPDATES
 from pretrain.data.loader import stream_batches
 from pretrain.distributed.processes import Processes
 from pretrain.execution.cuda_graph import UNTIL_RECORDED
-from pretrain.run.clock import UNMEASURED_UPDATES, Clock, evaluation_is_due, evaluations_done
+from pretrain.run.clock import UNMEASURED_UPDATES, Clock, evaluation_is_due
 from pretrain.run.directory import RunDirectory
 from pretrain.run.recorder import Recorder
 from pretrain.run.stop_signals import stop_signals
@@ -32,8 +32,7 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
     """
     config, data, processes = setup.config, setup.data, setup.processes
     state = starting_state(setup, run, resumed)
-    evaluations = 0 if resumed is None else 1 + evaluations_done(state.evaluated, state.updates)
-    clock = new_clock(setup, state, max_seconds, evaluations=evaluations)
+    clock = new_clock(setup, state, max_seconds)
     share_before_decay = config.schedule.share_before_decay
     measured = state.update + clock.measured_after
     limited = max_seconds is not None and (resumed is None or state.update < state.updates)
@@ -41,7 +40,7 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
     too_late = limited and not never_set and measured >= share_before_decay * state.updates
     if limited and never_set:
         state.updates = max(state.updates, measured)  # or it would end before its length can be set
-    told = False
+    told, every = False, config.evaluation.every_updates
     own = processes.stream_slice(config.train.streams)
     windows = data.windows(state.position, directions=processes.directions, own=own)
     with ExitStack() as stack:
@@ -70,13 +69,12 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
             state.masked += sum(step.masked for step in steps.values())
             clock.record_update()
             if clock.may_set_length(state.update, state.updates, share_before_decay):
-                length = clock.length_within_limit(config.evaluation.every_updates)
+                length = clock.length_within_limit(every, update=state.update, evaluated=state.evaluated)
                 if not told and length.about_evaluations:
                     told = True
                     recorder.say(length.about_evaluations)
                 state.updates = processes.broadcast_from_rank0(min(MOST_UPDATES, state.update + length.updates))
             recorder.add(steps, rate)
-            every = config.evaluation.every_updates
             if evaluation_is_due(state.update, state.updates, every, evaluated=state.evaluated):
                 recorder.evaluate()
             if state.update == state.updates or checkpoint_is_due(setup, state, clock):
@@ -92,11 +90,10 @@ def steps_everywhere(processes: Processes, own: dict[str, DirectionStep]) -> dic
     return {direction: DirectionStep.of(values) for direction, values in numbers.items()}
 
 
-def new_clock(setup: TrainingSetup, state: TrainState, limit: float | None, *, evaluations: int) -> Clock:
-    """The clock of a run, which had so many `evaluations`; the update that records a CUDA graph is not measured."""
+def new_clock(setup: TrainingSetup, state: TrainState, limit: float | None) -> Clock:
+    """The clock of a run; the update that records a CUDA graph is not measured."""
     unmeasured = max(UNMEASURED_UPDATES, UNTIL_RECORDED) if setup.config.train.cuda_graph else UNMEASURED_UPDATES
-    longest = state.longest_evaluation
-    return Clock(state.seconds, limit, evaluations=evaluations, longest_evaluation=longest, unmeasured=unmeasured)
+    return Clock(state.seconds, limit, longest_evaluation=state.longest_evaluation, unmeasured=unmeasured)
 
 
 def new_train_step(setup: TrainingSetup, state: TrainState, *, side_by_side: bool = True) -> TrainStep:

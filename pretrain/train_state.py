@@ -119,6 +119,10 @@ class TrainState:
         """
         device = next(self.encoder.parameters()).device
         expected = self._expected(streams, begun=checkpoint.update > 0, carry_state=carry_state)
+        if checkpoint.unlogged:
+            updates = max(len(steps) if steps.ndim else 0 for steps in checkpoint.unlogged.values())
+            steps = torch.empty(updates, 3, dtype=torch.float64, device="meta")
+            expected["unlogged"] = dict.fromkeys(self.encoder.directions, steps)
         found = {
             "encoder": checkpoint.encoder,
             "heads": checkpoint.heads,
@@ -127,6 +131,7 @@ class TrainState:
             "averages": {name: checkpoint.averages.get(name) for name in self.averages},
             "generators": {name: checkpoint.generators.get(name) for name in self.generators},
             "recurrent": {name: checkpoint.recurrent.get(name) for name in self.recurrent},
+            "unlogged": checkpoint.unlogged,
         }
         if checkpoint.device != device.type:  # whose generators have other states: masks go on from a new seed
             del expected["generators"], found["generators"]

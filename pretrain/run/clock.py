@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from functools import partial
 
 from pretrain.config import LogConfig
 
@@ -40,6 +41,16 @@ def evaluations_of(updates: int, every_updates: int) -> int:
     return 1 + (-(-updates // every_updates) if every_updates else min(EVALUATIONS, updates))
 
 
+def evaluations_to_come(update: int, updates: int, *, evaluated: int) -> int:
+    """How many of the ten evaluations of a run are to come after `update`, which may have one itself.
+
+    `evaluated` is the update of the last one.
+    """
+    if evaluation_is_due(update, updates, 0, evaluated=evaluated):
+        return 1 + EVALUATIONS - evaluations_done(update, updates)
+    return max(1, EVALUATIONS - evaluations_done(evaluated, updates))  # one is at the end in any case
+
+
 @dataclass(frozen=True)
 class Length:
     """How much of a run fits into a time.
@@ -47,13 +58,13 @@ class Length:
     updates: as many as fit, and at least one.
     evaluation_seconds: of the slowest evaluation.
     evaluation_share: of the time, what evaluations take.
-    too_long: seconds by which the run will exceed the time, as its evaluations take too long for it.
+    too_long: whole seconds by which the run will exceed the time, as its evaluations take too long for it.
     """
 
     updates: int
     evaluation_seconds: float
     evaluation_share: float
-    too_long: float
+    too_long: int
 
     @property
     def about_evaluations(self) -> str:
@@ -62,7 +73,7 @@ class Length:
         if self.too_long:
             return (
                 f"evaluations of {self.evaluation_seconds:.1f} s each take longer than --max-time allows: the run will "
-                f"end about {self.too_long:.0f} s late ({faster})"
+                f"end about {self.too_long} s late ({faster})"
             )
         if self.evaluation_share > MUCH:
             return (
@@ -73,20 +84,19 @@ class Length:
 
 
 def length_within(seconds: float, per_update: float, per_evaluation: float, *, evaluations: int, every: int) -> Length:
-    """What fits into so many `seconds`, of which at least half are for updates, however slow evaluations are.
+    """What fits into so many `seconds`; where `every` is 0, at least half is for updates, however slow evaluations are.
 
     Args:
         per_update, per_evaluation: seconds of each.
         evaluations: those to come; where `every` is not 0, one comes after so many updates, and one at the end.
     """
-    if every:
-        evaluations = 1
-        per_update += per_evaluation / every
-    evaluating = evaluations * per_evaluation
-    updates = max(1, int(max(seconds / 2, seconds - evaluating) / per_update))
-    evaluating = min(evaluations, updates) * per_evaluation
-    too_long = max(0.0, evaluating - min(seconds, seconds / 2)) if evaluating else 0.0
-    evaluating += updates // every * per_evaluation if every else 0.0
+    at_end = (1 if every else evaluations) * per_evaluation
+    between = per_evaluation / every if every else 0.0
+    updates = max(1, int(max(seconds / 2, seconds - at_end) / (per_update + between)))
+    evaluating = (-(-updates // every) if every else min(evaluations, updates)) * per_evaluation
+    too_long = 0
+    if evaluating > max(0.0, seconds) / 2:  # else it is updates that take long
+        too_long = max(0, round(updates * per_update + evaluating - seconds))
     return Length(updates, per_evaluation, evaluating / max(seconds, evaluating, 1e-9), too_long)
 
 
@@ -96,7 +106,7 @@ class Clock:
     Args:
         before: seconds that the run took before this process.
         limit: seconds that the whole run may take, or None.
-        evaluations, longest_evaluation: those before this process, and seconds of the longest of them.
+        longest_evaluation: seconds of the longest before this process.
         unmeasured: so many updates of this process are left out of the measured speed.
     """
 
@@ -105,7 +115,6 @@ class Clock:
         before: float,
         limit: float | None,
         *,
-        evaluations: int = 0,
         longest_evaluation: float = 0.0,
         unmeasured: int = UNMEASURED_UPDATES,
     ) -> None:
@@ -115,7 +124,6 @@ class Clock:
         self._measured_from = self._started
         self._last_checkpoint = self._started
         self._updates = 0
-        self._evaluations = evaluations
         self._evaluation_seconds = 0.0  # since _measured_from
         self.longest_evaluation = longest_evaluation
         self._unmeasured = unmeasured
@@ -134,7 +142,6 @@ class Clock:
 
     def record_evaluation(self, seconds: float) -> None:
         """An evaluation is done, which took `seconds`."""
-        self._evaluations += 1
         self._evaluation_seconds += seconds
         self.longest_evaluation = max(self.longest_evaluation, seconds)
 
@@ -168,16 +175,21 @@ class Clock:
             and ((never_set and self._updates == self.measured_after) or update < share_before_decay * updates)
         )
 
-    def length_within_limit(self, every: int) -> Length:
-        """What still fits into the run's limit, with its evaluations: after `every` updates, or ten where that is 0."""
+    def length_within_limit(self, every: int, *, update: int, evaluated: int) -> Length:
+        """What still fits into the run's limit after `update`, with the evaluations that come within that length.
+
+        These are after `every` updates, or ten where that is 0; the last was at update `evaluated`.
+        """
         assert self.limit is not None
-        return length_within(
+        fit = partial(
+            length_within,
             self.limit - self.seconds(),
             self.seconds_per_update(),
             self.longest_evaluation,
-            evaluations=max(0, 1 + EVALUATIONS - self._evaluations),  # one was before the first update
             every=every,
         )
+        with_all = update + fit(evaluations=EVALUATIONS).updates
+        return fit(evaluations=evaluations_to_come(update, with_all, evaluated=evaluated))
 
     def checkpoint_is_due(self, update: int, config: LogConfig) -> bool:
         """Every `checkpoint_updates`, or, where that is 0, every `checkpoint_minutes`."""

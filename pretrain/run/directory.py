@@ -27,6 +27,7 @@ from elmoc.files.locks import locked, tidy_folder
 from elmoc.files.records import check_version, convert, parse_json, read_json, write_json
 from elmoc.files.text import MAX_LINE_BYTES, open_binary, require_file
 from elmoc.files.writing import atomic_path, full_disk_is_clear, require_space
+from elmoc.model_directory import WEIGHTS
 from elmoc.settings import differences, setting
 from elmoc.word_vectors.opening import is_stored
 from elmoc.word_vectors.sources import VectorSource
@@ -41,7 +42,8 @@ WORD_ACCURACY = "word_accuracy.json"
 class Start:
     """What `start.json` says: the model that a run started from, and the launch by `torchrun`, where there are.
 
-    started_from: the training record of that model.
+    init_from: its absolute path; in runs of older versions as it was given.
+    started_from: its training record.
     """
 
     init_from: str | None
@@ -60,16 +62,24 @@ class RunDirectory:
         self.metrics = self.path / "metrics.jsonl"
 
     def require_new(self) -> None:
-        """Raise an `InputError` when there is a run, what one has left, or something that is no directory."""
+        """Raise an `InputError` when there is a run, what one has left, a model, or something that is no directory."""
+        self._require_no_model()
         if os.path.lexists(self.config):
             raise InputError(f"{self.path} holds a run already: go on with it by --resume, or choose another directory")
-        for left in [*self.checkpoint_paths()[-1:], self.metrics]:
+        for left in [*self.checkpoint_paths()[-1:], self.metrics, self.model]:
             if os.path.lexists(left):
                 raise InputError(f"{left} is of another run: move what it has left there, or choose another directory")
         if os.path.lexists(self.path / "corpus.json"):
             raise InputError(f"{self.path} is a corpus directory: choose another directory for the run")
         if os.path.lexists(self.path) and not self.path.is_dir():
             raise InputError(f"{self.path} is not a directory, as a run is: choose another name")
+
+    def _require_no_model(self) -> None:
+        if os.path.lexists(self.path / WEIGHTS):
+            raise InputError(
+                f"{self.path} is a model directory: choose another directory for the run (--init-from {self.path} "
+                "starts from its weights)"
+            )
 
     def start(self, config: RunConfig, start: Start, *, parameters: int) -> None:
         """Make the directory of a run with `parameters` trainable parameters.
@@ -106,6 +116,11 @@ class RunDirectory:
         """The training record of that model; None in runs of older versions."""
         return self._start.started_from if (self.path / "start.json").exists() else None
 
+    def require_same_model(self, training: dict[str, Any] | None) -> None:
+        """Raise an `InputError` when the model that the run started from has another training record by now."""
+        if self.started_from not in (None, training):
+            raise InputError(f"{self.init_from} has another model than when {self.path} was started from it: {NEW_RUN}")
+
     def was_started_by(self, launch: str | None) -> bool:
         """Whether there is a run, and this launch started it (and may go on with it unasked)."""
         return launch is not None and os.path.lexists(self.config) and self._start.launch == launch
@@ -128,6 +143,7 @@ class RunDirectory:
 
     def require_resumable(self) -> None:
         """Raise an `InputError` when there is no run to resume."""
+        self._require_no_model()
         if not os.path.lexists(self.config):
             raise InputError(f"{self.path} holds no run to resume: start it without --resume")
 

@@ -15,9 +15,10 @@ from torch import Tensor
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files.records import write_json
-from elmoc.model_directory import ModelDirectory, read_model_directory
+from elmoc.model_directory import ADVICE, ModelDirectory, read_model_directory
 from elmoc.progress import progress_bar
 from elmoc.word_vectors.subwords import StoredSubwords, Subwords
+from pretrain.config import TrainConfig
 from pretrain.data.windows import ANYWHERE
 from pretrain.output_layers.softmax import SoftmaxOutput
 from pretrain.run.directory import WORD_ACCURACY, RunDirectory
@@ -53,6 +54,7 @@ def measure_word_accuracy(
     run = RunDirectory(path)
     run.require_resumable()
     config = run.read_config()
+    config = replace(config, train=here(config.train))
     if units is not None:
         config = replace(config, data=replace(config.data, corpus=str(units)))
     model = read_model_directory(path, fast=config.train.recurrence == "fused")
@@ -81,6 +83,16 @@ def measure_word_accuracy(
     return values
 
 
+def here(train: TrainConfig) -> TrainConfig:
+    """How a run computes, as far as this machine can: on a GPU and in bf16 where it has them."""
+    return replace(
+        train,
+        device="cpu" if train.device == "cpu" else "auto",
+        precision="fp32" if train.precision == "fp32" else "auto",
+        cuda_graph=False,
+    )
+
+
 def unit_models(path: Path, setup: TrainingSetup, model: ModelDirectory, vectors: Tensor) -> dict[str, UnitModel]:
     """The language model of each direction of a run's exported model, which reads these vectors of units [C, E]."""
     if not setup.config.encoder.carries_state:
@@ -88,8 +100,10 @@ def unit_models(path: Path, setup: TrainingSetup, model: ModelDirectory, vectors
             f"{path} has an encoder ({setup.config.encoder.kind}) that carries no state, and words are looked for unit "
             "by unit, with those that do (encoder.kind=lstm or plain_lstm)"
         )
+    if model.output_layer.weights is None:
+        raise InputError(f"{model.path} was kept without its output layer (heads.safetensors): {ADVICE}")
     device = setup.execution.device
-    setup.output_layers.load_state_dict(model.output_layer.weights or {}, assign=True)
+    setup.output_layers.load_state_dict(model.output_layer.weights, assign=True)
     setup.output_layers.to(device).eval()
     encoder = model.encoder.to(device)
     models = {}

@@ -271,6 +271,11 @@ def test_an_override_may_need_what_the_file_says(config: Path, content: str, ove
             ["train.window=3"],
             "run.toml: output_layer.tied needs a class for each type: leave output_layer.types out",
         ),
+        (
+            "[train]\norder = 'documents'",
+            ["train.cut=documents", "log.keep=0"],
+            "--set: log.keep must be at least 1, not 0: correct it",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_of_where_it_stands(

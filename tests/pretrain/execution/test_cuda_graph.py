@@ -109,7 +109,7 @@ def test_the_update_that_records_is_not_measured(runs: TinyRuns) -> None:
     setup = set_up(load_config(runs.config, overrides))
     graph = replace(setup, config=replace(setup.config, train=replace(setup.config.train, cuda_graph=True)))
     state = setup.new_state()
-    plain, recorded = (new_clock(each, state, None, evaluations=0).measured_after for each in (setup, graph))
+    plain, recorded = (new_clock(each, state, None).measured_after for each in (setup, graph))
     assert (plain, recorded) == (UNMEASURED_UPDATES + MEASURED_UPDATES, UNTIL_RECORDED + MEASURED_UPDATES)
     assert recorded > plain
 

@@ -207,8 +207,16 @@ WRONG: dict[str, tuple[Callable[[Contents], Contents], str]] = {
         "recurrent.forward.0.0 has the shape [2, 8], where [4, 8] is expected",
     ),
     "steps that are none": (
-        lambda state: {"unlogged": {"forward": torch.zeros(2, 2)}},
+        lambda state: {"unlogged": dict.fromkeys(state["unlogged"], torch.zeros(2, 2))},
         "unlogged.forward has the shape [2, 2], where [2, 3] is expected",
+    ),
+    "steps of fewer updates in one direction": (
+        lambda state: {"unlogged": state["unlogged"] | {"forward": torch.zeros(2, 3, dtype=torch.float64)}},
+        "unlogged.backward has the shape [1, 3], where [2, 3] is expected",
+    ),
+    "steps of one direction": (
+        lambda state: {"unlogged": {"forward": state["unlogged"]["forward"]}},
+        "lacks tensors: unlogged.backward",
     ),
     "a newer version": (lambda state: {"version": 3}, "version 3 of the format elmoc-checkpoint, this elmoc reads"),
 }

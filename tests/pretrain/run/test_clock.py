@@ -7,13 +7,15 @@ import pytest
 
 from pretrain.run import clock as clock_module
 from pretrain.run.clock import (
+    EVALUATIONS,
     MEASURED_UPDATES,
     UNMEASURED_UPDATES,
     Clock,
     LogConfig,
     evaluation_is_due,
-    evaluations_done,
     evaluations_of,
+    evaluations_to_come,
+    length_within,
 )
 
 
@@ -52,13 +54,14 @@ def test_length_follows_the_measured_speed_evaluations_included(fake_time: FakeT
     assert clock.may_set_length(update, 10**9, 0.4)
     left = 1000.0 - clock.seconds()
     # ten evaluations of ten seconds are set aside
-    assert clock.length_within_limit(0).updates == int((left - 100.0) / 2.0)
+    length = clock.length_within_limit(0, update=update, evaluated=0)
+    assert length.updates == int((left - 100.0) / 2.0)
     # one evaluation every 5 updates makes an update 4 seconds long
-    assert clock.length_within_limit(5).updates == int((left - 10.0) / 4.0), "the last one comes besides"
+    length = clock.length_within_limit(5, update=update, evaluated=5)
+    assert length.updates == int((left - 10.0) / 4.0), "the last one comes besides"
     # of the ten, those that are over are not set aside again
-    fake_time.now += 10.0
-    clock.record_evaluation(10.0)
-    assert clock.length_within_limit(0).updates == int((left - 10.0 - 90.0) / 2.0)
+    length = clock.length_within_limit(0, update=60, evaluated=45)
+    assert length.updates == int((left - 90.0) / 2.0)
 
 
 def test_more_updates_are_left_out_where_more_are_slow(fake_time: FakeTime) -> None:
@@ -84,19 +87,26 @@ def test_evaluations_that_take_too_long_leave_half_of_the_time(fake_time: FakeTi
     clock.record_evaluation(10.0)
     run_updates(clock, fake_time, UNMEASURED_UPDATES, 0.0)
     run_updates(clock, fake_time, 5, 2.0)
-    length = clock.length_within_limit(0)
+    length = clock.length_within_limit(0, update=8, evaluated=0)
     assert length.updates == 10, "20 of the 40 seconds that are left"
-    assert length.too_long == pytest.approx(100.0 - 20.0), "ten evaluations after them"
+    assert length.too_long == 70 - 20, "update 8 of 18 has an evaluation of its own, and six come after it"
     assert length.about_evaluations.startswith("evaluations of 10.0 s each take longer than --max-time allows")
-    length = clock.length_within_limit(10**6)
-    assert (length.updates, length.too_long) == (14, 0.0)
+    length = clock.length_within_limit(10**6, update=8, evaluated=0)
+    assert (length.updates, length.too_long) == (14, 0)
+
+
+@pytest.mark.parametrize(("seconds", "updates", "late"), [(190.0, 8, 0), (60.0, 2, 42)])
+def test_lateness_where_evaluations_come_every_so_many_updates(seconds: float, updates: int, late: int) -> None:
+    """Updates of 1 second, and 100 for an evaluation after every 10 of them, of which one is at the end."""
+    length = length_within(seconds, 1.0, 100.0, evaluations=EVALUATIONS, every=10)
+    assert (length.updates, length.too_long) == (updates, late)
 
 
 def test_time_that_is_over_is_no_fault_of_evaluations(fake_time: FakeTime) -> None:
     clock = Clock(before=7200.0, limit=3600.0)
     run_updates(clock, fake_time, UNMEASURED_UPDATES + 5, 2.0)
-    length = clock.length_within_limit(0)
-    assert (length.updates, length.too_long) == (1, 0.0)
+    length = clock.length_within_limit(0, update=8, evaluated=0)
+    assert (length.updates, length.too_long) == (1, 0)
 
 
 def test_time_before_a_resume_counts(fake_time: FakeTime) -> None:
@@ -155,11 +165,37 @@ def test_evaluations_come_at_their_times_while_the_length_is_being_set(config: i
 
 
 def test_a_resumed_run_sets_aside_the_evaluations_that_are_to_come(fake_time: FakeTime) -> None:
-    before = 1 + evaluations_done(300, 1000)
-    clock = Clock(before=0.0, limit=1000.0, evaluations=before, longest_evaluation=10.0)
+    clock = Clock(before=0.0, limit=1500.0, longest_evaluation=10.0)
     run_updates(clock, fake_time, UNMEASURED_UPDATES + 5, 2.0)
-    left = 1000.0 - clock.seconds()
-    assert clock.length_within_limit(0).updates == int((left - 7 * 10.0) / 2.0)
+    left = 1500.0 - clock.seconds()
+    assert clock.length_within_limit(0, update=320, evaluated=300).updates == int((left - 7 * 10.0) / 2.0)
+
+
+@pytest.mark.parametrize("evaluated", [0, 3, 7])
+def test_evaluations_to_come_are_those_that_come(evaluated: int) -> None:
+    for updates in range(12, 300):
+        later = [evaluated]
+        for update in range(8, updates + 1):
+            if evaluation_is_due(update, updates, 0, evaluated=later[-1]):
+                later.append(update)
+        assert evaluations_to_come(8, updates, evaluated=evaluated) == len(later) - 1
+
+
+@pytest.mark.parametrize("config", [4, 20, 10**6])
+def test_a_run_ends_in_time_whatever_length_its_config_has(fake_time: FakeTime, config: int) -> None:
+    """Of updates of 1 second, and evaluations of 10, of which the config's length brings some before the first look."""
+    clock = Clock(before=0.0, limit=400.0, longest_evaluation=10.0)
+    updates, update, evaluated = max(config, clock.measured_after), 0, 0
+    while update < updates:
+        run_updates(clock, fake_time, 1, 1.0)
+        update += 1
+        if clock.may_set_length(update, updates, 0.4):
+            updates = update + clock.length_within_limit(0, update=update, evaluated=evaluated).updates
+        if evaluation_is_due(update, updates, 0, evaluated=evaluated):
+            evaluated = update
+            fake_time.now += 10.0
+            clock.record_evaluation(10.0)
+    assert 390.0 < clock.seconds() <= 400.0
 
 
 @pytest.mark.parametrize(("every", "much"), [(0, True), (20, True), (5000, False)])
@@ -169,7 +205,7 @@ def test_evaluations_that_take_much_of_the_time_are_said(fake_time: FakeTime, ev
     clock.record_evaluation(50.0)
     run_updates(clock, fake_time, UNMEASURED_UPDATES, 0.0)
     run_updates(clock, fake_time, 5, 2.0)
-    length = clock.length_within_limit(every)
+    length = clock.length_within_limit(every, update=8, evaluated=0)
     evaluations = 10 if every == 0 else 1 + length.updates // every
     assert length.evaluation_share == pytest.approx(50.0 * evaluations / 1000.0)
     said = f"evaluations of up to 50.0 s each will take about {length.evaluation_share:.0%} of the time"

@@ -199,8 +199,12 @@ def test_resume_with_other_settings_names_them(runs: TinyRuns, error_line: Fails
 
 
 def test_resume_may_log_differently(runs: TinyRuns) -> None:
-    runs.run("run")
-    runs.run("run", "--resume", log__keep=5, log__every_updates=1, log__checkpoint_updates=4, train__threads=1)
+    run = runs.run("run", log__checkpoint_updates=6, log__keep=9)
+    run.checkpoint_path(12).unlink()
+    runs.run("run", "--resume", log__keep=2, log__every_updates=1, log__checkpoint_updates=4, train__threads=1)
+    assert [line["update"] for line in read_metrics(run.path, "train")] == [4, *range(7, 13)]
+    assert [int(path.stem) for path in run.checkpoint_paths()][-2:] == [8, 12]
+    assert run.checkpoint_path(6) not in run.checkpoint_paths()
 
 
 def test_resume_without_a_run_and_with_another_model(runs: TinyRuns, error_line: Fails) -> None:
@@ -254,17 +258,27 @@ def test_a_run_directory_without_a_model_says_so(runs: TinyRuns) -> None:
         read_model_directory(run.path)
 
 
-def test_killed_before_the_first_checkpoint_the_model_it_started_from_is_not_forgotten(runs: TinyRuns) -> None:
-    runs.run("first")
-    init = ("--init-from", str(runs.folder / "first"))
-    undisturbed = runs.run("undisturbed", *init, train__seed=3)
-    run = runs.run("run", *init, train__seed=3)
+def test_killed_before_the_first_checkpoint_the_model_it_started_from_is_not_forgotten(
+    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, error_line: Fails
+) -> None:
+    first = runs.run("first")
+    monkeypatch.chdir(runs.folder)
+    undisturbed = runs.run("undisturbed", "--init-from=first", train__seed=3)
+    run = runs.run("run", "--init-from=first", train__seed=3)
+    monkeypatch.chdir("/")
     for path in run.checkpoint_paths():
         path.unlink()
     runs.run("run", "--resume", train__seed=3)
     assert_same(
         last_checkpoint(undisturbed), last_checkpoint(run), but=("seconds", "longest_evaluation", "metrics_bytes")
     )
+    for path in run.checkpoint_paths():
+        path.unlink()
+    shutil.copytree(runs.run("better", train__updates=11).model, first.model, dirs_exist_ok=True)
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    said = f"error: {first.path} has another model than when {run.path} was started from it: start another run"
+    assert error_line(runs.status("run", "--resume", train__seed=3)) == said
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
 
 
 HOLD = """

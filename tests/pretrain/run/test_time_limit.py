@@ -66,7 +66,7 @@ def test_a_time_limit_does_not_come_too_late_for_a_new_run(runs: TinyRuns, capsy
 def test_a_time_limit_sets_the_length_of_a_short_run_that_was_stopped_at_its_start(
     runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stopped: int
 ) -> None:
-    monkeypatch.setattr(Clock, "length_within_limit", lambda self, every: Length(30 - 11, 0.0, 0.0, 0.0))
+    monkeypatch.setattr(Clock, "length_within_limit", lambda *_, **__: Length(30 - 11, 0.0, 0.0, 0))
     run = runs.run("run", train__updates=20, log__checkpoint_updates=stopped, log__keep=9)
     for path in run.checkpoint_paths():
         if int(path.stem) > stopped:
@@ -91,9 +91,9 @@ def test_evaluations_that_exceed_a_time_limit_are_named_once(
 def test_evaluations_are_not_passed_over_while_a_time_limit_sets_the_length(
     runs: TinyRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lengths = (Length(end - update, 0.0, 0.0, 0.0) for update, end in zip(count(3, 3), cycle([110, 90, 100])))
+    lengths = (Length(end - update, 0.0, 0.0, 0) for update, end in zip(count(3, 3), cycle([110, 90, 100])))
     monkeypatch.setattr(Clock, "may_set_length", lambda self, update, updates, share: update % 3 == 0 and update < 40)
-    monkeypatch.setattr(Clock, "length_within_limit", lambda self, every: next(lengths))
+    monkeypatch.setattr(Clock, "length_within_limit", lambda *_, **__: next(lengths))
     run = runs.run("run", "--max-time=1h", train__updates=10**6, evaluation__every_updates=0)
     updates = [line["update"] for line in read_metrics(run.path, "evaluation")]
     assert updates[-1] == last_checkpoint(run)["updates"]

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from elmoc.corpus import BEGIN, END, Corpus
-from elmoc.files.records import read_json
+from elmoc.files.records import read_json, write_json
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.subwords import StoredSubwords, Subwords, begins_word
 from pretrain.data.windows import held_out_windows
@@ -125,6 +125,16 @@ def test_a_corpus_that_has_moved_is_named(
     assert "whole words, held out" in capsys.readouterr().out
 
 
+def test_a_run_of_a_gpu_is_measured_where_there_is_none(runs: TinyRuns, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = runs.run("run", **LOOKUP | {"train__updates": 1})
+    config = read_json(run.config, advice="")
+    config["train"] |= {"device": "cuda", "precision": "bf16", "cuda_graph": True}
+    write_json(run.config, config)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("pretrain.execution.device.has_bf16", lambda device: False)
+    assert main([str(run.path), "--words", "5", "--candidates", "9"]) == 0
+
+
 def test_what_cannot_be_measured_is_refused(
     runs: TinyRuns, tiny_corpus: Corpus, error_line: Callable[[int], str]
 ) -> None:
@@ -133,7 +143,9 @@ def test_what_cannot_be_measured_is_refused(
         assert f"{option} must be at least 1, not 0" in error_line(main([str(of_units.path), option, "0"]))
     said = error_line(main([str(of_units.path), "--corpus", str(runs.corpus)]))
     assert "is a corpus of subwords" in said
-    shutil.rmtree(of_units.path / "model")
+    (of_units.model / "heads.safetensors").unlink()
+    said = error_line(main([str(of_units.path), "--words", "5"]))
+    assert f"{of_units.model} was kept without its output layer (heads.safetensors): copy" in said
     assert "word_accuracy.json" not in [each.name for each in of_units.path.iterdir()]
     transformer = {"encoder__kind": "transformer", "encoder__cell_size": None, "encoder__heads": 2}
     sizes = {"encoder__feedforward_size": 12, "encoder__layers": 1, "train__updates": 1}
