@@ -366,6 +366,19 @@ def test_bad_arguments(tmp_path: Path, monkeypatch, capfd, arguments: list[str],
     assert Path("other/file").read_text() == "mine"
 
 
+@pytest.mark.parametrize("mine", ["notes.txt", ".work/x/notes.txt"])
+def test_a_folder_with_other_things_is_no_unfinished_corpus(tmp_path: Path, error_line, mine: str) -> None:
+    (tmp_path / "a").write_text("a b\nc d\n" * 50)
+    for name in (".work/0123456789abcdef/00000.ids", "shards/mine.bin", mine):
+        path = tmp_path / "project" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+    before = content(tmp_path / "project")
+    error = error_line(main([str(tmp_path / "a"), str(tmp_path / "project")]))
+    assert f"project/{mine.removesuffix('/notes.txt')} is not of an unfinished corpus, though " in error
+    assert content(tmp_path / "project") == before
+
+
 def test_a_finished_corpus_is_refused(tmp_path: Path, capfd) -> None:
     (tmp_path / "a").write_text("a b\nc d\n" * 50)
     assert main([str(tmp_path / "a"), str(tmp_path / "c")]) == 0
