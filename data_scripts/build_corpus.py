@@ -181,9 +181,12 @@ def build_corpus(
     sizes = shard_tokens_by_source(tokens, files, shard_tokens)
     overlap = Overlap(sentence for file in leave_out for sentence in _sentences_of(file)) if leave_out else None
     with work_folder(corpus) as work:
-        require_space(corpus, 2 * ID_DTYPE.itemsize * sum(tokens.values()))
         pieces = pieces_of(by_source, sizes)
-        sources, without = read_pieces(pieces, corpus, work, options, overlap)
+        folders = [work / piece_key(piece, overlap) for piece in pieces]
+        clean(corpus, work, keep={folder.name for folder in folders})
+        kept = sum(ids.stat().st_size for folder in folders for ids in folder.glob("*.ids"))
+        require_space(corpus, 2 * ID_DTYPE.itemsize * sum(tokens.values()) - kept)  # of pieces, and of shards
+        sources, without = read_pieces(pieces, folders, options, overlap)
         train = [source.shard for source in sources if not source.held_out]
         evaluation = [source.shard for source in sources if source.held_out]
         lexicon = _write_shards(sources, corpus, work, options)
@@ -288,15 +291,13 @@ def check_files(files: Sequence[Path], held_out: Sequence[Path], corpus: Path) -
 
 
 def read_pieces(
-    pieces: Sequence[Piece], corpus: Path, work: Path, options: CorpusOptions, leave_out: Overlap | None
+    pieces: Sequence[Piece], folders: Sequence[Path], options: CorpusOptions, leave_out: Overlap | None
 ) -> tuple[list[LocalShardSource], Counter[str]]:
-    """Number the words of all pieces; returns the shards of the corpus, and where each comes from.
+    """Number the words of all pieces, each in its folder; returns the shards of the corpus, and where each comes from.
 
     Beside them, how many sentences of each source were left out.
     """
     started = time.perf_counter()
-    folders = [work / piece_key(piece, leave_out) for piece in pieces]
-    clean(corpus, work, keep={folder.name for folder in folders})
     read = partial(write_piece, leave_out=leave_out)
     results: list[list[LocalShard]] = []
     with progress_bar(

@@ -277,6 +277,21 @@ def test_finished_pieces_are_reused_only_for_the_same_input(
     assert "entirely" in Corpus(corpus).lexicon
 
 
+def test_what_is_finished_needs_no_room_again(text_files: list[Path], tmp_path: Path, monkeypatch) -> None:
+    corpus, needed = tmp_path / "c", []
+
+    def stop(*_args, **_kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "require_space", lambda _path, needed_bytes: needed.append(needed_bytes))
+    monkeypatch.setattr(module, "merge_lexicons", stop)
+    for _ in range(2):
+        assert main([str(tmp_path / "in"), str(corpus), "--workers", "1"]) == 130
+    ids = sum(path.stat().st_size for path in corpus.glob(".work/*/*.ids"))
+    assert ids > 0
+    assert needed[1] == needed[0] - ids
+
+
 @pytest.mark.parametrize("damage", ["sentences", "shard"])
 def test_a_piece_whose_shards_are_not_those_of_its_files_is_read_again(
     text_files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
