@@ -207,6 +207,7 @@ def build_corpus(
                 "shard_tokens": sizes if len(set(sizes.values())) > 1 else next(iter(sizes.values())),
                 "held_out": [recorded(file) for file in held_out] or "as much as a shard of each source",
             }
+            | held_out_record(evaluation, [source_of.get(file, "") for file in held_out])
             | left_out_record(leave_out, without),
         )
     if not set(raw) & set(files):  # which may be raw elsewhere than at their beginning
@@ -260,6 +261,12 @@ def _sentences_of(file: Path) -> Iterator[list[str]]:
             f"{file}: no line of it has {SHORTEST} words, so that nothing could be left out by it: give --leave-out "
             "tokenised text with a whole sentence on each line"
         )
+
+
+def held_out_record(shards: Sequence[Shard], named: Sequence[str]) -> dict[str, Any]:
+    """What `corpus.json` says of sources of which as much as a shard is held out, beside files of those `named`."""
+    others = dict.fromkeys(shard.source for shard in shards if shard.source not in named)
+    return {"held_out_a_shard_of": list(others)} if named and others else {}
 
 
 def left_out_record(files: Sequence[Path], sentences: Mapping[str, int]) -> dict[str, Any]:
