@@ -186,8 +186,12 @@ def test_it_is_gone_on_with_as_it_was_begun(
 ) -> None:
     out, config = tmp_path / "out", ["--config", tmp_path / "tiny.toml"]
     (tmp_path / "empty.txt").write_text("")
+    (tmp_path / "lines.json").write_text('{"text": "It rained ."}\n' * 50)
     assert recipe(tmp_path / "nowhere.txt", out, *config) == 1
     assert "nowhere.txt" in capsys.readouterr().err
+    assert recipe(tmp_path / "lines.json", out, *config) == 1
+    assert "lines.json holds JSON lines, not text" in capsys.readouterr().err
+    assert [path.name for path in out.rglob("*")] == ["begun.json"]
     assert recipe(tmp_path / "empty.txt", out, *config) == 1, "nothing was made before, so that it may begin otherwise"
     assert "the input files hold no sentences" in capsys.readouterr().err
     assert "was begun with other values of texts (was" in error_line(recipe(*texts, out, *config))
