@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
 from pretrain.config import RunConfig, load_config
 from pretrain.recipe.begun import begun
+from pretrain.recipe.options import require_no_corpus
 from pretrain.recipe.steps import Step, run_steps, seconds_of_training, training_command
 from pretrain.recipe.tables_report import SUITE_REPORT, read_word_accuracy, text_of
 from pretrain.recipe.tables_rows import MADE_HERE, OF_CORPUS, OF_ELMO, SYSTEMS, GivenSettings
@@ -252,6 +254,8 @@ def make_tables(arguments: argparse.Namespace) -> None:
         if name not in SYSTEMS:
             raise InputError(f"--rows: {name!r:.50} is not a row; choose from {', '.join(SYSTEMS)}")
     sets = GivenSettings.parse(arguments.set)
+    given = chain(sets.of_all, *sets.of_row.values())
+    require_no_corpus(given, f"all rows are trained on the text of CORPUS ({arguments.corpus})")
     if arguments.words is not None and arguments.words < 1:
         raise InputError(f"--words must be at least 1, not {arguments.words}")
     if arguments.max_time is not None:

@@ -81,6 +81,7 @@ def test_text_becomes_a_model_with_a_card(
     assert "On held-out text of the kind `two`:" in card
     assert any(line.startswith("| `one` | ") for line in card)
     assert "cell_size = 12" in card
+    assert recipe(*texts, out, *options) == 0, "once both tables are made, it goes on without the vectors"
 
 
 def test_the_default_config_is_found_from_any_folder(
@@ -149,6 +150,12 @@ def test_other_tables_are_refused_before_anything_is_made(
     config = ["--config", tmp_path / "tiny.toml"]
     said = error_line(recipe(*texts, tmp_path / "out", *config, f"--set={setting}"))
     assert "this command makes the tables `input` and `target` of word vectors, and trains on these alone" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_another_corpus_than_that_of_the_text_is_refused(texts: list[str], tmp_path: Path, error_line: Fails) -> None:
+    said = error_line(recipe(*texts, tmp_path / "out", "--config", tmp_path / "tiny.toml", "--set=data.corpus=other"))
+    assert "--set data.corpus: the corpus that the encoder is trained on is made here, of the text: leave it" in said
     assert not (tmp_path / "out").exists()
 
 

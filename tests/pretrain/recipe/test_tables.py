@@ -300,6 +300,13 @@ def test_what_cannot_be_is_refused(arguments: list[str], tmp_path: Path, error_l
     assert "--set bert:output_layer.samples=9: 'bert' is not a row; choose from elmo, elmo_a, " in said
 
 
+@pytest.mark.parametrize("given", ["data.corpus=other", "elmo_c: data.corpus=other"])
+def test_another_corpus_is_refused(given: str, arguments: list[str], error_line: Callable[[int], str]) -> None:
+    said = error_line(main([*arguments, "--rows", "elmo_c", "--set", given]))
+    assert f"--set data.corpus: all rows are trained on the text of CORPUS ({arguments[0]}): leave it out" in said
+    assert not Path(arguments[1]).exists()
+
+
 def test_a_damaged_report_is_named(tmp_path: Path) -> None:
     report = tmp_path / "suite.json"
     for content in ('{"rows": [{"dataset": "x"}]}', "[]"):
