@@ -181,9 +181,12 @@ def build_corpus(
     sizes = shard_tokens_by_source(tokens, files, shard_tokens)
     overlap = Overlap(sentence for file in leave_out for sentence in _sentences_of(file)) if leave_out else None
     with work_folder(corpus) as work:
-        require_space(corpus, 2 * ID_DTYPE.itemsize * sum(tokens.values()))
         pieces = pieces_of(by_source, sizes)
-        sources, without = read_pieces(pieces, corpus, work, options, overlap)
+        folders = [work / piece_key(piece, overlap) for piece in pieces]
+        clean(corpus, work, keep={folder.name for folder in folders})
+        kept = sum(ids.stat().st_size for folder in folders for ids in folder.glob("*.ids"))
+        require_space(corpus, 2 * ID_DTYPE.itemsize * sum(tokens.values()) - kept)  # of pieces, and of shards
+        sources, without = read_pieces(pieces, folders, options, overlap)
         train = [source.shard for source in sources if not source.held_out]
         evaluation = [source.shard for source in sources if source.held_out]
         lexicon = _write_shards(sources, corpus, work, options)
@@ -204,6 +207,7 @@ def build_corpus(
                 "shard_tokens": sizes if len(set(sizes.values())) > 1 else next(iter(sizes.values())),
                 "held_out": [recorded(file) for file in held_out] or "as much as a shard of each source",
             }
+            | held_out_record(evaluation, [source_of.get(file, "") for file in held_out])
             | left_out_record(leave_out, without),
         )
     if not set(raw) & set(files):  # which may be raw elsewhere than at their beginning
@@ -259,6 +263,12 @@ def _sentences_of(file: Path) -> Iterator[list[str]]:
         )
 
 
+def held_out_record(shards: Sequence[Shard], named: Sequence[str]) -> dict[str, Any]:
+    """What `corpus.json` says of sources of which as much as a shard is held out, beside files of those `named`."""
+    others = dict.fromkeys(shard.source for shard in shards if shard.source not in named)
+    return {"held_out_a_shard_of": list(others)} if named and others else {}
+
+
 def left_out_record(files: Sequence[Path], sentences: Mapping[str, int]) -> dict[str, Any]:
     """What `corpus.json` says of text that was left out: by which files, and how many sentences of each source."""
     if not files:
@@ -288,15 +298,13 @@ def check_files(files: Sequence[Path], held_out: Sequence[Path], corpus: Path) -
 
 
 def read_pieces(
-    pieces: Sequence[Piece], corpus: Path, work: Path, options: CorpusOptions, leave_out: Overlap | None
+    pieces: Sequence[Piece], folders: Sequence[Path], options: CorpusOptions, leave_out: Overlap | None
 ) -> tuple[list[LocalShardSource], Counter[str]]:
-    """Number the words of all pieces; returns the shards of the corpus, and where each comes from.
+    """Number the words of all pieces, each in its folder; returns the shards of the corpus, and where each comes from.
 
     Beside them, how many sentences of each source were left out.
     """
     started = time.perf_counter()
-    folders = [work / piece_key(piece, leave_out) for piece in pieces]
-    clean(corpus, work, keep={folder.name for folder in folders})
     read = partial(write_piece, leave_out=leave_out)
     results: list[list[LocalShard]] = []
     with progress_bar(

@@ -100,15 +100,13 @@ def unpack(archive: Path, folder: Path) -> None:
     require_file(archive)
     stat = archive.stat()
     identity = UnpackedRecord(os.path.realpath(archive), stat.st_size, stat.st_mtime_ns)
-    if _unpacked_from(folder) == identity:
+    if _unpacked_from(folder) == identity and not _wrong_chunks(folder):
         return
     shutil.rmtree(folder, ignore_errors=True)
     require_space(folder, int(_UNPACKED_RATIO * stat.st_size))
     with atomic_directory(folder) as partial:
         _unpack_chunks(archive, partial)
-        found = {chunk_number(file.name) for file in partial.iterdir()}
-        wrong = sorted(found ^ set(range(1, HELD_OUT_CHUNK + 1)))
-        if wrong:
+        if wrong := _wrong_chunks(partial):
             numbers = ", ".join(f"{number:05}" for number in wrong[:3]) + (", …" if len(wrong) > 3 else "")
             raise InputError(
                 f"{archive} is not laid out like the One Billion Word archive: {len(wrong)} of the chunks "
@@ -120,8 +118,14 @@ def unpack(archive: Path, folder: Path) -> None:
         write_record(partial / "unpacked.json", identity, format=FORMAT, version=VERSION)
 
 
+def _wrong_chunks(folder: Path) -> list[int]:
+    """The numbers of the chunks that a folder lacks, or has too many."""
+    found = {chunk_number(file.name) for file in folder.glob("news.en-*")}
+    return sorted(found ^ set(range(1, HELD_OUT_CHUNK + 1)))
+
+
 def _unpacked_from(folder: Path) -> UnpackedRecord | None:
-    """Where the chunks of the folder are from; None unless it has them."""
+    """Which archive the chunks of the folder are from; None where it does not say."""
     try:
         return read_record(
             folder / "unpacked.json", UnpackedRecord, format=FORMAT, version=VERSION, advice="it is unpacked again"

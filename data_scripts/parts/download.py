@@ -17,6 +17,8 @@ from elmoc.progress import progress_bar
 
 _TIMEOUT_SECONDS = 60
 _READ_BYTES = 1 << 20
+_PASSING = (429, 500, 502, 503, 504)
+"""Answers by which a server says that it cannot serve a file now, though the address may be right."""
 _HANDLERS = (  # urllib's own, without those of other schemes, to which a server could redirect
     urllib.request.ProxyHandler,
     urllib.request.UnknownHandler,
@@ -77,7 +79,7 @@ def _open(address: str, have: int, partial: Path) -> HTTPResponse | None:
                 return None
             hint = f"remove {partial} and run the command again"
         else:
-            hint = "check the address"
+            hint = "run the command again later to go on" if error.code in _PASSING else "check the address"
         raise InputError(f"{address}: the server answers {reason(error)}: {hint}") from None
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, http.client.InvalidURL):

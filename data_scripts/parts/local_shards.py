@@ -191,8 +191,9 @@ def _refuse_marks(segment: Segment, first_line: int, text: str) -> None:
 def _cut_shards(
     blocks: Iterator[tuple[np.ndarray, np.ndarray]], shard_tokens: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield shards (ids, document positions) of 0.5 to 1.5 times `shard_tokens`.
+    """Yield shards (ids, document positions) of 0.4 to 1.5 times `shard_tokens`.
 
+    Long sentences, which are not cut, make some of other sizes; a piece that is smaller is one shard.
     A shard ends where a document ends, if one does between 0.9 and 1.1 of its size, else where a sentence ends. A
     document that is cut counts as one in each of its shards, so that the first document always stands at 0.
     """

@@ -1,12 +1,19 @@
 """Work folder: `CORPUS/.work`, where a build keeps what is finished until the corpus is."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from elmoc.corpus import SUBWORDS
 from elmoc.errors import InputError
-from elmoc.files.locks import locked
+from elmoc.files.locks import locked, name_beside
+
+_MADE = (".work", "shards", "lexicon.txt", "counts.npy", SUBWORDS)
+"""What an unfinished corpus may have, beside locks and what a killed writer left."""
+_MADE_IN_WORK = re.compile(r"[0-9a-f]{16}|final_ids\.npy")
+"""Names in its work folder: of the folders of pieces, and of what the merged lexicon leaves there."""
 
 
 def refuse_output(corpus: Path) -> None:
@@ -20,9 +27,24 @@ def refuse_output(corpus: Path) -> None:
             with locked(description):
                 shutil.rmtree(work, ignore_errors=True)
         raise InputError(f"{corpus} is a finished corpus already: remove it or choose another output path")
-    unfinished = work.exists() or not corpus.exists()
-    if not unfinished and (not corpus.is_dir() or any(not path.name.endswith(".lock") for path in corpus.iterdir())):
+    if not corpus.exists():
+        return
+    foreign = _foreign(corpus, work) if corpus.is_dir() else [corpus]
+    if foreign and not work.is_dir():
         raise InputError(f"{corpus} exists and is not an unfinished corpus: remove it or choose another output path")
+    if foreign:
+        raise InputError(
+            f"{foreign[0]} is not of an unfinished corpus, though {work} is there: move it elsewhere to go on, or "
+            "choose another output path"
+        )
+
+
+def _foreign(corpus: Path, work: Path) -> list[Path]:
+    """What is in a directory that no interrupted build leaves there."""
+    found = [path for path in corpus.iterdir() if not work.is_dir() or path.name not in _MADE]
+    if work.is_dir():
+        found += [path for path in work.iterdir() if not _MADE_IN_WORK.fullmatch(path.name)]
+    return [path for path in found if name_beside(path.name) is None]
 
 
 @contextmanager

@@ -63,9 +63,15 @@ def tidy(path: Path | str) -> None:
 def tidy_folder(folder: Path) -> None:
     """Remove what killed writers left in a folder, but for what somebody is writing there now."""
     for left in list(folder.glob(".*")):
-        if of := _BESIDE.fullmatch(left.name):
-            with suppress(InputError), locked(folder / of[1]):
+        if name := name_beside(left.name):
+            with suppress(InputError), locked(folder / name):
                 pass  # who has the lock of a file removes what is left of it
+
+
+def name_beside(name: str) -> str | None:
+    """The NAME of which a file of this name is the lock, or what a writer works with; None where it is neither."""
+    found = _BESIDE.fullmatch(name)
+    return None if found is None else found[1]
 
 
 def _with_lock(path: Path | str) -> tuple[Path, Path]:

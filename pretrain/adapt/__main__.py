@@ -1,8 +1,8 @@
 """The command `python -m pretrain.adapt MODEL TEXT… OUT`: a trained model goes on with new text.
 
-Five commands of the project are run one after the other: general text is written (a sample of what the model was
-trained on), a corpus of both is built, its vector tables are made as the model's were, the encoder is trained on, and
-what it did to held-out text of both kinds is printed. `OUT` is then a run directory: its `model/` is the adapted model.
+General text is written (a sample of what the model was trained on); commands of the project build a corpus of both,
+make its vector tables as the model's were made, and train the encoder on; and what that did to held-out text of both
+kinds is printed. `OUT` is then a run directory: its `model/` is the adapted model.
 """
 
 import argparse
@@ -66,10 +66,11 @@ def adapt(arguments: argparse.Namespace) -> None:
 
     require_no_file(arguments.output)
     model = read_model_directory(arguments.model)
+    given = sampled_corpus(arguments.output) if arguments.general is None else arguments.general
     adaptation = Adaptation(
         model=model,
         path=Path(arguments.model),
-        general=general_corpus(arguments.general, model.training),
+        general=general_corpus(given, model.training),
         epochs=arguments.epochs,
         general_share=arguments.general_share,
         learning_rate=arguments.learning_rate,
@@ -83,6 +84,18 @@ def adapt(arguments: argparse.Namespace) -> None:
             print(f"warning: {warning}", file=sys.stderr)
         run_steps(adaptation.steps())
         report(arguments.output)
+
+
+def sampled_corpus(output: Path) -> str | None:
+    """The corpus whose sample of general text is in a run directory that was begun; None where there is no sample.
+
+    It may be gone or another by now: nothing more is read of it.
+    """
+    from pretrain.adapt.plan import GENERAL_HELD_OUT
+    from pretrain.recipe.begun import recorded
+
+    sampled = recorded(output).get("general") if (output / GENERAL_HELD_OUT).exists() else None
+    return sampled if isinstance(sampled, str) else None
 
 
 def general_corpus(given: str | None, training: Mapping[str, Any]) -> str | None:

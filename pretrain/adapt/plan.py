@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from elmoc.corpus import Corpus
+from elmoc.corpus import MOST_TIMES, Corpus
 from elmoc.errors import InputError
 from elmoc.files.records import write_toml
 from elmoc.model_directory import ModelDirectory
@@ -18,10 +18,13 @@ from elmoc.word_vectors.sources import VectorSource
 from pretrain.adapt.check import check_run
 from pretrain.adapt.general import write_sample
 from pretrain.adapt.settings import SOURCES, adapted, learning_rate, not_taken_over, recipe_of
+from pretrain.recipe.options import key_of
 from pretrain.recipe.steps import Step, corpus_command, seconds_of_training, training_command
 
 NEW = "new"
 """The name of the new text's kind, where it is given none; that of general text is `GENERAL`."""
+GENERAL_HELD_OUT = "general_held_out.txt"
+"""The file of general text that is written last: it says that the sample is whole."""
 HELD_OUT_TOKENS = 50_000
 """Of general text, at most."""
 TOKENS_AT_LEAST = 2_000
@@ -86,6 +89,8 @@ class Adaptation:
             raise InputError(
                 f"--set {SOURCES}: no text here is named {unknown[0]:.50} (it has {names}): correct the name"
             )
+        if not any(self.given_weights.get(name, 1.0) for name in self.kinds - {GENERAL}):
+            raise InputError(f"--set {SOURCES} gives all new text the weight 0: give a kind of it one above 0")
 
     @property
     def kinds(self) -> set[str]:
@@ -147,7 +152,7 @@ class Adaptation:
             Step("training", self._train, seconds=seconds_of_training(self.output, self.max_time)),
         ]
         if self.general is not None:
-            steps.insert(0, Step("a sample of general text", self._write_general, self.output / "general_held_out.txt"))
+            steps.insert(0, Step("a sample of general text", self._write_general, self.output / GENERAL_HELD_OUT))
         return steps
 
     @property
@@ -164,23 +169,36 @@ class Adaptation:
                 self.given_weights.get(name or NEW, 1.0) * estimate_tokens([file]) for file, name in files.items()
             )
             tokens = max(TOKENS_AT_LEAST, round(self.epochs * self._general_by_new * new))
+            self._weight_of_general(min(tokens, corpus.train_tokens), new)  # before anything is made
             written = write_sample(
                 corpus, corpus.train, self.output / "general.txt", tokens=tokens, weights=self.recipe["data"]["sources"]
             )
             print(f"{self.output / 'general.txt'}: {written:,} tokens")
-        held_out = self.output / "general_held_out.txt"  # last: it says that the step is done
+        held_out = self.output / GENERAL_HELD_OUT
         print(f"{held_out}: {write_sample(corpus, corpus.held_out, held_out, tokens=HELD_OUT_TOKENS):,} tokens")
 
     @property
     def _general_by_new(self) -> float:
         return self.general_share / (1 - self.general_share)
 
+    def _weight_of_general(self, general: float, new: float) -> float:
+        """How many times an epoch reads so many tokens of general text, so that it has its share beside the new."""
+        if GENERAL in self.given_weights:
+            return self.given_weights[GENERAL]
+        weight = self._general_by_new * new / general
+        if weight > MOST_TIMES:
+            raise InputError(
+                f"--general-share {self.general_share}: {self.general} has so little general text that an epoch "
+                f"would read it {weight:,.0f} times, and at most {MOST_TIMES:,} are possible: give a smaller share"
+            )
+        return weight
+
     def _build_corpus(self) -> Sequence[object]:
         names = {split_name(text)[0] or NEW for text in self.texts}
         texts, held_out = named(self.texts, NEW), named(self.held_out, names.pop() if len(names) == 1 else NEW)
         if self.general is not None:
             texts += [f"{GENERAL}={self.output / 'general.txt'}"] if self.general_share else []
-            held_out += [f"{GENERAL}={self.output / 'general_held_out.txt'}"]
+            held_out += [f"{GENERAL}={self.output / GENERAL_HELD_OUT}"]
         return corpus_command(texts, self.corpus, held_out=held_out, leave_out=self.leave_out)
 
     def _input_table(self) -> Sequence[object]:
@@ -210,8 +228,7 @@ class Adaptation:
         general = sum(shard.tokens for shard in corpus.train if shard.source == GENERAL)
         given = self.given_weights
         new = sum(given.get(shard.source, 1.0) * shard.tokens for shard in corpus.train if shard.source != GENERAL)
-        weights = {GENERAL: self._general_by_new * new / general} if general else {}  # it has its share of every epoch
-        weights |= given
+        weights = given | ({GENERAL: self._weight_of_general(general, new)} if general else {})
         write_toml(config, self._settings(tokens=round(new + weights.get(GENERAL, 0.0) * general), weights=weights))
         sets = [each for each in self.sets if key_of(each) != SOURCES]
         return training_command(config, self.output, sets, self.max_time, anew=["--init-from", self.path])
@@ -228,11 +245,6 @@ class Adaptation:
             rate=learning_rate(self.recipe, self.model, given=self.learning_rate),
         )
         return settings | {"card": {name: text for name, text in self.card.items() if text}}
-
-
-def key_of(override: str) -> str:
-    """The key of `section.key=value`."""
-    return override.partition("=")[0].strip()
 
 
 def named(texts: Sequence[str], name: str) -> list[str]:

@@ -6,13 +6,12 @@ vectors.
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
 from elmoc.errors import InputError, run_command
 from pretrain import CONFIGS
-from pretrain.recipe.options import add_options, require_text, shared_values
+from pretrain.recipe.options import add_options, require_no_corpus, require_text, shared_values
 
 
 def parser() -> argparse.ArgumentParser:
@@ -53,6 +52,7 @@ def make_model(arguments: argparse.Namespace) -> None:
 
     # what is wrong is said now, and not after hours
     require_no_file(arguments.output)
+    require_no_corpus(arguments.set, "the corpus that the encoder is trained on is made here, of the text")
     config = load_config(arguments.config, arguments.set, quiet=True)
     names = {config.data.input_vectors, config.data.target_vectors}
     if config.input_layer.shared or not names <= {"input", "target"}:
@@ -63,12 +63,9 @@ def make_model(arguments: argparse.Namespace) -> None:
         )
     require_kinds(arguments.text, config.data.sources)
     TransformKind.parse(arguments.targets)
-    vectors = arguments.vectors
-    if vectors is not None and not vectors.startswith("random:") and not os.path.exists(vectors):
-        raise InputError(f"--vectors {vectors} does not exist: check the name")
     recipe = Recipe(
         config=arguments.config,
-        vectors=vectors,
+        vectors=arguments.vectors,
         targets=arguments.targets,
         bundle=arguments.bundle,
         **shared_values(arguments),

@@ -22,6 +22,12 @@ def require_no_file(folder: Path) -> None:
         )
 
 
+def recorded(folder: Path) -> dict[str, Any]:
+    """What was recorded of how a directory was begun; an `InputError` where that is damaged."""
+    record = folder / NAME
+    return convert(read_json(record, advice=ADVICE), dict[str, Any], where=str(record), advice=ADVICE)
+
+
 @contextmanager
 def begun(
     folder: Path, command: str, options: Mapping[str, Any], *, open_options: Callable[[], Collection[str]] = tuple
@@ -40,9 +46,8 @@ def begun(
         files = (each for each in folder.rglob("*") if not each.is_dir())
         made = any(each != record and not each.name.endswith(".lock") for each in files)
         if made and record.exists():
-            before = convert(read_json(record, advice=ADVICE), dict[str, Any], where=str(record), advice=ADVICE)
             fixed = {name: each for name, each in now.items() if name not in may_change}
-            if differing := differences(before, fixed):
+            if differing := differences(recorded(folder), fixed):
                 raise InputError(
                     f"{folder} was begun with other values of {', '.join(differing)}: give the same to go on, or "
                     "choose another directory"

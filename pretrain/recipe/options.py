@@ -1,9 +1,11 @@
-"""Options that the commands of recipes and adaptations share, and a first look at the text that they name."""
+"""Options that the commands of recipes and adaptations share, and a first look at the text and settings they give."""
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from elmoc.errors import InputError
 from elmoc.text.named_files import find_files, find_named_files
 from elmoc.text.raw import sample_lines
 
@@ -51,6 +53,17 @@ def shared_values(arguments: argparse.Namespace) -> dict[str, Any]:
         "card": {"name": arguments.name, "licence": arguments.licence},
         "sets": tuple(arguments.set),
     }
+
+
+def key_of(override: str) -> str:
+    """The key of `section.key=value`."""
+    return override.partition("=")[0].strip()
+
+
+def require_no_corpus(sets: Iterable[str], why: str) -> None:
+    """Raise an `InputError` where `--set` names a corpus: the command has one of its own, as `why` says."""
+    if "data.corpus" in map(key_of, sets):
+        raise InputError(f"--set data.corpus: {why}: leave it out")
 
 
 def require_text(arguments: argparse.Namespace, corpus: Path) -> None:

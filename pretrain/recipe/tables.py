@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
 from pretrain.config import RunConfig, load_config
 from pretrain.recipe.begun import begun
+from pretrain.recipe.options import require_no_corpus
 from pretrain.recipe.steps import Step, run_steps, seconds_of_training, training_command
 from pretrain.recipe.tables_report import SUITE_REPORT, read_word_accuracy, text_of
 from pretrain.recipe.tables_rows import MADE_HERE, OF_CORPUS, OF_ELMO, SYSTEMS, GivenSettings
@@ -101,6 +103,27 @@ class Tables:
         """The corpus of subwords."""
         return self.output / "subwords"
 
+    def corpus_of(self, name: str) -> Path:
+        """The corpus that a row is trained on: that of subwords, or that of words."""
+        return self.subwords if SYSTEMS[name].reads_subwords else self.corpus
+
+    def require_same_corpus(self) -> None:
+        """Raise an `InputError` where a row that is done, or the corpus of subwords, is of another corpus."""
+        advice = "take that one, or choose another OUT"
+        corpora = {path: Corpus(path) for path in (self.corpus, self.subwords) if (path / "corpus.json").exists()}
+        if len({corpus.record.train_sentences for corpus in corpora.values()}) > 1:
+            raise InputError(f"{self.subwords} was made of another corpus than {self.corpus} is now: {advice}")
+        for name in SYSTEMS:
+            corpus = corpora.get(self.corpus_of(name))
+            if corpus is None or not self.report_of(name).exists():
+                continue
+            before = read_model_directory(self.run_of(name)).training["corpus_tokens"]
+            if corpus.train_tokens != before:
+                raise InputError(
+                    f"the row {name} was trained on {before:,} tokens, and {corpus.path} has {corpus.train_tokens:,}: "
+                    f"{advice}"
+                )
+
     def table_of(self, name: str) -> str:
         """What the table of the corpus is called that configs call `name`."""
         return f"{name}-{fingerprint(str(self.output.resolve()).encode())[:8]}" if name in MADE_HERE else name
@@ -132,8 +155,8 @@ class Tables:
     def _config(self, name: str) -> tuple[RunConfig, list[str]]:
         """The config of a row, and the settings in which it differs from its file."""
         system = SYSTEMS[name]
-        corpus = self.subwords if system.reads_subwords else self.corpus
-        sets = [f"data.corpus={corpus}", f"evaluation.every_updates={AT_THE_END}", *system.sets, *self.sets.of(name)]
+        here = [f"data.corpus={self.corpus_of(name)}", f"evaluation.every_updates={AT_THE_END}"]
+        sets = [*here, *system.sets, *self.sets.of(name)]
         data = load_config(system.path, sets, quiet=True).data
         for key, table in (("input_vectors", data.input_vectors), ("target_vectors", data.target_vectors)):
             if table in MADE_HERE:
@@ -252,6 +275,8 @@ def make_tables(arguments: argparse.Namespace) -> None:
         if name not in SYSTEMS:
             raise InputError(f"--rows: {name!r:.50} is not a row; choose from {', '.join(SYSTEMS)}")
     sets = GivenSettings.parse(arguments.set)
+    given = chain(sets.of_all, *sets.of_row.values())
+    require_no_corpus(given, f"all rows are trained on the text of CORPUS ({arguments.corpus})")
     if arguments.words is not None and arguments.words < 1:
         raise InputError(f"--words must be at least 1, not {arguments.words}")
     if arguments.max_time is not None:
@@ -278,6 +303,7 @@ def make_tables(arguments: argparse.Namespace) -> None:
         if "elmo" not in systems[: systems.index(name)] and not tables.report_of("elmo").exists():
             raise InputError(f"--rows: {name} reads the character CNN of elmo: put elmo before it")
     with begun(arguments.output, "python -m pretrain.recipe.tables", tables.options):
+        tables.require_same_corpus()
         run_steps(tables.steps())
     rows = {name: (tables.run_of(name), tables.report_of(name)) for name in SYSTEMS if tables.report_of(name).exists()}
     tokens = Corpus(arguments.corpus).train_tokens

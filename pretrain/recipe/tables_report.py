@@ -57,22 +57,25 @@ def text_of(rows: Mapping[str, tuple[Path, Path]], *, alone: Path, tokens: int) 
     vectors_alone = ("word vectors alone", *[""] * (len(HEADING) - 1), *(baseline[each] for each in probes))
     lines = [(*HEADING, *probes), vectors_alone]
     for name, scores in cells.items():
-        row = (name, *training_of(rows[name][0], tokens), *(scores.get(each, "") for each in probes))
+        row = (name, *training_of(*rows[name], tokens), *(scores.get(each, "") for each in probes))
         if not row[HEADING.index("acc@1")]:
             notes.append(f"{name}: whole words were not looked for (python -m pretrain.word_accuracy RUN).")
         lines.append(row)
     return "\n\n".join([aligned(lines), "\n".join([NOTES, *notes])])
 
 
-def training_of(path: Path, tokens: int) -> tuple[str, ...]:
-    """What it took to train a run, and what it gave; `tokens` as in `text_of`."""
+def training_of(path: Path, report: Path, tokens: int) -> tuple[str, ...]:
+    """What it took to train the run at `path`, and what it gave; the others as in `text_of`."""
     run = RunDirectory(path)
     model = read_model_directory(path)
     training = model.training
     checkpoints = run.checkpoint_paths()
     evaluations = [each for each in read_metrics(path, "evaluation") if each["update"] == training["updates"]]
     if not checkpoints or not evaluations:
-        raise InputError(f"{path} has no checkpoint, or no evaluation of its model: remove it, and begin it again")
+        raise InputError(
+            f"{path} has no checkpoint, or no evaluation of its model: remove it and its probes ({report.parent}), and "
+            "give the row in --rows to make it again"
+        )
     checkpoint, exported = read_checkpoint(checkpoints[-1]), evaluations[-1]
     words = checkpoint["words"] * tokens / training["corpus_tokens"]  # of the text, whatever it is written in
     reads_subwords = "units_of_a_word" in training

@@ -277,6 +277,21 @@ def test_finished_pieces_are_reused_only_for_the_same_input(
     assert "entirely" in Corpus(corpus).lexicon
 
 
+def test_what_is_finished_needs_no_room_again(text_files: list[Path], tmp_path: Path, monkeypatch) -> None:
+    corpus, needed = tmp_path / "c", []
+
+    def stop(*_args, **_kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "require_space", lambda _path, needed_bytes: needed.append(needed_bytes))
+    monkeypatch.setattr(module, "merge_lexicons", stop)
+    for _ in range(2):
+        assert main([str(tmp_path / "in"), str(corpus), "--workers", "1"]) == 130
+    ids = sum(path.stat().st_size for path in corpus.glob(".work/*/*.ids"))
+    assert ids > 0
+    assert needed[1] == needed[0] - ids
+
+
 @pytest.mark.parametrize("damage", ["sentences", "shard"])
 def test_a_piece_whose_shards_are_not_those_of_its_files_is_read_again(
     text_files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
@@ -364,6 +379,19 @@ def test_bad_arguments(tmp_path: Path, monkeypatch, capfd, arguments: list[str],
     assert sorted(os.listdir()) == ["a.txt", "circle", "empty", "other", "pipe"]
     assert Path("a.txt").read_text() == "a b\nc d\n"
     assert Path("other/file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("mine", ["notes.txt", ".work/x/notes.txt"])
+def test_a_folder_with_other_things_is_no_unfinished_corpus(tmp_path: Path, error_line, mine: str) -> None:
+    (tmp_path / "a").write_text("a b\nc d\n" * 50)
+    for name in (".work/0123456789abcdef/00000.ids", "shards/mine.bin", mine):
+        path = tmp_path / "project" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+    before = content(tmp_path / "project")
+    error = error_line(main([str(tmp_path / "a"), str(tmp_path / "project")]))
+    assert f"project/{mine.removesuffix('/notes.txt')} is not of an unfinished corpus, though " in error
+    assert content(tmp_path / "project") == before
 
 
 def test_a_finished_corpus_is_refused(tmp_path: Path, capfd) -> None:

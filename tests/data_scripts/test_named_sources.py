@@ -71,6 +71,7 @@ def test_named_text_can_be_held_out(texts: Path) -> None:
     assert files_by_source(corpus, "train") == {"news": {"news1"}, "talk": {"talk"}}
     assert files_by_source(corpus, "held_out") == {"news": {"news2"}, "more": {"more"}}
     assert corpus.record.settings["held_out"] == ["more=more.txt", "news=news2.txt"]
+    assert "held_out_a_shard_of" not in corpus.record.settings
 
 
 def test_some_of_every_source_can_be_held_out(texts: Path) -> None:
@@ -80,6 +81,8 @@ def test_some_of_every_source_can_be_held_out(texts: Path) -> None:
     assert corpus.held_out_sources == ["talk", "news"]
     assert files_by_source(corpus, "held_out")["news"] == {"news2"}
     assert [shard.source for shard in corpus.held_out].count("talk") == 1
+    assert corpus.record.settings["held_out"] == ["news=news2.txt"]
+    assert corpus.record.settings["held_out_a_shard_of"] == ["talk"]
 
 
 def test_text_is_that_of_a_corpus_without_names(texts: Path) -> None:

@@ -71,6 +71,15 @@ def test_an_unpacked_folder_without_its_description_is_unpacked_again(
     assert (folder / "news.en-00003-of-00100").read_text() == "this is sentence c3 .\n"
 
 
+def test_an_unpacked_folder_that_was_half_removed_is_unpacked_again(archive: Path, tmp_path: Path) -> None:
+    """As by a run that was killed while it removed it, whose corpus is removed by now."""
+    module.unpack(archive, tmp_path / ".corpus.unpacked")
+    for number in (7, 99):
+        (tmp_path / f".corpus.unpacked/news.en-{number:05}-of-00100").unlink()
+    assert main([str(archive), str(tmp_path / "corpus"), "--workers", "1"]) == 0
+    check(Corpus(tmp_path / "corpus"))
+
+
 def test_the_corpus_may_be_the_folder_of_the_command(archive: Path, tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "corpus").mkdir()
     monkeypatch.chdir(tmp_path / "corpus")

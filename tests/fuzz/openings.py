@@ -56,6 +56,7 @@ HELPERS = {
     "subwords/shards/train-N.documents.npy": "is read like that of the corpus of words",
     "subwords/shards/held-out-N.documents.npy": "is read like that of the corpus of words",
     "unfinished/.work/lock": "has no content",
+    "recipe/made.txt": "is there, which says that something was made, and is not read",
     "archive/.corpus.unpacked/news.en-N-of-N": "text, which build_corpus reads like any other",
 }
 """Files of the sample that no reader damages, and why."""

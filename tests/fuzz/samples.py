@@ -252,7 +252,7 @@ def write_run(folder: Path) -> None:
     write_json(run.path / "word_accuracy.json", measured | {"accuracy_at_1": 0.25, "accuracy_at_10": 0.5})
     (folder / "recipe").mkdir()
     with begun(folder / "recipe", "x", {"texts": ["a.txt"], "share": 0.3}):
-        pass
+        (folder / "recipe/made.txt").write_text("Something that was made with these options.\n")
 
 
 def write_probe(folder: Path) -> None:

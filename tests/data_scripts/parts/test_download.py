@@ -60,6 +60,8 @@ NO_LENGTH = "does not say how long the file is"
         (302, {"Location": "/file.gz"}, b"", "the server answers HTTP Error 302: .*infinite loop"),
         (500, {"X": "y" * 70_000}, b"", "cannot be downloaded .*got more than 65536 bytes"),
         (404, {}, b"", "the server answers HTTP Error 404: Not Found: check the address"),
+        (429, {}, b"", "the server answers HTTP Error 429: .*: run the command again later to go on"),
+        (503, {}, b"", "the server answers HTTP Error 503: .*: run the command again later to go on"),
     ],
 )
 def test_other_answers_are_one_sentence(tmp_path: Path, status: int, headers, body: bytes, message: str) -> None:

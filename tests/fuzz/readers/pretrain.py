@@ -77,8 +77,11 @@ def draw(folder: Path) -> None:
 
 
 def go_on_with_recipe(folder: Path) -> None:
-    with begun(folder / "recipe", "x", {"texts": ["a.txt"], "share": 0.3}):
-        pass
+    """Something was made in the directory: it is gone on with only where the file says that it was begun so."""
+    options = {"texts": ["a.txt"], "share": 0.3}
+    with begun(folder / "recipe", "x", options):
+        said = json.loads((folder / "recipe/begun.json").read_bytes())
+    assert said == said | {"command": "x", **options}
 
 
 def look_at_text(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """Adapting: a tiny model goes on with new text, with and without general text, and by the same command."""
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -121,6 +122,18 @@ def test_it_goes_on_where_it_was_interrupted(
     assert "cosine" in capsys.readouterr().out
 
 
+def test_it_goes_on_without_the_corpus_that_its_general_text_is_from(
+    tiny_corpus: Corpus, new_text: Path, tmp_path: Path, steps_here: list[list[str]]
+) -> None:
+    shutil.copytree(tiny_corpus.path, tmp_path / "old")
+    settings = {"train__updates": 4, "evaluation__every_updates": 4}
+    model, out = TinyRuns(tmp_path, tmp_path / "old").run("first", **settings).path, tmp_path / "out"
+    assert adapt(model, new_text, out, "--set", "train.streams=100000") == 1  # the last step fails
+    shutil.rmtree(tmp_path / "old")
+    assert adapt(model, new_text, out) == 0
+    assert Corpus(out / "corpus").sources == ["new", "general"]
+
+
 def test_where_there_is_no_general_text_it_is_said_why(
     tiny_corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -184,6 +197,20 @@ def test_general_text_is_measured_by_the_text_that_is_read(
     assert TOKENS_AT_LEAST <= written < tiny_corpus.train_tokens, "with what is hidden it would be all of it"
 
 
+def test_a_share_that_little_general_text_cannot_have_is_refused_before_anything_is_made(
+    model: Path, new_text: Path, tmp_path: Path, steps_here: list[list[str]], error_line: Fails
+) -> None:
+    """And a smaller one can be given then."""
+    new_text.write_text(new_text.read_text() * 10)
+    general = write_corpus(tmp_path / "general", [[["word"] * 8] * 4], [[["word"] * 8] * 40])
+    out, options = tmp_path / "out", ["--general", general.path, "--general-share"]
+    said = error_line(adapt(model, new_text, out, *options, 0.95))
+    assert f"--general-share 0.95: {general.path} has so little general text that an epoch would read it " in said
+    assert said.endswith("times, and at most 1,000 are possible: give a smaller share")
+    assert [path.name for path in out.rglob("*")] == ["begun.json"]
+    assert adapt(model, new_text, out, *options, 0.1) == 0
+
+
 def test_sentences_that_are_to_be_left_out_are(
     model: Path, new_text: Path, tmp_path: Path, steps_here: list[list[str]]
 ) -> None:
@@ -221,6 +248,7 @@ def test_bad_options_are_one_sentence(
         ("data.input_vectors=raw", "--set data.input_vectors: the corpus and its tables `input` and `target` are made"),
         ("data.corpus=corpora/mine", "--set data.corpus: the corpus and its tables"),
         ("data.sources={new=-1}", "--set: data.sources.new must be at least 0 and at most 1,000, not -1"),
+        ("data.sources={new=0}", "--set data.sources gives all new text the weight 0: give a kind of it one above 0"),
         ("data.sources={tweets=2}", "--set data.sources: no text here is named tweets (it has general, new): correct"),
         ("train.device=gpu", "train.device: 'gpu' is not a device: use cpu, cuda or cuda:N"),
     ],

@@ -81,6 +81,7 @@ def test_text_becomes_a_model_with_a_card(
     assert "On held-out text of the kind `two`:" in card
     assert any(line.startswith("| `one` | ") for line in card)
     assert "cell_size = 12" in card
+    assert recipe(*texts, out, *options) == 0, "once both tables are made, it goes on without the vectors"
 
 
 def test_the_default_config_is_found_from_any_folder(
@@ -152,6 +153,12 @@ def test_other_tables_are_refused_before_anything_is_made(
     assert not (tmp_path / "out").exists()
 
 
+def test_another_corpus_than_that_of_the_text_is_refused(texts: list[str], tmp_path: Path, error_line: Fails) -> None:
+    said = error_line(recipe(*texts, tmp_path / "out", "--config", tmp_path / "tiny.toml", "--set=data.corpus=other"))
+    assert "--set data.corpus: the corpus that the encoder is trained on is made here, of the text: leave it" in said
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
@@ -186,8 +193,12 @@ def test_it_is_gone_on_with_as_it_was_begun(
 ) -> None:
     out, config = tmp_path / "out", ["--config", tmp_path / "tiny.toml"]
     (tmp_path / "empty.txt").write_text("")
+    (tmp_path / "lines.json").write_text('{"text": "It rained ."}\n' * 50)
     assert recipe(tmp_path / "nowhere.txt", out, *config) == 1
     assert "nowhere.txt" in capsys.readouterr().err
+    assert recipe(tmp_path / "lines.json", out, *config) == 1
+    assert "lines.json holds JSON lines, not text" in capsys.readouterr().err
+    assert [path.name for path in out.rglob("*")] == ["begun.json"]
     assert recipe(tmp_path / "empty.txt", out, *config) == 1, "nothing was made before, so that it may begin otherwise"
     assert "the input files hold no sentences" in capsys.readouterr().err
     assert "was begun with other values of texts (was" in error_line(recipe(*texts, out, *config))

@@ -1,12 +1,14 @@
 """The tables in miniature: every row is trained and probed by the project's commands, and what was done is kept."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import elmoc.__main__
+from data_scripts.build_subwords import build_subwords
 from data_scripts.build_vectors import build_vectors
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
@@ -108,7 +110,9 @@ def test_rows_are_trained_for_the_same_words_and_probed(
     assert printed.count("†") == 2, "there, and where it is explained"
     record = read_model_directory(runs[0].path).training
     in_words = record["corpus_tokens"] * 1_230_000 // 200
-    assert training_of(runs[0].path, in_words)[2] == "1.23M", "of the text in words, whatever a word's subwords are"
+    report = tmp_path / "out/probes/elmo_sub/suite.json"
+    words_read = training_of(runs[0].path, report, in_words)[2]
+    assert words_read == "1.23M", "of the text in words, whatever a word's subwords are"
     lines_run.clear()
     assert main([*arguments, *rows]) == 0
     assert [line[0] for line in lines_run] == ["downstream"] * 5, "a suite passes over what it has done"
@@ -183,6 +187,38 @@ def test_another_suite_in_the_same_directory_is_another_table(
     printed = capsys.readouterr().out.split("steps are done")[1]
     assert all(f"\n{name} " in printed for name in ("elmo_c", "contrastive"))
     assert "Not shown" not in printed
+
+
+def test_a_row_that_has_lost_its_checkpoints_can_be_made_again(
+    arguments: list[str], tmp_path: Path, lines_run: list[list[str]], error_line: Callable[[int], str]
+) -> None:
+    assert main([*arguments, "--rows", "elmo_c"]) == 0
+    run, probes = tmp_path / "out/runs/elmo_c", tmp_path / "out/probes/elmo_c"
+    shutil.rmtree(run / "checkpoints")
+    said = error_line(main([*arguments, "--rows", "elmo_c"]))
+    assert f"{run} has no checkpoint, or no evaluation of its model: remove it and its probes ({probes}), and" in said
+    for folder in (run, probes):
+        shutil.rmtree(folder)
+    assert main([*arguments, "--rows", "elmo_c"]) == 0
+
+
+def test_rows_of_another_corpus_are_not_mixed_with_those_of_this(
+    arguments: list[str], tmp_path: Path, lines_run: list[list[str]], error_line: Callable[[int], str]
+) -> None:
+    """Of a corpus that was built anew under the same name, in words or in subwords."""
+    corpus, out = tmp_path / "corpus", tmp_path / "out"
+    assert main([*arguments, "--rows", "elmo_c"]) == 0
+    build_subwords(corpus, out / "subwords", units=262)
+    before = Corpus(corpus).train_tokens
+    shutil.rmtree(corpus)
+    now = write_corpus(corpus, [learnable_sentences(200, 7)], [learnable_sentences(40, 8)]).train_tokens
+    lines_run.clear()
+    said = error_line(main([*arguments, "--rows", "contrastive"]))
+    assert f"{out}/subwords was made of another corpus than {corpus} is now: take that one, or choose" in said
+    shutil.rmtree(out / "subwords")
+    said = error_line(main([*arguments, "--rows", "contrastive"]))
+    assert f"the row elmo_c was trained on {before:,} tokens, and {corpus} has {now:,}: " in said
+    assert not lines_run
 
 
 def test_what_was_begun_before_suites_could_change_goes_on(
@@ -298,6 +334,13 @@ def test_what_cannot_be_is_refused(arguments: list[str], tmp_path: Path, error_l
     assert "none.toml does not exist: check the name" in error_line(main(missing))
     said = error_line(main([*arguments, "--set", "bert:output_layer.samples=9"]))
     assert "--set bert:output_layer.samples=9: 'bert' is not a row; choose from elmo, elmo_a, " in said
+
+
+@pytest.mark.parametrize("given", ["data.corpus=other", "elmo_c: data.corpus=other"])
+def test_another_corpus_is_refused(given: str, arguments: list[str], error_line: Callable[[int], str]) -> None:
+    said = error_line(main([*arguments, "--rows", "elmo_c", "--set", given]))
+    assert f"--set data.corpus: all rows are trained on the text of CORPUS ({arguments[0]}): leave it out" in said
+    assert not Path(arguments[1]).exists()
 
 
 def test_a_damaged_report_is_named(tmp_path: Path) -> None:
