@@ -233,6 +233,18 @@ def test_inspect_says_what_is_in_a_file(tmp_path: Path, kind: str, capsys: pytes
     assert said["sound"] == "every sentence has been read"
 
 
+def test_what_a_stranger_has_named_is_printed_on_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_features_of(tmp_path / "f.h5", 2)
+    with h5py.File(path, "r+") as file:
+        file.attrs["a\x1b[2J\nb"] = "c\x1b[2J"
+        file.attrs["layers"] = ["x\x1b[2J", "y", "z"]
+    assert main(["inspect", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed
+    assert "  a\\x1b[2J b   c\\x1b[2J\n" in printed
+    assert "  layers       x\\x1b[2J, y, z: [3, n, 2P]" in printed
+
+
 def test_inspect_finds_damage(tmp_path: Path, error_line: Fails, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path / "f.h5", 0, 6)
     with h5py.File(path, "r+") as file:
