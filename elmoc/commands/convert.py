@@ -14,7 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", help="the feature file to read (.h5), in any layout")
     parser.add_argument("output", help="the feature file to write (.h5)")
     parser.add_argument("--format", choices=tuple(LAYOUT_NAMES), required=True, help="layout of the new file")
-    parser.add_argument("--dtype", choices=DTYPES, help="of its numbers (default: as in the source)")
+    parser.add_argument(
+        "--dtype", choices=DTYPES, help="of its numbers (default: as in the source; float32 of wider ones)"
+    )
     parser.add_argument("--compress", action="store_true", help="pack the numbers with gzip")
     parser.add_argument(
         "--layers", metavar="I,J", help="only these layers, in this order, by the names that inspect says"

@@ -41,14 +41,14 @@ def join_features(parts: Sequence[Path], output: Path | str, *, merge: bool) -> 
     """Make the feature file `output` of finished ones: the sentences of the first, then those of the second, …
 
     Args:
-        parts: feature files of one layout, with the same attributes but for the command line and what was dumped. They
-            have to lie in `parts_folder(output)`, unless they are merged.
+        parts: feature files of one layout, with numbers of one type and the same attributes but for the command line
+            and what was dumped. They have to lie in `parts_folder(output)`, unless they are merged.
         output: the file; it must not exist.
         merge: put everything into it, compressed numbers as they are, and remove the parts; else it has links to them.
 
     Raises:
-        InputError: parts that do not belong together, or are damaged; a document that is in two of them; a disk without
-            room.
+        InputError: no parts, or some that do not belong together, or are damaged; a document that is in two of them; a
+            disk without room.
     """
     output = Path(output)
     with locked(output), ExitStack() as stack:
@@ -77,17 +77,25 @@ def join_features(parts: Sequence[Path], output: Path | str, *, merge: bool) -> 
 def _open_parts(paths: Sequence[Path], output: Path, merge: bool, stack: ExitStack) -> list[Part]:
     folder, start = parts_folder(output), 0
     parts: list[Part] = []
+    if not paths:
+        raise InputError(f"there are no parts to make {output} of: name finished feature files")
     for path in paths:
         if not merge and Path(path).absolute().parent != folder.absolute():
             raise InputError(f"{path} is not in {folder}, where the parts of {output} have to be: move it there")
         sentences = open_stored(path)
         stack.callback(sentences.close)
         first = parts[0].sentences if parts else sentences
-        if difference := attribute_difference(sentences.attributes, first.attributes, ignored=OF_A_DUMP):
+        if difference := attribute_difference(_said(sentences), _said(first), ignored=OF_A_DUMP):
             raise InputError(f"{path} does not fit {first.path}, its {difference}: dump both with the same options")
         parts.append(Part(sentences, f"{folder.name}/{Path(path).name}", start))
         start += len(sentences)
     return parts
+
+
+def _said(part: StoredSentences) -> dict[str, Any]:
+    """The attributes of a part, and the form of its sentences, which they need not say."""
+    form = {"number of layers": part.layers, "type of numbers": str(part.dtype), "width of vectors": part.width}
+    return part.attributes | form
 
 
 @contextmanager

@@ -57,10 +57,16 @@ class CheckedFile(h5py.File):
 
     @contextmanager
     def damage(self, what: str) -> Iterator[None]:
-        """Let whatever the library finds wrong in the block be an `InputError`: the path, `what` and the reason."""
+        """Let whatever the library finds wrong in the block be an `InputError`: the path, `what` and the reason.
+
+        Errors of the operating system, such as a missing permission, are no damage, and stay what they are.
+        """
         try:
             yield
         except _DAMAGE as error:
+            if isinstance(error, OSError) and error.errno:
+                error.filename = error.filename or self.path
+                raise
             raise InputError(f"{self.path} {what} ({reason(error)}): {self.advice}") from None
 
     def attributes(self) -> dict[str, Any]:

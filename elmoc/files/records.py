@@ -6,10 +6,12 @@ do.
 """
 
 import codecs
+import gzip
 import json
 import re
 import reprlib
 import tomllib
+import zlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
@@ -19,7 +21,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from elmoc.errors import InputError, is_utf8, reason
-from elmoc.files.text import open_binary
+from elmoc.files.text import broken_gzip, open_binary
 from elmoc.files.writing import atomic_path
 from elmoc.settings import check_settings
 
@@ -188,7 +190,10 @@ def check_version(
 def _read(path: Path | str) -> bytes:
     """The content of a text file, without the byte order mark that some editors put before it."""
     with open_binary(path) as file:
-        content = file.read(MAX_BYTES + 1)
+        try:
+            content = file.read(MAX_BYTES + 1)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise broken_gzip(path, 0, error) from None
     if len(content) > MAX_BYTES:
         raise InputError(f"{path} is longer than {MAX_BYTES >> 20} MiB, which no such file is: give the right file")
     return content.removeprefix(codecs.BOM_UTF8)

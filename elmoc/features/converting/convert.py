@@ -37,7 +37,7 @@ def convert_features(
         source: the file, in any layout.
         output: the file to write; it must not exist.
         layout: one of `LAYOUTS`.
-        dtype: of the numbers, `float32` or `float16`; by default that of the source.
+        dtype: of the numbers, `float32` or `float16`; by default that of the source (float32 of a wider one).
         compress: pack the numbers with gzip.
         layers: names of layers of the source, such as `0,2`; by default all.
         documents: a jsonlines file that says which documents the sentences are, see `JsonlinesInput`.
@@ -56,7 +56,7 @@ def convert_features(
         shape = FeatureShape(
             layers=len(names),
             width=features.width,
-            dtype=dtype or ("float16" if features.dtype == np.float16 else "float32"),
+            dtype=dtype or ("float16" if features.dtype.itemsize == 2 else "float32"),
             single=chosen is None and features.single,
             words=features.tokens,
         )
@@ -65,7 +65,7 @@ def convert_features(
         _require_convertible(features, documents, layout)
         attributes = {name: value for name, value in features.attributes.items() if name != "dump"}
         have_words, by_words = features.has_map or documents is not None, LAYOUT_NAMES[layout].found_by_words
-        sentences = _documents(features, documents) if documents else _sentences(features, by_words)
+        sentences = _sentences(features, by_words) if documents is None else _documents(features, documents)
         with (
             write_features(
                 output,
@@ -79,7 +79,7 @@ def convert_features(
         ):
             for index, sentence in enumerate(sentences):
                 states = features[index]
-                where = f'the line "{shortened(sentence.line)}"'
+                where = f"sentence {index} of {source}"  # its text is not always known
                 writer.add(sentence, converted(states if chosen is None else states[chosen], shape.dtype, where))
                 progress.update()
     return have_words and by_words
@@ -88,7 +88,7 @@ def convert_features(
 def _require_convertible(features: FeatureFile, documents: Path | str | None, layout: str) -> None:
     """Raise an `InputError` unless a file and the `documents` that are given have what a layout needs."""
     traits = LAYOUT_NAMES[layout]
-    if documents:
+    if documents is not None:
         for sentence in _documents(features, documents):
             if traits.found_by_words and not sentence.is_divided:
                 raise InputError(

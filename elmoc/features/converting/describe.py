@@ -16,7 +16,7 @@ def describe(features: FeatureFile, *, count_words: bool) -> Iterator[tuple[str,
     yield "layout", features.layout + (", packed with " + features.compression if features.compression else "")
     for name in ("model", "word_vectors"):
         yield name.replace("_", " "), one_line(str(said.get(name, "not said")))
-    names = ", ".join(layer_names(features))
+    names = one_line(", ".join(layer_names(features)))
     yield "layers", f"{names}: {'[n, 2P]' if features.single else f'[{features.layers}, n, 2P]'}, 2P = {features.width}"
     yield "numbers", features.dtype.name
     yield "sentences", f"{len(features):,}, {'also' if features.has_map else 'not'} found by their words"
@@ -27,7 +27,7 @@ def describe(features: FeatureFile, *, count_words: bool) -> Iterator[tuple[str,
         yield "documents", f"{len(features.documents):,}"
     yield from _sizes(features)
     for name in sorted(said.keys() - _SAID):
-        yield name.replace("_", " "), one_line(str(said[name]))
+        yield one_line(name.replace("_", " ")), one_line(str(said[name]))
 
 
 def _sizes(features: FeatureFile) -> Iterator[tuple[str, str]]:

@@ -61,7 +61,7 @@ class TextInput:
     def __init__(
         self, path: Path | str, name: str | None = None, *, blank_lines_divide: bool = False, keep_blank: bool = True
     ) -> None:
-        self.path, self.name = Path(path), name or str(path)
+        self.path, self.name = Path(path), name or str(path) or "."
         self._divide, self._keep = blank_lines_divide, keep_blank
 
     def __iter__(self) -> Iterator[Line]:
@@ -85,7 +85,7 @@ class JsonlinesInput:
     """JSON lines: a document each, with `doc_key` and `sentences`, which are lists of words (as e2e-coref reads)."""
 
     def __init__(self, path: Path | str, name: str | None = None) -> None:
-        self.path, self.name = Path(path), name or str(path)
+        self.path, self.name = Path(path), name or str(path) or "."
 
     def __iter__(self) -> Iterator[Line]:
         decoder = msgspec.json.Decoder(_Document)
@@ -131,7 +131,9 @@ def _lines(path: Path, name: str) -> Iterator[str]:
     try:
         yield from read_lines(path)
     except InputError as error:
-        raise InputError(str(error).replace(str(path), name)) from None
+        if not (said := str(error)).startswith(str(path)):
+            raise
+        raise InputError(f"{name}{said.removeprefix(str(path))}") from None
 
 
 def is_jsonlines(path: Path | str) -> bool:

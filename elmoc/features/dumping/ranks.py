@@ -14,6 +14,7 @@ from elmoc.errors import InputError, shortened
 from elmoc.features.join import join_features
 from elmoc.features.linked import parts_folder
 from elmoc.features.reader import FeatureFile
+from elmoc.features.unfinished.folder import UnfinishedFolder
 from elmoc.files.locks import locked
 
 
@@ -54,15 +55,20 @@ class Ranks:
         return [self.part(output, rank) for rank in range(self.world_size)]
 
     def refuse_other_parts(self, output: Path | str) -> None:
-        """Raise an `InputError` where a dump by another number of processes has left its parts."""
+        """Raise an `InputError` where a dump by another number of processes has left parts, finished or not."""
         folder = parts_folder(output)
         expected = {path.name for path in self.parts(output)}
-        others = [path.name for path in sorted(folder.glob("rank-*.h5")) if path.name not in expected]
+        unfinished = [path.stem[1:] for path in folder.glob(".rank-*.h5.unfinished")]
+        left = [path.name for path in folder.glob("rank-*.h5")]
+        left += [name for name in unfinished if UnfinishedFolder(folder / name).can_go_on]
+        others = sorted({*left} - expected)
         if others:
             raise InputError(
                 f"{folder} has parts of a dump by another number of processes ({others[0]}): go on with as many, or "
                 "remove it"
             )
+        if not self.alone:
+            UnfinishedFolder(Path(output)).refuse()
 
     def tidy(self, output: Path | str) -> None:
         """Remove the folder of the parts where it is empty."""

@@ -136,7 +136,16 @@ def test_what_cannot_be_converted(tmp_path: Path, documents: Path, error_line: F
     large = tmp_path / "large.h5"
     with h5py.File(large, "w") as file:
         file["0"] = np.full((3, 2, 4), 7e4, "f4")
-    refused("are too large for float16", "--dtype", "float16", source=large, layout="flat")
+    error = f"the states of sentence 0 of {large} are too large for float16, which ends at 65,504: write float32"
+    refused(error, "--dtype", "float16", source=large, layout="flat")
+    with h5py.File(large, "r+") as file:
+        file["1"] = file["2"] = np.full((3, 2, 4), 1e39)
+    error = f"sentence 1 of {large} are too large for float32, which ends at 3.4e+38: they cannot be layer states"
+    with h5py.File(large, "r+") as file:
+        file["0"][...] = 1
+    refused(error, source=large, layout="flat")
+    flat = write(tmp_path / "flat.h5", 0, 6, layout="flat")
+    refused(". is a directory, but a file is needed", "--documents", "", source=flat, layout="allennlp")
     output.write_text("mine")
     assert "out.h5 exists already" in error_line(main(["convert", str(first), str(output), "--format", "flat"]))
     assert output.read_text() == "mine"
@@ -185,6 +194,17 @@ def test_a_layout_is_known_by_its_rows_in_the_tables(
             file.check()
 
 
+@pytest.mark.parametrize(("given", "dtype"), [(">f2", "float16"), (">f4", "float32"), ("<f8", "float32")])
+def test_the_type_is_that_of_the_source_where_it_can_be(tmp_path: Path, given: str, dtype: str) -> None:
+    first, output = tmp_path / "first.h5", tmp_path / "out.h5"
+    with h5py.File(first, "w") as file:
+        file["0"] = STATES[0].astype(given)
+    convert_features(first, output, layout="flat")
+    with FeatureFile(output) as features:
+        assert features.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(features[0], STATES[0].astype(dtype))
+
+
 def test_no_map_without_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, output = write(tmp_path / "first.h5", 0, 6, layout="flat"), tmp_path / "out.h5"
     assert main(["convert", str(first), str(output), "--format", "allennlp"]) == 0
@@ -211,6 +231,18 @@ def test_inspect_says_what_is_in_a_file(tmp_path: Path, kind: str, capsys: pytes
     assert said.get("documents") == ("3" if "e2e" in kind or "flat" in kind else None)
     assert "rank-0-of-3.h5, rank-1-of-3.h5, rank-2-of-3.h5" in said["parts"]
     assert said["sound"] == "every sentence has been read"
+
+
+def test_what_a_stranger_has_named_is_printed_on_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_features_of(tmp_path / "f.h5", 2)
+    with h5py.File(path, "r+") as file:
+        file.attrs["a\x1b[2J\nb"] = "c\x1b[2J"
+        file.attrs["layers"] = ["x\x1b[2J", "y", "z"]
+    assert main(["inspect", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed
+    assert "  a\\x1b[2J b   c\\x1b[2J\n" in printed
+    assert "  layers       x\\x1b[2J, y, z: [3, n, 2P]" in printed
 
 
 def test_inspect_finds_damage(tmp_path: Path, error_line: Fails, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from elmoc.features.layouts.sentence import Sentence
 from elmoc.features.linked import parts_folder
 from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import write_features
-from tests.elmoc.features.sentences import shape_of, states_of
+from tests.elmoc.features.sentences import shape_of, states_of, write_sentences
 
 DOCUMENTS = {"a/1": ["The cat sat .", "It rained"], "b": ["So it goes ."], "c": ["The cat sat .", "x / y", "%"]}
 SENTENCES = [Sentence(line.split(), line, key) for key, lines in DOCUMENTS.items() for line in lines]
@@ -124,6 +124,27 @@ def test_dumps_of_several_inputs_are_joined(tmp_path: Path, merge: bool) -> None
             file.attrs["dump"] = "other"
         with pytest.raises(InputError, match=r"rank-1-of-3.h5, where dump is other and not same"):
             FeatureFile(output)
+
+
+@pytest.mark.parametrize("merge", [False, True], ids=["links", "merged"])
+@pytest.mark.parametrize("layout", ["flat", "bilm"])
+def test_parts_of_another_form_are_not_joined(tmp_path: Path, layout: str, merge: bool) -> None:
+    """Their attributes need not say it; numbers too large for the type of the first part would become infinite."""
+    output = tmp_path / "f.h5"
+    first, other = (parts_folder(output) / f"{number}.h5" for number in range(2))
+    write_sentences(first, {"model": "m"}, [("a", np.ones((3, 1, 4), np.float32))], layout=layout)
+    for states, message in (
+        (np.ones((3, 1, 4), np.float16), "1.h5 does not fit .*0.h5, its type of numbers is float16 and not float32"),
+        (np.ones((3, 1, 5), np.float32), "1.h5 does not fit .*0.h5, its width of vectors is 5 and not 4"),
+        (np.ones((2, 1, 4), np.float32), "1.h5 does not fit .*0.h5, its number of layers is 2 and not 3"),
+    ):
+        write_sentences(other, {"model": "m"}, [("a", states)], layout=layout)
+        with pytest.raises(InputError, match=message):
+            join_features([first, other], output, merge=merge)
+        other.unlink()  # it is still there
+    with pytest.raises(InputError, match=r"there are no parts to make .*f\.h5 of"):
+        join_features([], output, merge=merge)
+    assert (first.exists(), output.exists()) == (True, False)
 
 
 def test_what_is_packed_stays_packed_behind_an_empty_sentence(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """HDF5 files: what is damaged, elsewhere or not there is refused in words, and nothing crashes or runs for ever."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -224,6 +225,22 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         FeatureFile(tmp_path / "pipe.h5")
     with pytest.raises(InputError, match=r"empty\.h5 is not a whole HDF5 file"):
         FeatureFile(tmp_path / "empty.h5")
+
+
+@pytest.mark.parametrize(("function", "number"), [("builtins.open", errno.EACCES), ("mmap.mmap", errno.EMFILE)])
+def test_an_error_of_the_system_is_no_damage(
+    path: Path, monkeypatch: pytest.MonkeyPatch, function: str, number: int
+) -> None:
+    """Nobody is told to write a file again that only the permission to read is missing of."""
+
+    def refuse(*arguments: object, **options: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(function, refuse)
+    with pytest.raises(OSError, match=os.strerror(number)) as raised:
+        FeatureFile(path)
+    monkeypatch.undo()
+    assert raised.value.filename == str(path)
 
 
 def test_a_whole_file_is_checked(path: Path, tmp_path: Path) -> None:

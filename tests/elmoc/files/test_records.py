@@ -1,5 +1,6 @@
 """Records: JSON and TOML become dataclasses, or one sentence with the path of the field."""
 
+import gzip
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,15 @@ def test_toml(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(InputError, match=r"a.toml is not valid TOML \(.*\): correct it"):
             read_toml(path)
+
+
+@pytest.mark.parametrize(
+    "content", [gzip.compress(b"[a]\nb = 1\n")[:15], gzip.compress(b"[a]")[:-9] + b"x" * 9, b"[a]"]
+)
+def test_compressed_records_that_are_broken(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.toml.gz").write_bytes(content)
+    with pytest.raises(InputError, match=r"a.toml.gz: the gzip data is truncated or damaged"):
+        read_toml(tmp_path / "a.toml.gz")
 
 
 def test_names_that_are_not_utf8_are_not_recorded(tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ import pytest
 
 from elmoc import ElmoC, FeatureFile
 from elmoc.__main__ import main
+from elmoc.errors import InputError
 from elmoc.features.dumping import dump
 from elmoc.features.dumping import input as inputs
-from elmoc.features.dumping.input import JsonlinesInput, Survey, TextInput, survey
+from elmoc.features.dumping.input import JsonlinesInput, Survey, TextInput, opened_input, survey
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.opening import open_word_vectors
@@ -157,6 +158,15 @@ def test_errors_of_standard_input_name_it(
     error = error_line(main(["dump-features", str(model_path), "-", str(tmp_path / "f.h5")]))
     assert "standard input, line 2: byte 0xff" in error
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
+
+
+def test_a_name_is_what_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with (
+        opened_input("./a", "f.h5") as source,
+        pytest.raises(InputError, match=r"^\./a does not exist: check the name$"),
+    ):
+        list(source)
 
 
 def test_several_inputs_in_one_go(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,6 +147,25 @@ def test_a_rank_that_dies_loses_its_part_alone(
     assert f"{output} is finished already" in capsys.readouterr().out
 
 
+def test_what_another_number_of_processes_has_not_finished_is_not_passed_over(
+    model_path: Path, sentences: Path, tmp_path: Path, as_rank: Callable[..., int], error_line: Fails
+) -> None:
+    """To begin anew beside hours of work would lose them without a word."""
+    dump = (model_path, sentences, tmp_path / "f.h5", "--resume")
+    unfinished = tmp_path / "f.h5.parts/.rank-1-of-2.h5.unfinished"
+    unfinished.mkdir(parents=True)
+    (unfinished / "progress.json").touch()
+    for world_size in (1, 3):
+        error = error_line(as_rank(0, world_size, *dump))
+        assert "f.h5.parts has parts of a dump by another number of processes (rank-1-of-2.h5): go on with" in error
+    (unfinished / "progress.json").unlink()
+    unfinished.rename(tmp_path / ".f.h5.unfinished")
+    (tmp_path / ".f.h5.unfinished/progress.json").touch()
+    assert "f.h5 was begun by a command that did not end: give that command" in error_line(as_rank(0, 2, *dump))
+    (tmp_path / ".f.h5.unfinished/progress.json").unlink()
+    assert as_rank(0, 2, *dump) == 0, "there is nothing to go on with"
+
+
 @pytest.mark.parametrize(
     ("rank", "world_size", "message"),
     [
