@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator, Sequence
 from itertools import count, islice
 from pathlib import Path
+from typing import IO
 
 from elmoc.errors import InputError
 from elmoc.files.text import MAX_LINE_BYTES, open_binary
@@ -82,8 +83,8 @@ class TextBlocks:
         with open_binary(path) as file:
             if start:
                 file.seek(start - 1)
-                file.readline(MAX_LINE_BYTES)  # the line that begins in the block before
-            while file.tell() < start + BLOCK_BYTES and (line := file.readline(MAX_LINE_BYTES)):
+                _read_line(file, path)  # the line that begins in the block before
+            while file.tell() < start + BLOCK_BYTES and (line := _read_line(file, path)):
                 sentences.append(line)
         try:
             return [words for line in sentences if (words := line.decode("utf-8-sig").split())]
@@ -92,3 +93,10 @@ class TextBlocks:
                 f"{path} has a line that is not valid UTF-8 behind byte {start:,}: convert the file (for instance with "
                 "iconv)"
             ) from None
+
+
+def _read_line(file: IO[bytes], path: Path) -> bytes:
+    line = file.readline(MAX_LINE_BYTES + 1)
+    if len(line) > MAX_LINE_BYTES:
+        raise InputError(f"{path} has a line of more than {MAX_LINE_BYTES >> 20} MiB: break it into several lines")
+    return line

@@ -32,7 +32,7 @@ NOTHING = "-"
 SKELETON_WORD = "[WORD]"
 """What stands for every word in files that are handed out without OntoNotes' text (`_skel`)."""
 
-_BEGIN = re.compile(r"#begin document \((.{0,1000})\); part (\d{1,9})\s*")
+_BEGIN = re.compile(r"#begin document \((.{0,1000})\); part \d{1,9}\s*")
 _BEGIN_EXPECTED = "`#begin document (NAME); part 000`"
 _BRACKETS = re.compile(r"((?:\([^()*\s]{1,100})*)\*(\)*)")
 _ARGUMENTS, _CONSTITUENTS = "*, (ARG0*, *) and (V*)", "*, (NP*, *)) and (TOP(S(NP*)"
@@ -149,10 +149,13 @@ class DocumentSentence:
 
 @dataclass(frozen=True)
 class Document:
-    """A part of a document, which begins on `line` of the file."""
+    """A part of a document, which begins on `line` of the file; `heading` is that line: it tells parts from each other.
+
+    Files differ in how they write the number of the part: `part 000` in OntoNotes, `part 0` in LitBank.
+    """
 
     name: str
-    part: int
+    heading: str
     sentences: list[DocumentSentence]
     line: int
 
@@ -210,7 +213,7 @@ def _begin(path: Path, line: int, text: str) -> Document:
         raise InputError(
             f"{path}, line {line}: {reprlib.repr(text.strip())} cannot be read; {_BEGIN_EXPECTED} is expected"
         )
-    return Document(match[1], int(match[2]), [], line)
+    return Document(match[1], text, [], line)
 
 
 def _endless(path: Path, line: int, document: Document) -> InputError:

@@ -92,9 +92,12 @@ class CorefTask(Task[CorefDocument, list[list[Mention]]]):
         return "\n".join(lines)
 
     def format_prediction(self, example: CorefDocument, prediction: list[list[Mention]]) -> str:
-        """The document with the predicted chains in the last column: what the official scorer reads."""
+        """The document with the predicted chains in the last column: what the official scorer reads.
+
+        It finds a document by its heading, which is that of the data.
+        """
         cells = iter(coreference_cells(prediction, len(example.speakers)))
-        lines = [f"#begin document ({example.document.name}); part {example.document.part:03}"]
+        lines = [example.document.heading]
         for sentence in example.document.sentences:
             lines += ["\t".join([*row[:COREFERENCE], next(cells)]) for row in sentence.rows]
             lines.append("")

@@ -107,7 +107,7 @@ def _propositions(rows: DocumentSentence) -> tuple[Proposition, ...]:
     propositions = []
     for place, spans in zip(predicates, arguments, strict=True):
         lemma = rows.rows[place][LEMMA]
-        if lemma == NOTHING:
+        if lemma in ("", NOTHING):
             raise InputError(
                 f"{rows.file}, line {rows.lines[place]}: the predicate has a sense, but no lemma (column 6)"
             )

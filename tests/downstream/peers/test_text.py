@@ -72,6 +72,19 @@ def test_text_that_cannot_be_used_is_one_sentence(tmp_path: Path, content: bytes
         TextBlocks([tmp_path / "a.txt"], seed=1)
 
 
+def test_a_line_that_is_too_long_is_not_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest of it would be in no block."""
+    monkeypatch.setattr(text, "BLOCK_BYTES", 50)
+    monkeypatch.setattr(text, "MAX_LINE_BYTES", 200)
+    line = "a " * 100
+    (tmp_path / "a.txt").write_text(f"b\n{line}\n")
+    with pytest.raises(InputError, match=r"a\.txt has a line of more than .* MiB: break it into several lines"):
+        list(islice(TextBlocks([tmp_path / "a.txt"], seed=1).blocks(), 4))
+    (tmp_path / "a.txt").write_text(f"b\n{line[:-1]}\n")
+    blocks = list(islice(TextBlocks([tmp_path / "a.txt"], seed=1).blocks(), 5))
+    assert sorted(len(words) for _, block in blocks for words in block) == [1, 100]
+
+
 def test_compressed_text_is_to_be_unpacked(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unpack it first"):
         TextBlocks([tmp_path / "a.txt.gz"], seed=1)

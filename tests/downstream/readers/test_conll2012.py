@@ -45,8 +45,9 @@ def one_sentence(*cells: tuple[str, ...]) -> str:
 
 def test_documents_of_aligned_columns(tmp_path: Path) -> None:
     first, second = read(tmp_path, TWO_PARTS)
-    assert (first.name, first.part, first.line) == ("bn/x/00/x_0001", 0, 1)
-    assert (second.name, second.part, second.line) == ("bn/x/00/x_0001", 12, 12)
+    assert (first.name, first.line, second.name, second.line) == ("bn/x/00/x_0001", 1, "bn/x/00/x_0001", 12)
+    assert first.heading == "#begin document (bn/x/00/x_0001); part 000"
+    assert second.heading == "#begin document (bn/x/00/x_0001); part 012"
     sentence, yes = first.sentences
     assert sentence.column(WORD) == ["The", "girls", "gave", "up", "talking", "."]
     assert sentence.lines == [2, 3, 4, 5, 6, 7]

@@ -177,10 +177,19 @@ def test_written_chains_are_read_back(tmp_path: Path) -> None:
         assert second.chains == []
         assert [sentence.words for sentence in first.sentences] == [("a", "b", "c"), ("d", "e", "f")]
         assert first.speakers == documents[0].speakers
-        assert (second.document.name, second.document.part) == ("d", 12)
+        assert second.document.heading == "#begin document (d); part 012"
     TASK.write_predictions(written, documents, [document.chains for document in documents])
     text = path.read_text().replace("(5", "(0").replace("5)", "0)")
     assert written.read_text() == text
+
+
+def test_headings_are_written_as_the_data_has_them(tmp_path: Path) -> None:
+    """The official scorer looks for `(NAME); part N` of the key, letter by letter."""
+    path, written = tmp_path / "f.conll", tmp_path / "g.conll"
+    path.write_text(conll("a_brat", "x/-").replace("part 000", "part 0") + conll("b", "y/-", part=7))
+    TASK.write_predictions(written, read(path), [[], []])
+    headings = [line for line in written.read_text().splitlines() if line.startswith("#begin")]
+    assert headings == ["#begin document (a_brat); part 0", "#begin document (b); part 007"]
 
 
 def tiny_probe(documents: list[CorefDocument], **changes: float) -> CorefProbe:

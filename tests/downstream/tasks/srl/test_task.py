@@ -115,6 +115,7 @@ def test_reading(ten: Path) -> None:
     [
         ("said\tXX\t*\tsay\t01", "said\tXX\t*\t-\t-", 12, "has 1 predicates .* but 2 columns of arguments"),
         ("gave\tXX\t*\tgive\t01", "gave\tXX\t*\t-\t01", 3, "the predicate has a sense, but no lemma"),
+        ("gave\tXX\t*\tgive\t01", "gave\tXX\t*\t\t01", 3, "the predicate has a sense, but no lemma"),
         ("(ARG2*)\t*\t-\n", "(ARG2(ARG3*))\t*\t-\n", 4, "ARG2 and ARG3 of the predicate 'give' overlap"),
         ("(ARG2*)\t*\t-\n", "(ARG2*))\t*\t-\n", 4, "is never opened"),
     ],
