@@ -18,8 +18,9 @@ class LayerStates(nn.Module):
     """The layer states of sentences in a padded batch, each from zero state between `<s>` and `</s>`.
 
     Frozen, the encoder is that of `elmo`, runs without autograd and dropout whatever the mode, and is no part of the
-    state dict. Trained on, it is a copy that belongs to this module, as a submodule like any other. The word vectors
-    are never trained on and never in the state dict: the module is made from the same model to load one.
+    state dict. Trained on, it is a copy that belongs to this module, as a submodule like any other: in training mode at
+    first. The word vectors are never trained on and never in the state dict: the module is made from the same model to
+    load one.
 
     Args:
         elmo: the model.
@@ -30,7 +31,7 @@ class LayerStates(nn.Module):
         super().__init__()
         require_model(elmo)
         self._elmo = elmo
-        self.encoder = deepcopy(elmo.encoder).requires_grad_() if requires_grad else None
+        self.encoder = deepcopy(elmo.encoder).requires_grad_().train() if requires_grad else None
         self.register_buffer("_place", torch.empty(0, device=elmo.device), persistent=False)  # moves with the module
 
     @property
