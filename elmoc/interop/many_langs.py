@@ -94,7 +94,8 @@ def read_many_langs(directory: Path | str) -> ImportedModel:
         for name, size in (("char", words.char_dim), ("word", words.word_dim))
     }
     tensors = _read_tensors(tokens_file)
-    rows = {name: len(tensors.get(f"{name}_emb_layer.embedding.weight", ())) for name in lexicons}
+    tables = {name: tensors.get(f"{name}_emb_layer.embedding.weight") for name in lexicons}
+    rows = {name: 0 if table is None or not table.ndim else len(table) for name, table in tables.items()}
     cnn, lstm = _sizes(words, encoder, rows, where)
     stored = StoredCharacterCnn(
         CharacterCnnRecord(cnn, LEXICON),

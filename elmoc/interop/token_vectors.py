@@ -22,11 +22,12 @@ class LayerChoice:
     """
 
     def __init__(self, layers: str | Sequence[int]) -> None:
-        self.layers = layers if isinstance(layers, str) else tuple(layers)
-        if not self.layers or (isinstance(layers, str) and layers not in NAMED):
+        indices = isinstance(layers, Sequence) and all(type(layer) is int for layer in layers)
+        if not (layers in NAMED if isinstance(layers, str) else layers and indices):
             raise InputError(
                 f"layers are {', '.join(NAMED)} or a list of indices such as [0, 2]; not {shortened(repr(layers))}"
             )
+        self.layers = layers if isinstance(layers, str) else tuple(layers)
 
     def __str__(self) -> str:
         return self.layers if isinstance(self.layers, str) else ",".join(map(str, self.layers))

@@ -73,6 +73,8 @@ def _draw(
     for number, telling in enumerate(words):
         mine = points[labels == number]
         name = f"{', '.join(telling) or '–'}  ({len(mine):,})".replace("$", r"\$")
+        if name.startswith("_"):  # such a name is in no legend
+            name = f" {name}"
         axes.scatter(mine[:, 0], mine[:, 1], s=22, alpha=0.65, linewidths=0, color=COLOURS[number], label=name)
     axes.set_title(title, loc="left", fontsize=13, parse_math=False)
     axes.set(xticks=[], yticks=[])

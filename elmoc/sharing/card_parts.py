@@ -15,7 +15,7 @@ MOST_BYTES = 1 << 20
 """Of a card that parts are replaced in; a larger file is the user's."""
 FRONT = "front"
 """The name of the block at the top."""
-_PART = re.compile(r"<!-- elmoc: ([\w ]+) ([0-9a-f]{16}) -->\n(.*?)<!-- elmoc: end -->\n", re.DOTALL)
+_PART = re.compile(r"<!-- elmoc: ([\w ]+) ([0-9a-f]{16}) -->\n(.*?)<!-- elmoc: end -->(?:\n|\Z)", re.DOTALL)
 _FRONT = re.compile(r"\A---\n(.*?)# elmoc: ([0-9a-f]{16})\n---\n", re.DOTALL)
 
 

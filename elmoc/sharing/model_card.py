@@ -75,7 +75,8 @@ def _parts(model: "ModelDirectory") -> Iterator[tuple[str, str]]:
     yield "model", f"# {title}\n\n{_what_it_is(model)}"
     yield "use", f"## Use\n\n{_use(model)}"
     if not imported:
-        yield "training", f"## Training\n\n{_of_training(training)}"
+        known = "\n\n".join(_trainings(training))
+        yield "training", f"## Training\n\n{known}"
     if isinstance(recipe := training.get("recipe"), dict):
         yield "recipe", f"## Recipe\n\nThe settings of `python -m pretrain`:\n\n{_recipe(recipe)}"
     yield "licence", f"## Licence\n\n{_licence(training)}"
@@ -139,25 +140,28 @@ elmoc dump-features DIRECTORY sentences.txt features.h5
 Sentences are lists of tokens; each is read from zero state between `<s>` and `</s>`.{needed}"""
 
 
-def _of_training(training: Mapping[str, Any]) -> str:
-    """What is known of a training, and of those before it that it went on from."""
-    text = "\n\n".join(_training(training))
-    before = training.get("started_from")
-    while isinstance(before, dict):
-        facts = "\n\n".join(_training(before))
-        text += "\n\nIt went on from a model of which this is known:" + (f"\n\n{facts}" if facts else " nothing.")
-        before = before.get("started_from")
-    return text
+def _trainings(training: Mapping[str, Any]) -> Iterator[str]:
+    """What is known of a training, and of those before it that it went on from.
 
-
-def _training(training: Mapping[str, Any]) -> Iterator[str]:
-    """What is known of the training of both directions, or of each where they were trained apart."""
+    Of each direction where they were trained apart.
+    """
     parts = {name: each for name, each in training.items() if name in ("forward", "backward")}
     if parts and all(isinstance(each, dict) for each in parts.values()):
         for name, each in parts.items():
             yield f"The {name} direction:"
-            yield from _training(each)
+            yield from _trainings(each)
         return
+    yield from _training(training)
+    if isinstance(before := training.get("started_from"), dict):
+        known = list(_trainings(before))
+        yield "It went on from a model of which this is known:" + ("" if known else " nothing.")
+        yield from known
+
+
+def _training(training: Mapping[str, Any]) -> Iterator[str]:
+    """What is known of one training."""
+    if isinstance(imported := training.get("imported"), dict):
+        yield f"It was imported from another tool: {_shown(imported.get('from'))}"
     rows = {label: _shown(training[name]) for name, label in _FACTS.items() if name in training}
     if rows:
         yield _table("", "", rows)

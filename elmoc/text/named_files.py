@@ -64,6 +64,8 @@ def find_folders(arguments: Sequence[str]) -> list[Path]:
 
 
 def _files_of(argument: str) -> list[Path]:
+    if not argument:  # which would be the current folder
+        raise InputError("the name of an input file is empty: name files that are there")
     path = Path(argument)
     if path.is_dir():
         inside = [file for file in path.rglob("*") if "/." not in f"/{file.relative_to(path)}"]

@@ -135,7 +135,8 @@ class TransformKind:
     def fit(self, raw: np.ndarray, counts: np.ndarray, boundary: np.ndarray) -> VectorTransform:
         """The transform with these boundary vectors, fitted to the rows of `raw` [V, E], each weighted by its count.
 
-        Zero rows do not count. Raises `InputError` where all rows are zero, or no component would be left.
+        Zero rows do not count. Raises `InputError` where all rows are zero, where a `matrix` is fitted and they are all
+        the same, or no component would be left.
         """
         if self.name == "none":
             return VectorTransform(boundary)
@@ -155,6 +156,10 @@ class TransformKind:
             centred = rows - mean
             covariance += (centred * weights[:, None]).T @ centred
         values, components = np.linalg.eigh(covariance / total)  # ascending
+        if values[-1] <= np.finfo(np.float32).eps ** 2 * (mean @ mean):  # less than rounding
+            raise InputError(
+                f"{self.name} needs word vectors that differ, but all words of the lexicon that have one have the same"
+            )
         if self.removed:
             top = components[:, -self.removed :]
             matrix = np.eye(size) - top @ top.T

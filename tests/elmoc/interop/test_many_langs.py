@@ -185,6 +185,15 @@ def test_tensors_that_cannot_be_used(copied: Path, edit: Callable[[dict[str, Ten
         read_many_langs(copied)
 
 
+@pytest.mark.parametrize("name", ["char", "word"])
+def test_a_table_that_is_a_single_number(copied: Path, name: str) -> None:
+    change(copied / "token_embedder.pkl", lambda t: t.update({f"{name}_emb_layer.embedding.weight": torch.tensor(1.0)}))
+    with pytest.raises(
+        InputError, match=rf"token_embedder\.pkl.*{name}_emb_layer.* has the shape \[\].*: get the model"
+    ):
+        read_many_langs(copied)
+
+
 @pytest.mark.parametrize("new", [True, False], ids=["archive", "pickle"])
 def test_truncated_and_changed_weights(copied: Path, new: bool) -> None:
     path = copied / "encoder.pkl"

@@ -28,6 +28,13 @@ def test_an_unchanged_card_is_generated_anew(tmp_path: Path) -> None:
     assert exported(tmp_path / "model", updates=8) == exported(tmp_path / "fresh", updates=8)
 
 
+def test_a_card_whose_last_line_has_lost_its_end_is_generated_anew(tmp_path: Path) -> None:
+    """As some editors save it."""
+    card = exported(tmp_path / "model", updates=7)
+    (tmp_path / "model/README.md").write_text(card.removesuffix("\n"), encoding="utf-8")
+    assert exported(tmp_path / "model", updates=8) == exported(tmp_path / "fresh", updates=8)
+
+
 def test_what_was_added_or_changed_stays_and_figures_follow(tmp_path: Path) -> None:
     model = tmp_path / "model"
     exported(model, updates=7)

@@ -81,6 +81,21 @@ def test_directions_that_were_trained_apart_have_their_own_figures() -> None:
     assert card.index("| updates | 70 |") < card.index("The backward direction:") < card.index("| updates | 71 |")
 
 
+def test_what_each_direction_went_on_from_is_said() -> None:
+    parts = {name: {"updates": 7, "started_from": RECORD | {"updates": 60}} for name in ("forward", "backward")}
+    lines = card_of(trained(**parts)).partition("## Licence")[0].splitlines()
+    assert lines.count("It went on from a model of which this is known:") == 2
+    assert lines.count("| updates | 60 |") == 2
+    assert lines.index("| updates | 60 |") < lines.index("The backward direction:")
+
+
+def test_an_imported_model_that_was_gone_on_from_is_named() -> None:
+    record = {"imported": {"from": "bilm-tf or AllenNLP", "options": {}}}
+    card = card_of(trained(updates=7, started_from=record))
+    assert "this is known:\n\nIt was imported from another tool: `bilm-tf or AllenNLP`\n" in card
+    assert "this is known: nothing." in card_of(trained(updates=7, started_from={}))
+
+
 def test_an_imported_model_is_cited_as_elmo() -> None:
     card = card_of(trained(imported={"tool": "bilm-tf"}))
     assert "# An ELMo model, imported from another tool" in card

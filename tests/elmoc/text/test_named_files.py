@@ -22,6 +22,7 @@ def test_only_ordinary_files_are_text(tmp_path: Path, monkeypatch: pytest.Monkey
     for name, message in [
         ("pipe", "pipe is not an ordinary file"),
         ("missing", "missing does not exist"),
+        ("", "the name of an input file is empty"),
         ("missing/text", "missing/text does not exist"),
         ("folder/nowhere", "is a link to a file that does not exist"),
         ("a\0b", "it holds a NUL character"),

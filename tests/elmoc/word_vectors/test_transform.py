@@ -63,6 +63,16 @@ def test_transforms_in_plain_words() -> None:
         TransformKind.parse("centre").fit(0 * raw, counts, boundary)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("text", ["whiten", "remove-top=1"])
+def test_vectors_that_are_all_the_same_cannot_be_whitened(text: str) -> None:
+    raw = np.zeros((4, 3), dtype=np.float32)
+    for known in (1, 3):  # words that have a vector
+        raw[:known] = [0.1, -0.7, 3.3]
+        with pytest.raises(InputError, match=f"{text} needs word vectors that differ, but all words of the lexicon"):
+            TransformKind.parse(text).fit(raw, np.array([3, 7, 11, 2]), np.ones((2, 3), dtype=np.float32))
+
+
 def test_boundary_vectors(tmp_path: Path) -> None:
     (tmp_path / "v.vec").write_text("</s> 3 4 0 0\nthe 1 2 3 4\n")
     vectors = TextVectors(tmp_path / "v.vec")
