@@ -13,7 +13,6 @@ from torch import Tensor
 
 from downstream.inputs.sentence import Sentence
 from elmoc.errors import InputError, shortened
-from elmoc.features.converting.convert import layer_names
 from elmoc.features.reader import FeatureFile
 from elmoc.progress import progress_bar
 
@@ -29,7 +28,7 @@ class FeatureStates:
     def __init__(self, path: Path, *, sentences: Sequence[Sentence]) -> None:
         self._file = FeatureFile(path)
         self.layers = self._file.layers
-        self.names = layer_names(self._file)
+        self.names = self._file.layer_names
         self.width = self._file.width
         self._places: dict[tuple[str, ...], np.ndarray | int] = {}
         """A view, or the index of a sentence that has to be read each time."""

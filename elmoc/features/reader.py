@@ -118,6 +118,12 @@ class FeatureFile:
         """The same by the text of the sentences, with the white space that is between their words."""
         return self._sentences.lines()
 
+    @property
+    def layer_names(self) -> list[str]:
+        """What its layers are called: as it says, or, of a foreign file, by their numbers."""
+        names = np.atleast_1d(self.attributes.get("layers", []))
+        return [str(name) for name in (names if names.shape == (self.layers,) else range(self.layers))]
+
     @cached_property
     def single(self) -> bool:
         """Whether its arrays are [n, 2P], without an axis of layers."""

@@ -103,7 +103,7 @@ def _require_convertible(features: FeatureFile, documents: Path | str | None, la
 
 def _chosen_layers(features: FeatureFile, layers: str | None) -> tuple[list[int] | None, list[str]]:
     """Which layers of the file, None for all as they are, and the names of those."""
-    names = layer_names(features)
+    names = features.layer_names
     if layers is None:
         return None, names
     wanted = layers.split(",")
@@ -113,12 +113,6 @@ def _chosen_layers(features: FeatureFile, layers: str | None) -> tuple[list[int]
             f"{features.path} has {has}; --layers {shortened(layers)} cannot be taken from it: choose others"
         )
     return [names.index(name) for name in wanted], wanted
-
-
-def layer_names(features: FeatureFile) -> list[str]:
-    """What the layers of a file are called: as it says, or, of a foreign file, by their numbers."""
-    names = np.atleast_1d(features.attributes.get("layers", []))
-    return [str(name) for name in (names if names.shape == (features.layers,) else range(features.layers))]
 
 
 def _sentences(features: FeatureFile, by_words: bool) -> Iterator[Sentence]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from elmoc.errors import one_line
-from elmoc.features.converting.convert import layer_names
 from elmoc.features.reader import FeatureFile
 from elmoc.files.writing import human_bytes
 
@@ -16,7 +15,7 @@ def describe(features: FeatureFile, *, count_words: bool) -> Iterator[tuple[str,
     yield "layout", features.layout + (", packed with " + features.compression if features.compression else "")
     for name in ("model", "word_vectors"):
         yield name.replace("_", " "), one_line(str(said.get(name, "not said")))
-    names = one_line(", ".join(layer_names(features)))
+    names = one_line(", ".join(features.layer_names))
     yield "layers", f"{names}: {'[n, 2P]' if features.single else f'[{features.layers}, n, 2P]'}, 2P = {features.width}"
     yield "numbers", features.dtype.name
     yield "sentences", f"{len(features):,}, {'also' if features.has_map else 'not'} found by their words"
