@@ -5,14 +5,12 @@ the middle), or several small files, which the last piece may have behind a part
 files and the wanted size alone, never on the workers.
 """
 
-import gzip
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from elmoc.files.text import MAX_LINE_BYTES, broken_gzip, invalid_utf8, line_too_long, open_binary
+from elmoc.files.text import BROKEN_GZIP, MAX_LINE_BYTES, broken_gzip, invalid_utf8, line_too_long, open_binary
 from elmoc.text.named_files import BYTES_PER_TOKEN, estimate_text_bytes
 
 BLOCK_BYTES = 4 << 20
@@ -120,7 +118,7 @@ def read_blocks(segment: Segment, block_bytes: int = BLOCK_BYTES) -> Iterator[tu
         while True:
             try:
                 data = file.read(int(min(block_bytes, left)))
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            except BROKEN_GZIP as error:
                 raise broken_gzip(path, line_number(segment, line + rest.count(b"\n")) - 1, error) from None
             left -= len(data)
             if len(rest) + (data.find(b"\n") if b"\n" in data else len(data)) > MAX_LINE_BYTES:

@@ -6,7 +6,7 @@ import json
 import os
 import reprlib
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -80,7 +80,7 @@ class ResultLine:
     @property
     def compared_settings(self) -> Facts:
         """The settings that results to be compared share, where their inputs are of one kind."""
-        return {name: value for name, value in self.settings.items() if name not in STATE_SETTINGS}
+        return without_state_settings(self.settings)
 
     @property
     def state_settings(self) -> Facts:
@@ -151,6 +151,11 @@ def _is_regular(line: ResultLine) -> bool:
     items = [len(one) for one in line.counts]
     columns = {len(counts) for one in line.counts for counts in one}
     return items == [line.items] * len(line.seeds) and len(columns) == 1 and 0 not in columns
+
+
+def without_state_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings, but for those of layer states, which belong to what is compared."""
+    return {name: value for name, value in settings.items() if name not in STATE_SETTINGS}
 
 
 def mean_and_deviation(scores: Sequence[float]) -> tuple[float, float | None]:
@@ -250,7 +255,6 @@ def summary(records: Sequence[dict[str, Any]]) -> str:
 def _differ_in_inputs_alone(record: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether two records are of the same data and settings, but for those of layer states."""
     first, second = (
-        [each["fingerprints"], each["reader"], {**each["settings"], **dict.fromkeys(STATE_SETTINGS)}]
-        for each in (record, other)
+        (each["fingerprints"], each["reader"], without_state_settings(each["settings"])) for each in (record, other)
     )
     return first == second

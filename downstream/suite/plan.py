@@ -11,7 +11,7 @@ from downstream.inputs.kinds import INPUT_KINDS
 from downstream.inputs.state_settings import numbers_of_layers
 from downstream.probe.settings import ReaderOptions, TrainingSettings, settings_of_inputs
 from downstream.probe.task import Task
-from downstream.results.records import LATER_SETTINGS, STATE_SETTINGS
+from downstream.results.records import LATER_SETTINGS, without_state_settings
 from downstream.suite.entries import ADVICE, INPUTS, Changes, Files, Options, SuiteEntries
 from elmoc.errors import InputError, shortened
 from elmoc.files.checksums import fingerprint
@@ -42,19 +42,13 @@ class SuiteProbe:
         These count whether an option gives them or the preset, which may be another in another release. Settings of
         layer states are the encoder's.
         """
-        settings = {
-            inputs: {name: value for name, value in self.chosen_settings(inputs).items() if name not in STATE_SETTINGS}
-            for inputs in INPUTS
-        }
+        settings = {inputs: without_state_settings(self.chosen_settings(inputs)) for inputs in INPUTS}
         return fingerprint(json.dumps([self.task.name, settings], sort_keys=True).encode())
 
     @property
     def earlier_identity(self) -> str:
         """What versions before wrote for it: there, a preset counted by its name, and settings as far as options."""
-        options = {
-            inputs: {name: value for name, value in given.items() if name not in STATE_SETTINGS}
-            for inputs, given in self.options.items()
-        }
+        options = {inputs: without_state_settings(given) for inputs, given in self.options.items()}
         return fingerprint(json.dumps([self.task.name, self.preset, options], sort_keys=True).encode())
 
     @property

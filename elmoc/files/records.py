@@ -6,12 +6,10 @@ do.
 """
 
 import codecs
-import gzip
 import json
 import re
 import reprlib
 import tomllib
-import zlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
@@ -21,7 +19,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from elmoc.errors import InputError, is_utf8, reason
-from elmoc.files.text import broken_gzip, open_binary
+from elmoc.files.text import BROKEN_GZIP, broken_gzip, open_binary
 from elmoc.files.writing import atomic_path
 from elmoc.settings import check_settings
 
@@ -192,7 +190,7 @@ def _read(path: Path | str) -> bytes:
     with open_binary(path) as file:
         try:
             content = file.read(MAX_BYTES + 1)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        except BROKEN_GZIP as error:
             raise broken_gzip(path, 0, error) from None
     if len(content) > MAX_BYTES:
         raise InputError(f"{path} is longer than {MAX_BYTES >> 20} MiB, which no such file is: give the right file")

@@ -15,6 +15,8 @@ from elmoc.files.writing import atomic_path
 
 MAX_LINE_BYTES = 1 << 26
 """A longer line is refused: whoever reads it keeps it in memory several times."""
+BROKEN_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
+"""What reading raises where gzip data breaks off, is damaged, or is none."""
 
 
 def open_binary(path: Path | str) -> IO[bytes]:
@@ -68,7 +70,7 @@ def read_lines(path: Path | str, *, encoding: str = "utf-8-sig") -> Iterator[str
                 yield line.decode(encoding if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise invalid_utf8(path, number, error) from None
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        except BROKEN_GZIP as error:
             raise broken_gzip(path, number, error) from None
 
 

@@ -17,11 +17,9 @@ from downstream.results.table import compared_rows
 from downstream.tasks.ner.task import TASK as NER
 from downstream.tasks.snli.task import TASK as SNLI
 from elmoc.errors import InputError
-from tests.downstream.results.result_lines import ner_line, write_lines
+from tests.downstream.results.result_lines import BETTER, WORSE, ner_line, write_lines
 
 TASKS = {"ner": lambda: NER, "snli": lambda: SNLI}
-WORSE = {1: [2, 0, 0, 1] * 5, 2: [2, 0, 0, 0] * 5}  # entity F1 37.5 and 25
-BETTER = {1: [2, 1, 0, 2] * 5, 2: [2, 2, 0, 2] * 5}  # 62.5 and 75
 
 
 def accuracy(dataset: str, inputs: str, right: np.ndarray) -> Result:
