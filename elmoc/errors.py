@@ -4,8 +4,9 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """The errors of a disk or a quota that leaves no room."""
@@ -54,12 +55,30 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 300]} … {text[-297:]}"
 
 
-def run_command(command: Callable[[], None]) -> int:
-    """Run a command's body and return its exit status.
+@contextmanager
+def reading(path: object) -> Iterator[None]:
+    """Name `path` for whatever goes wrong while the block reads it: the one boundary of damaged and foreign files.
 
-    An `InputError`, an error of the operating system (missing file, full disk) or memory that ran out becomes one line
-    on standard error and status 1; an interrupt becomes status 130. Any other exception is a bug and keeps its
-    traceback.
+    An `InputError`, an `OSError` that names its file and lack of memory pass as they are; anything else becomes
+    "PATH cannot be read (reason): it may be damaged or of another kind".
+    """
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        if (isinstance(error, OSError) and error.filename) or ran_out_of_memory(error):
+            raise
+        raise InputError(
+            f"{path} cannot be read ({reason(error)}): it may be damaged or of another kind"
+        ) from error
+
+
+def run_command(command: Callable[[], None]) -> int:
+    """Run a command's body and return its exit status: 0, 1 after an error, 130 after an interrupt.
+
+    Every exception becomes one line on standard error: an `InputError` as it stands, an `OSError` with its file, lack
+    of memory, and whatever else as "unexpected: …". With ELMOC_TRACEBACK=1 the traceback is printed before it.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character does not cost the work
@@ -78,16 +97,16 @@ def run_command(command: Callable[[], None]) -> int:
         sys.stderr.close()
         return 1
     except Exception as error:
-        if (sentence := describe_error(error)) is None:
-            raise
         drop_output()
-        print(f"error: {one_line(sentence)}", file=sys.stderr)
+        if os.environ.get("ELMOC_TRACEBACK"):
+            traceback.print_exc()
+        print(f"error: {one_line(describe_error(error))}", file=sys.stderr)
         return 1
     return 0
 
 
-def describe_error(error: BaseException) -> str | None:
-    """One sentence for an error that is no bug (see `run_command`); None for any other."""
+def describe_error(error: BaseException) -> str:
+    """One sentence for an error (see `run_command`)."""
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, OSError):
@@ -95,7 +114,10 @@ def describe_error(error: BaseException) -> str | None:
     if ran_out_of_memory(error):
         why = reason(error)
         return f"memory ran out{f' ({why})' if why else ''}: use smaller sizes, or a machine with more of it"
-    return None
+    return (
+        f"unexpected: {type(error).__name__}: {reason(error)} "
+        "(with ELMOC_TRACEBACK=1 in the environment the command prints where)"
+    )
 
 
 def ran_out_of_memory(error: BaseException) -> bool:

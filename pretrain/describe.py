@@ -1,22 +1,29 @@
 """The description of a run: how large it is, and how long it will take here."""
 
+import time
+from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
+from itertools import islice
+from typing import TypeVar
+
+import torch
 
 from elmoc.devices import free_memory
 from elmoc.files.writing import human_bytes
 from elmoc.settings import counted, duration
+from pretrain.data.batches import Batch
+from pretrain.data.loader import gather_window
 from pretrain.evaluation import evaluate
 from pretrain.execution.cuda_graph import UNTIL_RECORDED
 from pretrain.execution.memory import OutOfMemory
 from pretrain.output_layers import TRAINED
 from pretrain.run.clock import EVALUATIONS, evaluations_of, length_within
 from pretrain.setup import TrainingSetup, make_weights
-from pretrain.speed.contestants import with_streams
-from pretrain.speed.streaming import first_batches
-from pretrain.speed.timing import timed
 from pretrain.train import new_train_step
 
+Result = TypeVar("Result")
 TRIAL_STREAMS = 128
 TRIAL_UPDATES = 3
 TRIAL_SHARE = 20
@@ -139,7 +146,7 @@ def measure(setup: TrainingSetup) -> float:
     """Seconds a word of whole updates on this machine; with a learning rate of 0, so that no weight changes."""
     device = setup.execution.device
     if device.type == "cpu":  # more streams take longer to try, and are seldom much faster a word
-        setup = with_streams(setup, min(setup.data.streams, TRIAL_STREAMS))
+        setup = replace(setup, data=replace(setup.data, streams=min(setup.data.streams, TRIAL_STREAMS)))
     setup.require_memory()
     with closing(new_train_step(setup, setup.new_state())) as train_step:
         recording = UNTIL_RECORDED if setup.config.train.cuda_graph else 0
@@ -154,3 +161,26 @@ def measure_evaluation(setup: TrainingSetup) -> float:
     part = -(-words // TRIAL_SHARE)
     one = partial(evaluate, setup.new_state(), setup.data, setup.scorer(), words=part, execution=execution)
     return timed(one, execution.device)[0] * words / part
+
+
+def first_batches(setup: TrainingSetup, count: int) -> list[Batch]:
+    """The first windows of this process with their vectors, on the device."""
+    device, processes = setup.execution.device, setup.processes
+    tables = setup.data.tables(device, resident=False)
+    own = processes.stream_slice(setup.data.streams)
+    windows = setup.data.windows(directions=processes.directions, own=own)
+    return [gather_window(window, tables, device) for window in islice(windows, count)]
+
+
+def timed(function: Callable[[], Result], device: torch.device) -> tuple[float, Result]:
+    """Seconds until `function` and all that it asked of the device is done, and what it returned."""
+
+    def synchronise() -> None:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+
+    synchronise()
+    started = time.perf_counter()
+    result = function()
+    synchronise()
+    return time.perf_counter() - started, result

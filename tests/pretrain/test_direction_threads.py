@@ -8,7 +8,7 @@ import torch
 
 from pretrain.config import load_config
 from pretrain.setup import set_up
-from pretrain.speed.streaming import first_batches
+from pretrain.describe import first_batches
 from pretrain.step import DirectionThreads
 from pretrain.train import new_train_step
 from tests.pretrain.conftest import TinyRuns

@@ -25,7 +25,7 @@ from pretrain.optimiser import (
 )
 from pretrain.output_layers import SHARED
 from pretrain.run.directory import RunDirectory, read_metrics
-from pretrain.speed.streaming import first_batches
+from pretrain.describe import first_batches
 from pretrain.train import new_train_step
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 from tests.pretrain.execution.test_memory import setup_of

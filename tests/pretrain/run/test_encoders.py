@@ -14,7 +14,6 @@ from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
 from pretrain.join import join
 from pretrain.run.directory import RunDirectory, read_metrics
-from pretrain.speed.__main__ import main as speed_main
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint, needs_bf16
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -104,18 +103,6 @@ def test_a_transformer_refuses_to_carry_a_state(runs: TinyRuns, capsys: pytest.C
     assert not (runs.folder / "f.h5").exists()
     with pytest.raises(InputError, match="carries nothing from one sentence to the next"):
         ElmoC.from_pretrained(run.path).embed_documents([[["a"], ["b"]]])
-
-
-@pytest.mark.parametrize("kind", ["plain_lstm", "transformer"])
-def test_the_benchmark_says_that_it_knows_no_other_encoder(
-    runs: TinyRuns, kind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = runs.folder / "other.toml"
-    config.write_text(f'[encoder]\nkind = "{kind}"\nprojection_size = 16\n')
-    assert speed_main(["--config", str(config), "--streams", "2", "--contestants", "plain", "--threads", "1"]) == 1
-    assert (
-        f"the benchmark does not know the products of encoder.kind={kind}: give a --config" in capsys.readouterr().err
-    )
 
 
 @pytest.mark.parametrize("kind", SETTINGS)

@@ -1,1 +1,0 @@
-"""Speed: how fast training runs here, and how fast it could (`python -m pretrain.speed`)."""
