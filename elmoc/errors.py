@@ -1,45 +1,28 @@
-"""Errors: how a command tells its user, in one sentence, what is wrong and what to do."""
+"""Errors: how a command tells its user in one line what is wrong."""
 
 import errno
 import io
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
-"""The errors of a disk or a quota that leaves no room."""
+# where the text of the operating system does not say what to do
 _ADVICE = {
-    **dict.fromkeys(FULL, "free some space and run the command again"),
+    errno.ENOSPC: "free some space and run the command again",
+    errno.EDQUOT: "free some space and run the command again",
     errno.EFBIG: "allow larger files (ulimit -f)",
-    errno.ENOENT: "check the name",
-    errno.EEXIST: "something else has that name: move it, or choose another name",
-    errno.ENOTDIR: "a folder of that name is a file: choose another place",
-    errno.EISDIR: "it is a directory, but a file is needed",
-    errno.ENOTEMPTY: "it is a directory with files in it: move them, or choose another name",
-    errno.EACCES: "get the permission, or choose another place",
-    errno.EPERM: "get the permission, or choose another place",
-    errno.EROFS: "choose a place that can be written to",
-    errno.ELOOP: "its links lead in a circle: mend them",
-    errno.ENAMETOOLONG: "choose a shorter name",
     errno.EMFILE: "allow more open files (ulimit -n)",
-    errno.EIO: "the disk or the network failed: check it, and run the command again",
-    errno.ENOMEM: "use smaller sizes, or a machine with more memory",
 }
+# what PyTorch says when memory ran out, on the CPU and on a GPU
 _OUT_OF_MEMORY = ("allocate memory", "out of memory")
-"""What PyTorch says when memory ran out, on the CPU and on a GPU."""
-
-
+# characters of a printed line: what is damaged, and quoted in it, may be longer
 _LONGEST = 800
-"""Characters of a sentence: what is damaged, and quoted in it, may be longer."""
 
 
 class InputError(Exception):
-    """Something the user gave cannot be used; the message is one sentence that names it and says what to do.
-
-    Whatever it quotes, it is kept to one line that can be printed: see `one_line`.
-    """
+    """Something the user gave cannot be used; the message names it, on one line that can be printed."""
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message))
@@ -69,9 +52,7 @@ def reading(path: object) -> Iterator[None]:
     except Exception as error:
         if (isinstance(error, OSError) and error.filename) or ran_out_of_memory(error):
             raise
-        raise InputError(
-            f"{path} cannot be read ({reason(error)}): it may be damaged or of another kind"
-        ) from error
+        raise InputError(f"{path} cannot be read ({reason(error)}): it may be damaged or of another kind") from error
 
 
 def run_command(command: Callable[[], None]) -> int:
@@ -84,7 +65,9 @@ def run_command(command: Callable[[], None]) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character does not cost the work
             stream.reconfigure(errors="backslashreplace")
     try:
-        _check_arguments(sys.argv)
+        for argument in sys.argv:
+            if not is_utf8(argument):  # files record the names of what they were made from
+                raise InputError(f"the argument {argument!r} is not valid UTF-8: rename the file")
         command()
         print(end="", flush=True)
     except KeyboardInterrupt:
@@ -110,7 +93,9 @@ def describe_error(error: BaseException) -> str:
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, OSError):
-        return describe_os_error(error)
+        files = " and ".join(str(each) for each in (error.filename, error.filename2) if each)
+        parts = [files, error.strerror or str(error), _ADVICE.get(error.errno or 0, "")]
+        return ": ".join(part for part in parts if part)
     if ran_out_of_memory(error):
         why = reason(error)
         return f"memory ran out{f' ({why})' if why else ''}: use smaller sizes, or a machine with more of it"
@@ -125,15 +110,6 @@ def ran_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and any(text in str(error) for text in _OUT_OF_MEMORY)
     )
-
-
-def describe_os_error(error: OSError) -> str:
-    """One sentence for an error of the operating system, with the file it is about and what to do."""
-    what = error.strerror or str(error)
-    if error.filename:
-        names = [str(each) for each in (error.filename, error.filename2) if each]
-        what = f"{' and '.join(names)}: {what}"
-    return f"{what}: {_ADVICE.get(error.errno or 0, 'see to that, and run the command again')}"
 
 
 def install_advice(extra: str) -> str:
@@ -167,15 +143,3 @@ def drop_output() -> None:
         except OSError:
             with open(os.devnull, "wb") as nowhere:
                 os.dup2(nowhere.fileno(), stream.fileno())
-
-
-def _check_arguments(arguments: Sequence[str]) -> None:
-    """Raise an `InputError` for an argument that is not UTF-8 (files record the names of what they were made from).
-
-    Also for `--option=--`, which argparse takes for a list.
-    """
-    for argument in arguments:
-        if not is_utf8(argument):
-            raise InputError(f"the argument {argument!r} is not valid UTF-8: rename the file")
-        if argument.startswith("--") and argument.endswith("=--"):
-            raise InputError(f"the argument {argument} lacks a value: give one behind the equals sign")

@@ -166,7 +166,14 @@ def write_model_directory(
                 name = model.stored_vectors.file_name
                 model.stored_vectors.write(folder / name)
             model = replace(model, word_vectors=replace(model.word_vectors, origin=name))
-        _write_card(model, folder / CARD, path / CARD)
+        written = sorted(folder.glob("*.safetensors"))
+        if card := _users_card(path):
+            _link(card, folder / CARD)
+        else:
+            written.append(folder / CARD)
+            kind = str(model.output_layer.config.get("kind", "unknown"))
+            text = model_card(model.training, encoder=model.encoder, word_vectors=model.word_vectors, output_layer=kind)
+            (folder / CARD).write_text(text, encoding="utf-8", newline="")
         record = ModelRecord(
             elmoc=ELMOC_VERSION,
             encoder=model.encoder.config.to_dict(),
@@ -174,7 +181,7 @@ def write_model_directory(
             word_vectors=model.word_vectors,
             output_layer=model.output_layer.config,
             training=model.training,
-            checksums={file.name: FileChecksum.of(file) for file in sorted(folder.glob("*.safetensors"))},
+            checksums={file.name: FileChecksum.of(file) for file in written},
         )
         write_record(folder / "config.json", record, format=FORMAT, version=VERSION)
 
@@ -189,13 +196,15 @@ def _others(path: Path) -> list[Path]:
     return [each for each in path.iterdir() if each.name not in own]
 
 
-def _write_card(model: ModelDirectory, card: Path, old: Path) -> None:
-    """Write the card of a model; what somebody has written into an `old` one stays, and all of one without marks."""
-    text = model_card(model, old=old if old.is_file() else None)
-    if text is None:
-        _link(old, card)
-    else:
-        card.write_text(text, encoding="utf-8", newline="")
+def _users_card(path: Path) -> Path | None:
+    """The card of a model directory, where somebody has changed it since it was written."""
+    card = path / CARD
+    if not card.is_file():
+        return None
+    with suppress(InputError, OSError):  # of a damaged record, which does not know
+        if _read_config(path / "config.json").checksums.get(CARD) == FileChecksum.of(card):
+            return None
+    return card
 
 
 def _link(file: Path | str, link: Path | str) -> None:

@@ -36,7 +36,7 @@ def write_array(path: Path | str, array: np.ndarray) -> None:
 
 
 def load_arrays(
-    path: Path | str, *, shapes: Mapping[str, tuple[int, ...]], dtype: Any, advice: str = "make it again"
+    path: Path | str, *, shapes: Mapping[str, tuple[int, ...]], dtype: Any, advice: str = ""
 ) -> dict[str, np.ndarray]:
     """Read a `.npz` file of floating-point arrays of known names, shapes and one type.
 
@@ -61,12 +61,12 @@ def load_arrays(
     except Exception as error:  # what a damaged archive or header may raise is not documented
         if isinstance(error, OSError) and error.filename:
             raise
-        raise InputError(f"{path} is damaged ({reason(error)}): {advice}") from None
+        raise InputError(f"{path} is damaged ({reason(error)})") from None
     return arrays
 
 
 def load_array(
-    path: Path | str, *, shape: tuple[int | None, ...], dtype: Any, mmap: bool = False, advice: str = "make it again"
+    path: Path | str, *, shape: tuple[int | None, ...], dtype: Any, mmap: bool = False, advice: str = ""
 ) -> np.ndarray:
     """Read a `.npy` file of a known shape (None is any length) and type; memory-mapped read-only with `mmap`.
 
@@ -80,7 +80,7 @@ def load_array(
     except OSError:
         raise
     except Exception as error:  # the header is Python text, and what it may raise is not documented
-        raise InputError(f"{path} is truncated or not a .npy file ({reason(error)}): {advice}") from None
+        raise InputError(f"{path} is truncated or not a .npy file ({reason(error)})") from None
     lengths = len(array.shape) == len(shape) and all(
         wanted in (None, length) for wanted, length in zip(shape, array.shape, strict=True)
     )
@@ -88,11 +88,10 @@ def load_array(
         wanted = " × ".join("any" if length is None else f"{length:,}" for length in shape)
         found = " × ".join(f"{length:,}" for length in array.shape)
         raise InputError(
-            f"{path} holds {found} numbers of type {array.dtype}, where {wanted} of type {np.dtype(dtype)} are "
-            f"expected: {advice}"
+            f"{path} holds {found} numbers of type {array.dtype}, where {wanted} of type {np.dtype(dtype)} are expected"
         )
     if not array.flags.c_contiguous or array.offset + array.nbytes != os.path.getsize(path):
-        raise InputError(f"{path} has more in it than its numbers, or these in another order: {advice}")
+        raise InputError(f"{path} has more in it than its numbers, or these in another order")
     return array if mmap else np.array(array)
 
 

@@ -27,25 +27,27 @@ class FileChecksum:
         """The checksum of a file as it is now; all of it is read."""
         return cls(os.path.getsize(path), _ends(path), _whole(path, lambda _: None))
 
-    def check_ends(self, path: Path | str, *, advice: str) -> None:
+    def check_ends(self, path: Path | str, *, advice: str = "") -> None:
         """Raise an `InputError` unless the file has its size and its first and last block; reads no more than these."""
         check_size(path, self.bytes, advice=advice)
         if _ends(path) != self.ends:
-            raise InputError(f"{path} is damaged (its first or last block is not what was written): {advice}")
+            raise InputError(f"{path} is damaged (its first or last block is not what was written)")
 
-    def check_whole(self, path: Path | str, *, advice: str, progress: Callable[[int], object] = lambda _: None) -> None:
+    def check_whole(
+        self, path: Path | str, *, advice: str = "", progress: Callable[[int], object] = lambda _: None
+    ) -> None:
         """Raise an `InputError` unless all of the file is as it was written; `progress` is called with bytes read."""
         self.check_ends(path, advice=advice)
         if _whole(path, progress) != self.whole:
-            raise InputError(f"{path} is damaged (its content is not what was written): {advice}")
+            raise InputError(f"{path} is damaged (its content is not what was written)")
 
 
-def check_size(path: Path | str, size: int, *, advice: str) -> None:
+def check_size(path: Path | str, size: int, *, advice: str = "") -> None:
     """Raise an `InputError` unless there is a file of so many bytes."""
     if not os.path.isfile(path):
-        raise InputError(f"{path} is {'no ordinary file' if os.path.exists(path) else 'missing'}: {advice}")
+        raise InputError(f"{path} is {'no ordinary file' if os.path.exists(path) else 'missing'}")
     if (found := os.path.getsize(path)) != size:
-        raise InputError(f"{path} is truncated or changed ({found:,} bytes where {size:,} are expected): {advice}")
+        raise InputError(f"{path} is truncated or changed ({found:,} bytes where {size:,} are expected)")
 
 
 def _ends(path: Path | str) -> str:

@@ -29,7 +29,7 @@ MAX_BYTES = 1 << 28
 
 
 def read_record(
-    path: Path | str, kind: type[T], *, format: str, version: int, oldest: int | None = None, advice: str
+    path: Path | str, kind: type[T], *, format: str, version: int, oldest: int | None = None, advice: str = ""
 ) -> T:
     """Read a JSON file with `format` and `version` into a dataclass; see `read_versioned` and `convert`."""
     info = read_versioned(path, format=format, version=version, oldest=oldest, advice=advice)
@@ -38,7 +38,7 @@ def read_record(
 
 
 def read_versioned(
-    path: Path | str, *, format: str, version: int, oldest: int | None = None, advice: str
+    path: Path | str, *, format: str, version: int, oldest: int | None = None, advice: str = ""
 ) -> dict[str, Any]:
     """Read a JSON object that names its `format`, in a version from `oldest` (by default `version`) to `version`."""
     info = read_json(path, advice=advice)
@@ -56,12 +56,12 @@ def as_json(record: Any, *, format: str, version: int) -> dict[str, Any]:
     return {"format": format, "version": version, **asdict(record)}
 
 
-def read_json(path: Path | str, *, advice: str) -> Any:
+def read_json(path: Path | str, *, advice: str = "") -> Any:
     """Read a JSON file; a missing or damaged one is an `InputError` with the `advice`."""
     return parse_json(_read(path), where=str(path), advice=advice)
 
 
-def parse_json(content: bytes | str, *, where: str, advice: str, twice: bool = False) -> Any:
+def parse_json(content: bytes | str, *, where: str, advice: str = "", twice: bool = False) -> Any:
     """The value of a piece of JSON; `where` is what an `InputError` calls it, e.g. a file and a line.
 
     An object with a key twice is refused, since which of the two values is meant is not known. With `twice` the last
@@ -73,11 +73,11 @@ def parse_json(content: bytes | str, *, where: str, advice: str, twice: bool = F
         if not twice:
             json.loads(content, object_pairs_hook=lambda pairs: repeated.extend(_repeated(pairs)))
     except RecursionError:
-        raise InputError(f"{where} is nested too deeply: {advice}") from None
+        raise InputError(f"{where} is nested too deeply") from None
     except ValueError as error:  # also those of msgspec, and of text that is not UTF-8
-        raise InputError(f"{where} is not valid JSON ({error}), it may be truncated: {advice}") from None
+        raise InputError(f"{where} is not valid JSON ({error}), it may be truncated") from None
     if repeated:
-        raise InputError(f"{where} has the key {reprlib.repr(repeated[0])} twice in one object: {advice}")
+        raise InputError(f"{where} has the key {reprlib.repr(repeated[0])} twice in one object")
     return value
 
 
@@ -105,12 +105,12 @@ def json_bytes(path: Path | str, value: Any) -> bytes:
         raise InputError(f"{path} cannot record a name that is not valid UTF-8 (near {name!r}): rename it") from None
 
 
-def read_toml(path: Path | str, *, advice: str = "correct it") -> dict[str, Any]:
+def read_toml(path: Path | str, *, advice: str = "") -> dict[str, Any]:
     """Read a TOML file that a user wrote; a missing or invalid one is an `InputError`, the latter with the `advice`."""
     try:
         return parse_toml(_read(path).decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not valid TOML ({reason(error)}): {advice}") from None
+        raise InputError(f"{path} is not valid TOML ({reason(error)})") from None
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def toml_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def convert(value: Any, kind: type[T], *, where: str, advice: str, prefix: str = "") -> T:
+def convert(value: Any, kind: type[T], *, where: str, advice: str = "", prefix: str = "") -> T:
     """A value of JSON or TOML as a dataclass, or any other type that annotations can name.
 
     Args:
@@ -151,23 +151,23 @@ def convert(value: Any, kind: type[T], *, where: str, advice: str, prefix: str =
         record = msgspec.convert(value, kind)
         _check_fields(value, record, prefix)
     except msgspec.ValidationError as error:
-        raise InputError(f"{where}: {_problem(str(error), value, prefix)}: {advice}") from None
+        raise InputError(f"{where}: {_problem(str(error), value, prefix)}") from None
     except RecursionError:
-        raise InputError(f"{where} is nested too deeply: {advice}") from None
+        raise InputError(f"{where} is nested too deeply") from None
     except AttributeError as error:
         if error.name != "keys":
             raise
         found = type(error.obj).__name__  # of a checkpoint; msgspec takes what can be indexed for an object
-        raise InputError(f"{where}: a value of type {found} stands where an object is expected: {advice}") from None
+        raise InputError(f"{where}: a value of type {found} stands where an object is expected") from None
     except UnicodeEncodeError as error:
-        raise InputError(f"{where}: {error.object[:50]!r} is not valid UTF-8: {advice}") from None
+        raise InputError(f"{where}: {error.object[:50]!r} is not valid UTF-8") from None
     except InputError as error:  # also those of `__post_init__`
-        raise InputError(f"{where}: {error}: {advice}") from None
+        raise InputError(f"{where}: {error}") from None
     return record
 
 
 def check_version(
-    path: Path | str, info: Any, *, format: str, version: int, oldest: int | None = None, advice: str
+    path: Path | str, info: Any, *, format: str, version: int, oldest: int | None = None, advice: str = ""
 ) -> None:
     """Raise an `InputError` unless `info` (the content of `path`) is of this format and of a version known here.
 
@@ -175,13 +175,13 @@ def check_version(
     """
     oldest = version if oldest is None else oldest
     if not isinstance(info, dict) or info.get("format") != format:
-        raise InputError(f"{path} is not of the format {format}: {advice}")
+        raise InputError(f"{path} is not of the format {format}")
     found = info.get("version")
     if type(found) is not int or not oldest <= found <= version:
         known = f"version {version}" if oldest == version else f"versions {oldest} to {version}"
         raise InputError(
             f"{path} has version {reprlib.repr(found)} of the format {format}, this elmoc reads {known}: use the elmoc "
-            f"that wrote it, or {advice}"
+            f"that wrote it"
         )
 
 

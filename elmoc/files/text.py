@@ -103,4 +103,4 @@ def broken_gzip(path: Path | str, lines: int, error: Exception) -> InputError:
     what, advice = f"the gzip data is truncated or damaged{after}", "download or compress it again"
     if not lines and str(error).startswith("Not a gzipped file"):
         what, advice = f"{what}, or the file is not compressed", f"{advice}, or take .gz off its name"
-    return InputError(f"{path}: {what}: {advice}")
+    return InputError(f"{path}: {what}")

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from elmoc.errors import FULL, InputError
+from elmoc.errors import InputError
 from elmoc.files.locks import locked
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
 FULL_BYTES = 1 << 16
 """A disk with less free space than this counts as full."""
 

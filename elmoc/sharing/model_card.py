@@ -1,7 +1,6 @@
 """Model card: what the `README.md` of a model directory says, written from its config and training record.
 
-Hubs read the block at its top (YAML) and show the rest. It is made of parts (`card_parts`), so that what somebody has
-changed or added stays when the model is exported again.
+Hubs read the block at its top (YAML) and show the rest.
 """
 
 import json
@@ -9,15 +8,13 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.files.records import toml_section
-from elmoc.sharing.card_parts import FRONT, joined_parts, updated_card
 from elmoc.sharing.citations import ELMO, ELMO_C, THIS_PROJECT
 from elmoc.sharing.training_record import has_general_text, parts_of
-
-if TYPE_CHECKING:
-    from elmoc.model_directory import ModelDirectory
+from elmoc.word_vectors.sources import VectorSource
 
 _FRONT_MATTER = """\
 library_name: elmoc
@@ -56,36 +53,31 @@ _APART = ("recipe", "started_from")
 """Of a training record, what has a place of its own in a card."""
 
 
-def model_card(model: "ModelDirectory", *, old: Path | None = None) -> str | None:
+def model_card(
+    training: Mapping[str, Any], *, encoder: BidirectionalEncoder, word_vectors: VectorSource, output_layer: str
+) -> str:
     """The card of a model, in Markdown.
 
-    `old` is a card that was written before: its generated parts are replaced, all else stays. None where it has no such
-    parts and is its user's.
+    Args:
+        training: the record of how it was trained.
+        encoder, word_vectors: what it computes with.
+        output_layer: the kind of output layer that it was trained against.
     """
-    parts = {FRONT: _FRONT_MATTER} | {name: f"{body}\n" for name, body in _parts(model) if body}
-    return joined_parts(parts) if old is None else updated_card(old, parts)
-
-
-def _parts(model: "ModelDirectory") -> Iterator[tuple[str, str]]:
-    training = model.training
     imported = "imported" in training
     title = "An ELMo model, imported from another tool" if imported else "An ELMo-C encoder"
     if training.get("name"):
-        title = " ".join(re.sub(r"[<>`|]", " ", str(training["name"])).split())[:100]
-    yield "model", f"# {title}\n\n{_what_it_is(model)}"
-    yield "use", f"## Use\n\n{_use(model)}"
-    if not imported:
-        known = "\n\n".join(_trainings(training))
-        yield "training", f"## Training\n\n{known}"
-    if isinstance(recipe := training.get("recipe"), dict):
-        yield "recipe", f"## Recipe\n\nThe settings of `python -m pretrain`:\n\n{_recipe(recipe)}"
-    yield "licence", f"## Licence\n\n{_licence(training)}"
-    citations = [ELMO] if imported else [ELMO_C, ELMO]
-    entries = "\n\n".join([*citations, THIS_PROJECT])
-    yield "citation", f"## Citation\n\n```bibtex\n{entries}\n```"
+        title = _plain(training["name"])[:100]
     record = _without_folders({name: each for name, each in training.items() if name not in _APART})
+    parts = [f"---\n{_FRONT_MATTER}---", f"# {title}", _what_it_is(encoder, word_vectors, output_layer)]
+    parts += ["## Use", _use(encoder, bundled=word_vectors.origin.startswith("random:"))]
+    if not imported:
+        parts += ["## Training", *_trainings(training)]
+    if isinstance(recipe := training.get("recipe"), dict):
+        parts += ["## Recipe", "The settings of `python -m pretrain`:", _recipe(recipe)]
+    citations = [ELMO, THIS_PROJECT] if imported else [ELMO_C, ELMO, THIS_PROJECT]
+    parts += ["## Licence", _licence(training), "## Citation", "\n\n".join(citations).join(["```bibtex\n", "\n```"])]
     shown = textwrap.indent(json.dumps(record, ensure_ascii=False, indent=2), "    ")
-    yield "record", f"## Training record\n\n{shown}"
+    return "\n\n".join([*parts, "## Training record", shown]) + "\n"
 
 
 def _without_folders(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,8 +93,7 @@ def _without_folders(record: Mapping[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def _what_it_is(model: "ModelDirectory") -> str:
-    encoder, vectors = model.encoder, model.word_vectors
+def _what_it_is(encoder: BidirectionalEncoder, vectors: VectorSource, output_layer: str) -> str:
     sizes = encoder.config.sizes
     rows = {
         "encoder": f"{sizes.description}, {' and '.join(encoder.directions)}",
@@ -110,14 +101,13 @@ def _what_it_is(model: "ModelDirectory") -> str:
         "layer states": f"{sizes.layers + 1} layers, {encoder.width} wide; layer 0 is context-independent",
         "word vectors": f"{_code(vectors.file_name)}, {vectors.size} wide, fingerprint {vectors.fingerprint}",
         "their post-processing": vectors.post_processing,
-        "output layer": str(model.output_layer.config.get("kind", "unknown")),
+        "output layer": output_layer,
     }
     what = "Contextual word representations: one vector a layer for every token of a sentence, from a bidirectional "
     return f"{what}language model.\n\n{_table('', '', rows)}"
 
 
-def _use(model: "ModelDirectory") -> str:
-    bundled = model.word_vectors.origin.startswith("random:")
+def _use(encoder: BidirectionalEncoder, *, bundled: bool) -> str:
     needed = (
         ""
         if bundled
@@ -129,8 +119,7 @@ def _use(model: "ModelDirectory") -> str:
 from elmoc import ElmoC
 
 elmo = ElmoC.from_pretrained("THIS DIRECTORY")  # or its name on a hub
-states = elmo.embed(["The", "cat", "sat", "."])  # a tensor [{model.encoder.config.sizes.layers + 1}, 4, \
-{model.encoder.width}]
+states = elmo.embed(["The", "cat", "sat", "."])  # a tensor [{encoder.config.sizes.layers + 1}, 4, {encoder.width}]
 ```
 
 ```sh
@@ -215,9 +204,14 @@ def _licences(training: Mapping[str, Any], *, earlier: bool = False) -> Iterator
         which = "new text of an earlier training" if earlier else "new text it was trained on"
     else:
         which = "earlier text it was trained on" if earlier else "text it was trained on"
-    yield which, " ".join(re.sub(r"[<>`|]", " ", str(training.get("licence") or "not stated")).split())
+    yield which, _plain(training.get("licence") or "not stated")
     if isinstance(before := training.get("started_from"), dict):
         yield from _licences(before, earlier=True)
+
+
+def _plain(value: object) -> str:
+    """A text without what Markdown would read."""
+    return " ".join(re.sub(r"[<>`|]", " ", str(value)).split())
 
 
 def _table(first: str, second: str, rows: Mapping[str, str]) -> str:

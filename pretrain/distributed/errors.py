@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import torch.distributed as dist
 
-from elmoc.errors import InputError, describe_error, ran_out_of_memory
+from elmoc.errors import InputError, describe_error, one_line, ran_out_of_memory
 
 
 class ProcessLost(InputError):
@@ -52,12 +52,13 @@ def exit_with(error: BaseException, rank: int) -> NoReturn:
             dist.barrier()  # rank 0 never enters it: it has printed the error when this breaks off
     else:
         with suppress(OSError):  # of output that nobody reads any more
-            if (sentence := describe_error(error)) is not None:
-                print(f"error: rank {rank}: {sentence}" if rank else f"error: {sentence}", file=sys.stderr)
-            elif isinstance(error, KeyboardInterrupt):
+            if isinstance(error, KeyboardInterrupt):
                 print("interrupted", file=sys.stderr)
             else:
-                traceback.print_exception(error)
+                if os.environ.get("ELMOC_TRACEBACK"):
+                    traceback.print_exception(error)
+                sentence = one_line(describe_error(error))
+                print(f"error: rank {rank}: {sentence}" if rank else f"error: {sentence}", file=sys.stderr)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):
             stream.flush()

@@ -168,14 +168,14 @@ class Processes:
 
     @contextmanager
     def raise_together(self) -> Iterator[None]:
-        """Raise an error of the block in any process, if it is no bug, in all of them (the block exchanges nothing)."""
+        """Raise an error of the block in any process in all of them (the block exchanges nothing)."""
         problem = None
         try:
             yield
         except Exception as error:
-            problem = describe_error(error)
-            if self.world_size == 1 or problem is None:
+            if self.world_size == 1:
                 raise
+            problem = describe_error(error)
         for rank, each in enumerate(self.all_gather(problem)):
             if each is not None:
                 raise RaisedTogether(f"rank {rank}: {each}" if rank else each)

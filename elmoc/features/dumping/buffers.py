@@ -254,10 +254,8 @@ def refuse_unknown(model: ElmoC, name: str, buffer: Buffer) -> None:
 
 @contextmanager
 def naming(name: str, buffer: Buffer) -> Iterator[None]:
-    """Say in errors of the block that can be said in a sentence which lines they are about."""
+    """Say in errors of the block which lines they are about."""
     try:
         yield
     except Exception as error:
-        if (sentence := describe_error(error)) is None:
-            raise
-        raise InputError(f"{name}, {buffer.where}: {sentence}") from None
+        raise InputError(f"{name}, {buffer.where}: {describe_error(error)}") from error

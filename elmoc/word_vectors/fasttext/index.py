@@ -152,7 +152,7 @@ def _keep(path: Path | str, state: _FileState, index: DictionaryIndex) -> Dictio
         except (InputError, OSError) as error:
             if isinstance(error, InputError) and not alone:  # another process is writing it now
                 return index
-            why = str(describe_error(error))
+            why = describe_error(error)
         else:
             kept = _read(place, path)
             return kept[1] if kept else index
