@@ -1,0 +1,140 @@
+"""ELMoForManyLangs: its bidirectional LSTM over characters and words, by its own trainer, and its layers.
+
+    python -m experiments.peers.many_langs TEXT… OUT --max-time 100m --sentences FILE
+
+Source: Che et al. 2018; the package `elmoformanylangs`, release 0.0.4.post2. Features are those of our import
+(`elmoc import-elmo`), which computes what the package does from a reset state: each sentence from zero, L + 1 layers.
+"""
+
+import importlib.util
+import json
+import sys
+import types
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from elmoc.interop.many_langs import read_many_langs
+from elmoc.model import ElmoC
+from experiments.peers.common import ENDLESS, Clock, TextBlocks, TimeIsOver, arguments_of, follow_clock, write_features
+
+WORDS = 3_000_000  # of the text: the trainer keeps them in memory as batches, and reads them again and again
+BATCH, PIECE_WORDS, MIN_COUNT, LEARNING_RATE = 32, 20, 3, 1e-3
+CONFIG = {
+    "encoder": {"name": "elmo", "projection_dim": 256, "cell_clip": 3, "proj_clip": 3, "dim": 1024, "n_layers": 2},
+    "token_embedder": {
+        "name": "cnn",
+        "activation": "relu",
+        # widths and numbers of the convolutions over characters: a sixth of those of the published models
+        "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 128]],
+        "n_highway": 1,
+        "word_dim": 100,
+        "char_dim": 16,
+        "max_characters_per_token": 30,
+    },
+    "classifier": {"name": "sampled_softmax", "n_samples": 8192},
+    "dropout": 0.1,
+}
+
+
+class ClockedModel:
+    """What the trainer is given in place of its model and optimiser: the same, led by the clock."""
+
+    def __init__(self, clock: Clock, words_a_token: float) -> None:
+        self._clock, self._words_a_token = clock, words_a_token
+        self.words, self.loss = 0.0, 0.0
+        self.model: Any = None
+
+    def watch(self, model_class: Any) -> None:
+        """Have the instances of the trainer's class of models write down their losses, and the words that they read."""
+        initialise, compute = model_class.__init__, model_class.forward
+
+        def __init__(model: Any, *arguments: Any) -> None:
+            initialise(model, *arguments)
+            self.model = model
+
+        def forward(model: Any, words: Any, characters: Any, masks: Any) -> Any:
+            losses = compute(model, words, characters, masks)
+            self.loss = sum(each.item() for each in losses) / (len(masks[1]) + len(masks[2]))
+            self.words = int(masks[0].sum()) * self._words_a_token
+            return losses
+
+        model_class.__init__, model_class.forward = __init__, forward
+
+    def adam(self, parameters: Any, lr: float) -> Any:
+        """The optimiser."""
+        optimizer = torch.optim.Adam(parameters, lr=lr)
+        follow_clock(optimizer, self._clock, peak=lr, words=lambda: self.words, loss=lambda: self.loss)
+        return optimizer
+
+
+def training_module(clocked: ClockedModel) -> types.ModuleType:
+    """`elmoformanylangs.biLM` as today's PyTorch runs it: a number is taken out of a tensor by `item()`."""
+    spec = importlib.util.find_spec("elmoformanylangs.biLM")
+    assert spec is not None
+    assert spec.origin is not None
+    module = importlib.util.module_from_spec(spec)
+    source = Path(spec.origin).read_text(encoding="utf-8").replace(".data[0]", ".item()")
+    exec(compile(source, spec.origin, "exec"), module.__dict__)
+    clocked.watch(module.__dict__["Model"])
+    module.__dict__["optim"] = types.SimpleNamespace(Adam=clocked.adam)
+    return module
+
+
+def train(texts: Sequence[Path], folder: Path, *, max_time: str, seed: int) -> None:
+    """Train with the package's own trainer until the time is over; writes its files, and our import of them."""
+    package = folder / "package"
+    package.mkdir(exist_ok=True)
+    text, config = folder / "text.txt", package / "model.json"
+    TextBlocks(texts, seed=seed).write_samples([(text, WORDS)])
+    config.write_text(json.dumps(CONFIG, indent=1) + "\n", encoding="utf-8")
+    words = sentences = 0
+    with open(text, encoding="utf-8") as file:
+        for line in file:
+            words, sentences = words + len(line.split()), sentences + 1
+    clocked = ClockedModel(Clock(max_time, folder / "training.jsonl"), words / (words + 2 * sentences))
+    options = {
+        "seed": seed,
+        "train_path": text,
+        "config_path": config,
+        "model": package,
+        "optimizer": "adam",
+        "lr": LEARNING_RATE,
+        "batch_size": BATCH,
+        "max_epoch": ENDLESS,
+        "max_sent_len": PIECE_WORDS,
+        "min_count": MIN_COUNT,
+        "eval_steps": ENDLESS,
+    }
+    line = ["biLM", "train", *(str(word) for name, value in options.items() for word in (f"--{name}", value))]
+    with patch("sys.argv", line), redirect_stdout(sys.stderr):
+        try:
+            training_module(clocked).train()
+        except TimeIsOver:
+            clocked.model.save_model(str(package), False)
+    read_many_langs(package).write(folder / "imported")
+
+
+def main() -> None:
+    """Train, unless the folder has a model, and write the features of the sentences."""
+    arguments = arguments_of("ELMoForManyLangs")
+    imported = arguments.out / "imported"
+    if not imported.exists():
+        train(arguments.texts, arguments.out, max_time=arguments.max_time, seed=arguments.seed)
+    if arguments.sentences:
+        model = ElmoC.from_pretrained(imported, precision="float32")
+        attributes = {"peer": "many_langs", "training_time": arguments.max_time}
+        write_features(
+            arguments.out / "features.h5",
+            arguments.sentences,
+            lambda sentences: [states.numpy() for states in model.embed_batch(sentences)],
+            attributes,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,259 @@
+"""Masked LM: a BERT with WordPiece subwords, trained by Hugging Face's Trainer; all layers of a word's first subword.
+
+    python -m experiments.peers.masked_lm TEXT… OUT --max-time 100m --sentences FILE
+
+Source: Devlin et al. 2019; the recipe for little compute (no dropout, one rise and fall of the learning rate, logits of
+masked subwords alone) is that of Geiping and Goldstein 2023. Sentences are read one by one, as in the probes.
+"""
+
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from tokenizers import BertWordPieceTokenizer
+from torch.nn.functional import cross_entropy
+from torch.optim.lr_scheduler import LambdaLR
+from torch.utils.data import DataLoader, IterableDataset
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertModel,
+    BertTokenizerFast,
+    DataCollatorForLanguageModeling,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
+
+from elmoc.devices import has_bf16
+from experiments.peers.common import ENDLESS, Clock, TextBlocks, arguments_of, write_features
+
+VOCABULARY = 16384
+VOCABULARY_BLOCKS = 1000  # blocks of text, 12 million words, of which the vocabulary is made
+LAYERS, SIZE, HEADS, INTERMEDIATE = 4, 256, 4, 1024
+POSITIONS = 128  # subwords of a sentence that are read together
+BATCH_SUBWORDS = 4096  # with padding
+LEARNING_RATE, WEIGHT_DECAY = 1e-3, 0.01
+MOST_SUBWORDS = (
+    16  # of a word; of longer ones (mostly addresses) the rest is cut off, since the first stands for the word
+)
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+PAD, UNKNOWN, BEGIN, END = range(4)
+
+
+def open_tokenizer(folder: Path) -> Any:
+    """The tokenizer of a folder's vocab.txt, which keeps case and accents."""
+    return BertTokenizerFast(
+        str(folder / "vocab.txt"), do_lower_case=False, strip_accents=False, model_max_length=POSITIONS
+    )
+
+
+def division(tokenizer: Any) -> Callable[[str], list[int]]:
+    """A function from a word to its subwords, at least one; each word is divided once."""
+    known: dict[str, list[int]] = {}
+
+    def divide(word: str) -> list[int]:
+        if word not in known:
+            ids = tokenizer.backend_tokenizer.encode(word, add_special_tokens=False).ids
+            known[word] = ids[:MOST_SUBWORDS] or [UNKNOWN]
+        return known[word]
+
+    return divide
+
+
+def pieces(lengths: Sequence[int], *, overlap: int = 0) -> Iterator[tuple[int, int, int, int]]:
+    """The pieces (start, stop, first, last) in which a sentence is read whose words have these numbers of subwords.
+
+    Words start to stop are read together; first to last are kept. The next piece begins with the last words of this
+    one, of at most `overlap` subwords, and the border of what is kept is in the middle of them.
+    """
+    start = first = 0
+    while True:
+        stop, subwords = start, 0
+        while stop < len(lengths) and subwords + lengths[stop] <= POSITIONS - 2:
+            subwords += lengths[stop]
+            stop += 1
+        if stop == len(lengths):
+            yield start, stop, first, stop
+            return
+        again, subwords = stop, 0
+        while again > start + 1 and subwords + lengths[again - 1] <= overlap:
+            again -= 1
+            subwords += lengths[again]
+        border = (again + stop + 1) // 2
+        yield start, stop, first, border
+        start, first = again, border
+
+
+class Batches(IterableDataset):
+    """Batches of about equally many subwords, of sentences of like length, without end."""
+
+    def __init__(self, text: TextBlocks, divide: Callable[[str], list[int]]) -> None:
+        self._text, self._divide = text, divide
+
+    def __iter__(self) -> Iterator[tuple[list[dict[str, list[int]]], int]]:
+        """Examples for the collator, and the words that they have."""
+        for number, sentences in enumerate(self._text.mixed()):
+            cuts = []
+            for words in sentences:
+                divided = [self._divide(word) for word in words]
+                for start, stop, _, _ in pieces(list(map(len, divided))):
+                    cuts.append((stop - start, [each for ids in divided[start:stop] for each in ids]))
+            cuts.sort(key=lambda pair: len(pair[1]))
+            made = []
+            while cuts:
+                size = max(1, BATCH_SUBWORDS // (len(cuts[-1][1]) + 2))
+                made.append(cuts[-size:])
+                del cuts[-size:]
+            random.Random(number).shuffle(made)
+            for batch in made:
+                yield [example(ids) for _, ids in batch], sum(words for words, _ in batch)
+
+
+def example(ids: list[int]) -> dict[str, list[int]]:
+    """A piece as the collator of transformers takes it."""
+    return {"input_ids": [BEGIN, *ids, END], "special_tokens_mask": [1, *[0] * len(ids), 1]}
+
+
+class ClockedTrainer(Trainer):
+    """The Trainer with a learning rate by the clock, and logits of the masked subwords alone."""
+
+    clock: Clock
+    done: tuple[int, Any]
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        """A linear rise and fall over the time."""
+        self.lr_scheduler = LambdaLR(optimizer or self.optimizer, lambda _: max(self.clock.factor, 1e-4))
+        return self.lr_scheduler
+
+    def get_train_dataloader(self) -> DataLoader:
+        """The batches as they come."""
+        return DataLoader(self.train_dataset, batch_size=None, collate_fn=self.data_collator)
+
+    def compute_loss(self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, **_: Any) -> Any:
+        """The cross entropy of masked subwords."""
+        self.clock.start()
+        words, labels = inputs.pop("words"), inputs.pop("labels")
+        masked = labels != -100
+        states = model.bert(**inputs).last_hidden_state[masked]  # [masked, size]
+        loss = cross_entropy(model.cls(states).float(), labels[masked])
+        self.done = words, loss.detach()
+        return (loss, None) if return_outputs else loss
+
+
+class ByClock(TrainerCallback):
+    """Reports steps to the clock, and ends the training when its time is over."""
+
+    trainer: ClockedTrainer
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """A step is done."""
+        words, loss = self.trainer.done
+        self.trainer.clock.step(words, loss.item())
+        control.should_training_stop = self.trainer.clock.is_over
+
+
+def train(texts: Sequence[Path], folder: Path, *, max_time: str, seed: int) -> None:
+    """Make the vocabulary, train until the time is over, and write the model."""
+    text = TextBlocks(texts, seed=seed)
+    print("making the vocabulary", file=sys.stderr)
+    learner = BertWordPieceTokenizer(lowercase=False, strip_accents=False)
+    blocks = islice(text.blocks(), min(VOCABULARY_BLOCKS, len(text)))
+    lines = (" ".join(words) for block in blocks for words in block)
+    learner.train_from_iterator(lines, vocab_size=VOCABULARY, special_tokens=SPECIAL, show_progress=False)
+    learner.save_model(str(folder))
+    tokenizer = open_tokenizer(folder)
+    collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15, pad_to_multiple_of=8)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=SIZE,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=INTERMEDIATE,
+        max_position_embeddings=POSITIONS,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        type_vocab_size=1,
+    )
+    options = TrainingArguments(
+        output_dir=str(folder / "work"),
+        use_cpu=True,
+        bf16=has_bf16(torch.device("cpu")),
+        seed=seed,
+        max_steps=ENDLESS,
+        learning_rate=LEARNING_RATE,
+        weight_decay=WEIGHT_DECAY,
+        adam_beta2=0.98,
+        adam_epsilon=1e-6,
+        max_grad_norm=1.0,
+        save_strategy="no",
+        logging_strategy="no",
+        report_to=[],
+        disable_tqdm=True,
+        remove_unused_columns=False,
+    )
+    trainer = ClockedTrainer(
+        model=BertForMaskedLM(config),
+        args=options,
+        data_collator=lambda batch: {**collator(batch[0]), "words": batch[1]},
+        train_dataset=Batches(text, division(tokenizer)),
+        callbacks=[by_clock := ByClock()],
+    )
+    trainer.clock, by_clock.trainer = Clock(max_time, folder / "training.jsonl"), trainer
+    trainer.train()
+    trainer.model.save_pretrained(folder)
+
+
+def encoder(folder: Path) -> Callable[[list[list[str]]], list[np.ndarray]]:
+    """A function from sentences to float32 [layers + 1, n, size]; longer ones are read in pieces that overlap."""
+    model = BertModel.from_pretrained(folder, add_pooling_layer=False).eval()
+    divide = division(open_tokenizer(folder))
+
+    def read(batch: Sequence[list[list[int]]], longest: int) -> np.ndarray:
+        ids = torch.full((len(batch), longest), PAD)
+        mask = torch.zeros_like(ids)
+        for row, divided in enumerate(batch):
+            line = [BEGIN, *(each for word in divided for each in word), END]
+            ids[row, : len(line)] = torch.tensor(line)
+            mask[row, : len(line)] = 1
+        with torch.inference_mode():
+            output = model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+        return torch.stack(output.hidden_states).numpy()  # [layers + 1, sentences, longest, size]
+
+    def encode(sentences: list[list[str]]) -> list[np.ndarray]:
+        states = [np.empty((LAYERS + 1, len(words), SIZE), np.float32) for words in sentences]
+        jobs = []
+        for index, words in enumerate(sentences):
+            divided = [divide(word) for word in words]
+            for start, stop, first, last in pieces(list(map(len, divided)), overlap=(POSITIONS - 2) // 4):
+                jobs.append((index, first, last, first - start, divided[start:stop]))
+        jobs.sort(key=lambda job: sum(map(len, job[-1])))
+        while jobs:
+            longest = sum(map(len, jobs[-1][-1])) + 2
+            taken = [jobs.pop() for _ in range(min(len(jobs), max(1, BATCH_SUBWORDS // longest)))]
+            layers = read([job[-1] for job in taken], longest)
+            for row, (index, first, last, skipped, divided) in enumerate(taken):
+                firsts = np.cumsum([1, *map(len, divided)])[skipped : skipped + last - first]
+                states[index][:, first:last] = layers[:, row, firsts]
+        return states
+
+    return encode
+
+
+def main() -> None:
+    """Train, unless the folder has a model, and write the features of the sentences."""
+    arguments = arguments_of("a masked language model: a BERT of Hugging Face transformers")
+    if not (arguments.out / "config.json").exists():
+        train(arguments.texts, arguments.out, max_time=arguments.max_time, seed=arguments.seed)
+    if arguments.sentences:
+        attributes = {"peer": "masked_lm", "training_time": arguments.max_time}
+        write_features(arguments.out / "features.h5", arguments.sentences, encoder(arguments.out), attributes)
+
+
+if __name__ == "__main__":
+    main()
