@@ -1,0 +1,91 @@
+"""AllenNLP's cell with an encoder's weights: the published way to compute and to train it, stepped through time.
+
+The cell is `allennlp_light`'s. Layer normalisation and the clip of the projection, for which it has no place, are put
+behind its projection.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+
+import torch
+from allennlp_light.modules.lstm_cell_with_projection import LstmCellWithProjection
+from torch import Tensor, nn
+
+from elmoc.encoders.bidirectional import BidirectionalEncoder, reverse_padded
+from elmoc.encoders.lstm import LstmSizes
+from elmoc.encoders.recurrence import LSTMState
+
+
+def allennlp_cell(layer: nn.Module, sizes: LstmSizes, *, dropout: float = 0.0) -> nn.Module:
+    """AllenNLP's cell with the weights of a layer, which both then share."""
+    with torch.device("meta"):
+        cell = LstmCellWithProjection(
+            input_size=layer.input_weight.shape[1],
+            hidden_size=sizes.projection_size,
+            cell_size=sizes.cell_size,
+            recurrent_dropout_probability=dropout,
+            memory_cell_clip_value=sizes.cell_clip or None,
+        )
+    cell.input_linearity.weight = layer.input_weight
+    cell.state_linearity.weight = layer.hidden_weight
+    cell.state_linearity.bias = layer.bias
+    cell.state_projection.weight = layer.projection_weight
+    behind: list[nn.Module] = []
+    if sizes.projection_clip:
+        behind.append(nn.Hardtanh(-sizes.projection_clip, sizes.projection_clip))
+    if layer.norm is not None:
+        behind.append(layer.norm)
+    cell.state_projection = nn.Sequential(cell.state_projection, *behind)
+    return cell
+
+
+def allennlp_states(encoder: BidirectionalEncoder) -> Callable[[Tensor, Tensor], Tensor]:
+    """A function that computes what `encoder` does: word vectors [B, T, E], lengths [B] → states [B, L + 1, T, 2P]."""
+    sizes = encoder.config.sizes
+    cells = {
+        name: [allennlp_cell(layer, sizes) for layer in encoder.direction(name).encoder.layers]
+        for name in encoder.directions
+    }
+
+    @torch.inference_mode()
+    def states(vectors: Tensor, lengths: Tensor) -> Tensor:
+        lengths, order = lengths.sort(descending=True)  # as the cell needs it
+        sides = []
+        for direction, stack in cells.items():
+            backward = direction == "backward"
+            read = reverse_padded(vectors[order], lengths) if backward else vectors[order]
+            layers = [encoder.direction(direction).input_layer(read)]
+            for index, cell in enumerate(stack):
+                outputs, _ = cell(layers[-1], lengths.tolist())
+                layers.append(outputs + layers[-1] if sizes.residual and index > 0 else outputs)
+            sides.append(torch.stack([reverse_padded(each, lengths) if backward else each for each in layers], 1))
+        joined = torch.cat(sides, -1)
+        return torch.empty_like(joined).index_copy_(0, order, joined)
+
+    return states
+
+
+class AllenNLPLayer(nn.Module):
+    """The same function as a layer, with its weights; it draws the dropout mask itself."""
+
+    def __init__(self, layer: nn.Module, sizes: LstmSizes) -> None:
+        super().__init__()
+        self.cell = allennlp_cell(layer, sizes, dropout=sizes.dropout)
+
+    def forward(
+        self, inputs: Tensor, state: LSTMState | None, *, lengths: None, dropout_mask: None
+    ) -> tuple[Tensor, LSTMState]:
+        """inputs [B, T, P] → outputs [B, T, P] and the state after the last step."""
+        initial = None if state is None else (state.hidden.unsqueeze(0), state.cell.unsqueeze(0))
+        outputs, (hidden, cell) = self.cell(inputs, [inputs.shape[1]] * len(inputs), initial)
+        return outputs, LSTMState(hidden.squeeze(0), cell.squeeze(0))
+
+
+def allennlp_encoder(encoder: BidirectionalEncoder) -> BidirectionalEncoder:
+    """The same function as `encoder`, with weights of its own and AllenNLP's cells for its layers."""
+    other = deepcopy(encoder)
+    for name in other.directions:
+        stack, sizes = other.direction(name).encoder, encoder.config.sizes
+        stack.dropout = 0.0  # no masks from here: the cells draw theirs
+        stack.layers = nn.ModuleList(AllenNLPLayer(layer, sizes) for layer in stack.layers)
+    return other

@@ -1,0 +1,110 @@
+"""Speed of dumping: words a second of the encoder in batches and one sentence at a time, beside AllenNLP's cell.
+
+    python -m experiments.dumping_speed [paper|small]
+
+All read the same made-up sentences with the same random weights, and take turns; figures are of the best turn. A word
+is a word of a sentence: boundaries are read, but not counted, and neither is padding.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from elmoc.devices import has_bf16
+from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
+from elmoc.encoders.inference import InferenceEncoder
+from elmoc.encoders.lstm import LstmSizes
+from elmoc.process import keep_freed_memory, wait_without_spinning
+from experiments.allennlp_cell import allennlp_states
+
+SIZES = {"paper": LstmSizes(), "small": LstmSizes(projection_size=256, cell_size=1024)}
+SENTENCES, BASELINE_SENTENCES = 1024, 64
+ALONE = 4  # sentences that are read one at a time
+TURNS = 3
+MATRICES = ((2048, 2048, 2048), (4096, 4096, 4096))  # the best rate of these products is the machine's
+
+
+def random_encoder(sizes: LstmSizes) -> BidirectionalEncoder:
+    """An encoder with random weights, on which the speed does not depend."""
+    with torch.device("meta"):  # orthogonal weights would take longer than the measurement
+        encoder = BidirectionalEncoder(EncoderConfig(sizes), fast=True)
+    encoder.to_empty(device="cpu")
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for weight in encoder.parameters():
+            weight.normal_(0, 0.03, generator=generator)
+    return encoder.eval()
+
+
+def random_sentences(width: int) -> list[Tensor]:
+    """The word vectors [n + 2, E] of sentences whose lengths are spread as in news: 22 words on average."""
+    generator = torch.Generator().manual_seed(1)
+    drawn = torch.randn(SENTENCES, generator=generator).mul(0.5).add(2.97).exp().long().clamp(1, 120)
+    return [torch.randn(int(length) + 2, width, generator=generator) for length in drawn]
+
+
+def padded(sentences: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """Word vectors [B, T, E], and lengths [B]."""
+    lengths = torch.tensor([len(sentence) for sentence in sentences])
+    return torch.nn.utils.rnn.pad_sequence(sentences, batch_first=True), lengths
+
+
+def seconds_of(run: Callable[[], object]) -> float:
+    """Seconds of a call."""
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    """Measure, and print a line a contestant."""
+    wait_without_spinning()
+    keep_freed_memory()
+    encoder = random_encoder(SIZES[sys.argv[1] if len(sys.argv) > 1 else "paper"])
+    sentences = random_sentences(encoder.config.word_vector_size)
+    lengths = torch.tensor([len(sentence) for sentence in sentences])
+    middle = sorted(sentences, key=len)[(SENTENCES - BASELINE_SENTENCES) // 2 :][:BASELINE_SENTENCES]
+    runs: dict[str, tuple[int, Callable[[], object]]] = {}  # by name the words that are read, and the call
+
+    def words_of(some: list[Tensor]) -> int:
+        return sum(map(len, some)) - 2 * len(some)
+
+    batch = padded(middle)
+    runs["allennlp_light, batches of 64"] = (words_of(middle), partial(allennlp_states(encoder), *batch))
+    for name, dtype in {"float32": torch.float32, "bf16": torch.bfloat16}.items():
+        if name == "bf16" and not has_bf16(torch.device("cpu")):
+            continue
+        inference = InferenceEncoder(encoder, dtype=dtype)
+        alone = [padded([sentence]) for sentence in sentences[:ALONE]]
+        runs[f"{name}, batches"] = words_of(sentences), partial(inference.sentences, torch.cat(sentences), lengths)
+        one_by_one = partial(lambda read, batches: [read(*each) for each in batches], inference, alone)
+        runs[f"{name}, one sentence at a time"] = words_of(sentences[:ALONE]), one_by_one
+    best = dict.fromkeys(runs, float("inf"))
+    rate = 0.0
+    for turn in range(1 + TURNS):  # the first, which is not counted, warms up
+        for name, (_, run) in runs.items():
+            taken = seconds_of(run)
+            best[name] = min(best[name], taken) if turn else best[name]
+        for rows, depth, columns in MATRICES:
+            product = partial(torch.mm, torch.ones(rows, depth), torch.ones(depth, columns))
+            rate = max(rate, 2 * rows * depth * columns / seconds_of(product))
+    operations = 2 * sum(weight.numel() for weight in encoder.parameters() if weight.dim() == 2)
+    baseline = next(iter(runs))
+    speeds = {name: words / best[name] for name, (words, _) in runs.items()}
+    print(
+        f"{encoder.config.sizes.description}; {torch.get_num_threads()} threads; "
+        f"float32 products: {rate / 1e9:,.0f} GFLOP/s"
+    )
+    for name, speed in speeds.items():
+        print(
+            f"{name:32}{speed:10,.0f} words/s {speed / speeds[baseline]:6.2f} × allennlp_light"
+            f"{operations * speed / rate:7.0%} of the float32 products' rate"
+        )
+
+
+if __name__ == "__main__":
+    main()

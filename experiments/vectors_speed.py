@@ -1,0 +1,104 @@
+"""Speed of word vectors: how long a fastText file takes to open, in how much memory, and how fast words are found.
+
+    python -m experiments.vectors_speed [WORDS]
+
+The file is made up, by default of the published size (2 million words and buckets, 7.2 GB on disk). The library is
+measured beside, each in a process of its own.
+"""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+WORDS = 2_000_000
+DIM, SAMPLE, ROUNDS = 300, 20_000, 5
+LETTERS, DISTINCT, STEP = 26, 26**6, 48271  # STEP has no factor 2 or 13, so that multiples of it are all different
+BLOCK_BYTES = 1 << 24
+FASTTEXT_MAGIC, FASTTEXT_VERSION = 793712314, 12
+
+
+def made_up_words(first: int, count: int) -> list[bytes]:
+    """Distinct words of 6 to 10 letters; words of other numbers are others."""
+    numbers = np.arange(first, first + count, dtype=np.int64) * STEP % DISTINCT
+    more = np.random.default_rng(first).integers(LETTERS, size=(count, 4))
+    digits = numbers[:, None] // LETTERS ** np.arange(6) % LETTERS
+    letters = (np.concatenate((digits, more), axis=1) + ord("a")).astype(np.uint8).tobytes()
+    return [letters[10 * row : 10 * row + 6 + row % 5] for row in range(count)]
+
+
+def write_fasttext_file(path: Path, words: int) -> None:
+    """Write a fastText file of made-up words and as many buckets; the output matrix, which is not read, is a hole."""
+    behind = b"\0" + struct.pack("<qb", 5, 0)  # the count of an entry of the dictionary, and its type
+    size = 4 * DIM * 2 * words
+    block = np.random.default_rng(0).standard_normal(BLOCK_BYTES // 4, dtype=np.float32).tobytes()
+    with open(path, "wb") as file:
+        numbers = (DIM, 5, 5, 5, 5, 1, 3, 2, words, 3, 6, 100, 1e-4)
+        file.write(struct.pack("<2i12id", FASTTEXT_MAGIC, FASTTEXT_VERSION, *numbers))
+        file.write(struct.pack("<3i2q", words, words, 0, 5 * words, -1))
+        file.write(behind.join(made_up_words(0, words)) + behind)
+        file.write(struct.pack("<B2q", 0, 2 * words, DIM))
+        for start in range(0, size, BLOCK_BYTES):
+            file.write(block[: size - start])
+        file.write(struct.pack("<B2q", 0, words, DIM))
+        file.truncate(file.tell() + 4 * DIM * words)
+
+
+def measure(who: str, path: Path) -> dict[str, float]:
+    """Seconds of an opening, resident GB after it, and words looked up a second of one core, known and unseen."""
+    from elmoc.process import resident_bytes
+
+    start = time.perf_counter()
+    if who == "elmoc":
+        from elmoc.word_vectors.fasttext.vectors import FastTextVectors
+
+        look_up = FastTextVectors(path).lookup
+    else:
+        import fasttext
+
+        model = fasttext.load_model(str(path))
+
+        def look_up(words: list[str]) -> np.ndarray:
+            return np.stack([model.get_word_vector(word) for word in words])
+
+    figures = {"seconds": time.perf_counter() - start, "resident GB": resident_bytes("VmRSS") / 1e9}
+    for kind, first in (("known", 0), ("unseen", DISTINCT // 2)):
+        words = [word.decode() for word in made_up_words(first, SAMPLE)]
+        look_up(words)  # maps the pages: what is measured is not the disk
+        seconds = []
+        for _ in range(ROUNDS):
+            start = time.process_time()  # other processes may share the core
+            look_up(words)
+            seconds.append(time.process_time() - start)
+        figures[f"{kind} words/s"] = SAMPLE / min(seconds)
+    return figures
+
+
+def main() -> None:
+    """Make the file, and measure both in processes of their own."""
+    if len(sys.argv) == 4:  # a process of its own: measure WHO PATH
+        print(json.dumps(measure(sys.argv[2], Path(sys.argv[3]))))
+        return
+    words = int(sys.argv[1]) if len(sys.argv) > 1 else WORDS
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "vectors.bin"
+        write_fasttext_file(path, words)
+        print(f"{words:,} words and buckets, {path.stat().st_size / 1e9:.1f} GB")
+        for who, opening in (("elmoc", "first"), ("elmoc", "later"), ("fasttext", "every")):
+            command = [sys.executable, "-m", "experiments.vectors_speed", "measure", who, str(path)]
+            environment = os.environ | {"OMP_NUM_THREADS": "1"}
+            done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+            figures = json.loads(done.stdout)
+            print(
+                f"{who:9}{opening:6} opening: " + ", ".join(f"{value:,.2f} {name}" for name, value in figures.items())
+            )
+
+
+if __name__ == "__main__":
+    main()
