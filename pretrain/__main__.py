@@ -73,10 +73,9 @@ def pretrain(arguments: argparse.Namespace) -> None:
         resumed = None if values is None else Checkpoint.from_dict(values)
         with processes.raise_together():
             setup = open_setup(config, processes)
-            setup.require_memory()
             if processes.is_rank0 and resumed is not None:
                 setup.stored_vectors = run.stored_vectors(setup.data.inputs.source)
-        with processes.raise_together():  # once all have looked how much memory is free
+        with processes.raise_together():
             make_weights(setup, init_from)
         same = {"log.checkpoint_updates": config.log.checkpoint_updates} | setup.arithmetic
         processes.require_equal_settings(fixed_settings(config) | setup.data.fingerprints | same)

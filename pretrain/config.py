@@ -19,7 +19,7 @@ from elmoc.errors import InputError
 from elmoc.files.records import convert, parse_toml, read_toml
 from elmoc.settings import setting
 from pretrain.data.sources import DataConfig
-from pretrain.data.windows import ANYWHERE, CUTS, ORDERS
+from pretrain.data.windows import ORDERS
 from pretrain.evaluation import EvaluationConfig
 from pretrain.input_layers import InputLayerSettings, VectorInput
 from pretrain.input_layers.character_cnn import CharacterCnnInput
@@ -50,12 +50,7 @@ class TrainConfig:
     threads: of each process; 0 leaves their number to PyTorch.
     mix_shards: how much text is shuffled together, in shards, of all sources in proportion. An encoder that reads one
     kind of text at a time drifts towards it. Memory: about 40 bytes a token.
-    shard_pieces: in how many pieces shards are read: with 1 whole, with 64 what is shuffled together is from everywhere
-    in the corpus, so that a source of unlike files is not read file by file. Pieces have about 4,096 tokens at least.
     order: what is shuffled: `sentences`, or whole `documents`, in which sentences stay in their order.
-    cut: where windows begin: `anywhere` in running text, or with a sentence or a document (`sentences`, `documents`),
-    for encoders that carry no state. What a window breaks off is read again by the next, so that an epoch has more
-    windows, and the words of a run count what is read twice.
     precision: of the matrix products (weights, Adam, cell state and layer norm are float32 in any case): `fp32`,
     `bf16`, or `auto`, which is bf16 where the hardware has it.
     recurrence: `fused` is the fast one, `plain` the reference that it equals up to rounding.
@@ -69,9 +64,7 @@ class TrainConfig:
     streams: int = setting(768, least=1)
     window: int = setting(20, least=1)
     mix_shards: int = setting(8, least=1)
-    shard_pieces: int = setting(1, least=1, most=10_000)
     order: str = setting(ORDERS[0], choices=ORDERS)
-    cut: str = setting(ANYWHERE, choices=CUTS)
     epochs: float = setting(10.0, above=0, most=1e6)
     updates: int = setting(0, least=0, most=MOST_UPDATES)
     carry_state: bool = True
@@ -89,8 +82,6 @@ class TrainConfig:
                 f'train.directions must be ["forward", "backward"], ["forward"] or ["backward"], not '
                 f"{list(self.directions)!r:.200}"
             )
-        if self.cut == "documents" and self.order != "documents":
-            raise InputError('train.cut="documents" needs whole documents: set train.order="documents", too')
 
 
 @dataclass(frozen=True)
@@ -156,7 +147,7 @@ INPUT_LAYERS: dict[str, type[InputLayerSettings]] = {
 FREE_TO_CHANGE = {
     *(f"train.{name}" for name in ("device", "threads", "parallel", "precision")),
     *(f"train.{name}" for name in ("recurrence", "recompute", "cuda_graph")),
-    *(f"data.{name}" for name in ("corpus", "input_vectors", "target_vectors", "tables_on_device")),
+    *(f"data.{name}" for name in ("corpus", "input_vectors", "target_vectors")),
     *(f"log.{name}" for name in ("every_updates", "checkpoint_minutes", "checkpoint_updates", "keep")),
     *(f"card.{name}" for name in ("name", "licence")),
 }

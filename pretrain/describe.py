@@ -10,15 +10,10 @@ from typing import TypeVar
 
 import torch
 
-from elmoc.devices import free_memory
-from elmoc.files.writing import human_bytes
 from elmoc.settings import counted, duration
-from pretrain.data.batches import Batch
-from pretrain.data.loader import gather_window
+from pretrain.data.batches import Batch, gather
 from pretrain.evaluation import evaluate
 from pretrain.execution.cuda_graph import UNTIL_RECORDED
-from pretrain.execution.memory import OutOfMemory
-from pretrain.output_layers import TRAINED
 from pretrain.run.clock import EVALUATIONS, evaluations_of, length_within
 from pretrain.setup import TrainingSetup, make_weights
 from pretrain.train import new_train_step
@@ -47,10 +42,7 @@ def describe(setup: TrainingSetup, init_from: str | None = None, max_seconds: fl
         f"trainable parameters: {trained:,} ({by_direction(setup)})",
         *parts_of(setup),
         f"corpus: {data.corpus.types:,} types, {data.corpus.train_tokens:,} training tokens",
-        f"tables: {human_bytes(data.table_bytes - data.bytes_in_memory)} on disk, read through the page cache"
-        + (f", {human_bytes(data.bytes_in_memory)} in memory" if data.bytes_in_memory else "")
-        + (f"; {data.targets.zero_rows:,} types without a target vector" if data.reads_targets else ""),
-        *(f"memory: {need}; {human_bytes(free_memory(need.device))} are free" for need in setup.memory),
+        *([f"types without a target vector: {data.targets.zero_rows:,}"] if data.reads_targets else []),
         f"updates: {updates}",
         *([] if data.unread_text is None else [f"warning: {data.unread_text}"]),
         f"by {setup.implementation}",
@@ -60,15 +52,11 @@ def describe(setup: TrainingSetup, init_from: str | None = None, max_seconds: fl
 
 
 def speed_of(setup: TrainingSetup, init_from: str | None, max_seconds: float | None) -> list[str]:
-    """How fast it is, and how long it takes or how much it reads in a time; what does not fit here is not tried."""
+    """How fast it is, and how long it takes or how much it reads in a time."""
     execution, words, unit = setup.execution, setup.data.words_per_update, setup.data.corpus.unit
     every = setup.config.evaluation.every_updates
-    try:
-        setup.require_memory(to_train=False)
-        make_weights(setup, init_from)
-        per_update, per_evaluation = measure(setup) * words, measure_evaluation(setup)
-    except OutOfMemory as error:
-        return [f"speed: unknown, since it does not fit here: {error}"]
+    make_weights(setup, init_from)
+    per_update, per_evaluation = measure(setup) * words, measure_evaluation(setup)
     speed = f"speed on {execution.device} in {execution.precision}: about {words / per_update:,.0f} {unit}/s"
     if execution.device.type == "cpu" and setup.data.streams > TRIAL_STREAMS:
         speed += f" with {TRIAL_STREAMS} streams"
@@ -106,40 +94,11 @@ def by_direction(setup: TrainingSetup) -> str:
 
 
 def parts_of(setup: TrainingSetup) -> list[str]:
-    """Lines of what each part weighs: parameters, memory to train them, and operations for a word of training.
-
-    A multiplication and an addition count as two. Attention is that of whole windows.
-    """
-    config, data, directions = setup.config, setup.data, len(setup.data.directions)
-    word = data.corpus.unit.removesuffix("s")
-    of_loss = config.output_layer.operations(
-        projection_size=config.encoder.projection_size,
-        corpus=data.corpus,
-        targets=data.targets,
-        words=data.words_per_update,
-        candidates=0 if data.sampler is None else data.sampler.expected,
-    )
-    weights = sum(each.numel() for each in setup.encoder.parameters() if each.ndim > 1)
-    of_encoder = TRAINED * (weights + directions * config.encoder.attention_multiplications(data.window))
-    products = {
-        "encoder": f", {mflop(of_encoder)} a {word}",
-        "output layer": "" if of_loss is None else f", {mflop(directions * of_loss)} a {word}",
-    }
-    if setup.input_network is not None:
-        most = mflop(TRAINED * setup.input_network.multiplications)
-        products[setup.input_network.title] = f", at most {most} a distinct {word} of a window"
-    lines = []
-    for name, module in setup.parts.items():
-        count = sum(parameter.numel() for parameter in module.parameters())
-        lines.append(
-            f"  {name}: {count:,} parameters, {human_bytes(setup.weight_bytes[name])} to train them{products[name]}"
-        )
-    return lines
-
-
-def mflop(operations: float) -> str:
-    """Operations in millions."""
-    return f"{operations / 1e6:,.2f} MFLOP"
+    """A line for each part with its parameters."""
+    return [
+        f"  {name}: {sum(parameter.numel() for parameter in module.parameters()):,} parameters"
+        for name, module in setup.parts.items()
+    ]
 
 
 def measure(setup: TrainingSetup) -> float:
@@ -147,7 +106,6 @@ def measure(setup: TrainingSetup) -> float:
     device = setup.execution.device
     if device.type == "cpu":  # more streams take longer to try, and are seldom much faster a word
         setup = replace(setup, data=replace(setup.data, streams=min(setup.data.streams, TRIAL_STREAMS)))
-    setup.require_memory()
     with closing(new_train_step(setup, setup.new_state())) as train_step:
         recording = UNTIL_RECORDED if setup.config.train.cuda_graph else 0
         batches = first_batches(setup, recording + TRIAL_UPDATES)
@@ -166,10 +124,10 @@ def measure_evaluation(setup: TrainingSetup) -> float:
 def first_batches(setup: TrainingSetup, count: int) -> list[Batch]:
     """The first windows of this process with their vectors, on the device."""
     device, processes = setup.execution.device, setup.processes
-    tables = setup.data.tables(device, resident=False)
+    maker = setup.data.batch_maker()
     own = processes.stream_slice(setup.data.streams)
     windows = setup.data.windows(directions=processes.directions, own=own)
-    return [gather_window(window, tables, device) for window in islice(windows, count)]
+    return [gather(window, maker, device) for window in islice(windows, count)]
 
 
 def timed(function: Callable[[], Result], device: torch.device) -> tuple[float, Result]:

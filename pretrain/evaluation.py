@@ -10,9 +10,9 @@ import torch
 
 from elmoc.encoders import EncoderState
 from elmoc.settings import setting
-from pretrain.data.loader import gather
+from pretrain.data.batches import BatchMaker, gather
 from pretrain.data.sources import TrainingData
-from pretrain.data.windows import ANYWHERE
+from pretrain.data.windows import Window
 from pretrain.execution.device import Execution
 from pretrain.output_layers import OutputLayerSettings, Scorer
 from pretrain.train_state import TrainState
@@ -22,6 +22,16 @@ STREAMS = 64
 STREAMS_OF_A_SOURCE = 16
 """That many for each source at least: fewer would be slow."""
 
+# The metrics that an evaluation prints, and their labels.
+SHOWN = {
+    "cosine": "cosine",
+    "accuracy_at_1": "accuracy@1",
+    "accuracy_at_10": "accuracy@10",
+    "reciprocal_rank": "reciprocal rank",
+    "perplexity": "perplexity",
+    "vocabulary_perplexity": "perplexity over the whole vocabulary",
+    "word_perplexity": "perplexity of words",
+}
 OF_A_SOURCE = {"cosine": "cosine", "accuracy_at_10": "accuracy@10"}
 """What is printed of each source, and its label."""
 MACRO = "macro_"
@@ -77,7 +87,7 @@ def evaluate(
     return averaged(scores)
 
 
-def windows_of_sources(data: TrainingData, words: int) -> Iterator[tuple[str, Iterator[dict[str, np.ndarray]]]]:
+def windows_of_sources(data: TrainingData, words: int) -> Iterator[tuple[str, Iterator[Window]]]:
     """Each source of the held-out text, and windows of about as many words of it; of all sources `words`."""
     sources = data.corpus.held_out_sources
     streams = STREAMS if len(sources) == 1 else max(STREAMS_OF_A_SOURCE, STREAMS // len(sources))
@@ -118,26 +128,26 @@ def score_of(values: Mapping[str, float | None], metric: str) -> float:
 
 
 def predict(
-    state: TrainState, data: TrainingData, windows: Iterable[dict[str, np.ndarray]], execution: Execution
+    state: TrainState, data: TrainingData, windows: Iterable[Window], execution: Execution
 ) -> tuple[dict[str, torch.Tensor], dict[str, np.ndarray]]:
     """For each direction what is predicted [N, D] in windows that follow each other, and the types that are true [N].
 
-    The first begins in zero state; all do where windows are cut at sentences or documents, since these overlap.
+    The first begins in zero state.
     """
     directions = state.encoder.directions
-    tables = data.held_out_tables
+    maker = BatchMaker(data.inputs, None)  # the words to predict are scored by their ids
     recurrent: dict[str, EncoderState | None] = dict.fromkeys(directions)
     predictions: dict[str, list[torch.Tensor]] = {direction: [] for direction in directions}
     targets: dict[str, list[np.ndarray]] = {direction: [] for direction in directions}
-    for ids in windows:
-        batch = gather(ids, tables, execution.device)
+    for window in windows:
+        batch = gather(window, maker, execution.device)
         for direction in directions:
             with execution.autocast():
                 output = state.encoder.direction(direction)(state.read(batch, direction), recurrent[direction])
                 predicted = state.output_layers.direction(direction).predict(output.layer_states[-1])  # [B, T, D]
-            recurrent[direction] = output.state if data.cut == ANYWHERE else None
+            recurrent[direction] = output.state
             predictions[direction].append(predicted.flatten(0, 1))
-            targets[direction].append(ids[direction][:, 1:].ravel())
+            targets[direction].append(window.ids[direction][:, 1:].ravel())
     return (
         {direction: torch.cat(each) for direction, each in predictions.items()},
         {direction: np.concatenate(each) for direction, each in targets.items()},
@@ -151,8 +161,7 @@ def evaluation_line(state: TrainState, settings: OutputLayerSettings, values: di
         constant = f"constant_{metric}"
         return f"{values[metric]:.4f}" + (f" ({values[constant]:.4f})" if constant in values else "")
 
-    given = [each for each in (*settings.shown, *settings.shown_of_subwords) if each[1] in values]
-    metrics = [f"{label} {shown(metric)}" for label, metric in given]
+    metrics = [f"{label} {shown(metric)}" for metric, label in SHOWN.items() if metric in values]
     if "outside" in values:
         metrics.append(f"targets outside the candidates {values['outside']:.1%}")
     place = f"update {state.update:,}, {state.words / 1e6:.2f}M {unit}"

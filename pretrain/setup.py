@@ -2,7 +2,7 @@
 
 import os
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,9 @@ from elmoc.word_vectors.sources import VectorSource, check_vectors
 from elmoc.word_vectors.stored import StoredVectors
 from elmoc.word_vectors.transform import VectorTransform
 from pretrain.config import MOST_UPDATES, RunConfig
-from pretrain.data.loader import ring_bytes
 from pretrain.data.sources import TrainingData, open_sources
-from pretrain.data.windows import ANYWHERE
 from pretrain.distributed.processes import Processes
 from pretrain.execution.device import Execution, choose_execution
-from pretrain.execution.memory import BYTES_OF_A_SHUFFLED_TOKEN, MemoryNeed
 from pretrain.init_from import initialise_from
 from pretrain.input_layers import InputNetwork
 from pretrain.output_layers import SHARED, OutputLayer, OutputLayers, Scorer
@@ -75,68 +72,6 @@ class TrainingSetup:
         network = self.input_network
         of_input = {network.title: network} if network is not None and network.has_weights else {}
         return {**of_input, "encoder": self.encoder, "output layer": self.output_layers}
-
-    @property
-    def weight_bytes(self) -> dict[str, int]:
-        """What the weights of each part take with their gradients and the optimiser, in float32."""
-        numbers = dict.fromkeys(self.parts, self.config.optimiser.values_of_a_weight + 1)  # one is the gradient
-        if self.output_layers.adagrad is not None:  # which has one sum of each weight, and gradients of few rows
-            numbers["output layer"] -= 2
-        return {
-            name: 4 * numbers[name] * sum(weight.numel() for weight in module.parameters())
-            for name, module in self.parts.items()
-        }
-
-    @property
-    def memory(self) -> list[MemoryNeed]:
-        """What training takes in this process, on every device that it uses, and how many processes share that."""
-        train, evaluation, data, device = self.config.train, self.config.evaluation, self.data, self.execution.device
-        directions = self.processes.directions
-        side_by_side = train.cuda_graph or (device.type == "cpu" and torch.get_num_threads() > 1)
-        own = self.processes.stream_slice(data.streams)
-        kept = self.encoder.config.sizes.activation_bytes(
-            fast=self.execution.fast, recompute=train.recompute, dtype=self.execution.dtype
-        )
-        words = data.window * (own.stop - own.start)
-        candidates = 0 if data.sampler is None else data.sampler.most if data.fixed_sizes else data.sampler.expected
-        of_loss = self.config.output_layer.activation_bytes(corpus=data.corpus, words=words, candidates=candidates)
-        network = self.input_network
-        of_input = 0 if network is None else network.activation_bytes * data.expected_distinct(words)
-        shape = (len(directions), own.stop - own.start, data.window + data.words_ahead)
-        streaming = ring_bytes(data.tables(torch.device("meta")), shape)
-        held_out = sum(shard.tokens for shard in data.corpus.held_out)
-        on_cpu, here = device.type == "cpu", self.processes.local_world_size
-        scores = self.processes.is_beside_rank0 if on_cpu else self.processes.is_rank0
-        need = MemoryNeed(
-            device,
-            weights=sum(self.weight_bytes.values()) * len(directions) // len(data.directions),
-            activations=(kept * words + of_loss + of_input) * (len(directions) if side_by_side else 1),
-            streaming=streaming,
-            scoring=self.config.output_layer.scoring_bytes(
-                corpus=data.corpus,
-                targets=data.targets,
-                words=min(evaluation.words, held_out),
-                candidates=min(evaluation.candidates, data.corpus.types),
-            )
-            if scores
-            else 0,
-            processes=here if on_cpu else 1,
-            keeps_activations=train.cuda_graph,
-        )
-        text = BYTES_OF_A_SHUFFLED_TOKEN * data.most_tokens_together + data.bytes_in_memory
-        if on_cpu:
-            return [replace(need, text=text)]
-        on_device = data.table_bytes if data.resident else 0
-        in_main_memory = MemoryNeed(torch.device("cpu"), streaming=streaming, text=text, processes=here)
-        return [replace(need, tables=on_device), in_main_memory]
-
-    def require_memory(self, *, to_train: bool = True) -> None:
-        """Raise an `InputError` when training does not fit into memory, or, without `to_train`, its weights here alone.
-
-        Where several processes share a machine, each counts what all of them take: none has made its weights yet.
-        """
-        for need in self.memory:
-            (need if to_train else MemoryNeed(need.device, weights=need.weights)).require()
 
     @property
     def implementation(self) -> str:
@@ -274,16 +209,9 @@ def open_setup(config: RunConfig, processes: Processes | None = None) -> Trainin
             f"train.cuda_graph is for one process on a GPU, and this is {processes.world_size} on "
             f"{execution.device.type}: leave it out"
         )
-    if train.cut != ANYWHERE and train.carry_state and config.encoder.carries_state:
-        raise InputError(
-            f'train.cut="{train.cut}" begins every window anew: set train.carry_state=false, or choose an encoder that '
-            "carries no state (encoder.kind=transformer)"
-        )
     if train.threads:
         torch.set_num_threads(train.threads)
     data = open_data(config)
-    if data.resident:
-        data.require_device_memory(execution.device)
     encoder_config = EncoderConfig(config.encoder, input_size(config, data))
     with torch.device("meta"):  # without weights, so that modules of any size can be counted
         encoder = BidirectionalEncoder(encoder_config, directions=train.directions)
@@ -297,15 +225,14 @@ def open_setup(config: RunConfig, processes: Processes | None = None) -> Trainin
 
 
 def set_up(config: RunConfig, init_from: str | None = None, processes: Processes | None = None) -> TrainingSetup:
-    """Open everything a run needs, and make its weights if they fit: see `open_setup` and `make_weights`."""
+    """Open everything a run needs, and make its weights: see `open_setup` and `make_weights`."""
     setup = open_setup(config, processes)
-    setup.require_memory(to_train=False)
     make_weights(setup, init_from)
     return setup
 
 
 def make_weights(setup: TrainingSetup, init_from: str | None = None) -> None:
-    """Give the modules of a setup weights, once it is known that these fit into memory (see `require_memory`).
+    """Give the modules of a setup weights.
 
     Args:
         setup: as `open_setup` leaves it, with modules on the `meta` device.
@@ -387,15 +314,11 @@ def open_data(config: RunConfig) -> TrainingData:
         streams=train.streams,
         window=train.window,
         mix_shards=train.mix_shards,
-        shard_pieces=train.shard_pieces,
         seed=train.seed,
         weights=config.data.sources,
         order=train.order,
-        cut=train.cut,
         reads_targets=reads_targets,
-        words_ahead=config.output_layer.words_ahead,
         candidates=config.output_layer.candidates,
-        resident=config.data.tables_on_device,
         fixed_sizes=train.cuda_graph,
     )
 

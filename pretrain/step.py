@@ -128,7 +128,7 @@ class TrainStep:
     def update_direction(self, direction: str, batch: Batch, rate: float) -> Tensor:
         """One update of one direction, and the numbers of its `DirectionStep`, float64 [3]; its state goes on."""
         state, group = self._state, self._groups[direction]
-        streams = len(batch.rows[direction]) * group.world_size
+        streams = len(batch.token_ids[direction]) * group.world_size
         encoder = state.encoder.direction(direction).encoder
         # drawn for all the streams, so that it does not matter which process reads which
         masks = [

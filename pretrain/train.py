@@ -5,7 +5,7 @@ from contextlib import ExitStack, closing
 from elmoc.errors import InputError
 from pretrain.checkpoint import Checkpoint
 from pretrain.config import MOST_UPDATES
-from pretrain.data.loader import stream_batches
+from pretrain.data.batches import stream_batches
 from pretrain.distributed.processes import Processes
 from pretrain.execution.cuda_graph import UNTIL_RECORDED
 from pretrain.run.clock import UNMEASURED_UPDATES, Clock, evaluation_is_due
@@ -52,7 +52,7 @@ def train(setup: TrainingSetup, run: RunDirectory, *, resumed: Checkpoint | None
                 "--max-time comes too late: the learning rate is falling towards the end that the run was given before"
             )
         device = setup.execution.device
-        batches = stack.enter_context(closing(stream_batches(windows, data.tables(device), device)))
+        batches = stack.enter_context(closing(stream_batches(windows, data.batch_maker(), device)))
         train_step = stack.enter_context(closing(new_train_step(setup, state)))
         if resumed is None:
             recorder.evaluate()
@@ -123,7 +123,6 @@ def starting_state(setup: TrainingSetup, run: RunDirectory, resumed: Checkpoint 
     if resumed is not None:
         with processes.raise_together():
             setup.data.require_same_data(resumed.data)
-            setup.data.require_position(resumed.position)
             take_over(resumed, setup, run, state)
     sum_gradients(setup, state)
     return state

@@ -17,7 +17,7 @@ STREAMS_AT_LEAST = 4
 SLOWER = 0.5
 """The rate by that of the training before, where none is given."""
 _KEPT = ("output_layer", "train", "optimiser")
-_OF_A_RUN = FREE_TO_CHANGE | {f"train.{name}" for name in ("epochs", "updates", "mix_shards", "shard_pieces", "seed")}
+_OF_A_RUN = FREE_TO_CHANGE | {f"train.{name}" for name in ("epochs", "updates", "mix_shards", "seed")}
 """Settings that are not taken over: where and how a run was computed, how long it was, and how it shuffled text."""
 SOURCES, _RATE, _DIRECTIONS = "data.sources", "schedule.base", "train.directions"
 

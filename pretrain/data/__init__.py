@@ -1,13 +1,13 @@
 """Training data: every stage from the corpus directory to batches on the device, and what it yields.
 
-sources    `TrainingData`: the corpus and its two vector tables, opened and checked
-groups     `Group`: the parts of shards whose text is shuffled together, all sources in proportion
-windows    `Window`: ids [B, T + A] of each direction and the position after it, in the order of training
-candidates `CandidateSampler`: the types among which targets are told, where an output layer asks for them
-batches    `Tables`: the distinct rows of a window's ids are gathered, or found in tables that are on the device
-           `Batch`: ids, and the vectors that they stand for, on the device
-loader     `Slot`: a ring of buffers in which they travel, filled by a background thread ahead of time
+    stage        yields                                                                          file
+    sources      `TrainingData`: a corpus and its two vector tables, opened and checked          sources.py
+    groups       `Group`: slices of shards whose text is shuffled together                       windows.py
+    windows      `Window`: token ids uint32 [B, T + 1] of each direction, and where to go on     windows.py
+    candidates   `Window` with the types [U] that each target is told from, where a layer asks   candidates.py
+    batches      `Batch`: on the device, token ids [B, T + 1] and the vectors [n, E] of the      batches.py
+                 window's n distinct types, made ahead of time by a background thread
 
-Letters: B streams, T time, A words ahead that targets reach (1: the next word), V lexicon size. No vector table of size
-V is ever on the device, unless `data.tables_on_device` says so.
+Letters: B streams, T time, E word-vector width, V lexicon size, U candidates, D directions. The backward direction
+reads the text reversed. No vector table of size V is ever on the device.
 """

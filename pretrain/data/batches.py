@@ -1,166 +1,112 @@
-"""Batches: a window with the vectors of its words, and the buffers and tables that these come from.
+"""Batches: how do the vectors of a window's words get to the device, ahead of time?
 
-The distinct ids of a window are found, and only their rows gathered. Inputs, targets, candidates and both directions
-share the rows. Letters: B streams, T time, A words ahead, E word-vector width, V lexicon size, D directions, U distinct
-ids or candidates of a window, K the most candidates of any window.
+Of each window the distinct ids are found and only their rows of the vector tables gathered; inputs, targets, candidates
+and both directions share them. A background thread does so for windows to come, in a ring of buffers.
+Letters: B streams, T time, E word-vector width, V lexicon size, D directions, U candidates, n distinct ids of a window,
+K the most candidates of any window.
 """
 
 import math
+import queue
+import threading
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pretrain.data.candidates import CandidateSampler, LogUniformSampler
+from pretrain.data.candidates import CandidateSampler
 from pretrain.data.windows import Position, Window
 from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import Candidates, Targets
 
-
-@dataclass
-class BatchCandidates:
-    """The candidates of one direction, U of them.
-
-    rows        int64 [U]: the row of each in the target vectors, or its id where no output layer reads these
-    places      int64 [B, T + A − 1]: the place of each target among them
-    log_shares  float32 [2, U]: log frequency, and log chance of being a candidate
-    common      so many of them, the first ones, are candidates of every target
-    """
-
-    rows: Tensor
-    places: Tensor
-    log_shares: Tensor
-    common: int
-
-    def of(self, target_vectors: Tensor | None) -> Candidates:
-        """With their vectors, or their ids."""
-        vectors, ids = (None, self.rows) if target_vectors is None else (target_vectors[self.rows].float(), None)
-        return Candidates(vectors, self.log_shares[0], self.log_shares[1], self.places, ids, self.common)
+Item = TypeVar("Item")
+# Batches that are made while another is computed with.
+BATCHES_AHEAD = 2
+# Windows of ids that are read ahead, so that nothing waits while the sentences of the next shards are shuffled.
+WINDOWS_AHEAD = 64
 
 
 @dataclass
 class Batch:
-    """A window with the vectors that it needs.
+    """A window with the vectors that it needs, on the device.
 
-    ids       for each direction int64 [B, T + A]: the row of each token in the lexicon
-    rows      for each direction int64 [B, T + A]: the row of each token in the vectors
-    input_vectors, target_vectors  [U, E]: in the tables' dtype, those of the window's distinct ids, or whole tables;
-              no target vectors where no output layer reads them
-    next      the position after this window
-    candidates  for each direction those among which targets are told, where an output layer asks for them
-    ahead     A: how many words further than the inputs the targets reach
+    token_ids    for each direction int64 [B, T + 1]: the row of each token in the lexicon
+    vector_rows  for each direction int64 [B, T + 1]: the row of each token in the vectors
+    input_vectors, target_vectors  [n, E]: in the tables' dtype; no target vectors where no output layer reads them
+    candidates   for each direction, where an output layer asks for them; their `ids` are rows of the target vectors,
+                 where there are any
+    next         the position after this window
     """
 
-    ids: dict[str, Tensor]
-    rows: dict[str, Tensor]
+    token_ids: dict[str, Tensor]
+    vector_rows: dict[str, Tensor]
     input_vectors: Tensor
     target_vectors: Tensor | None
+    candidates: dict[str, Candidates]
     next: Position
-    candidates: Mapping[str, BatchCandidates] = field(default_factory=dict)
-    ahead: int = 1
 
     def inputs(self, direction: str) -> Tensor:
         """float32 [B, T, E]: what the direction reads."""
-        return self.input_vectors[self.rows[direction][:, : -self.ahead]].float()
+        return self.input_vectors[self.vector_rows[direction][:, :-1]].float()
 
     def distinct_inputs(self, direction: str) -> tuple[Tensor, Tensor]:
-        """The distinct rows that the direction reads, [n, E] in the table's dtype, and the place of each [B, T]."""
-        rows, places = torch.unique(self.rows[direction][:, : -self.ahead], return_inverse=True)
-        return self.input_vectors[rows], places
+        """The distinct rows that the direction reads, [n', E] in the table's dtype, and the index of each [B, T]."""
+        rows, index = torch.unique(self.vector_rows[direction][:, :-1], return_inverse=True)
+        return self.input_vectors[rows], index
 
     def targets(self, direction: str) -> Targets:
-        """The words [B, T] that the direction is to predict, and those after them."""
-        ids, rows, vectors = self.ids[direction], self.rows[direction], self.target_vectors
-        candidates = self.candidates[direction].of(vectors) if direction in self.candidates else None
-        targets = None
-        for shift in range(self.ahead, 0, -1):
-            own = slice(shift, ids.shape[1] - self.ahead + shift)
-            if candidates is not None:  # which have the vectors of all targets
-                places = candidates.places[:, own.start - 1 : own.stop - 1]
-                targets = Targets(ids[:, own], None, candidates._replace(places=places), after=targets)
-            elif vectors is None:
-                targets = Targets(ids[:, own], None, after=targets)
-            else:
-                targets = Targets(ids[:, own], vectors[rows[:, own]].float(), after=targets)  # [B, T, E]
-        assert targets is not None
-        return targets
-
-
-@dataclass
-class CandidateBuffers:
-    """Room for the candidates of a window.
-
-    rows        int64 [D, K]: rows in the vectors, or ids
-    places      int64 [D, B, T + A − 1]: the place of each target among the candidates
-    log_shares  float32 [D, 2, K]: log frequency, and log chance of being a candidate
-    """
-
-    rows: Tensor
-    places: Tensor
-    log_shares: Tensor
-
-    def copy_(self, other: "CandidateBuffers") -> None:
-        """Take over everything."""
-        for own, others in ((self.rows, other.rows), (self.places, other.places), (self.log_shares, other.log_shares)):
-            start_copy(own, others)
-
-    def candidates(self, window: Window, *, fixed_sizes: bool) -> dict[str, BatchCandidates]:
-        """Those of each direction of a window, as they will be once they are received; with `fixed_sizes` all rows."""
-        found = {}
-        for index, (direction, (ids, common)) in enumerate(window.candidates.items()):
-            count = self.rows.shape[1] if fixed_sizes else len(ids)
-            found[direction] = BatchCandidates(
-                self.rows[index, :count], self.places[index], self.log_shares[index, :, :count], common
-            )
-        return found
+        """The words [B, T] that the direction is to predict, with candidates or their own vectors [B, T, E]."""
+        ids, vectors = self.token_ids[direction][:, 1:], self.target_vectors
+        candidates = self.candidates.get(direction)
+        if vectors is None:
+            return Targets(ids, None, candidates)
+        if candidates is None:
+            return Targets(ids, vectors[self.vector_rows[direction][:, 1:]].float())
+        return Targets(ids, None, candidates._replace(vectors=vectors[candidates.ids].float(), ids=None))
 
 
 @dataclass
 class Buffers:
-    """Room for what a window needs.
+    """Room for what a window needs, in main memory or on a device; K is 0 where no output layer asks for candidates.
 
-    ids, rows   int64 [D, B, T + A]: rows in the lexicon, and in the vectors; the same tensor where these are the same
-    vectors     [U, E] of each table
-    candidates  where an output layer asks for them
+    token_ids, vector_rows  int64 [D, B, T + 1]
+    vectors                 [most n, E] of each table
+    candidate_rows          int64 [D, K]
+    labels                  int64 [D, B, T]
+    log_shares              float32 [D, 2, K]
     """
 
-    ids: Tensor
-    rows: Tensor
+    token_ids: Tensor
+    vector_rows: Tensor
     vectors: list[Tensor]
-    candidates: CandidateBuffers | None = None
+    candidate_rows: Tensor
+    labels: Tensor
+    log_shares: Tensor
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all of them."""
-        tensors = [self.ids, *self.vectors, *([] if self.rows is self.ids else [self.rows])]
-        of_candidates = () if self.candidates is None else vars(self.candidates).values()
-        return sum(each.nbytes for each in (*tensors, *of_candidates))
+    def filled(self, count: int) -> list[Tensor]:
+        """What holds a window with `count` distinct ids."""
+        vectors = [each[:count] for each in self.vectors]
+        return [self.token_ids, self.vector_rows, *vectors, self.candidate_rows, self.labels, self.log_shares]
 
     def copy_(self, other: "Buffers", count: int) -> None:
-        """Take over ids, rows and the first `count` vectors; from pinned memory the copies are only started."""
-        start_copy(self.ids, other.ids)
-        if self.rows is not self.ids:
-            start_copy(self.rows, other.rows)
-        for own, others in zip(self.vectors, other.vectors, strict=True):
-            start_copy(own[:count], others[:count])
-        if self.candidates is not None and other.candidates is not None:
-            self.candidates.copy_(other.candidates)
+        """Take over a window with `count` distinct ids; from pinned memory the copies are only started."""
+        for own, others in zip(self.filled(count), other.filled(count), strict=True):
+            own.copy_(others, non_blocking=True)
 
 
-def start_copy(to: Tensor, source: Tensor) -> None:
-    """Copy on the current stream, without waiting for it where the memory is pinned."""
-    to.copy_(source, non_blocking=True)
+class BatchMaker:
+    """Gathers what windows need from the vector tables, which stay memory-mapped, and makes batches of it.
 
-
-class Tables(ABC):
-    """The tables that batches take their vectors from: that of the inputs, and that of the targets.
-
-    There is one where both are the same, or `targets` is None, since no output layer reads target vectors. With
-    `fixed_sizes`, every batch has as many candidates as a window can have; those past its own have log chance ∞.
+    Args:
+        inputs, targets: the tables [V, E]; one may be both. None: no output layer reads target vectors.
+        sampler: of the candidates, where windows have any.
+        fixed_sizes: every batch has K candidates, of which those past its own have log chance ∞.
     """
 
     def __init__(
@@ -168,7 +114,7 @@ class Tables(ABC):
         inputs: LexiconTable,
         targets: LexiconTable | None,
         *,
-        sampler: CandidateSampler | LogUniformSampler | None = None,
+        sampler: CandidateSampler | None = None,
         fixed_sizes: bool = False,
     ) -> None:
         tables = [inputs] if targets is None or targets.path == inputs.path else [inputs, targets]
@@ -179,122 +125,210 @@ class Tables(ABC):
             warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
             self.tables = [torch.from_numpy(table.rows) for table in tables]  # [V, E] each
 
-    @abstractmethod
-    def buffers(self, shape: tuple[int, ...], device: torch.device, pin: bool) -> Buffers:
-        """Room for windows of `shape` [D, B, T + A]."""
-
-    @abstractmethod
-    def fill(self, window: Window, buffers: Buffers) -> int:
-        """Put a window's ids, their vectors, and its candidates into buffers; returns how many vectors."""
-
-    @abstractmethod
-    def vectors(self, buffers: Buffers, count: int) -> list[Tensor]:
-        """The vectors of each table that `buffers.rows` are rows of."""
-
-    def batch(self, window: Window, buffers: Buffers, count: int) -> Batch:
-        """The batch in filled buffers."""
-        vectors = self.vectors(buffers, count)
-        token_ids, rows = (dict(zip(window.ids, each, strict=True)) for each in (buffers.ids, buffers.rows))
-        candidates = {}
-        if buffers.candidates is not None:
-            candidates = buffers.candidates.candidates(window, fixed_sizes=self.fixed_sizes)
-        targets = vectors[-1] if self.has_targets else None
-        return Batch(token_ids, rows, vectors[0], targets, window.next, candidates, window.ahead)
-
-    def candidate_buffers(self, shape: tuple[int, ...], device: torch.device, pin: bool) -> CandidateBuffers | None:
-        """Room for the candidates of windows of `shape` [D, B, T + A]; None where no output layer asks for them."""
-        if self.sampler is None:
-            return None
+    def buffers(self, shape: tuple[int, int, int], device: torch.device, *, pin: bool = False) -> Buffers:
+        """Room for windows of `shape` [D, B, T + 1]."""
         directions, streams, tokens = shape
-        most = self.sampler.most
+        most = 0 if self.sampler is None else self.sampler.most
+        distinct = math.prod(shape) + (directions * most if self.has_targets else 0)
+        distinct = min(distinct, len(self.tables[0]))
 
-        def empty(*sizes: int, dtype: torch.dtype) -> Tensor:
+        def empty(*sizes: int, dtype: torch.dtype = torch.int64) -> Tensor:
             return torch.empty(sizes, dtype=dtype, device=device, pin_memory=pin)
 
-        return CandidateBuffers(
-            rows=empty(directions, most, dtype=torch.int64),
-            places=empty(directions, streams, tokens - 1, dtype=torch.int64),
+        return Buffers(
+            token_ids=empty(*shape),
+            vector_rows=empty(*shape),
+            vectors=[empty(distinct, table.shape[1], dtype=table.dtype) for table in self.tables],
+            candidate_rows=empty(directions, most),
+            labels=empty(directions, streams, tokens - 1 if most else 0),
             log_shares=empty(directions, 2, most, dtype=torch.float32),
         )
 
-    def fill_candidates(self, window: Window, buffers: CandidateBuffers, rows: Mapping[str, np.ndarray]) -> None:
-        """Put a window's candidates, whose rows in the vectors are `rows` [U] for each direction, into buffers."""
-        assert self.sampler is not None
-        for index, (direction, (ids, _)) in enumerate(window.candidates.items()):
-            count = len(ids)
-            own, log_shares = buffers.rows.numpy()[index], buffers.log_shares.numpy()[index]
-            own[:count], own[count:] = rows[direction], 0
-            log_shares[0, :count], log_shares[0, count:] = self.sampler.log_frequency[ids], 0
-            log_shares[1, :count], log_shares[1, count:] = self.sampler.log_chance[ids], np.inf
-            order = np.argsort(ids)
-            targets = self.sampler.class_of(window.ids[direction][:, 1:])
-            buffers.places.numpy()[index] = order[np.searchsorted(ids, targets, sorter=order)]
-
-
-class StreamedTables(Tables):
-    """Tables that stay in main memory: a batch has the rows of its distinct ids."""
-
-    def buffers(self, shape: tuple[int, ...], device: torch.device, pin: bool) -> Buffers:
-        most = math.prod(shape)
-        if self.sampler is not None and self.has_targets:
-            most += shape[0] * self.sampler.most
-        count = min(most, len(self.tables[0]))  # the most rows that a window can have
-
-        def empty(*sizes: int, dtype: torch.dtype) -> Tensor:
-            return torch.empty(sizes, dtype=dtype, device=device, pin_memory=pin)
-
-        vectors = [empty(count, table.shape[1], dtype=table.dtype) for table in self.tables]
-        candidates = self.candidate_buffers(shape, device, pin)
-        return Buffers(empty(*shape, dtype=torch.int64), empty(*shape, dtype=torch.int64), vectors, candidates)
-
     def fill(self, window: Window, buffers: Buffers) -> int:
-        together = np.stack(list(window.ids.values()))  # [D, B, T + A]
-        buffers.ids.numpy()[...] = together
-        candidates = {direction: each.ids for direction, each in window.candidates.items()}
-        parts = [together.ravel(), *(candidates.values() if self.has_targets else ())]
+        """Put a window's ids, the vectors of its distinct ids, and its candidates into buffers in main memory.
+
+        Returns the number of distinct ids.
+        """
+        together = np.stack(list(window.ids.values()))  # [D, B, T + 1]
+        buffers.token_ids.numpy()[...] = together
+        candidates = [each.ids for each in window.candidates.values()]
+        parts = [together.ravel(), *(candidates if self.has_targets else ())]
         distinct, inverse = np.unique(np.concatenate(parts), return_inverse=True)
-        places = np.split(inverse, np.cumsum([len(part) for part in parts])[:-1])
-        buffers.rows.view(-1).copy_(torch.from_numpy(places[0]))
+        rows = np.split(inverse, np.cumsum([len(part) for part in parts])[:-1])
+        buffers.vector_rows.view(-1).copy_(torch.from_numpy(rows[0]))
         index = torch.from_numpy(distinct.astype(np.int64))
         for table, vectors in zip(self.tables, buffers.vectors, strict=True):
             torch.index_select(table, 0, index, out=vectors[: len(index)])
-        if buffers.candidates is not None:
-            rows = dict(zip(candidates, places[1:], strict=True)) if self.has_targets else candidates
-            self.fill_candidates(window, buffers.candidates, rows)
+        if self.sampler is not None:
+            self._fill_candidates(window, buffers, rows[1:] if self.has_targets else candidates, self.sampler)
         return len(index)
 
-    def vectors(self, buffers: Buffers, count: int) -> list[Tensor]:
-        return [vectors[:count] for vectors in buffers.vectors]
+    def _fill_candidates(
+        self, window: Window, buffers: Buffers, rows: list[np.ndarray], sampler: CandidateSampler
+    ) -> None:
+        """Put a window's candidates into buffers; `rows` [U] are those of each direction in the vectors, or ids."""
+        for index, (direction, (ids, _)) in enumerate(window.candidates.items()):
+            count = len(ids)
+            own, log_shares = buffers.candidate_rows.numpy()[index], buffers.log_shares.numpy()[index]
+            own[:count], own[count:] = rows[index], 0
+            log_shares[0, :count], log_shares[0, count:] = sampler.log_frequency[ids], 0
+            log_shares[1, :count], log_shares[1, count:] = sampler.log_chance[ids], np.inf
+            order = np.argsort(ids)
+            targets = sampler.class_of(window.ids[direction][:, 1:])
+            buffers.labels.numpy()[index] = order[np.searchsorted(ids, targets, sorter=order)]
+
+    def batch(self, window: Window, buffers: Buffers, count: int) -> Batch:
+        """The batch of a window with `count` distinct ids, in filled buffers."""
+        candidates = {}
+        for index, (direction, (ids, shared)) in enumerate(window.candidates.items()):
+            own = slice(None if self.fixed_sizes else len(ids))
+            log_frequency, log_chance = buffers.log_shares[index, :, own]
+            rows, labels = buffers.candidate_rows[index, own], buffers.labels[index]
+            candidates[direction] = Candidates(None, log_frequency, log_chance, labels, rows, shared)
+        return Batch(
+            token_ids=dict(zip(window.ids, buffers.token_ids, strict=True)),
+            vector_rows=dict(zip(window.ids, buffers.vector_rows, strict=True)),
+            input_vectors=buffers.vectors[0][:count],
+            target_vectors=buffers.vectors[-1][:count] if self.has_targets else None,
+            candidates=candidates,
+            next=window.next,
+        )
 
 
-class ResidentTables(Tables):
-    """Tables that are on the device as a whole: ids are their rows, and nothing else is sent.
+class Slot:
+    """The buffers of one window: `host` in main memory and, for a GPU, pinned with twins there, `buffers`.
 
-    On the CPU they stay memory-mapped.
+    The background thread calls `wait`, fills `host`, and calls `send`; the thread that computes calls `receive` before
+    it uses `buffers`, and `release` after. A slot has to be released before it is filled again: the bounded queue
+    between the threads sees to that (see `stream_batches`).
+
+    Slots are made, received and released on the stream that computes; other streams that read the buffers have to be
+    joined with it before. `wait` looks at an event, so a CUDA graph captured meanwhile in another thread needs
+    `capture_error_mode="thread_local"`.
+
+    Args:
+        host, buffers: the same where batches are computed with on the CPU.
+        side: the stream of the copies to a GPU; None on the CPU, where nothing is copied or waited for.
     """
 
-    def __init__(
-        self,
-        inputs: LexiconTable,
-        targets: LexiconTable | None,
-        device: torch.device,
-        *,
-        sampler: CandidateSampler | LogUniformSampler | None = None,
-        fixed_sizes: bool = False,
-    ) -> None:
-        super().__init__(inputs, targets, sampler=sampler, fixed_sizes=fixed_sizes)
-        self.tables = [table.to(device) for table in self.tables]
+    def __init__(self, host: Buffers, buffers: Buffers, side: torch.cuda.Stream | None) -> None:
+        self.host, self.buffers, self.side = host, buffers, side
+        if side is not None:
+            self.copied = torch.cuda.Event(blocking=True)  # a thread that waits sleeps
+            self.released = torch.cuda.Event()
+            self.release()  # the memory may have been another tensor's that is still being read
 
-    def buffers(self, shape: tuple[int, ...], device: torch.device, pin: bool) -> Buffers:
-        ids = torch.empty(shape, dtype=torch.int64, device=device, pin_memory=pin)
-        return Buffers(ids, ids, [], self.candidate_buffers(shape, device, pin))
+    def wait(self) -> None:
+        """Wait until `host` may be written again."""
+        if self.side is not None:
+            self.copied.synchronize()
 
-    def fill(self, window: Window, buffers: Buffers) -> int:
-        np.stack(list(window.ids.values()), out=buffers.ids.numpy(), casting="unsafe")
-        if buffers.candidates is not None:
-            rows = {direction: each.ids for direction, each in window.candidates.items()}
-            self.fill_candidates(window, buffers.candidates, rows)
-        return 0
+    def send(self, count: int) -> None:
+        """Start copying the window in `host`, with `count` distinct ids, to `buffers`."""
+        if self.side is not None:
+            with torch.cuda.stream(self.side):
+                self.side.wait_event(self.released)
+                self.buffers.copy_(self.host, count)
+                self.copied.record(self.side)
 
-    def vectors(self, buffers: Buffers, count: int) -> list[Tensor]:
-        return self.tables
+    def receive(self) -> None:
+        """Let what is computed from now on find the window in `buffers`."""
+        if self.side is not None:
+            torch.cuda.current_stream(self.side.device).wait_event(self.copied)
+
+    def release(self) -> None:
+        """Let `buffers` be overwritten once what has been asked for so far is computed."""
+        if self.side is not None:
+            self.released.record(torch.cuda.current_stream(self.side.device))
+
+
+def gather(window: Window, maker: BatchMaker, device: torch.device) -> Batch:
+    """A batch of its own on the device."""
+    host, buffers = (maker.buffers(window.shape, where) for where in (torch.device("cpu"), device))
+    count = maker.fill(window, host)
+    buffers.copy_(host, count)
+    return maker.batch(window, buffers, count)
+
+
+def stream_batches(
+    windows: Iterator[Window], maker: BatchMaker, device: torch.device, *, ahead: int = BATCHES_AHEAD
+) -> Generator[Batch, None, None]:
+    """Batches of `windows` on the device, made up to `ahead` windows ahead of time.
+
+    A batch is valid until the next one is asked for, and what has been asked of the GPU by then is computed with it;
+    after that its buffers are used again.
+    """
+    first = next(windows, None)
+    if first is None:
+        return
+    side = None if device.type == "cpu" else torch.cuda.Stream(device)
+    # One is being used, `ahead` wait in the queue, and one is being filled: since the queue holds no more, whoever
+    # takes a batch out has released the one before, and that is the next slot to be filled.
+    slots = []
+    for _ in range(ahead + 2):
+        host = maker.buffers(first.shape, torch.device("cpu"), pin=side is not None)
+        slots.append(Slot(host, host if side is None else maker.buffers(first.shape, device), side))
+
+    def filled(coming: Iterator[Window]) -> Iterator[tuple[Slot, Batch]]:
+        if side is not None:  # in this thread the current one is GPU 0 until then, and would be put to use
+            torch.cuda.set_device(side.device)
+        for number, window in enumerate(chain([first], coming)):
+            slot = slots[number % len(slots)]
+            slot.wait()
+            count = maker.fill(window, slot.host)
+            slot.send(count)
+            yield slot, maker.batch(window, slot.buffers, count)
+
+    try:
+        with (
+            closing(prefetched(windows, WINDOWS_AHEAD)) as coming,
+            closing(prefetched(filled(coming), ahead)) as ready,
+        ):
+            for slot, batch in ready:
+                slot.receive()
+                yield batch
+                slot.release()
+    finally:
+        for slot in slots:
+            slot.wait()  # its memory may be given away now
+
+
+def prefetched(items: Iterator[Item], ahead: int) -> Generator[Item, None, None]:
+    """The same items, made by a background thread up to `ahead` of them ahead of time.
+
+    An exception in the thread is raised here. Closing the generator ends the thread.
+    """
+    ready: queue.Queue[tuple[Item | None, BaseException | None]] = queue.Queue(maxsize=ahead)
+    stopped = threading.Event()
+
+    def put(entry: tuple[Item | None, BaseException | None]) -> bool:
+        while not stopped.is_set():
+            try:
+                ready.put(entry, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def work() -> None:
+        try:
+            for item in items:
+                if not put((item, None)):
+                    return
+            put((None, None))
+        except BaseException as error:
+            put((None, error))
+
+    thread = threading.Thread(target=work, name="vector-streaming", daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, error = ready.get()
+            if error is not None:
+                raise error
+            if item is None:
+                return
+            yield item
+    finally:
+        stopped.set()
+        thread.join()

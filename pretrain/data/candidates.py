@@ -1,134 +1,121 @@
-"""Candidates: the types of the lexicon among which an output layer tells the targets of a window.
+"""Candidates: from which types of the lexicon does an output layer tell the targets of a window?
 
-They are the distinct types of the window's targets, of all the streams that train a direction, and types that are drawn
-besides. For a sampled softmax they are the types drawn, and for each target its own type, too. Every process finds the
-same ones without a message, since every process cuts the same streams.
-Letters: B streams, T time, V lexicon size, K types, C classes, U candidates.
+For contrastive losses they are the types of the window's targets, of all the streams that train a direction, and types
+that are drawn besides. For a sampled softmax they are types that are drawn, and for each target its own type. Every
+process finds the same candidates without a message, since every process cuts the same streams.
+Letters: B streams, T time, V lexicon size, C classes, U candidates, N targets, M draws.
 """
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
 from elmoc.encoders import DIRECTIONS
-from pretrain.data.windows import CandidateIds, Position, Window
+from pretrain.data.windows import CandidateIds, Position
 from pretrain.output_layers import LEAST_COUNT, CandidateSettings, SampleSettings, class_counts, log_frequencies
 
 
-class Draws:
-    """Draws of types with replacement, the same for the same seed, direction and window.
+class CandidateSampler(ABC):
+    """Finds the candidates of windows, and says how likely each type is to be one.
+
+    most            the most candidates that a window can have
+    log_frequency   float32 [C]: log of the share of each class in the training text
+    log_chance      float32 [C]: log Q_u, how likely it is that a class is a candidate of a target of another class
 
     Args:
-        chances: float64 [C], of each type; they sum to 1.
-        count: draws for a window.
+        counts: [C], occurrences of each class in the training text.
+        chances: float64 [C], of each class to be drawn; they sum to 1.
+        draws: M, with replacement, for each window and direction.
         seed: of the run.
     """
 
-    def __init__(self, chances: np.ndarray, count: int, seed: int) -> None:
-        self.count = count
-        self._seed = seed
-        self._cumulative = np.cumsum(chances) if count else np.empty(0)
+    most: int
+    log_chance: np.ndarray
 
-    def of(self, position: Position, direction: str) -> np.ndarray:
-        """uint32 [count]."""
+    def __init__(self, counts: np.ndarray, chances: np.ndarray, draws: int, seed: int) -> None:
+        self.classes = len(counts)
+        self.log_frequency = log_frequencies(counts).astype(np.float32)
+        self._draws, self._seed = draws, seed
+        self._cumulative = np.cumsum(chances)
+
+    def draw(self, position: Position, direction: str) -> np.ndarray:
+        """uint32 [M]: the same classes for the same seed, direction and window."""
         place = (self._seed, position.epoch, position.shard, position.window, DIRECTIONS.index(direction))
-        points = np.random.default_rng(place).random(self.count) * self._cumulative[-1]
-        drawn = np.searchsorted(self._cumulative, points, side="right").clip(max=len(self._cumulative) - 1)
+        points = np.random.default_rng(place).random(self._draws) * self._cumulative[-1]
+        drawn = np.searchsorted(self._cumulative, points, side="right").clip(max=self.classes - 1)
         return drawn.astype(np.uint32)
 
+    def class_of(self, ids: np.ndarray) -> np.ndarray:
+        """The class of each type: its id, or that of `<unk>`, the last."""
+        return np.minimum(ids, self.classes - 1)
 
-class CandidateSampler:
-    """Finds the candidates of windows, and says how likely each type is to be one.
+    @abstractmethod
+    def candidates(self, ids: np.ndarray, position: Position, direction: str) -> CandidateIds:
+        """The candidates of a window with targets `ids` of all streams."""
+
+
+class TargetSampler(CandidateSampler):
+    """The candidates of every target are the types of all targets and the types drawn.
+
+    Q_u = 1 − (1 − p_u)^(N − 1) · (1 − r_u)^M for the share p_u of a type in what is read, N − 1 other targets, and M
+    draws with chance r_u.
 
     Args:
         counts: int64 [V], occurrences of each type in the training text.
-        read: float64 [V], how often an epoch reads each type, where that is something else.
-        targets: of a window and direction, over all its streams.
+        read: float64 [V], how often an epoch reads each type.
+        targets: N, of a window and direction, over all its streams.
         settings: what is drawn besides.
         seed: of the run.
-
-    log_frequency   float32 [V]: log of the share of each type in the training text
-    log_chance      float32 [V]: log Q_u, how likely it is that a type is a candidate of a target that is another type:
-                    Q_u = 1 − (1 − p_u)^(N − 1) · (1 − r_u)^M, for its share p_u of what is read, N − 1 other targets,
-                    and M draws with chance r_u
-    most            the most candidates that a window can have
-    expected        about as many as a window has
     """
 
     def __init__(
-        self,
-        counts: np.ndarray,
-        *,
-        targets: int,
-        settings: CandidateSettings,
-        seed: int,
-        read: np.ndarray | None = None,
+        self, counts: np.ndarray, read: np.ndarray, *, targets: int, settings: CandidateSettings, seed: int
     ) -> None:
-        read = counts.astype(np.float64) if read is None else read
-        self.most = min(targets + settings.extra, len(counts))
         weights = read**settings.extra_power * (read > 0)
         drawn = weights / weights.sum()  # r_u
-        share = np.where(read > 0, read, LEAST_COUNT) / read.sum()  # p_u; what is not read has one, too, for its log
+        super().__init__(counts, drawn, settings.extra, seed)
+        self.most = min(targets + settings.extra, len(counts))
+        share = np.where(read > 0, read, LEAST_COUNT) / read.sum()  # p_u; a type that is not read has a log, too
         # log of the chance to be left out; of a window with one target and nothing drawn, the one candidate is certain
         left_out = max(1, targets - 1) * np.log1p(-share) + settings.extra * np.log1p(-drawn)
-        self.log_frequency = log_frequencies(counts).astype(np.float32)
         self.log_chance = np.log(-np.expm1(left_out)).astype(np.float32)
-        self.expected = round(float(np.exp(self.log_chance, dtype=np.float64).sum()))
-        self._draws = Draws(drawn, settings.extra, seed)
-
-    def class_of(self, ids: np.ndarray) -> np.ndarray:
-        """What stands for types among candidates: themselves."""
-        return ids
 
     def candidates(self, ids: np.ndarray, position: Position, direction: str) -> CandidateIds:
-        """The distinct types of targets `ids` of all streams, and those drawn for a window, ascending."""
-        if self._draws.count:
-            ids = np.concatenate([ids.ravel(), self._draws.of(position, direction)])
-        distinct = np.unique(ids)
+        distinct = np.unique(np.concatenate([ids.ravel(), self.draw(position, direction)]))
         return CandidateIds(distinct, len(distinct))
 
 
-class LogUniformSampler:
-    """Draws the candidates of windows with chances that fall with the rank r: log((r + 2)/(r + 1)) / log(C + 1).
+class LogUniformSampler(CandidateSampler):
+    """The candidates of a target are the classes drawn for its window, and its own class.
 
-    So did the original ELMo's sampled softmax. Of so many draws with replacement that the expected number of distinct
-    types is what is asked for, the distinct ones are taken, each of which is there with the chance
-    1 − (1 − chance)^draws. Of half of the classes or more, all of them are candidates of every window.
+    Chances fall with the rank r: log((r + 2)/(r + 1)) / log(C + 1), as in the original ELMo's sampled softmax. There
+    are as many draws as give `settings.samples` distinct classes on average, each of which is drawn with the chance
+    1 − (1 − chance)^draws. Where half of the classes or more are asked for, all of them are candidates of every window.
 
     Args:
         counts: int64 [V], occurrences of each type in the training text.
         targets: of a window and direction, over all its streams.
         settings: what is drawn.
         seed: of the run.
-
-    log_frequency, log_chance, most, expected  as of `CandidateSampler`, of the C classes
     """
 
     def __init__(self, counts: np.ndarray, *, targets: int, settings: SampleSettings, seed: int) -> None:
-        classes = class_counts(counts, settings.types)
-        self.classes = len(classes)
-        ranks = np.arange(self.classes)
-        chances = np.log((ranks + 2) / (ranks + 1)) / np.log(self.classes + 1)
-        everything = 2 * settings.samples >= self.classes
-        draws = 0 if everything else draws_for(chances, settings.samples)
-        chance = np.zeros(self.classes) if everything else np.log(-np.expm1(draws * np.log1p(-chances)))
-        self.log_frequency = log_frequencies(classes).astype(np.float32)
+        counts = class_counts(counts, settings.types)
+        ranks = np.arange(len(counts))
+        chances = np.log((ranks + 2) / (ranks + 1)) / np.log(len(counts) + 1)
+        self.everything = 2 * settings.samples >= len(counts)
+        draws = 0 if self.everything else draws_for(chances, settings.samples)
+        super().__init__(counts, chances, draws, seed)
+        self.most = self.classes if self.everything else min(draws + targets, self.classes)
+        chance = np.zeros(self.classes) if self.everything else np.log(-np.expm1(draws * np.log1p(-chances)))
         self.log_chance = chance.astype(np.float32)
-        self.expected = self.classes if everything else settings.samples
-        self.most = self.classes if everything else min(draws + targets, self.classes)
-        self._draws = Draws(chances, draws, seed)
-
-    def class_of(self, ids: np.ndarray) -> np.ndarray:
-        """The class of each type: its id, or that of `<unk>`."""
-        return np.minimum(ids, self.classes - 1)
 
     def candidates(self, ids: np.ndarray, position: Position, direction: str) -> CandidateIds:
-        """The distinct types drawn for a window, and then those of targets `ids` of all streams that are not drawn."""
-        if not self._draws.count:
+        """The distinct classes drawn for a window, and then those of targets that are not drawn."""
+        if self.everything:
             return CandidateIds(np.arange(self.classes, dtype=np.uint32), self.classes)
-        drawn = np.unique(self._draws.of(position, direction))
+        drawn = np.unique(self.draw(position, direction))
         others = np.setdiff1d(self.class_of(ids).astype(np.uint32), drawn)
         return CandidateIds(np.concatenate([drawn, others]), len(drawn))
 
@@ -144,15 +131,3 @@ def draws_for(chances: np.ndarray, distinct: int) -> int:
     while expected(most) < distinct:
         most *= 2
     return bisect_left(range(most), float(distinct), key=expected)
-
-
-def with_candidates(
-    windows: Iterator[Window], sampler: CandidateSampler | LogUniformSampler, position: Position, own: slice
-) -> Iterator[Window]:
-    """Windows of all streams from `position` on as those of `own` streams, with candidates for the targets of all."""
-    for window in windows:
-        candidates = {
-            direction: sampler.candidates(ids[:, 1:], position, direction) for direction, ids in window.ids.items()
-        }
-        position = window.next
-        yield replace(window, ids={name: ids[own] for name, ids in window.ids.items()}, candidates=candidates)

@@ -19,9 +19,6 @@ from pretrain.optimiser import AdagradConfig
 
 SHARED = "shared"
 """The name of an output layer that all directions share, in model directories and checkpoints."""
-TRAINED, FROZEN = 6, 4
-"""Operations of training for a multiplication (and addition) with a weight: for the output, for the gradient of the
-input, and for that of the weight, unless it is frozen."""
 LEAST_COUNT = 0.5
 """What a type that the training text lacks counts for, so that it has a log frequency."""
 
@@ -47,12 +44,12 @@ class Candidates(NamedTuple):
     """float32 [U]: log of the share of each in the training text"""
     log_chance: Tensor
     """float32 [U]: log of the chance that each is among the candidates of another target; ∞ for one that is none"""
-    places: Tensor
-    """int64 [B, T]: the place of each target among them"""
+    labels: Tensor
+    """int64 [B, T]: the index of each target among them"""
     ids: Tensor | None = None
     """int64 [U]: their rows of the lexicon, or classes; None where there are vectors"""
-    common: int = 0
-    """So many of them, the first ones, are candidates of every target; each of the others of its own targets alone."""
+    shared: int = 0
+    """The first `shared` are candidates of every target, each later one of the targets of its own type alone."""
 
     def map(self, fn: Callable[[Tensor], Tensor]) -> "Candidates":
         """The same of `fn` of every tensor."""
@@ -68,8 +65,6 @@ class Targets(NamedTuple):
     """float32 [B, T, E]: their vectors in the target table; None unless the output layer asks for them alone"""
     candidates: Candidates | None = None
     """None unless the output layer asks for them"""
-    after: "Targets | None" = None
-    """The words one further; None unless the output layer asks for them"""
 
     def map(self, fn: Callable[[Tensor], Tensor]) -> "Targets":
         """The same of `fn` of every tensor."""
@@ -77,7 +72,6 @@ class Targets(NamedTuple):
             fn(self.ids),
             None if self.vectors is None else fn(self.vectors),
             None if self.candidates is None else self.candidates.map(fn),
-            None if self.after is None else self.after.map(fn),
         )
 
 
@@ -90,10 +84,6 @@ class Loss(NamedTuple):
     """Scalar: targets that the loss is taken over."""
     masked: Tensor
     """Scalar: targets that are left out."""
-
-    def plus(self, other: "Loss", weight: float) -> "Loss":
-        """With the loss of an auxiliary task added, which changes nothing else."""
-        return self._replace(total=self.total + weight * other.total)
 
 
 class OutputLayer(nn.Module, ABC):
@@ -163,10 +153,6 @@ class OutputLayerSettings(ABC):
     """Its name in configs and model directories."""
     reads_target_vectors: ClassVar[bool]
     """Whether the rows of the target table are streamed for it."""
-    shown: ClassVar[tuple[tuple[str, str], ...]]
-    """(label, metric) of what an evaluation prints, as far as it has them."""
-    shown_of_subwords: ClassVar[tuple[tuple[str, str], ...]] = ()
-    """The same of what there is more where the corpus is of subwords."""
     shared: ClassVar[bool] = False
     """Whether all directions train one layer, as ELMo's two language models share their softmax."""
 
@@ -184,11 +170,6 @@ class OutputLayerSettings(ABC):
         return not self.shared and not isinstance(self.candidates, SampleSettings)
 
     @property
-    def words_ahead(self) -> int:
-        """How many words further than the inputs its targets reach: 1, the next word, or more."""
-        return 1
-
-    @property
     def candidates(self) -> CandidateSettings | SampleSettings | None:
         """The candidates that are streamed for it, with their vectors; None where it needs none."""
         return None
@@ -200,26 +181,6 @@ class OutputLayerSettings(ABC):
     @abstractmethod
     def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
         """What tells it apart from others, for a model directory: `kind` and more; `origin` is not compared."""
-
-    def operations(
-        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, words: int, candidates: int
-    ) -> float | None:
-        """Floating-point operations of the products that training on one word takes; None where they are not known.
-
-        See `TRAINED` and `FROZEN`. `words` are those of a window, and `candidates` the types among which each is told.
-        """
-        return None
-
-    def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:
-        """Roughly what the loss of a direction keeps of `words` words among so many candidates until the backward pass.
-
-        0 where that is little.
-        """
-        return 0
-
-    def scoring_bytes(self, *, corpus: Corpus, targets: LexiconTable, words: int, candidates: int) -> int:
-        """Roughly the memory that scoring `words` held-out words takes; 0 where that is little."""
-        return 0
 
     @abstractmethod
     def scorer(self, *, corpus: Corpus, targets: LexiconTable, candidates: int, device: torch.device) -> Scorer:

@@ -1,7 +1,6 @@
 """Adaptive softmax (Grave et al. 2017), PyTorch's own: rare types are in clusters of narrower vectors."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import torch
@@ -11,7 +10,7 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import TRAINED, Loss, Targets, class_counts
+from pretrain.output_layers import Loss, Targets
 from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxSettings
 
 
@@ -85,30 +84,6 @@ class AdaptiveSettings(SoftmaxSettings):
                 "lower ones"
             )
         return below
-
-    def operations(
-        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, words: int, candidates: int
-    ) -> float:
-        """Those of the head, and of each cluster as often as its words occur in the training text."""
-        head, clusters = self.head_and_clusters(corpus)
-        total: float = projection_size * head
-        for cluster, (size, share) in enumerate(clusters, 1):
-            width = int(projection_size // self.reduction**cluster)
-            total += share * width * (projection_size + size)
-        return TRAINED * total
-
-    def head_and_clusters(self, corpus: Corpus) -> tuple[int, list[tuple[int, float]]]:
-        """The size of the head, and of each cluster its size, and its words' share of the training text."""
-        counts = class_counts(corpus.counts, self.types)
-        bounds = [*self.cutoffs_below(len(counts)), len(counts)]
-        shares = [float(counts[start:stop].sum() / counts.sum()) for start, stop in pairwise(bounds)]
-        sizes = [stop - start for start, stop in pairwise(bounds)]
-        return bounds[0] + len(sizes), list(zip(sizes, shares, strict=True))
-
-    def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:
-        """The scores of the head, and of each cluster for its own words, their softmax and its gradient."""
-        head, clusters = self.head_and_clusters(corpus)
-        return round(3 * 4 * words * (head + sum(size * share for size, share in clusters)))
 
     def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> AdaptiveOutput:
         classes = self.classes_of(corpus)

@@ -1,30 +1,67 @@
-"""Continuous output: the distance to the fixed vector of the next word (Li et al. 2019, Eq. 2)."""
+"""Continuous output: how far is the predicted vector from the fixed vector of the next word (Li et al. 2019, Eq. 2)?
+
+Letters: N targets, U candidates, E width of vectors.
+"""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
 from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import FROZEN, TRAINED, CandidateSettings, Loss, Targets
-from pretrain.output_layers.distances import cosine_loss, l2_loss, max_margin_loss
-from pretrain.output_layers.linear import LinearOutput, LinearSettings
+from pretrain.output_layers import Candidates, CandidateSettings, Loss, Targets
+from pretrain.output_layers.linear import NO_CANDIDATE, NORM, LinearOutput, LinearSettings, sum_of_known, unit
 from pretrain.output_layers.retrieval import Retriever
 from pretrain.output_layers.von_mises_fisher import von_mises_fisher_loss
 
 LOSSES = ("cosine", "l2", "von_mises_fisher", "max_margin")
 
 
+def cosine_loss(predictions: Tensor, targets: Tensor) -> Loss:
+    """Σ 1 − cos(prediction, target); both are [..., E]. A prediction of zeros has a cosine of 0."""
+    return sum_of_known(1 - F.cosine_similarity(predictions.float(), targets, dim=-1, eps=NORM), targets)
+
+
+def l2_loss(predictions: Tensor, targets: Tensor) -> Loss:
+    """Σ ‖prediction − target‖₂ (Li et al. 2019, Section 3); both are [..., E]. Of equal vectors the gradient is 0."""
+    return sum_of_known(torch.linalg.vector_norm(predictions.float() - targets, dim=-1), targets)
+
+
+def max_margin_loss(predictions: Tensor, candidates: Candidates, *, margin: float) -> Loss:
+    """Σ max(0, margin + cos(prediction, other) − cos(prediction, target)) over predictions [..., E].
+
+    The other word is that candidate for which cos(prediction, other) − cos(target, other) is greatest: nearest to what
+    was predicted while far from the truth (Lazaridou et al. 2015; Kumar and Tsvetkov 2019 take the loss over for
+    continuous outputs). A target without any other candidate has a loss of 0.
+    """
+    assert candidates.vectors is not None
+    rows = unit(candidates.vectors)  # [U, E]
+    known = candidates.vectors.any(dim=-1) & candidates.log_chance.isfinite()  # [U]
+    labels = candidates.labels.flatten()  # [N]
+    with torch.autocast(predictions.device.type, enabled=False):
+        cosines = unit(predictions.float().flatten(0, -2)) @ rows.T  # [N, U]
+        with torch.no_grad():
+            none = ~known | (torch.arange(len(rows), device=rows.device) == labels.unsqueeze(1))  # [N, U]
+            other = (cosines - (rows @ rows.T)[labels]).masked_fill(none, NO_CANDIDATE).argmax(dim=1, keepdim=True)
+    own = cosines.gather(1, labels.unsqueeze(1))  # [N, 1]
+    losses = F.relu(margin + cosines.gather(1, other) - own).masked_fill(none.gather(1, other), 0)[:, 0]
+    counted = known[labels]
+    return Loss((losses * counted).sum(), counted.sum(), (~counted).sum())
+
+
 class ContinuousOutput(LinearOutput):
     """The linear layer with the distance that its settings name."""
 
-    settings: "ContinuousSettings"
+    def __init__(self, projection_size: int, vector_size: int, settings: "ContinuousSettings") -> None:
+        super().__init__(projection_size, vector_size)
+        self.settings = settings
 
-    def loss(self, states: Tensor, targets: Targets) -> Loss:
-        """That of one word; a target whose vector is all zeros has no direction and is masked."""
+    def forward(self, states: Tensor, targets: Targets) -> Loss:
+        """See `OutputLayer`; a target whose vector is all zeros has no direction and is masked."""
         predictions, settings = self.predict(states), self.settings
         if settings.loss == "max_margin":
             assert targets.candidates is not None
@@ -51,13 +88,6 @@ class ContinuousSettings(LinearSettings):
     """
 
     kind: ClassVar[str] = "continuous"
-    reads_target_vectors: ClassVar[bool] = True
-    shown: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("cosine", "cosine"),
-        ("accuracy@1", "accuracy_at_1"),
-        ("accuracy@10", "accuracy_at_10"),
-        ("reciprocal rank", "reciprocal_rank"),
-    )
 
     loss: str = setting("cosine", choices=LOSSES)
     length_weight: float = setting(0.02, least=0, most=1e3)
@@ -73,20 +103,6 @@ class ContinuousSettings(LinearSettings):
     def candidates(self) -> CandidateSettings | None:
         """The types of a window's targets, among which `max_margin` finds another word."""
         return CandidateSettings() if self.loss == "max_margin" else None
-
-    def operations(
-        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, words: int, candidates: int
-    ) -> float:
-        """Those of the linear layer, and of `max_margin` the cosines with the candidates, and of these with each other.
-
-        The last have no gradient, and are done once for a window.
-        """
-        cosines = FROZEN * candidates + 2 * candidates**2 / words
-        return self.words_ahead * targets.size * (TRAINED * projection_size + cosines)
-
-    def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:
-        """Of `max_margin` the cosines with the prediction, those with the target, and their difference."""
-        return self.words_ahead * 3 * 4 * words * candidates if self.loss == "max_margin" else 0
 
     def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> ContinuousOutput:
         return ContinuousOutput(projection_size, targets.size, self)

@@ -29,9 +29,8 @@ from torch.nn import functional as F
 from elmoc.corpus import Corpus
 from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import FROZEN, TRAINED, CandidateSettings, Loss, OutputLayer, Targets, log_frequencies
-from pretrain.output_layers.distances import NO_CANDIDATE, unit
-from pretrain.output_layers.linear import LinearOutput, LinearSettings
+from pretrain.output_layers import CandidateSettings, Loss, OutputLayer, Targets, log_frequencies
+from pretrain.output_layers.linear import NO_CANDIDATE, LinearOutput, LinearSettings, unit
 from pretrain.output_layers.retrieval import Retriever, perplexity, retrieval
 
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 1.0
@@ -43,12 +42,12 @@ RANKED = ("accuracy_at_1", "accuracy_at_10", "reciprocal_rank")
 class ContrastiveOutput(LinearOutput):
     """The linear layer, with a temperature and a weight of log frequencies."""
 
-    settings: "ContrastiveSettings"
     temperature_logit: Tensor
     frequency_weight: Tensor
 
     def __init__(self, projection_size: int, vector_size: int, settings: "ContrastiveSettings") -> None:
-        super().__init__(projection_size, vector_size, settings)
+        super().__init__(projection_size, vector_size)
+        self.settings = settings
         span = math.log(MOST_TEMPERATURE / LEAST_TEMPERATURE)
         share = math.log(settings.temperature / LEAST_TEMPERATURE) / span
         logit = torch.tensor(math.log(share / (1 - share)))
@@ -67,8 +66,8 @@ class ContrastiveOutput(LinearOutput):
         span = math.log(MOST_TEMPERATURE / LEAST_TEMPERATURE)
         return LEAST_TEMPERATURE * torch.exp(span * torch.sigmoid(self.temperature_logit))
 
-    def loss(self, states: Tensor, targets: Targets) -> Loss:
-        """That of one word; a type whose vector is all zeros has no direction: it is no candidate, and is masked."""
+    def forward(self, states: Tensor, targets: Targets) -> Loss:
+        """See `OutputLayer`; a type whose vector is all zeros has no direction: it is no candidate, and is masked."""
         candidates = targets.candidates
         assert candidates is not None
         assert candidates.vectors is not None
@@ -80,11 +79,11 @@ class ContrastiveOutput(LinearOutput):
         if self.settings.correction:
             bias = bias - candidates.log_chance
         logits = cosines / self.temperature + bias.masked_fill(~known, NO_CANDIDATE)  # [N, U]
-        places = candidates.places.flatten()
-        counted = known[places]  # [N]
-        total = F.cross_entropy(logits, torch.where(counted, places, -100), ignore_index=-100, reduction="sum")
+        labels = candidates.labels.flatten()
+        counted = known[labels]  # [N]
+        total = F.cross_entropy(logits, torch.where(counted, labels, -100), ignore_index=-100, reduction="sum")
         if self.settings.cosine_weight:
-            own = cosines.gather(1, places.unsqueeze(1))[:, 0]  # [N]
+            own = cosines.gather(1, labels.unsqueeze(1))[:, 0]  # [N]
             total = total + self.settings.cosine_weight * ((1 - own) * counted).sum()
         return Loss(total, counted.sum(), (~counted).sum())
 
@@ -154,14 +153,6 @@ class ContrastiveSettings(LinearSettings):
     """
 
     kind: ClassVar[str] = "contrastive"
-    reads_target_vectors: ClassVar[bool] = True
-    shown: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("cosine", "cosine"),
-        ("accuracy@1", "accuracy_at_1"),
-        ("accuracy@10", "accuracy_at_10"),
-        ("reciprocal rank", "reciprocal_rank"),
-        ("perplexity", "perplexity"),
-    )
 
     extra_candidates: int = setting(0, least=0, most=10**6)
     extra_power: float = setting(0.75, least=0, most=1)
@@ -175,16 +166,6 @@ class ContrastiveSettings(LinearSettings):
     def candidates(self) -> CandidateSettings:
         """The types of a window's targets, and what is drawn besides."""
         return CandidateSettings(self.extra_candidates, self.extra_power)
-
-    def operations(
-        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, words: int, candidates: int
-    ) -> float:
-        """Those of the linear layer, and of the cosines with the candidates."""
-        return self.words_ahead * targets.size * (TRAINED * projection_size + FROZEN * candidates)
-
-    def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:
-        """Cosines, scores, their softmax and its gradient."""
-        return self.words_ahead * 4 * 4 * words * candidates
 
     def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> ContrastiveOutput:
         return ContrastiveOutput(projection_size, targets.size, self)

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from elmoc.corpus import Corpus
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import TRAINED, Loss, Targets
+from pretrain.output_layers import Loss, Targets
 from pretrain.output_layers.output_embedding import EmbeddingSoftmax, EmbeddingSoftmaxSettings
 
 
@@ -42,16 +42,6 @@ class FullSoftmaxSettings(EmbeddingSoftmaxSettings):
     """The softmax over all classes."""
 
     kind: ClassVar[str] = "softmax"
-
-    def operations(
-        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, words: int, candidates: int
-    ) -> float:
-        """Those of the scores of all classes."""
-        return TRAINED * projection_size * self.classes_of(corpus) + self.projection_operations(projection_size)
-
-    def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:
-        """Scores, their softmax and its gradient."""
-        return 3 * 4 * words * self.classes_of(corpus)
 
     def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> FullSoftmaxOutput:
         return FullSoftmaxOutput(projection_size, self.types_of(corpus), self.classes_of(corpus), self)

@@ -6,7 +6,7 @@ Letters: N targets, P projection.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,7 @@ from elmoc.errors import InputError
 from elmoc.settings import setting
 from elmoc.word_vectors.subwords import begins_word
 from pretrain.input_layers import LexiconTable
-from pretrain.output_layers import TRAINED, Loss
+from pretrain.output_layers import Loss
 from pretrain.output_layers.softmax import SoftmaxOutput, SoftmaxScorer, SoftmaxSettings
 
 
@@ -29,18 +29,12 @@ class EmbeddingSoftmaxSettings(SoftmaxSettings):
     projection_regularisation: λ, e.g. 0.15; 0: there is no projection matrix.
     """
 
-    shown_of_subwords: ClassVar[tuple[tuple[str, str], ...]] = (("perplexity of words", "word_perplexity"),)
-
     tied: bool = False
     projection_regularisation: float = setting(0.0, least=0, most=1e3)
 
     def __post_init__(self) -> None:
         if self.tied and self.types:
             raise InputError("output_layer.tied needs a class for each type: leave output_layer.types out")
-
-    def projection_operations(self, projection_size: int) -> int:
-        """Those of the projection matrix and a state."""
-        return TRAINED * projection_size**2 if self.projection_regularisation else 0
 
     def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
         """That of all softmaxes, and whether there is a projection, and vectors that are tied."""

@@ -19,11 +19,10 @@ from elmoc.errors import InputError
 from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
 from pretrain.optimiser import AdagradConfig
-from pretrain.output_layers import FROZEN, TRAINED, Candidates, Loss, OutputLayer, SampleSettings, Targets
-from pretrain.output_layers.distances import NO_CANDIDATE
-from pretrain.output_layers.linear import LinearOutput, LinearSettings
+from pretrain.output_layers import Candidates, Loss, OutputLayer, SampleSettings, Targets
+from pretrain.output_layers.linear import NO_CANDIDATE, LinearOutput, LinearSettings
 from pretrain.output_layers.output_embedding import EmbeddingSoftmax, EmbeddingSoftmaxSettings
-from pretrain.output_layers.softmax import SoftmaxScorer, SoftmaxSettings
+from pretrain.output_layers.softmax import SoftmaxScorer
 
 MOST_SAMPLES = 2**24
 SCORED_AT_ONCE = 2**15
@@ -39,16 +38,16 @@ def sampled_loss(predictions: Tensor, rows: Tensor, bias: Tensor, candidates: Ca
         bias: [U]
         candidates: their chances, and which are drawn.
     """
-    places, drawn = candidates.places.flatten(), candidates.common
+    labels, drawn = candidates.labels.flatten(), candidates.shared
     known = rows.any(dim=1)  # [U]
     bias = bias - candidates.log_chance
     sampled = (predictions @ rows[:drawn].T).float() + bias[:drawn].masked_fill(~known[:drawn], NO_CANDIDATE)  # [N, S]
-    itself = torch.arange(drawn, device=places.device) == places.unsqueeze(1)
+    itself = torch.arange(drawn, device=labels.device) == labels.unsqueeze(1)
     # by `F.embedding`, whose gradient knows no order of threads, where that of indexing does
-    own_bias = F.embedding(places, bias.unsqueeze(1))[:, 0]  # [N]
-    own = (predictions.float() * F.embedding(places, rows).float()).sum(dim=1) + own_bias  # [N]
+    own_bias = F.embedding(labels, bias.unsqueeze(1))[:, 0]  # [N]
+    own = (predictions.float() * F.embedding(labels, rows).float()).sum(dim=1) + own_bias  # [N]
     scores = torch.cat([own.unsqueeze(1), sampled.masked_fill(itself, NO_CANDIDATE)], dim=1)  # [N, 1 + S]
-    counted = known[places]
+    counted = known[labels]
     losses = scores.logsumexp(dim=1) - own
     return Loss((losses * counted).sum(), counted.sum(), (~counted).sum())
 
@@ -125,16 +124,6 @@ class SampledSettings(EmbeddingSoftmaxSettings):
         """Those that are drawn, of its types."""
         return SampleSettings(self.samples, self.types)
 
-    def operations(
-        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, words: int, candidates: int
-    ) -> float:
-        """Those of the scores of the types drawn, and of the target itself."""
-        return TRAINED * (candidates + 1) * projection_size + self.projection_operations(projection_size)
-
-    def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:
-        """Scores, their softmax and its gradient."""
-        return 4 * 4 * words * candidates
-
     def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> SampledOutput:
         return SampledOutput(projection_size, self.types_of(corpus), self.classes_of(corpus), self)
 
@@ -146,8 +135,8 @@ class FixedOutput(LinearOutput):
     output.
     """
 
-    def loss(self, states: Tensor, targets: Targets) -> Loss:
-        """That of one word; a target whose vector is all zeros is masked."""
+    def forward(self, states: Tensor, targets: Targets) -> Loss:
+        """See `OutputLayer`; a target whose vector is all zeros is masked."""
         candidates = targets.candidates
         assert candidates is not None
         assert candidates.vectors is not None
@@ -160,8 +149,6 @@ class FixedSettings(LinearSettings):
     """The sampled softmax with the vectors of the table `data.target_vectors`; `samples` as in `SampledSettings`."""
 
     kind: ClassVar[str] = "fixed"
-    reads_target_vectors: ClassVar[bool] = True
-    shown: ClassVar[tuple[tuple[str, str], ...]] = SoftmaxSettings.shown[:-1]
 
     samples: int = setting(8192, least=1, most=MOST_SAMPLES)
 
@@ -170,18 +157,8 @@ class FixedSettings(LinearSettings):
         """Those that are drawn, of all types."""
         return SampleSettings(self.samples)
 
-    def operations(
-        self, *, projection_size: int, corpus: Corpus, targets: LexiconTable, words: int, candidates: int
-    ) -> float:
-        """Those of the linear layer, and of the scores of the types drawn and the target itself."""
-        return self.words_ahead * targets.size * (TRAINED * projection_size + FROZEN * (candidates + 1))
-
-    def activation_bytes(self, *, corpus: Corpus, words: int, candidates: int) -> int:
-        """Scores, their softmax and its gradient."""
-        return self.words_ahead * 4 * 4 * words * candidates
-
     def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> FixedOutput:
-        return FixedOutput(projection_size, targets.size, self)
+        return FixedOutput(projection_size, targets.size)
 
     def scorer(self, *, corpus: Corpus, targets: LexiconTable, candidates: int, device: torch.device) -> SoftmaxScorer:
         """By ŷ · w, among the most frequent types that have a vector; others are no candidates."""

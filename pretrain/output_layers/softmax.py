@@ -32,13 +32,6 @@ class SoftmaxSettings(OutputLayerSettings):
 
     reads_target_vectors: ClassVar[bool] = False
     shared: ClassVar[bool] = True
-    shown: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("accuracy@1", "accuracy_at_1"),
-        ("accuracy@10", "accuracy_at_10"),
-        ("reciprocal rank", "reciprocal_rank"),
-        ("perplexity", "perplexity"),
-        ("perplexity over the whole vocabulary", "vocabulary_perplexity"),
-    )
 
     types: int = setting(0, least=0, most=2**31 - 2)
 
@@ -53,10 +46,6 @@ class SoftmaxSettings(OutputLayerSettings):
     def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
         """The lexicon that its classes are the types of, and how many they are."""
         return {"kind": self.kind, "lexicon": corpus.lexicon_fingerprint, "types": self.types_of(corpus)}
-
-    def scoring_bytes(self, *, corpus: Corpus, targets: LexiconTable, words: int, candidates: int) -> int:
-        """Log-probabilities of a block, and what their ranks are counted from."""
-        return 3 * 4 * max(SCORES, self.classes_of(corpus))
 
     def scorer(
         self, *, corpus: Corpus, targets: LexiconTable, candidates: int, device: torch.device

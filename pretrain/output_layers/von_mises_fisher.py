@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pretrain.output_layers import Loss
-from pretrain.output_layers.distances import sum_of_known, unit
+from pretrain.output_layers.linear import sum_of_known, unit
 
 LEAST_ORDER = 32
 """From this order on the expansion is exact to about 1e-9; lower orders are reached by recurrence."""

@@ -12,8 +12,7 @@ from elmoc.model_directory import read_model_directory, write_model_directory
 from elmoc.text.named_files import split_name
 from elmoc.word_vectors.opening import open_word_vectors
 from pretrain.config import load_config
-from pretrain.data.groups import TextGroups
-from pretrain.data.windows import Cut, require_held_out, windows_per_epoch
+from pretrain.data.windows import TextGroups, require_held_out, windows_per_epoch
 from pretrain.recipe.steps import Step, corpus_command, seconds_of_training, training_command
 from pretrain.run.directory import RunDirectory
 
@@ -108,16 +107,8 @@ class Recipe:
         config, corpus = load_config(self.config, self._sets, quiet=True), Corpus(self.corpus)
         train = config.train
         require_held_out(corpus, train.window)
-        groups = TextGroups(
-            corpus,
-            config.data.sources,
-            mix=train.mix_shards,
-            seed=train.seed,
-            pieces=train.shard_pieces,
-            whole_documents=train.order == "documents",
-        )
-        cut = Cut(train.streams, train.window, train.order, train.cut, config.output_layer.words_ahead)
-        windows_per_epoch(corpus, groups, cut)
+        groups = TextGroups(corpus, config.data.sources, mix=train.mix_shards, seed=train.seed)
+        windows_per_epoch(groups, streams=train.streams, window=train.window)
 
     def _train_fasttext(self) -> Sequence[object]:
         return ["data_scripts.train_fasttext", self.corpus, self.word_vectors]

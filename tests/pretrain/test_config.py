@@ -78,14 +78,14 @@ def test_a_config_goes_over_its_parents(tmp_path: Path) -> None:
         'parent = "../root.toml"\n[train]\nstreams = 5\n[output_layer]\nkind = "contrastive"\ncosine_weight = 2\n'
     )
     (tmp_path / "root.toml").write_text("[train]\nstreams = 4\nwindow = 7\nseed = 3\n[schedule]\nbase = 0.5\n")
-    (tmp_path / "second.toml").write_text("[train]\nwindow = 8\n[output_layer]\nahead_weight = 0.5\n")
+    (tmp_path / "second.toml").write_text("[train]\nwindow = 8\n")
     own = tmp_path / "own.toml"
     own.write_text('parent = ["far/first.toml", "second.toml"]\n[schedule]\nbase = 0.25\n')
     config = load_config(own, ["train.seed=9"])
     assert (config.train.streams, config.train.window, config.train.seed, config.schedule.base) == (5, 8, 9, 0.25)
-    assert config.output_layer == ContrastiveSettings(cosine_weight=2.0, ahead_weight=0.5)
+    assert config.output_layer == ContrastiveSettings(cosine_weight=2.0)
     own.write_text('parent = ["far/first.toml", "second.toml"]\n[output_layer]\nkind = "continuous"\n')
-    assert load_config(own).output_layer == ContinuousSettings(ahead_weight=0.5)
+    assert load_config(own).output_layer == ContinuousSettings()
     alone = tmp_path / "alone.toml"
     alone.write_text("[train]\nstreams = 5\nwindow = 7\nseed = 3\n[schedule]\nbase = 0.5\n")
     own.write_text('parent = "far/first.toml"\n[output_layer]\nkind = "continuous"\n')
@@ -216,7 +216,6 @@ def test_an_impossible_value_is_named(config: Path, override: str) -> None:
 @pytest.mark.parametrize(
     ("content", "override"),
     [
-        ("[train]\norder = 'documents'", "train.cut=documents"),
         ("[output_layer]\nkind = 'sampled'\ntied = true", "output_layer.projection_regularisation=0.15"),
         ("[encoder]\nkind = 'transformer'\nprojection_size = 384", "encoder.heads=12"),
     ],
@@ -271,11 +270,6 @@ def test_an_override_may_need_what_the_file_says(config: Path, content: str, ove
             ["train.window=3"],
             "run.toml: output_layer.tied needs a class for each type: leave output_layer.types out",
         ),
-        (
-            "[train]\norder = 'documents'",
-            ["train.cut=documents", "log.keep=0"],
-            "--set: log.keep must be at least 1, not 0: correct it",
-        ),
     ],
 )
 def test_what_is_wrong_is_said_of_where_it_stands(
@@ -307,9 +301,9 @@ def test_what_was_wrong_may_be_overridden(config: Path, content: str, overrides:
 def test_another_kind_leaves_out_what_the_file_says_of_its_own_kind_alone(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config.write_text("[output_layer]\nkind = 'contrastive'\ncosine_weight = 5.0\nahead_weight = 0.5")
+    config.write_text("[output_layer]\nkind = 'contrastive'\ncosine_weight = 5.0")
     layer = load_config(config, ["output_layer.kind=continuous"]).output_layer
-    assert (layer.kind, layer.ahead_weight) == ("continuous", 0.5)
+    assert layer == ContinuousSettings()
     load_config(config, ["output_layer.kind=continuous"], quiet=True)
     said = capsys.readouterr().err.splitlines()
     assert said == [

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from pretrain.config import load_config
-from pretrain.setup import set_up
 from pretrain.describe import first_batches
+from pretrain.setup import set_up
 from pretrain.step import DirectionThreads
 from pretrain.train import new_train_step
 from tests.pretrain.conftest import TinyRuns

@@ -121,8 +121,8 @@ def test_held_out_metrics_are_those_of_the_whole_streams_read_at_once(
     assert len(read) == 5
     cosines = {}
     for direction in ("forward", "backward"):
-        inputs = np.concatenate([ids[direction][:, :-1] for ids in read], axis=1)  # [B, 25]
-        targets = np.concatenate([ids[direction][:, 1:] for ids in read], axis=1)
+        inputs = np.concatenate([window.ids[direction][:, :-1] for window in read], axis=1)  # [B, 25]
+        targets = np.concatenate([window.ids[direction][:, 1:] for window in read], axis=1)
         with torch.no_grad():
             top = (
                 state.encoder.direction(direction)

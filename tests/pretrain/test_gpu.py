@@ -15,8 +15,7 @@ from elmoc.encoders.plain_lstm import run_layer
 from elmoc.kernels.choose import choose_kernels
 from elmoc.model import ElmoC
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data.batches import ResidentTables, StreamedTables
-from pretrain.data.loader import stream_batches
+from pretrain.data.batches import BatchMaker, stream_batches
 from pretrain.output_layers import Targets
 from pretrain.output_layers.full_softmax import FullSoftmaxOutput, FullSoftmaxSettings
 from pretrain.run.directory import read_metrics
@@ -98,15 +97,13 @@ def test_every_kind_does_on_a_gpu_what_it_does_on_a_cpu(runs: TinyRuns, kind: st
     assert ElmoC.from_pretrained(runs.folder / "gpu", device="cuda").embed(SENTENCES[0]).isfinite().all()
 
 
-@pytest.mark.parametrize("on_device", [False, True])
 @pytest.mark.parametrize(("inputs", "targets"), [("raw", "raw"), ("half", "other")])
-def test_batches_reach_a_busy_gpu_whole(tiny_corpus: Corpus, inputs: str, targets: str, on_device: bool) -> None:
+def test_batches_reach_a_busy_gpu_whole(tiny_corpus: Corpus, inputs: str, targets: str) -> None:
     device = torch.device("cuda")
     tables = [VectorTable(tiny_corpus, name) for name in (inputs, targets)]
     endless = windows_of_shards(tiny_corpus, 4, 5)
     windows = list(islice(endless, 60))
-    opened = ResidentTables(*tables, device) if on_device else StreamedTables(*tables)
-    batches = stream_batches(iter(windows), opened, device)
+    batches = stream_batches(iter(windows), BatchMaker(*tables), device)
     read = []
     for number, batch in enumerate(batches):
         if number % 7 < 4:
@@ -122,19 +119,11 @@ def test_streaming_takes_no_more_memory_as_it_goes(tiny_corpus: Corpus) -> None:
     device, table = torch.device("cuda"), VectorTable(tiny_corpus, "raw")
     windows = windows_of_shards(tiny_corpus, 4, 5)
     before = torch.cuda.memory_allocated()
-    batches = stream_batches(windows, StreamedTables(table, table), device)
+    batches = stream_batches(windows, BatchMaker(table, table), device)
     used = {torch.cuda.memory_allocated() for _ in islice(batches, 200)}
     batches.close()
     assert len(used) == 1
     assert torch.cuda.memory_allocated() == before
-
-
-def test_tables_on_the_gpu_give_the_same_run(runs: TinyRuns) -> None:
-    streamed, resident = (
-        read_metrics(runs.run(name, train__device="cuda", data__tables_on_device=on_device).path, "evaluation")
-        for name, on_device in (("streamed", False), ("resident", True))
-    )
-    assert [line["cosine"] for line in resident] == pytest.approx([line["cosine"] for line in streamed], abs=1e-6)
 
 
 @pytest.mark.parametrize("number", [0, 1])

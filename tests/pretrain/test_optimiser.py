@@ -13,7 +13,9 @@ import torch
 
 from elmoc.encoders import DIRECTIONS
 from elmoc.model_directory import read_model_directory
+from pretrain.config import load_config
 from pretrain.data.batches import Batch
+from pretrain.describe import first_batches
 from pretrain.optimiser import (
     AdagradConfig,
     OptimiserConfig,
@@ -25,15 +27,19 @@ from pretrain.optimiser import (
 )
 from pretrain.output_layers import SHARED
 from pretrain.run.directory import RunDirectory, read_metrics
-from pretrain.describe import first_batches
+from pretrain.setup import TrainingSetup, set_up
 from pretrain.train import new_train_step
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
-from tests.pretrain.execution.test_memory import setup_of
 from tests.pretrain.output_layers.test_adaptive import ADAPTIVE
 from tests.references import adamw_weights, average_of_weights
 
 BOTH = {"optimiser__average": 0.1, "optimiser__weight_decay": 0.5}
 Fails = Callable[[int], str]
+
+
+def setup_of(runs: TinyRuns, **settings: object) -> TrainingSetup:
+    overrides = [argument.removeprefix("--set=") for argument in runs.arguments("run", **settings)[2:]]
+    return set_up(load_config(runs.config, overrides))
 
 
 def weights() -> list[torch.Tensor]:
@@ -288,9 +294,3 @@ def test_a_run_goes_on_with_its_own_settings(runs: TinyRuns, error_line: Fails, 
     runs.run("run")
     error = error_line(runs.status("run", "--resume", **{setting: BOTH[setting]}))
     assert f"was started with other settings: {setting.replace('__', '.')} (was 0.0, is {BOTH[setting]})" in error
-
-
-def test_an_average_takes_memory(runs: TinyRuns) -> None:
-    plain, averaged = (setup_of(runs, optimiser__average=share) for share in (0.0, 0.1))
-    assert plain.memory[0].weights == 16 * plain.parameters
-    assert averaged.memory[0].weights == 20 * plain.parameters

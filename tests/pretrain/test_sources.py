@@ -150,4 +150,4 @@ def test_the_record_leaves_out_what_was_not_read(runs: TinyRuns, named_corpus: C
 def test_weights_that_leave_too_little_text_are_named(runs: TinyRuns, named_corpus: Corpus, error_line) -> None:
     weights = "--set=data.sources={news = 0.001, talk = 0.001}"
     status = runs.status("run", weights, data__corpus=str(named_corpus.path))
-    assert "at most: raise the weights of data.sources, or use a shorter window" in error_line(status)
+    assert "hold 0 at most" in error_line(status)

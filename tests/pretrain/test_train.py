@@ -17,7 +17,6 @@ from elmoc.encoders import DIRECTIONS
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.sources import RandomVectors
 from pretrain.__main__ import main
-from pretrain.data import groups
 from pretrain.execution import device as execution
 from pretrain.join import join
 from pretrain.run.directory import RunDirectory, read_metrics
@@ -196,15 +195,6 @@ def test_bf16_where_the_hardware_has_none(
     assert "on cpu in fp32" in capsys.readouterr().out
 
 
-def test_shards_are_read_in_pieces(runs: TinyRuns, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "LEAST_PIECE", 20)
-    losses = []
-    for name, pieces in (("whole", 1), ("pieces", 4), ("again", 4)):
-        run = runs.run(name, train__shard_pieces=pieces, train__updates=3, log__every_updates=1)
-        losses.append([line["loss"] for line in read_metrics(run.path, "train")])
-    assert losses[0] != losses[1] == losses[2]
-
-
 def test_the_last_checkpoints_and_the_best_are_kept(runs: TinyRuns) -> None:
     run = runs.run("run", train__updates=20, log__checkpoint_updates=3, log__keep=2, evaluation__every_updates=7)
     best = max(read_metrics(run.path, "evaluation"), key=lambda line: line["cosine"])["update"]
@@ -330,15 +320,10 @@ def test_a_damaged_corpus_ends_in_one_sentence(
     [
         ({"data__corpus": ""}, "data.corpus is not set"),
         ({"data__target_vectors": "none"}, "none.json does not exist: build the table with"),
-        ({"train__streams": 500}, "train.streams=500 with train.window=5 need 3,000 tokens, targets included, and"),
+        ({"train__streams": 500}, "train.streams=500 with train.window=5 need 3,000 tokens, and"),
         ({"train__window": 200, "train__streams": 1}, "holds out only"),
         ({"train__device": "cuda:99"}, "cuda:99"),
         ({"train__device": "gpu"}, "train.device: 'gpu' is not a device"),
-        (
-            {"train__cut": "sentences"},
-            'train.cut="sentences" begins every window anew: set train.carry_state=false, or',
-        ),
-        ({"train__cut": "documents"}, 'train.cut="documents" needs whole documents: set train.order="documents", too'),
         ({"encoder__layers": 0}, "encoder.layers must be at least 1"),
         ({"encoder__dropout": 1.0}, "encoder.dropout must be at least 0 and below 1"),
         ({"train__strems": 3}, "unknown key train.strems"),
@@ -349,7 +334,7 @@ def test_a_damaged_corpus_ends_in_one_sentence(
         ),
         (
             {"output_layer__types": 5},
-            "unknown key output_layer.types (known: output_layer.kind, output_layer.ahead_weight, output_layer.loss",
+            "unknown key output_layer.types (known: output_layer.kind, output_layer.loss",
         ),
     ],
     ids=lambda value: "" if isinstance(value, str) else next(iter(value)),

@@ -242,7 +242,6 @@ def test_bad_options_are_one_sentence(
         ("train.nope=1", "--set: unknown key train.nope (known: train.directions, "),
         ("train.streams=0", "--set: train.streams must be at least 1"),
         ("nothing", "--set takes section.key=value, not 'nothing'"),
-        ("train.cut=documents", '--set: train.cut="documents" needs whole documents: set train.order'),
         ("schedule.decay_end=0.1", "first with --set: schedule.decay_end must be above"),
         ("encoder.cell_size=13", "the encoder has other sizes: cell_size (here 13, there 12)"),
         ("data.input_vectors=raw", "--set data.input_vectors: the corpus and its tables `input` and `target` are made"),
@@ -370,7 +369,7 @@ def test_a_model_that_cannot_go_on_is_refused_before_anything_is_made(
 def test_a_contrastive_model_goes_on_with_its_own_settings(
     runs: TinyRuns, new_text: Path, tmp_path: Path, steps_here: list[list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = {"kind": "contrastive", "extra_candidates": 3, "ahead_weight": 0.5, "cosine_weight": 1.0}
+    settings = {"kind": "contrastive", "extra_candidates": 3, "cosine_weight": 1.0}
     of_layer = {f"output_layer__{name}": value for name, value in settings.items()}
     model = runs.run("first", train__updates=4, evaluation__every_updates=4, optimiser__average=0.1, **of_layer).path
     out = tmp_path / "out"

@@ -18,7 +18,7 @@ from tests.pretrain.conftest import TinyRuns
 from tests.tiny import learnable_sentences
 
 Fails = Callable[[int], str]
-LAYER = {"kind": "contrastive", "extra_candidates": 3, "cosine_weight": 5.0, "ahead_weight": 0.5}
+LAYER = {"kind": "contrastive", "extra_candidates": 3, "cosine_weight": 5.0}
 SETTINGS = {f"output_layer__{name}": value for name, value in LAYER.items()}
 SETTINGS |= {"optimiser__weight_decay": 0.1, "train__updates": 4, "evaluation__every_updates": 4}
 SHORT = ["evaluation.words=60", "evaluation.candidates=20", "evaluation.every_updates=6", "train.updates=6"]

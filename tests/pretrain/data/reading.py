@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
-from pretrain.data.groups import TextGroups
-from pretrain.data.windows import Cut, Position, Window, training_windows, windows_per_epoch
+from pretrain.data.windows import Position, TextGroups, Window, training_windows, windows_per_epoch
 
 BEGIN = Position()
 
@@ -19,12 +18,15 @@ def windows_of_shards(
     directions: tuple[str, ...] = DIRECTIONS,
     position: Position = BEGIN,
     own: slice = slice(None),
+    order: str = "sentences",
 ) -> Iterator[Window]:
     """The windows from a position on, without end."""
     groups = TextGroups(corpus, {}, mix=1, seed=seed)
-    return training_windows(corpus, groups, Cut(streams, window), directions=directions, position=position, own=own)
+    sizes = {"streams": streams, "window": window}
+    for each in training_windows(groups, **sizes, order=order, directions=directions, position=position):
+        yield Window({name: ids[own] for name, ids in each.ids.items()}, each.next)
 
 
 def updates_of_epoch(corpus: Corpus, streams: int, window: int) -> int:
     """How many windows an epoch has."""
-    return windows_per_epoch(corpus, TextGroups(corpus, {}, mix=1, seed=0), Cut(streams, window))
+    return windows_per_epoch(TextGroups(corpus, {}, mix=1, seed=0), streams=streams, window=window)

@@ -13,6 +13,7 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
+from pretrain.data.loader import DeviceSlot, stream_batches
 
 from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
@@ -20,7 +21,6 @@ from elmoc.word_vectors.table import VectorTable
 from pretrain.data import batches as batches_module
 from pretrain.data.batches import Batch, Buffers, ResidentTables, StreamedTables, Tables
 from pretrain.data.candidates import CandidateSampler, with_candidates
-from pretrain.data.loader import DeviceSlot, stream_batches
 from pretrain.data.windows import Position, Window
 from pretrain.output_layers import CandidateSettings, Targets
 from tests.pretrain.data.reading import windows_of_shards

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pretrain.data.loader import gather_window
 
 from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.candidates import CandidateSampler
-from pretrain.data.loader import gather_window
 from pretrain.data.sources import TrainingData
 from pretrain.data.windows import Position, Window, windows_of
 from pretrain.output_layers import CandidateSettings, Targets

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from pretrain.data.groups import Group, TextGroups, pieces_of
 
 from elmoc.corpus import Corpus, Shard
 from elmoc.errors import InputError
 from pretrain.data import groups as groups_module
-from pretrain.data.groups import Group, TextGroups, pieces_of
 from pretrain.data.windows import Cut, Position, training_windows, windows_of, windows_per_epoch
 from tests.references import plain_windows
 from tests.tiny import write_corpus

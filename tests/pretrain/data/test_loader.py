@@ -7,11 +7,11 @@ from itertools import count, islice
 import numpy as np
 import pytest
 import torch
+from pretrain.data.loader import gather, prefetched, stream_batches
 
 from elmoc.corpus import Corpus
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import Batch, Buffers, ResidentTables, StreamedTables
-from pretrain.data.loader import gather, prefetched, stream_batches
 from pretrain.data.windows import Position, Window
 from tests.pretrain.data.reading import windows_of_shards
 

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pretrain.data.loader import gather
 
 from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import ResidentTables, StreamedTables
-from pretrain.data.loader import gather
 from pretrain.data.sources import TrainingData
 from pretrain.data.windows import Position, Window
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint

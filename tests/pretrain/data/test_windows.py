@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pretrain.data.groups import Group, TextGroups
 
 from elmoc.corpus import Corpus, Shard
 from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
-from pretrain.data.groups import Group, TextGroups
 from pretrain.data.windows import (
     Cut,
     Position,

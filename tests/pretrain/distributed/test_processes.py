@@ -240,7 +240,6 @@ def test_candidates_are_those_of_all_processes(runs: TinyRuns) -> None:
     settings = SIDE_BY_SIDE | {
         "output_layer__kind": "contrastive",
         "output_layer__extra_candidates": 3,
-        "output_layer__ahead_weight": 0.5,
         "train__updates": 40,
     }
     together = Together(runs, "pair", **settings)

@@ -49,7 +49,7 @@ def recorder(state: TrainState) -> Callable[[Callable[[], StepResult]], tuple[Ca
     return record
 
 
-CONTRASTIVE = {"kind": "contrastive", "extra_candidates": 2, "ahead_weight": 0.5}
+CONTRASTIVE = {"kind": "contrastive", "extra_candidates": 2}
 
 
 @pytest.mark.parametrize(

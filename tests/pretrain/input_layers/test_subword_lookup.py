@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pretrain.data.loader import gather_window
 
 from data_scripts.build_subwords import build_subwords
 from data_scripts.build_vectors import build_vectors
@@ -14,7 +15,6 @@ from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.subwords import StoredSubwords, Subwords
 from pretrain.config import load_config
-from pretrain.data.loader import gather_window
 from pretrain.run.directory import read_checkpoint, read_metrics
 from pretrain.setup import TrainingSetup, set_up
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pretrain.data.loader import gather_window
 
 from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
@@ -15,7 +16,6 @@ from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.character_cnn import CharacterCnnVectors
 from elmoc.word_vectors.characters import Utf8Spelling
 from pretrain.config import load_config
-from pretrain.data.loader import gather_window
 from pretrain.input_layers.character_cnn import CharacterCnnInput, CharacterNetwork, CharacterTable
 from pretrain.join import join
 from pretrain.run.directory import read_checkpoint, read_metrics

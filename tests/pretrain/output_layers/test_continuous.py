@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from pretrain.output_layers.distances import cosine_loss
 
 from pretrain.output_layers import Loss, Targets
 from pretrain.output_layers.continuous import ContinuousOutput, ContinuousSettings
-from pretrain.output_layers.distances import cosine_loss
 from tests import references
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pretrain.output_layers.distances import l2_loss, max_margin_loss
 from scipy import integrate, special
 from torch import Tensor
 
@@ -15,7 +16,6 @@ from elmoc.model_directory import read_model_directory
 from pretrain.data.candidates import CandidateSampler
 from pretrain.data.windows import Position
 from pretrain.output_layers import Candidates, CandidateSettings, Loss
-from pretrain.output_layers.distances import l2_loss, max_margin_loss
 from pretrain.output_layers.retrieval import perplexity
 from pretrain.output_layers.von_mises_fisher import log_partition, von_mises_fisher_loss
 from pretrain.run.directory import read_metrics

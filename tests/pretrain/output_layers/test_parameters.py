@@ -11,7 +11,6 @@ from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from pretrain import CONFIGS
 from pretrain.config import load_config
 from pretrain.output_layers import OutputLayer
-from pretrain.output_layers.adaptive import AdaptiveOutput, AdaptiveSettings
 from pretrain.output_layers.continuous import ContinuousOutput, ContinuousSettings
 from pretrain.output_layers.full_softmax import FullSoftmaxOutput, FullSoftmaxSettings
 from pretrain.output_layers.sampled import FixedOutput, FixedSettings, SampledOutput, SampledSettings
