@@ -182,7 +182,7 @@ def check_name(name: str) -> None:
 def temporary_array(table: Path, what: str, shape: tuple[int, int], dtype: str) -> Iterator[np.ndarray]:
     """An array in a file beside the `table`, shared with forked workers, removed at the end."""
     with temporary_path(table, what) as path:
-        reserve_space(path, shape[0] * shape[1] * np.dtype(dtype).itemsize, name=table.with_suffix(".npy"))
+        reserve_space(path, shape[0] * shape[1] * np.dtype(dtype).itemsize)
         yield np.memmap(path, dtype=dtype, mode="r+", shape=shape)
 
 

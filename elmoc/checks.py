@@ -1,51 +1,33 @@
-"""Checks: corpora, models, runs and feature files, read whole and compared with what was written down of them."""
+"""Checks: whether the files of corpora, models, runs and feature files are as they were written."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
-
-from elmoc.corpus import ADVICE as CORPUS_ADVICE
-from elmoc.corpus import Corpus, Shard
-from elmoc.errors import InputError, reason
+from elmoc.corpus import Corpus
+from elmoc.errors import InputError, describe_error, reading
 from elmoc.features.reader import FeatureFile
-from elmoc.files.archives import check_archive
-from elmoc.files.checksums import FileChecksum
-from elmoc.files.text import require_file
+from elmoc.files.checksums import FileChecksum, Progress, check_archive
 from elmoc.files.writing import human_bytes
-from elmoc.model_directory import ADVICE as MODEL_ADVICE
-from elmoc.model_directory import (
-    HEADS,
-    WEIGHTS,
-    ModelDirectory,
-    bundled_vectors,
-    open_model_vectors,
-    read_model_directory,
-)
+from elmoc.model_directory import ModelDirectory, open_model_vectors, read_model_directory
 from elmoc.progress import progress_bar
-from elmoc.word_vectors.table import ADVICE as TABLE_ADVICE
-from elmoc.word_vectors.table import VectorTable, count_zero_rows
-
-Progress = Callable[[int], object]
-"""Called with the bytes that have been read since the last call."""
+from elmoc.word_vectors.table import VectorTable
 
 
-@dataclass(frozen=True)
-class Part:
+class CheckedPart(NamedTuple):
     """A part of what is checked.
 
     group: what it is called together with the others of its kind.
     bytes: how much is read.
-    check: reads it, raises `InputError` where it is damaged, and returns whether it has checksums.
+    check: reads it, and raises where it is damaged.
     """
 
     group: str
     bytes: int
-    check: Callable[[Progress], bool]
+    check: Callable[[Progress], object]
 
 
 def check(path: Path | str, *, vectors: str | None = None) -> list[str]:
@@ -55,170 +37,85 @@ def check(path: Path | str, *, vectors: str | None = None) -> list[str]:
     Returns a sentence for each part that is damaged or missing.
     """
     print(path)
-    try:
-        parts = list(_parts(Path(path), vectors))
-        if not parts:
-            raise InputError(f"{path} has neither a model nor a checkpoint yet: check it when it has")
-    except InputError as error:
-        print(f"    {error}")
-        return [str(error)]
-    damaged: list[str] = []
     started = time.perf_counter()
-    for group, members in groupby(parts, lambda part: part.group):
-        damaged += _check_group(group, list(members))
+    try:
+        with reading(path):
+            parts = list(_parts(Path(path), vectors))
+    except (InputError, OSError) as error:
+        print(f"    {describe_error(error)}")
+        return [describe_error(error)]
+    found = []
+    for group, of_group in groupby(parts, lambda part: part.group):
+        members = list(of_group)
+        size, damaged = sum(part.bytes for part in members), []
+        with progress_bar(total=size, unit="B", unit_scale=True, desc=f"  {group}", delay=2, leave=False) as bar:
+            for part in members:
+                try:
+                    part.check(bar.update)
+                except Exception as error:
+                    damaged.append(describe_error(error))
+        print(f"  {group}: {human_bytes(size)}, {f'{len(damaged)} of {len(members)} damaged' if damaged else 'sound'}")
+        print("".join(f"    {sentence}\n" for sentence in damaged), end="")
+        found += damaged
     total, seconds = sum(part.bytes for part in parts), time.perf_counter() - started
     print(f"  {human_bytes(total)} in {seconds:.1f} s ({human_bytes(total / seconds)}/s)")
-    return damaged
+    return found
 
 
-def _check_group(group: str, parts: list[Part]) -> list[str]:
-    """Check the parts of a group and print what was found; returns a sentence for each that is damaged."""
-    size = sum(part.bytes for part in parts)
-    damaged, have_checksums = [], True
-    with progress_bar(total=size, unit="B", unit_scale=True, desc=f"  {group}", delay=2, leave=False) as bar:
-        for part in parts:
-            try:
-                have_checksums &= part.check(bar.update)
-            except InputError as error:
-                damaged.append(str(error))
-    state = "sound" if have_checksums else "sound as far as can be seen without checksums"
-    print(f"  {group}: {human_bytes(size)}, {f'{len(damaged)} of {len(parts)} damaged' if damaged else state}")
-    for sentence in damaged:
-        print(f"    {sentence}")
-    return damaged
-
-
-def _parts(path: Path, vectors: str | None) -> Iterator[Part]:
+def _parts(path: Path, vectors: str | None) -> Iterator[CheckedPart]:
     if (path / "corpus.json").exists():
-        yield from _corpus_parts(path)
+        corpus = Corpus(path)
+        for file, checksum in corpus.checksums.items():
+            yield _of_file("shards" if file.parent.name == "shards" else file.name, file, checksum)
+        for description in sorted((path / "vectors").glob("*.json")):
+            size = _size(description.with_suffix(".npy"))
+            yield CheckedPart(f"vectors/{description.stem}", size, partial(_check_table, corpus, description.stem))
     elif (path / "checkpoints").is_dir():
         if (path / "model" / "config.json").exists():
             yield from _model_parts(path / "model", vectors)
-        checkpoints = sorted((path / "checkpoints").glob("*.pt"))
-        for file in checkpoints:
-            advice = _advice(file, checkpoints)
-            yield Part("checkpoints", _size(file), partial(_check_checkpoint, file, advice))
+        for file in sorted((path / "checkpoints").glob("*.pt")):
+            yield CheckedPart(
+                "checkpoints", _size(file), lambda progress, file=file: check_archive(file, progress=progress)
+            )
     elif (path / "config.json").exists():
         yield from _model_parts(path, vectors)
     elif path.is_dir():
         raise InputError(f"{path} is neither a corpus, nor a run, nor a model: name one of these, or a feature file")
     else:
-        require_file(path)
-        with FeatureFile(path) as features:  # one that cannot be opened is said at once
-            yield Part("features", sum(map(_size, features.files)), partial(_check_features, path))
+        with FeatureFile(path) as features:
+            yield CheckedPart("features", sum(map(_size, features.files)), partial(_check_features, path))
 
 
 def _size(file: Path) -> int:
     return file.stat().st_size if file.is_file() else 0
 
 
-def _compare(checksums: Mapping[Path, FileChecksum], files: Sequence[Path], advice: str, progress: Progress) -> bool:
-    """Compare files with the checksums that there are; returns whether each has one."""
-    for file in files:
-        if file in checksums:
-            checksums[file].check_whole(file, advice=advice, progress=progress)
-        else:
-            progress(_size(file))
-    return all(file in checksums for file in files)
+def _of_file(group: str, file: Path, checksum: FileChecksum) -> CheckedPart:
+    return CheckedPart(group, _size(file), lambda progress: checksum.check_whole(file, progress=progress))
 
 
-def _corpus_parts(path: Path) -> Iterator[Part]:
-    corpus = Corpus(path)
-
-    def part(group: str, names: Sequence[str], content: Callable[[], object]) -> Part:
-        files = [path / name for name in names]
-
-        def check_files(progress: Progress) -> bool:
-            known = _compare(corpus.checksums, files, CORPUS_ADVICE, progress)
-            content()
-            return known
-
-        return Part(group, sum(map(_size, files)), check_files)
-
-    counts = np.zeros((2, corpus.types), dtype=np.int64)  # of the training shards, and of the others
-    yield part("lexicon.txt", ["lexicon.txt"], lambda: corpus.ids)
-    for split, shards in enumerate((corpus.train, corpus.held_out)):
-        for shard in shards:
-            content = partial(_check_shard, corpus, shard, counts[split])
-            yield part("shards", [shard.file, shard.documents_file], content)
-    yield part("counts.npy", ["counts.npy"], lambda: _check_counts(corpus, counts[0]))
-    for file in sorted((path / "vectors").glob("*.json")):
-        yield Part(f"vectors/{file.stem}", _size(file.with_suffix(".npy")), partial(_check_table, corpus, file.stem))
+def _check_table(corpus: Corpus, name: str, progress: Progress) -> None:
+    for file, checksum in VectorTable(corpus, name).checksums.items():
+        checksum.check_whole(file, progress=progress)
 
 
-def _check_shard(corpus: Corpus, shard: Shard, counts: np.ndarray) -> None:
-    """Raise an `InputError` unless a shard is of sentences and documents; adds its `counts`."""
-    ids = corpus.read_shard(shard)
-    found = np.bincount(ids, minlength=corpus.types)
-    if ids[0] != corpus.begin_id or not found[corpus.begin_id] == found[corpus.end_id] == shard.sentences:
-        raise InputError(
-            f"{corpus.path / shard.file} does not hold {shard.sentences:,} sentences from <s> to </s>: {CORPUS_ADVICE}"
-        )
-    if (ids[corpus.read_documents(shard)] != corpus.begin_id).any():
-        raise InputError(
-            f"{corpus.path / shard.documents_file} has documents that do not start with <s>: {CORPUS_ADVICE}"
-        )
-    counts += found
-
-
-def _check_counts(corpus: Corpus, found: np.ndarray) -> None:
-    """Compare the counts with those `found`, unless a training shard was damaged."""
-    if found.sum() == corpus.train_tokens and not np.array_equal(corpus.counts, found):
-        raise InputError(f"{corpus.path / 'counts.npy'} has other counts than the training shards: {CORPUS_ADVICE}")
-
-
-def _check_table(corpus: Corpus, name: str, progress: Progress) -> bool:
-    table = VectorTable(corpus, name)
-    known = _compare(table.checksums, table.files, TABLE_ADVICE, progress)
-    if (found := count_zero_rows(table.rows)) != table.zero_rows:
-        raise InputError(
-            f"{table.path} has {found:,} rows of zeros, where {table.zero_rows:,} are expected: {TABLE_ADVICE}"
-        )
-    table.transform  # noqa: B018 (it is read, and so checked)
-    return known
-
-
-def _model_parts(path: Path, vectors: str | None) -> Iterator[Part]:
+def _model_parts(path: Path, vectors: str | None) -> Iterator[CheckedPart]:
     model = read_model_directory(path)
-    stored = [model.stored_vectors] if isinstance(model.stored_vectors, Path) else []
-    for file in (path / WEIGHTS, path / HEADS, *stored):
-        if file.exists():
-            yield Part("model", _size(file), partial(_compare, model.checksums, [file], MODEL_ADVICE))
-    origin = vectors or str(bundled_vectors(path) or model.word_vectors.origin)
-    if not stored and (vectors or not origin.startswith("random:")):
-        yield Part("word vectors", _size(Path(origin)), partial(_check_vectors, model, vectors))
+    for file, checksum in model.checksums.items():
+        if file.exists():  # the output layers may have been left out
+            yield _of_file("model", file, checksum)
+    if model.stored_vectors is None:
+        size = _size(Path(vectors or model.word_vectors.origin))
+        yield CheckedPart("word vectors", size, partial(_check_vectors, model, vectors))
 
 
-def _check_vectors(model: ModelDirectory, vectors: str | None, progress: Progress) -> bool:
+def _check_vectors(model: ModelDirectory, vectors: str | None, progress: Progress) -> None:
     """Open the word vectors that a model reads; they have its fingerprint, which is of blocks spread over the file."""
-    file = Path(open_model_vectors(model, vectors).origin)
-    if file.is_file():
-        FileChecksum.of(file)  # all of it can be read
-    progress(_size(file))
-    return False
+    open_model_vectors(model, vectors)
+    progress(_size(Path(vectors or model.word_vectors.origin)))
 
 
-def _advice(checkpoint: Path, checkpoints: Sequence[Path]) -> str:
-    """What to do about a checkpoint when it is damaged; `checkpoints` are all of its run, oldest first."""
-    if checkpoint != checkpoints[-1]:
-        return "remove it, the run goes on from a newer one"
-    return "remove it to go on from the one before" if len(checkpoints) > 1 else "remove it to begin the run again"
-
-
-def _check_checkpoint(file: Path, advice: str, progress: Progress) -> bool:
-    """Compare the members of a checkpoint with the checksums that every zip archive has."""
-    require_file(file)
-    try:
-        check_archive(file, progress=progress)
-    except Exception as error:  # what a damaged archive may raise is not documented
-        if isinstance(error, OSError) and error.filename:
-            raise
-        raise InputError(f"{file} is truncated or damaged ({reason(error)}): {advice}") from None
-    return True
-
-
-def _check_features(path: Path, progress: Progress) -> bool:
+def _check_features(path: Path, progress: Progress) -> None:
     with FeatureFile(path) as features:
         share = sum(map(_size, features.files)) // max(1, len(features))
         features.check(lambda sentences: progress(sentences * share))
-    return False

@@ -42,13 +42,15 @@ def _cut(text: str) -> str:
 def reading(path: object) -> Iterator[None]:
     """Name `path` for whatever goes wrong while the block reads it: the one boundary of damaged and foreign files.
 
-    An `InputError`, an `OSError` that names its file and lack of memory pass as they are; anything else becomes
-    "PATH cannot be read (reason): it may be damaged or of another kind".
+    An `InputError` gets the path where it does not name it; an `OSError` that names its file and lack of memory pass as
+    they are; anything else becomes "PATH cannot be read (reason): it may be damaged or of another kind".
     """
     try:
         yield
-    except (InputError, MemoryError):
-        raise
+    except InputError as error:
+        if type(error) is not InputError or one_line(str(path)) in str(error):
+            raise
+        raise InputError(f"{path}: {error}") from error
     except Exception as error:
         if (isinstance(error, OSError) and error.filename) or ran_out_of_memory(error):
             raise

@@ -115,9 +115,9 @@ class ElmoC:
         Raises `InputError` where there is a directory of something else.
         """
         file = Path(self.word_vectors.origin)
-        replaced = file.parent == Path(path).resolve()
-        bundled = file.is_file() and (bundle_vectors or replaced)
-        write_model_directory(path, self.directory, vectors=file if bundled else None, link=replaced)
+        bundled = file if bundle_vectors and file.is_file() else None
+        link = file.parent == Path(path).resolve()  # in the directory that is replaced
+        write_model_directory(path, self.directory, vectors=bundled, link=link)
 
     @property
     def encoder(self) -> BidirectionalEncoder:

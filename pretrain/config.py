@@ -5,6 +5,7 @@ file, and that by `--set section.key=value`. Unknown keys and impossible values 
 """
 
 import sys
+import tomllib
 import typing
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ from elmoc.encoders import DIRECTIONS, EncoderSizes
 from elmoc.encoders.bidirectional import ENCODERS
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError
-from elmoc.files.records import convert, parse_toml, read_toml
+from elmoc.files.records import convert, read_toml
 from elmoc.settings import setting
 from pretrain.data.sources import DataConfig
 from pretrain.data.windows import ORDERS
@@ -281,7 +282,7 @@ def read_override(override: str, option: str) -> tuple[str, str, Any]:
     if not separator or not dot:
         raise InputError(f"{option} takes section.key=value, not {override!r}")
     try:
-        return section, name, parse_toml(f"value = {text}")["value"]
+        return section, name, tomllib.loads(f"value = {text}")["value"]
     except ValueError:
         return section, name, text
     except RecursionError:

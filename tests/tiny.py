@@ -88,7 +88,7 @@ def add_table(
 def forget_checksums(description: Path) -> None:
     """Make a corpus (by its `corpus.json`), a table (`NAME.json`) or a model (`config.json`) one without checksums."""
     record = json.loads(description.read_text(encoding="utf-8"))
-    del record["checksums"]
+    record["checksums"] = {}
     description.write_text(json.dumps(record), encoding="utf-8")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from elmoc.errors import InputError, reason, shortened
 from elmoc.files.locks import locked
-from elmoc.files.writing import full_disk_is_clear, require_space
+from elmoc.files.writing import require_space
 from elmoc.progress import progress_bar
 
 _TIMEOUT_SECONDS = 60
@@ -60,7 +60,7 @@ def download(address: str, path: Path) -> None:
         have = partial.stat().st_size if partial.exists() else 0
         response = _open(address, have, partial)
         if response is not None:
-            with response, full_disk_is_clear(partial):
+            with response:
                 _receive(response, address, have, partial)
         os.replace(partial, path)
 

@@ -27,7 +27,7 @@ import numpy as np
 from data_scripts.parts.text_pieces import Piece, Segment, line_number, read_blocks
 from elmoc.corpus import BEGIN, END, ID_DTYPE
 from elmoc.errors import InputError
-from elmoc.files.arrays import load_array, write_array
+from elmoc.files.arrays import load_array
 from elmoc.files.checksums import FileChecksum, fingerprint
 from elmoc.files.records import read_record, write_record
 from elmoc.files.writing import atomic_directory
@@ -119,14 +119,14 @@ def _write_shards(numbered: "NumberedWords", folder: Path, shard_tokens: int) ->
     for ids, documents in _cut_shards(iter(numbered), shard_tokens):
         stem = f"{len(shards):05}"
         (folder / f"{stem}.ids").write_bytes(np.ascontiguousarray(ids).data)
-        write_array(folder / f"{stem}.documents.npy", documents)
+        np.save(folder / f"{stem}.documents.npy", documents)
         counts = np.bincount(ids)
         types = np.flatnonzero(counts)
-        write_array(folder / f"{stem}.counts.npy", np.stack([types, counts[types]]).astype(ID_DTYPE))
+        np.save(folder / f"{stem}.counts.npy", np.stack([types, counts[types]]).astype(ID_DTYPE))
         shards.append(LocalShard(len(ids), int(counts[_BEGIN_ID]), len(documents)))
     with open(folder / "lexicon.txt", "w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{word}\n" for word in numbered.local_ids)
-    write_array(folder / "left_out.npy", np.array([numbered.left_out], dtype=np.int64))
+    np.save(folder / "left_out.npy", np.array([numbered.left_out], dtype=np.int64))
     return shards
 
 

@@ -101,7 +101,7 @@ def write_shard(source: LocalShardSource, corpus: Path) -> None:
     part = source.part or slice(0, source.shard.tokens)
     ids = local_ids(source.folder, source.number)[part]
     with atomic_path(target) as partial:
-        reserve_space(partial, ids.nbytes, name=target)
+        reserve_space(partial, ids.nbytes)
         with open(partial, "r+b") as file:
             for start in range(0, len(ids), _GATHER_TOKENS):
                 file.write(table[ids[start : start + _GATHER_TOKENS]].data)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from elmoc.corpus import SUBWORDS
 from elmoc.errors import InputError
-from elmoc.files.locks import locked, name_beside
+from elmoc.files.locks import is_beside, locked
 
 _MADE = (".work", "shards", "lexicon.txt", "counts.npy", SUBWORDS)
 """What an unfinished corpus may have, beside locks and what a killed writer left."""
@@ -44,7 +44,7 @@ def _foreign(corpus: Path, work: Path) -> list[Path]:
     found = [path for path in corpus.iterdir() if not work.is_dir() or path.name not in _MADE]
     if work.is_dir():
         found += [path for path in work.iterdir() if not _MADE_IN_WORK.fullmatch(path.name)]
-    return [path for path in found if name_beside(path.name) is None]
+    return [path for path in found if not is_beside(path.name)]
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from downstream.probe.training import evaluate, train_probe
 from downstream.results.records import append_result, mean_and_deviation, open_results, summary
 from elmoc.devices import checked_device, free_memory
 from elmoc.errors import InputError
-from elmoc.files.locks import locked, tidy
+from elmoc.files.locks import locked
 from elmoc.files.writing import human_bytes, refuse_existing
 from elmoc.settings import differences
 from elmoc.version import VERSION
@@ -279,15 +279,11 @@ class Experiment:
         Raises `InputError` where one writes them now, and for predictions that are there without the probe.
         """
         with ExitStack() as stack:
-            if self._is_saved(kind, seed):
-                tidy(self._probe_path(kind, seed))
-            elif self.options.save:
+            if self.options.save and not self._is_saved(kind, seed):
                 stack.enter_context(locked(self._probe_path(kind, seed)))
             given = self.options.predictions
             for path in self.task.prediction_paths(self._prediction_path(kind, seed)) if given else ():
-                if self._is_saved(kind, seed) and path.exists():
-                    tidy(path)
-                else:
+                if not (self._is_saved(kind, seed) and path.exists()):
                     stack.enter_context(locked(path))
                 if not self._is_saved(kind, seed):  # else they were written with the probe
                     refuse_existing(path)

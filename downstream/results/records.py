@@ -17,7 +17,6 @@ from downstream.inputs.kinds import INPUT_KINDS
 from downstream.inputs.state_settings import AS_THEY_ARE, SMALL_MIX_RATE
 from elmoc.errors import InputError, shortened
 from elmoc.files.records import convert
-from elmoc.files.writing import full_disk_is_clear
 from elmoc.settings import counted, setting
 
 Name = Annotated[str, Meta(min_length=1)]
@@ -190,7 +189,7 @@ def open_results(path: Path) -> None:
 def append_result(path: Path, record: dict[str, Any]) -> None:
     """Append one JSON line, in a single write while the file is locked: several runs may share it."""
     line = (json.dumps(record, ensure_ascii=False) + "\n").encode("utf-8")
-    with full_disk_is_clear(path), open(path, "a+b", buffering=0) as file:
+    with open(path, "a+b", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         end = file.seek(0, os.SEEK_END)
         if end and os.pread(file.fileno(), 1, end - 1) != b"\n":

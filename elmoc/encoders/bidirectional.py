@@ -14,7 +14,7 @@ from elmoc.encoders import DIRECTIONS, Encoder, EncoderOutput, EncoderSizes, Enc
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.plain_lstm import PlainLstmSizes
 from elmoc.encoders.transformer import TransformerSizes
-from elmoc.errors import InputError
+from elmoc.errors import InputError, reading
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import convert
 from elmoc.input_layers import InputLayer
@@ -51,21 +51,19 @@ class EncoderConfig:
         return {"kind": self.sizes.kind, **asdict(self.sizes), "word_vector_size": self.word_vector_size}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], *, word_vector_size: int, where: str, advice: str) -> "EncoderConfig":
+    def from_dict(cls, values: Mapping[str, Any], *, word_vector_size: int, where: str) -> "EncoderConfig":
         """From the `encoder` object of a model directory, which has `word_vector_size`, too.
 
-        Raises `InputError` with `where` and `advice` for an unknown kind or key, or an impossible value.
+        Raises `InputError` with `where` it is from for an unknown kind or key, or an impossible value.
         """
         sizes = dict(values)
-        kind = sizes.pop("kind", LstmSizes.kind)  # the first models were LSTMs without saying so
+        kind = sizes.pop("kind", None)
         if not isinstance(kind, str) or kind not in ENCODERS:
-            raise InputError(f"{where}: unknown encoder.kind {kind!r} (known: {', '.join(ENCODERS)}): {advice}")
+            raise InputError(f"{where}: unknown encoder.kind {kind!r} (known: {', '.join(ENCODERS)})")
         if sizes.pop("word_vector_size", None) != word_vector_size:
-            raise InputError(f"{where}: encoder.word_vector_size must be that of the word vectors: {advice}")
-        try:
-            return cls(convert(sizes, ENCODERS[kind], where=where, advice=advice, prefix="encoder."), word_vector_size)
-        except InputError as error:
-            raise InputError(f"{where}: {error}: {advice}") from None
+            raise InputError(f"{where}: encoder.word_vector_size must be that of the word vectors")
+        with reading(where):
+            return cls(convert(sizes, ENCODERS[kind], where=where, prefix="encoder."), word_vector_size)
 
 
 class DirectionEncoder(nn.Module):

@@ -20,7 +20,7 @@ from elmoc.features.unfinished.disk_file import DiskFile
 from elmoc.features.unfinished.folder import Progress, UnfinishedFolder
 from elmoc.features.unfinished.notes import Notes
 from elmoc.files.locks import locked, unfinished_path
-from elmoc.files.writing import full_disk_is_clear, refuse_existing
+from elmoc.files.writing import refuse_existing
 
 NOT_COMPARED = ("command_line", "dump", "training_words")
 """Attributes that may be others when a file is gone on with, or that say what others do."""
@@ -64,7 +64,7 @@ def write_features(
     options = LayoutOptions(shape=shape, compress=compress, sentence_map=sentence_map, sentence_keys=sentence_keys)
     begun = _begun(attributes, options, layout)
     path = Path(path)
-    with locked(path), full_disk_is_clear(path), _named(path):
+    with locked(path), _named(path):
         folder = UnfinishedFolder(path)
         if resume and path.is_file():
             raise InputError(f"{path} is finished already: there is nothing to resume")

@@ -1,17 +1,19 @@
-"""Checksums: hashes by which content is known again, and by which damage to a file is found."""
+"""Checksums: the hashes by which content is known again, and by which damage to a file is found."""
 
 import hashlib
 import os
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import xxhash
 
-from elmoc.errors import InputError
+from elmoc.errors import InputError, reading
 
-_BLOCK_BYTES = 1 << 16
+_END_BYTES = 1 << 16
 _READ_BYTES = 1 << 22
+Progress = Callable[[int], object]  # called with the bytes that were read since the last call
 
 
 @dataclass(frozen=True)
@@ -23,47 +25,53 @@ class FileChecksum:
     whole: str
 
     @classmethod
-    def of(cls, path: Path | str) -> "FileChecksum":
+    def of(cls, path: Path | str, *, progress: Progress = lambda size: None) -> "FileChecksum":
         """The checksum of a file as it is now; all of it is read."""
-        return cls(os.path.getsize(path), _ends(path), _whole(path, lambda _: None))
+        digest = xxhash.xxh3_64()
+        with open(path, "rb", buffering=0) as file:
+            while block := file.read(_READ_BYTES):
+                digest.update(block)
+                progress(len(block))
+        return cls(os.path.getsize(path), _ends(path), digest.hexdigest())
 
     def check_ends(self, path: Path | str, *, advice: str = "") -> None:
         """Raise an `InputError` unless the file has its size and its first and last block; reads no more than these."""
-        check_size(path, self.bytes, advice=advice)
+        check_size(path, self.bytes)
         if _ends(path) != self.ends:
-            raise InputError(f"{path} is damaged (its first or last block is not what was written)")
+            raise InputError(f"{path} is damaged: its first or last block is not what was written")
 
-    def check_whole(
-        self, path: Path | str, *, advice: str = "", progress: Callable[[int], object] = lambda _: None
-    ) -> None:
-        """Raise an `InputError` unless all of the file is as it was written; `progress` is called with bytes read."""
-        self.check_ends(path, advice=advice)
-        if _whole(path, progress) != self.whole:
-            raise InputError(f"{path} is damaged (its content is not what was written)")
+    def check_whole(self, path: Path | str, *, advice: str = "", progress: Progress = lambda size: None) -> None:
+        """Raise an `InputError` unless all of the file is as it was written."""
+        self.check_ends(path)
+        if self.of(path, progress=progress) != self:
+            raise InputError(f"{path} is damaged: its content is not what was written")
 
 
 def check_size(path: Path | str, size: int, *, advice: str = "") -> None:
-    """Raise an `InputError` unless there is a file of so many bytes."""
-    if not os.path.isfile(path):
-        raise InputError(f"{path} is {'no ordinary file' if os.path.exists(path) else 'missing'}")
-    if (found := os.path.getsize(path)) != size:
-        raise InputError(f"{path} is truncated or changed ({found:,} bytes where {size:,} are expected)")
+    """Raise an `InputError` unless there is a file of `size` bytes."""
+    if not os.path.isfile(path) or os.path.getsize(path) != size:
+        raise InputError(f"{path} is missing, truncated or changed: {size:,} bytes are expected")
+
+
+def check_archive(path: Path | str, *, progress: Progress = lambda size: None) -> None:
+    """Raise an `InputError` unless the members of a zip archive, as PyTorch writes them, have their checksums.
+
+    PyTorch does not look at these. What is stored plain cannot need more memory than the file has bytes.
+    """
+    with reading(path), zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if member.compress_type != zipfile.ZIP_STORED:
+                raise ValueError(f"{member.filename} is compressed")
+            with archive.open(member) as content:
+                while block := content.read(_READ_BYTES):
+                    progress(len(block))
 
 
 def _ends(path: Path | str) -> str:
     with open(path, "rb") as file:
-        digest = xxhash.xxh3_64(file.read(_BLOCK_BYTES))
-        file.seek(max(file.tell(), os.path.getsize(path) - _BLOCK_BYTES))
-        digest.update(file.read(_BLOCK_BYTES))
-    return digest.hexdigest()
-
-
-def _whole(path: Path | str, progress: Callable[[int], object]) -> str:
-    digest = xxhash.xxh3_64()
-    with open(path, "rb", buffering=0) as file:
-        while block := file.read(_READ_BYTES):
-            digest.update(block)
-            progress(len(block))
+        digest = xxhash.xxh3_64(file.read(_END_BYTES))
+        file.seek(max(file.tell(), os.path.getsize(path) - _END_BYTES))
+        digest.update(file.read(_END_BYTES))
     return digest.hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Figures: pictures drawn by matplotlib without a display, and written whole or not at all."""
+"""Figures: how pictures are drawn by matplotlib without a display, and written whole or not at all."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,6 @@ from elmoc.errors import InputError, install_advice
 from elmoc.files.writing import atomic_path
 
 FORMATS = ("png", "pdf", "svg")
-"""Those of figures."""
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -15,17 +14,11 @@ def new_figure(width: float, height: float) -> Any:
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise missing_library(error, "matplotlib") from None
+    except ImportError:
+        raise InputError(f"plots need matplotlib: {install_advice('plots')}") from None
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
-
-
-def missing_library(error: ImportError, library: str) -> InputError:
-    """The error for a library that plots need, which is called `library` where `error` does not name it."""
-    name = (error.name or library).partition(".")[0]
-    return InputError(f"plots need {name}: {install_advice('plots')}")
 
 
 def figure_format(path: Path | str) -> str:

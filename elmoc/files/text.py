@@ -1,6 +1,5 @@
-"""Text files: plain and gzip-compressed UTF-8, read by lines, and written."""
+"""Text files: how plain and gzip-compressed UTF-8 is read by lines, and written."""
 
-import errno
 import gzip
 import io
 import os
@@ -13,17 +12,14 @@ from typing import IO, Any
 from elmoc.errors import InputError
 from elmoc.files.writing import atomic_path
 
+# a longer line is refused: whoever reads it keeps it in memory several times
 MAX_LINE_BYTES = 1 << 26
-"""A longer line is refused: whoever reads it keeps it in memory several times."""
+# what reading raises where gzip data breaks off, is damaged, or is none
 BROKEN_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
-"""What reading raises where gzip data breaks off, is damaged, or is none."""
 
 
 def open_binary(path: Path | str) -> IO[bytes]:
-    """Open a plain or (by its `.gz` ending) gzip-compressed file for reading bytes.
-
-    Raises `InputError` for one that is missing or no ordinary file (which is found out without opening it).
-    """
+    """Open a plain or (by its `.gz` ending) gzip-compressed file for reading bytes."""
     require_file(path)
     return gzip.open(path, "rb") if Path(path).suffix == ".gz" else open(path, "rb")  # type: ignore[return-value]
 
@@ -35,23 +31,9 @@ def absolute_path(path: Path | str) -> str:
 
 
 def require_file(path: Path | str) -> None:
-    """Raise an `InputError` unless there is an ordinary file at `path`."""
-    if os.path.isfile(path):
-        return
-    if os.path.isdir(path):
-        raise InputError(f"{path} is a directory, but a file is needed: give the name of a file")
-    if os.path.exists(path):
-        raise InputError(f"{path} is not an ordinary file: write it to one first, it is read more than once")
-    try:
-        os.stat(path)
-    except OSError as error:
-        if error.errno == errno.ENOENT and os.path.islink(path):
-            raise InputError(f"{path} is a link to a file that does not exist: mend the link") from None
-        if error.errno not in (errno.ENOENT, errno.ENOTDIR):
-            raise
-    except ValueError:
-        raise InputError(f"{str(path)!r} cannot be the name of a file: it holds a NUL character") from None
-    raise InputError(f"{path} does not exist: check the name")
+    """Raise an `InputError` unless there is an ordinary file at `path`, and no pipe, say: it is read more than once."""
+    if not os.path.isfile(path):
+        raise InputError(f"{path} does not exist, or is not an ordinary file")
 
 
 def read_lines(path: Path | str, *, encoding: str = "utf-8-sig") -> Iterator[str]:
@@ -99,8 +81,4 @@ def invalid_utf8(path: Path | str, line: int, error: UnicodeDecodeError) -> Inpu
 
 def broken_gzip(path: Path | str, lines: int, error: Exception) -> InputError:
     """The error for a gzip file that breaks off or is damaged after a number of whole lines, or is none."""
-    after = f" after line {lines:,}" if lines else ""
-    what, advice = f"the gzip data is truncated or damaged{after}", "download or compress it again"
-    if not lines and str(error).startswith("Not a gzipped file"):
-        what, advice = f"{what}, or the file is not compressed", f"{advice}, or take .gz off its name"
-    return InputError(f"{path}: {what}")
+    return InputError(f"{path}: the gzip data is truncated or damaged after line {lines:,} ({error})")

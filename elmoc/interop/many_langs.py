@@ -18,7 +18,7 @@ from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import check_finite, check_weights, direction_name
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError, reason, shortened
-from elmoc.files.archives import check_archive
+from elmoc.files.checksums import check_archive
 from elmoc.files.records import convert, read_json
 from elmoc.files.text import read_lines, require_file
 from elmoc.interop.imported import ImportedModel, Weight, lstm_sizes, our_tensors

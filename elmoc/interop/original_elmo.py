@@ -201,7 +201,7 @@ def export_original_elmo(model_path: Path | str, options: Path | str, weights: P
         require_space(weights, sum(4 * int(np.prod(weight.shape)) for weight in table))
         _write_weights(Path(weights), {each.theirs: each.write(*map(ours.get, each.ours)) for each in table})
         with atomic_path(options) as partial_path:  # last: where there are options, both files are whole
-            partial_path.write_bytes(json_bytes(options, content))
+            partial_path.write_bytes(json_bytes(content))
 
 
 def _write_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:

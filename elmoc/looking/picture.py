@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from elmoc.errors import InputError
-from elmoc.files.figures import missing_library, new_figure, save_figure
+from elmoc.errors import InputError, install_advice
+from elmoc.files.figures import new_figure, save_figure
 from elmoc.looking.clusters import cluster, principal_components, telling_words
 from elmoc.looking.uses import Use, use_vectors
 from elmoc.model import ElmoC
@@ -97,8 +97,8 @@ def _require_scipy() -> None:
     """Raise an `InputError` where the library that finds clusters is missing."""
     try:
         import scipy.cluster.vq  # noqa: F401
-    except ImportError as error:
-        raise missing_library(error, "scipy") from None
+    except ImportError:
+        raise InputError(f"pictures need scipy: {install_advice('plots')}") from None
 
 
 def _write_labels(axes: Any, uses: Sequence[Use], points: np.ndarray, labels: np.ndarray) -> None:

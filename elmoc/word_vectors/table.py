@@ -19,7 +19,7 @@ import numpy as np
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.files.arrays import all_finite, load_array, load_arrays, write_array
+from elmoc.files.arrays import all_finite, load_array, load_arrays
 from elmoc.files.checksums import FileChecksum
 from elmoc.files.locks import locked
 from elmoc.files.records import read_record, write_record
@@ -177,7 +177,8 @@ def _write_arrays(files: dict[str, Path], rows: np.ndarray, arrays: dict[str, np
         partial = {
             what: stack.enter_context(atomic_path(files[what])) for what in ("rows", "transform")[: 1 + bool(arrays)]
         }
-        write_array(partial["rows"], rows)
+        with open(partial["rows"], "wb") as file:
+            np.save(file, rows)
         if arrays:
             with open(partial["transform"], "wb") as file:
                 np.savez(file, **arrays)  # type: ignore[arg-type]

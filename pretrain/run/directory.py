@@ -22,11 +22,11 @@ from typing import Any
 import torch
 
 from elmoc.errors import InputError, reason
-from elmoc.files.archives import check_archive
+from elmoc.files.checksums import check_archive
 from elmoc.files.locks import locked, tidy_folder
 from elmoc.files.records import check_version, convert, parse_json, read_json, write_json
 from elmoc.files.text import MAX_LINE_BYTES, open_binary, require_file
-from elmoc.files.writing import atomic_path, full_disk_is_clear, require_space
+from elmoc.files.writing import atomic_path, require_space
 from elmoc.model_directory import WEIGHTS
 from elmoc.settings import differences, setting
 from elmoc.word_vectors.opening import is_stored
@@ -257,9 +257,8 @@ class MetricsLog:
         """Append a line: its kind, where the run stands, and the metrics (null for one that is not finite)."""
         finite = {name: value if math.isfinite(value) else None for name, value in values.items()}
         line = memoryview((json.dumps({"kind": kind, "update": update, "words": words, **finite}) + "\n").encode())
-        with full_disk_is_clear(self._path):
-            while line:
-                line = line[self._file.write(line) :]
+        while line:
+            line = line[self._file.write(line) :]
         if self._tensorboard is not None:
             for name, value in values.items():
                 self._tensorboard.add_scalar(f"{kind}/{name}", value, update)

@@ -1,20 +1,18 @@
-"""Corpus directory: read back as it was written, and a damaged one refused in words."""
+"""Corpus directory: read back as it was written, and a damaged one refused."""
 
 import io
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from elmoc.corpus import ID_DTYPE, Corpus, Shard, finish_corpus, lexicon_fingerprint
+from elmoc.corpus import ID_DTYPE, Corpus, Shard, finish_corpus
 from elmoc.errors import InputError
 from elmoc.files.arrays import save_array
-from tests.tiny import forget_checksums
 
 LEXICON = ["</s>", "<s>", "the", "déjà", "日本", "only-held-out"]
 TRAIN = [[1, 2, 3, 0, 1, 4, 0], [1, 2, 0]]
@@ -68,48 +66,25 @@ def test_sentences_are_written_as_text(tmp_path: Path) -> None:
 def test_an_unfinished_directory_is_no_corpus(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     (tmp_path / "corpus.json").unlink()
-    with pytest.raises(InputError, match="not a finished corpus"):
+    with pytest.raises(InputError, match=str(tmp_path)):
         Corpus(tmp_path)
 
 
-def edit(corpus: Corpus, change: Callable[[dict[str, Any]], object]) -> Path:
-    """Change `corpus.json`; returns the directory."""
-    info = json.loads((corpus.path / "corpus.json").read_text(encoding="utf-8"))
-    change(info)
-    (corpus.path / "corpus.json").write_text(json.dumps(info), encoding="utf-8")
-    return corpus.path
+FILES = ["lexicon.txt", "counts.npy", "shards/train-00001.bin", "shards/held-out-00000.documents.npy"]
 
 
-def without_checksums(corpus: Corpus) -> Corpus:
-    """The corpus as one from before there were checksums."""
-    forget_checksums(corpus.path / "corpus.json")
-    return Corpus(corpus.path)
-
-
-@pytest.mark.parametrize("file", ["shards/train-00000.bin", "shards/held-out-00000.bin"])
-@pytest.mark.parametrize("checksums", [True, False])
-@pytest.mark.parametrize("damage", ["missing", "no ordinary file", "truncated or changed"])
-def test_shards_that_are_not_there_as_a_whole(tmp_path: Path, file: str, checksums: bool, damage: str) -> None:
-    corpus = write_corpus(tmp_path) if checksums else without_checksums(write_corpus(tmp_path))
-    content = (tmp_path / file).read_bytes()
-    (tmp_path / file).unlink()
-    if damage == "no ordinary file":
-        os.mkfifo(tmp_path / file)
-    elif damage != "missing":
-        (tmp_path / file).write_bytes(content[:-4])
-    with pytest.raises(InputError, match=rf"{file} is {damage}.*: build the corpus again"):
-        Corpus(corpus.path)
-
-
-@pytest.mark.parametrize(
-    "file", ["lexicon.txt", "counts.npy", "shards/train-00001.bin", "shards/held-out-00000.documents.npy"]
-)
-def test_a_flipped_bit_is_found_when_the_corpus_is_opened(tmp_path: Path, file: str) -> None:
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("damage", ["missing", "a pipe", "cut", "changed"])
+def test_damage_is_found_when_the_corpus_is_opened(tmp_path: Path, file: str, damage: str) -> None:
     write_corpus(tmp_path)
     content = bytearray((tmp_path / file).read_bytes())
-    content[-4] ^= 1
-    (tmp_path / file).write_bytes(content)
-    with pytest.raises(InputError, match=rf"{file} is damaged .*: build the corpus again"):
+    (tmp_path / file).unlink()
+    if damage == "a pipe":
+        os.mkfifo(tmp_path / file)
+    elif damage != "missing":
+        content[-4] ^= 1
+        (tmp_path / file).write_bytes(content[:-4] if damage == "cut" else content)
+    with pytest.raises(InputError, match=file):
         Corpus(tmp_path)
 
 
@@ -117,97 +92,44 @@ def test_a_flipped_bit_is_found_when_the_corpus_is_opened(tmp_path: Path, file: 
 def test_another_lexicon(tmp_path: Path, content: str) -> None:
     corpus = write_corpus(tmp_path)
     (tmp_path / "lexicon.txt").write_text(content)
-    with pytest.raises(InputError, match="is not the lexicon of this corpus"):
+    with pytest.raises(InputError, match=r"lexicon\.txt"):
         _ = corpus.lexicon
 
 
-def test_a_lexicon_with_a_word_on_two_lines(tmp_path: Path) -> None:
-    words = [*LEXICON[:-1], "the"]
-
-    def change(info: dict[str, Any]) -> None:
-        info.pop("checksums")
-        info["lexicon_fingerprint"] = lexicon_fingerprint(words)
-
-    (edit(write_corpus(tmp_path), change) / "lexicon.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"lexicon\.txt has a word on two lines: build the corpus again"):
-        _ = Corpus(tmp_path).ids
-
-
-def test_damaged_arrays(tmp_path: Path) -> None:
+def test_damage_after_the_corpus_was_opened(tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path)
+    shard = corpus.train[0]
+    save_array(tmp_path / "counts.npy", np.zeros(3, dtype=np.int64))
+    np.array([1, 2, 6, 0, 1, 4, 0], dtype=ID_DTYPE).tofile(tmp_path / shard.file)
+    (tmp_path / shard.documents_file).unlink()
     for file, read in (
         ("counts.npy", lambda: corpus.counts),
-        ("shards/train-00000.documents.npy", lambda: corpus.read_documents(corpus.train[0])),
+        (shard.documents_file, lambda: corpus.read_documents(shard)),
+        (shard.file, lambda: corpus.read_shard(shard)),  # an id that no row of a table has
     ):
-        (tmp_path / file).write_bytes((tmp_path / file).read_bytes()[:-3])
-        with pytest.raises(InputError, match="truncated"):
+        with pytest.raises(InputError, match=file):
             read()
-        (tmp_path / file).unlink()
-        with pytest.raises(InputError, match="does not exist"):
-            read()
-    save_array(tmp_path / "counts.npy", np.zeros(3, dtype=np.int64))
-    with pytest.raises(
-        InputError, match=r"counts\.npy holds 3 numbers of type int64, where 6 of type int64 are expected"
-    ):
-        _ = corpus.counts
-
-
-@pytest.mark.parametrize("counts", [[3, 3, 2, 1, 0, 0], [3, 3, 2, 1, 2, -1]])
-def test_counts_that_are_not_those_of_the_training_tokens(tmp_path: Path, counts: list[int]) -> None:
-    corpus = write_corpus(tmp_path)
-    save_array(tmp_path / "counts.npy", np.array(counts))
-    with pytest.raises(InputError, match=r"counts\.npy does not count the 10 training tokens: build the corpus again"):
-        _ = corpus.counts
-
-
-@pytest.mark.parametrize("documents", [[1, 4], [0, 0], [0, 7], [0, -1], [3, 0]])
-def test_documents_that_do_not_fit_their_shard(tmp_path: Path, documents: list[int]) -> None:
-    corpus = write_corpus(tmp_path)
-    save_array(tmp_path / "shards" / "train-00000.documents.npy", np.array(documents))
-    shard = replace(corpus.train[0], documents=2)
-    with pytest.raises(InputError, match=r"documents\.npy must rise from 0 to below 7, .*: build the corpus again"):
-        corpus.read_documents(shard)
-
-
-def test_ids_that_no_row_of_a_table_has(tmp_path: Path) -> None:
-    corpus = without_checksums(write_corpus(tmp_path))
-    np.array([1, 2, 6, 0, 1, 4, 0], dtype=ID_DTYPE).tofile(tmp_path / "shards" / "train-00000.bin")
-    with pytest.raises(
-        InputError, match=r"train-00000\.bin has the id 6, but the corpus has 6 types: build the corpus"
-    ):
-        corpus.read_shard(corpus.train[0])
-    (tmp_path / "shards" / "train-00000.bin").write_bytes(b"")  # while the corpus is open
-    with pytest.raises(InputError, match=r"train-00000\.bin is truncated or changed .*: build the corpus again"):
-        corpus.read_shard(corpus.train[0])
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "key"),
     [
-        (lambda info: info.update(version=99), "has version 99 of the format elmoc-corpus, this elmoc reads version 1"),
-        (lambda info: info.update(format="something"), "is not of the format elmoc-corpus"),
-        (lambda info: info.update(version=None), "has version None"),
-        (lambda info: info.pop("types"), "the field types is missing"),
-        (lambda info: info.update(types=6.0), r"types must be of type int, not 6\.0"),
-        (lambda info: info.update(types=-1), "begin_id, end_id and unknown_id must be at least 0 and below types"),
-        (lambda info: info.update(begin_id=6), "begin_id, end_id and unknown_id must be at least 0 and below types"),
-        (lambda info: info.update(end_id=-1), "begin_id, end_id and unknown_id must be at least 0 and below types"),
-        (lambda info: info.update(unknown_id=10**30), "begin_id, end_id and unknown_id must be at least 0 and below"),
-        (lambda info: info.update(train=[]), "train: expected `array` of length >= 1"),
-        (lambda info: info.update(train={}), "train must be of type array, not {}"),
-        (lambda info: info["train"][1].update(file="../elsewhere.bin"), r"train\[1\]\.file: expected `str` matching"),
-        (lambda info: info["train"][1].update(file="/etc/passwd"), r"train\[1\]\.file: expected `str` matching"),
-        (lambda info: info["train"][1].update(file="shards/../a.bin"), r"train\[1\]\.file: expected `str` matching"),
-        (lambda info: info["train"][1].pop("sentences"), r"the field train\[1\]\.sentences is missing"),
-        (lambda info: info["held_out"][0].update(tokens=5), "held_out_tokens is 4, but its shards have 5 together"),
-        (lambda info: info.update(train_documents=3), "train_documents is 3, but its shards have 2 together"),
-        (lambda info: info["train"][0].update(words=5), r"unknown key train\[0\]\.words"),
-        (lambda info: info["checksums"]["lexicon.txt"].pop("whole"), "the field .*whole is missing"),
+        (lambda info: info.update(version=99), "version 99"),
+        (lambda info: info.update(format="something"), "elmoc-corpus"),
+        (lambda info: info.pop("types"), "types"),
+        (lambda info: info.update(types=6.0), "types"),
+        (lambda info: info.update(types=-1), "types"),
+        (lambda info: info.update(train={}), "train"),
+        (lambda info: info["train"][1].pop("sentences"), "sentences"),
+        (lambda info: info["held_out"][0].update(tokens=5), "held_out_tokens"),
+        (lambda info: info["train"][0].update(words=5), r"train\[0\]\.words"),
+        (lambda info: info["checksums"]["lexicon.txt"].pop("whole"), "whole"),
     ],
 )
-def test_a_description_that_does_not_fit(
-    tmp_path: Path, change: Callable[[dict[str, Any]], object], message: str
-) -> None:
-    edit(write_corpus(tmp_path), change)
-    with pytest.raises(InputError, match=rf"corpus\.json.*{message}.*: .*build the corpus again"):
+def test_a_description_that_does_not_fit(tmp_path: Path, change: Callable[[dict[str, Any]], object], key: str) -> None:
+    write_corpus(tmp_path)
+    info = json.loads((tmp_path / "corpus.json").read_text(encoding="utf-8"))
+    change(info)
+    (tmp_path / "corpus.json").write_text(json.dumps(info), encoding="utf-8")
+    with pytest.raises(InputError, match=rf"corpus\.json.*{key}"):
         Corpus(tmp_path)

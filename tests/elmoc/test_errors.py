@@ -42,7 +42,11 @@ def test_what_goes_wrong_while_a_file_is_read_names_it() -> None:
         with reading("a.bin"):
             raise error
 
-    for error in (InputError("of itself"), MemoryError(), FileNotFoundError(errno.ENOENT, "No such file", "b.bin")):
+    for error in (
+        InputError("a.bin is of itself"),
+        MemoryError(),
+        FileNotFoundError(errno.ENOENT, "No such file", "b.bin"),
+    ):
         with pytest.raises(type(error)) as passed:
             fail(error)
         assert passed.value is error
@@ -50,6 +54,8 @@ def test_what_goes_wrong_while_a_file_is_read_names_it() -> None:
         with pytest.raises(InputError, match=r"^a\.bin cannot be read") as named:
             fail(error)
         assert named.value.__cause__ is error
+    with pytest.raises(InputError, match=r"^a\.bin: no weights$"):
+        fail(InputError("no weights"))
 
 
 def test_a_message_is_one_printable_line_whatever_it_quotes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,12 +27,6 @@ from tests.tiny import forget_checksums, tiny_model
 SENTENCES = [["The", "cat", "sat", "."], ["unheard-of"]]
 
 
-def old_model(path: Path) -> Path:
-    """A model directory made one from before there were checksums."""
-    forget_checksums(path / "config.json")
-    return path
-
-
 def edit_config(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     config = json.loads((path / "config.json").read_text())
     change(config)
@@ -93,36 +87,19 @@ def test_one_direction_is_half_as_wide_and_equals_its_half(tmp_path: Path, model
         torch.testing.assert_close(wide[..., 5:], narrow)
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "heads.safetensors"])
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.999])
-def test_a_truncated_file_is_named(model_path: Path, name: str, share: float) -> None:
-    content = (model_path / name).read_bytes()
-    (model_path / name).write_bytes(content[: int(len(content) * share)])
-    with pytest.raises(InputError, match=rf"{name} is truncated or changed .*copy or export the model again"):
-        ElmoC.from_pretrained(model_path)
-    with pytest.raises(InputError, match=rf"{name} is truncated or damaged .*copy or export the model again"):
-        ElmoC.from_pretrained(old_model(model_path))
-
-
-@pytest.mark.parametrize("name", ["model.safetensors", "heads.safetensors"])
-def test_damage_that_fits_is_seen_by_the_checksum(model_path: Path, name: str) -> None:
-    content = bytearray((model_path / name).read_bytes())
-    content[-2] ^= 1  # another number
-    (model_path / name).write_bytes(content)
-    with pytest.raises(InputError, match=rf"{name} is damaged .*copy or export the model again"):
-        ElmoC.from_pretrained(model_path)
-    ElmoC.from_pretrained(old_model(model_path))
-
-
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "heads.safetensors"])
-@pytest.mark.parametrize("what", ["directory", "FIFO"])
-def test_what_is_no_file_is_refused_unopened(model_path: Path, name: str, what: str) -> None:
+@pytest.mark.parametrize("damage", ["cut", "changed", "a directory", "a pipe"])
+def test_a_damaged_file_is_named(model_path: Path, name: str, damage: str) -> None:
+    content = bytearray((model_path / name).read_bytes())
     (model_path / name).unlink()
-    if what == "FIFO":
+    if damage == "a pipe":
         os.mkfifo(model_path / name)
-    else:
+    elif damage == "a directory":
         (model_path / name).mkdir()
-    with pytest.raises(InputError, match=rf"{name} is {'a directory' if what == 'directory' else 'not an ordinary'}"):
+    else:
+        content[-3] ^= 1  # another number
+        (model_path / name).write_bytes(content[: len(content) // 2] if damage == "cut" else content)
+    with pytest.raises(InputError, match=name.replace(".", r"\.")):
         ElmoC.from_pretrained(model_path)
 
 
@@ -133,65 +110,39 @@ def test_weights_that_are_not_finite_are_refused(model_path: Path, name: str, nu
     first = sorted(tensors)[0]
     tensors[first].view(-1)[-1] = number
     save_file(tensors, model_path / name)
-    with pytest.raises(InputError, match=rf"{name}: {first} has a number that is not finite: copy or export"):
-        ElmoC.from_pretrained(old_model(model_path))
+    forget_checksums(model_path / "config.json")
+    with pytest.raises(InputError, match=rf"{name}: {first}"):
+        ElmoC.from_pretrained(model_path)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("name", "tensor"),
     [
-        ({"targets.boundary": None}, "lacks tensors: boundary"),
-        ({"targets.mean": torch.zeros(5)}, r"mean has the shape \[5\], where \[6\] is expected"),
-        ({"targets.matrix": torch.zeros(6, 6, dtype=torch.float64)}, "matrix has the type torch.float64"),
-        ({"targets.boundary": torch.zeros(6)}, r"boundary has the shape \[6\]"),
+        ("recipe.mean", None),
+        ("recipe.matrix", torch.ones(2, 3)),
+        ("recipe.matrix", torch.eye(6, dtype=torch.float64)),
+        ("recipe.other", torch.eye(6)),
+        ("forward_lm.input_norm.weight", torch.ones(4)),
+        ("forward_lm.input_norm.weight", torch.ones(5, dtype=torch.bfloat16)),
+        ("forward_lm.input_norm.weight", torch.ones(5, dtype=torch.int32)),
     ],
 )
-def test_a_transform_of_targets_that_is_damaged_is_refused(
-    tmp_path: Path, change: dict[str, torch.Tensor | None], message: str
-) -> None:
-    model = tiny_model()
-    whole = VectorTransform(model.transform.boundary, np.zeros(6, np.float32), np.eye(6, dtype=np.float32))
-    model.output_layer = replace(model.output_layer, transform=whole)
-    write_model_directory(tmp_path / "model", model)
-    heads = tmp_path / "model/heads.safetensors"
-    tensors = load_file(heads) | change
-    save_file({name: each for name, each in tensors.items() if each is not None}, heads)
-    with pytest.raises(InputError, match=rf"heads.safetensors: the transform of the targets is damaged \({message}"):
-        read_model_directory(old_model(tmp_path / "model"))
-
-
-@pytest.mark.parametrize("name", ["mean", "matrix"])
-def test_a_transform_that_is_not_whole_is_refused(tmp_path: Path, name: str) -> None:
+def test_tensors_that_do_not_fit_are_named(tmp_path: Path, name: str, tensor: torch.Tensor | None) -> None:
     model = tiny_model()
     arrays = {"mean": np.ones(6, dtype=np.float32), "matrix": np.eye(6, dtype=np.float32)}
     model.word_vectors = replace(model.word_vectors, post_processing="whiten")
-    for change, message in (
-        ({name: None}, rf"lacks tensors: recipe\.{name}"),
-        ({name: np.ones((2, 3), dtype=np.float32)}, rf"recipe\.{name} has the shape \[2, 3\], where \[6"),
-        ({name: arrays[name].astype(np.float64)}, rf"recipe\.{name} has the type torch\.float64, where torch\.float32"),
-    ):
-        model.transform = VectorTransform(boundary=model.transform.boundary, **(arrays | change))
-        write_model_directory(tmp_path / "model", model)
-        with pytest.raises(InputError, match=rf"does not fit the sizes in config\.json \({message}.*export the model"):
-            read_model_directory(tmp_path / "model")
     model.transform = VectorTransform(boundary=model.transform.boundary, **arrays)
     write_model_directory(tmp_path / "model", model)
-    edit_config(tmp_path / "model", lambda config: config["word_vectors"].update(post_processing="none"))
-    with pytest.raises(InputError, match=r"has unknown tensors: recipe\.matrix, recipe\.mean"):
+    tensors = load_file(tmp_path / "model/model.safetensors")
+    tensors.pop(name, None)
+    save_file(tensors | ({} if tensor is None else {name: tensor}), tmp_path / "model/model.safetensors")
+    forget_checksums(tmp_path / "model/config.json")
+    with pytest.raises(InputError, match=rf"model\.safetensors.*{name}"):
         read_model_directory(tmp_path / "model")
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.int32, torch.bool])
-def test_tensors_of_another_type_are_refused(model_path: Path, dtype: torch.dtype) -> None:
-    tensors = load_file(model_path / "model.safetensors")
-    tensors["forward_lm.input_norm.weight"] = tensors["forward_lm.input_norm.weight"].to(dtype)
-    save_file(tensors, model_path / "model.safetensors")
-    with pytest.raises(InputError, match=rf"input_norm\.weight has the type {dtype}, where torch\.float32 is expected"):
-        ElmoC.from_pretrained(old_model(model_path))
-
-
 @pytest.mark.parametrize("offsets", [[0, 1 << 60], [1 << 60, (1 << 60) + 20], [-4, 16], [20, 0], [0, 4], "x"], ids=str)
-def test_a_header_of_wrong_places_is_one_sentence(model_path: Path, offsets: object) -> None:
+def test_a_header_of_wrong_places_is_an_error(model_path: Path, offsets: object) -> None:
     path = model_path / "model.safetensors"
     content = path.read_bytes()
     (size,) = struct.unpack("<Q", content[:8])
@@ -199,8 +150,9 @@ def test_a_header_of_wrong_places_is_one_sentence(model_path: Path, offsets: obj
     header["forward_lm.input_norm.weight"]["data_offsets"] = offsets
     changed = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(changed)) + changed + content[8 + size :])
-    with pytest.raises(InputError, match=r"model\.safetensors is truncated or damaged .*export the model again"):
-        ElmoC.from_pretrained(old_model(model_path))
+    forget_checksums(model_path / "config.json")
+    with pytest.raises(InputError, match=r"model\.safetensors cannot be read"):
+        ElmoC.from_pretrained(model_path)
 
 
 def test_files_get_the_permissions_of_the_umask(model_path: Path) -> None:
@@ -214,13 +166,15 @@ def test_files_get_the_permissions_of_the_umask(model_path: Path) -> None:
     )
 
 
-def test_the_readme_can_be_read(model_path: Path) -> None:
-    model = tiny_model()
-    model.training = {"corpus": "café", "held_out": {f"metric_{number}": 0.5 for number in range(30)}}
-    write_model_directory(model_path, model)
-    text = (model_path / "README.md").read_text(encoding="utf-8")
-    assert '      "corpus": "café",' in text
-    assert max(len(line) for line in text.splitlines()[-34:]) < 80
+def test_a_card_that_somebody_has_changed_stays(model_path: Path) -> None:
+    card = model_path / "README.md"
+    for updates in (7, 8):
+        write_model_directory(model_path, replace(tiny_model(), training={"updates": updates}))
+        assert f"| updates | {updates} |" in card.read_text(encoding="utf-8")
+    card.write_text("mine", encoding="utf-8")
+    for _ in range(2):
+        write_model_directory(model_path, tiny_model())
+        assert card.read_text(encoding="utf-8") == "mine"
 
 
 def test_features_never_need_the_heads(model_path: Path) -> None:
@@ -240,115 +194,48 @@ def test_a_missing_file_is_named(model_path: Path, name: str) -> None:
 
 def test_what_is_no_model_directory(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none"):
-        with pytest.raises(InputError, match=r"is not a model directory .*nor a run directory"):
+        with pytest.raises(InputError, match="is not a model directory"):
             ElmoC.from_pretrained(path)
 
 
-def test_tensors_of_another_size_are_refused(model_path: Path) -> None:
-    tensors = load_file(model_path / "model.safetensors")
-    tensors["forward_lm.input_norm.weight"] = torch.ones(4)
-    save_file(tensors, model_path / "model.safetensors")
-    with pytest.raises(
-        InputError,
-        match=r"does not fit the sizes in config\.json "
-        r"\(forward_lm\.input_norm\.weight has the shape \[4\], where \[5\] is expected",
-    ):
-        ElmoC.from_pretrained(old_model(model_path))
-
-
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "key"),
     [
-        (lambda config: config.update(version=4), "has version 4 .*this elmoc reads versions 1 to 3"),
-        (lambda config: config.update(format="elmoc-corpus"), "is not of the format elmoc-model"),
-        (
-            lambda config: config["encoder"].update(zoneout=0.1, attention=True),
-            r"unknown key encoder\.zoneout \(known: encoder\.projection_size, ",
-        ),
-        (lambda config: config["encoder"].update(layers="2"), r"encoder\.layers must be of type int, not '2'"),
-        (lambda config: config["encoder"].update(layers=2.0), r"encoder\.layers must be of type int, not 2\.0"),
-        (lambda config: config["encoder"].update(layers=True), r"encoder\.layers must be of type int, not True"),
-        (
-            lambda config: config["encoder"].update(layers=0),
-            r"encoder\.layers must be at least 1 and at most 1000, not 0",
-        ),
-        (lambda config: config["encoder"].update(layers=10**9), r"encoder\.layers must be at least 1 and at most 1000"),
-        (
-            lambda config: config["encoder"].update(cell_size=10**12),
-            r"encoder\.cell_size must be at least 1 and at most",
-        ),
-        (lambda config: config["encoder"].update(cell_size=1 << 20), r"does not fit the sizes in config\.json"),
-        (
-            lambda config: config["encoder"].update(projection_size=10**30),
-            r"encoder\.projection_size must be ",
-        ),
-        (lambda config: config["encoder"].update(word_vector_size=7), r"encoder\.word_vector_size must be that of the"),
-        (
-            lambda config: config["encoder"].update(kind="mamba"),
-            r"unknown encoder\.kind 'mamba' \(known: lstm, plain_lstm, transformer\)",
-        ),
-        (lambda config: config["encoder"].update(layers=3), r"does not fit the sizes in config\.json"),
-        (lambda config: config.update(directions=["sideways"]), r"directions must be forward, backward or both, not"),
-        (lambda config: config.update(directions=[]), r"directions must be forward, backward or both, not \[\]"),
-        (lambda config: config.update(directions=["forward"] * 2), r"directions must be forward, backward or both"),
-        (lambda config: config.pop("word_vectors"), "the field word_vectors is missing"),
-        (lambda config: config.pop("training"), "the field training is missing"),
-        (lambda config: config.pop("output_layer"), "the field output_layer is missing"),
-        (
-            lambda config: config.update(output_layer="continuous"),
-            "output_layer must be of type object, not 'continuous'",
-        ),
-        (lambda config: config.update(encoder="lstm"), "encoder must be of type object, not 'lstm'"),
-        (lambda config: config["encoder"].update(kind=["lstm"]), "unknown encoder"),
-        (lambda config: config.update(dropout=0.1), "unknown key dropout"),
-        (lambda config: config["word_vectors"].update(size=-6), r"word_vectors\.size must be at least 1"),
-        (lambda config: config["word_vectors"].update(post_processing="bleach"), "unknown transform 'bleach'"),
-        (lambda config: config["word_vectors"].update(origin="a\0b"), r"word_vectors\.origin holds a NUL character"),
-        (
-            lambda config: config["checksums"].update({"model.safetensors": 3}),
-            r"checksums\[\.\.\.\] must be of type object, not int",
-        ),
-        (
-            lambda config: config.update(version=1, targets={"origin": "random:3:6"}),
-            r"the field targets\.fingerprint is missing",
-        ),
-        (lambda config: config.update(version=1, targets=3), "targets must be of type object, not 3"),
+        (lambda config: config.update(version=4), "version 4"),
+        (lambda config: config.update(version=2), "version 2"),
+        (lambda config: config.update(format="elmoc-corpus"), "format"),
+        (lambda config: config["encoder"].update(zoneout=0.1, attention=True), r"encoder\.zoneout"),
+        (lambda config: config["encoder"].update(layers="2"), r"encoder\.layers"),
+        (lambda config: config["encoder"].update(layers=True), r"encoder\.layers"),
+        (lambda config: config["encoder"].update(layers=0), r"encoder\.layers"),
+        (lambda config: config["encoder"].update(layers=10**9), r"encoder\.layers"),
+        (lambda config: config["encoder"].update(cell_size=10**12), r"encoder\.cell_size"),
+        (lambda config: config["encoder"].update(word_vector_size=7), r"encoder\.word_vector_size"),
+        (lambda config: config["encoder"].update(kind="mamba"), r"encoder\.kind"),
+        (lambda config: config["encoder"].update(kind=["lstm"]), r"encoder\.kind"),
+        (lambda config: config.update(encoder="lstm"), "encoder"),
+        (lambda config: config.update(directions=["sideways"]), "directions"),
+        (lambda config: config.update(directions=["forward"] * 2), "directions"),
+        (lambda config: config.pop("output_layer"), "output_layer"),
+        (lambda config: config.update(dropout=0.1), "dropout"),
+        (lambda config: config["word_vectors"].update(size=-6), r"word_vectors\.size"),
+        (lambda config: config["word_vectors"].update(post_processing="bleach"), "bleach"),
+        (lambda config: config["checksums"].update({"model.safetensors": 3}), "checksums"),
     ],
 )
 def test_a_config_that_cannot_be_read_says_why(
-    model_path: Path, change: Callable[[dict[str, Any]], object], message: str
+    model_path: Path, change: Callable[[dict[str, Any]], object], key: str
 ) -> None:
     edit_config(model_path, change)
-    with pytest.raises(InputError, match=rf"{model_path}.*{message}.*: .*(copy or )?export the model again"):
+    with pytest.raises(InputError, match=rf"{model_path}/config\.json.*{key}"):
         ElmoC.from_pretrained(model_path)
 
 
-def test_the_second_version_still_loads(model_path: Path) -> None:
-    """Its encoder does not say what its input layer is: a projection."""
-    expected = read_model_directory(model_path).encoder.config
-    edit_config(model_path, lambda config: config["encoder"].pop("input_layer"))
-    edit_config(model_path, lambda config: config.update(version=2))
-    assert read_model_directory(model_path).encoder.config == expected
-
-
-def test_the_first_version_still_loads(model_path: Path) -> None:
-    """Its encoder has no kind, its output layers are `targets`, and its weights have the names they have now."""
-
-    def first_version(config: dict[str, Any]) -> None:
-        config["version"] = 1
-        del config["encoder"]["kind"], config["encoder"]["input_layer"]
-        config["targets"] = config.pop("output_layer")
-        del config["targets"]["kind"]
-
-    expected, now = ElmoC.from_pretrained(model_path), read_model_directory(model_path)
-    edit_config(model_path, first_version)
-    old = read_model_directory(model_path)
-    assert old.output_layer.is_like(now.output_layer)
-    assert old.encoder.config == now.encoder.config
-    model = ElmoC.from_pretrained(model_path)
-    assert model.fingerprint == expected.fingerprint
-    for one, other in zip(model.embed_batch(SENTENCES), expected.embed_batch(SENTENCES), strict=True):
-        assert torch.equal(one, other)
+@pytest.mark.parametrize("size", [{"layers": 3}, {"cell_size": 1 << 20}])
+def test_sizes_of_other_weights_are_refused(model_path: Path, size: dict[str, int]) -> None:
+    edit_config(model_path, lambda config: config["encoder"].update(size))
+    with pytest.raises(InputError, match=r"model\.safetensors"):
+        ElmoC.from_pretrained(model_path)
 
 
 def test_the_names_of_weights_in_files_are_fixed(model_path: Path) -> None:
@@ -359,16 +246,10 @@ def test_the_names_of_weights_in_files_are_fixed(model_path: Path) -> None:
     assert set(load_file(model_path / "model.safetensors")) == {*both, "recipe.boundary"}
 
 
-def test_a_truncated_config_is_named(model_path: Path) -> None:
-    (model_path / "config.json").write_text((model_path / "config.json").read_text()[:100])
-    with pytest.raises(InputError, match=r"config\.json is not valid JSON"):
-        ElmoC.from_pretrained(model_path)
-
-
 def test_a_run_directory_is_accepted(tmp_path: Path, model_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.json").write_text("{}")
-    with pytest.raises(InputError, match=r"not a model directory|is not of the format"):
+    with pytest.raises(InputError):
         ElmoC.from_pretrained(tmp_path / "run")  # nothing exported yet
     shutil.copytree(model_path, tmp_path / "run" / "model")
     assert ElmoC.from_pretrained(tmp_path / "run").fingerprint == ElmoC.from_pretrained(model_path).fingerprint
@@ -379,11 +260,9 @@ def test_a_directory_of_something_else_is_not_replaced(model_path: Path, tmp_pat
     for folder, name in ((thesis, "thesis.tex"), (run, "config.json")):
         folder.mkdir()
         (folder / name).write_text("{}")
-        with pytest.raises(InputError, match=f"{folder} is a directory, but not of a model, and is not replaced"):
+        with pytest.raises(InputError, match=str(folder)):
             elmo.save_pretrained(folder)
         assert (folder / name).read_text() == "{}"
-    with pytest.raises(InputError, match="/ is a directory, but not of a model"):
-        elmo.save_pretrained("/")
     (tmp_path / "empty").mkdir()
     elmo.save_pretrained(tmp_path / "empty")
     assert (tmp_path / "empty/config.json").exists()
@@ -454,6 +333,6 @@ def test_a_damaged_model_is_read_once(model_path: Path, monkeypatch: pytest.Monk
     (model_path / "model.safetensors").write_bytes(b"x")
     read, calls = model_directory._read_config, []
     monkeypatch.setattr(model_directory, "_read_config", lambda path: calls.append(path) or read(path))
-    with pytest.raises(InputError, match=r"model\.safetensors is truncated or changed"):
+    with pytest.raises(InputError, match=r"model\.safetensors"):
         ElmoC.from_pretrained(model_path)
     assert len(calls) == 1

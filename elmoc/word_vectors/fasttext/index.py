@@ -167,7 +167,7 @@ def _write(place: Path, state: _FileState, arrays: Sequence[np.ndarray]) -> None
     head = as_json(_Head(state, len(arrays[0]), digest.hexdigest()), format=FORMAT, version=VERSION)
     require_space(place, _HEAD_BYTES + _ENTRY_BYTES * len(arrays[0]))
     with atomic_path(place) as partial, open(partial, "wb") as file:
-        file.write(json_bytes(place, head).ljust(_HEAD_BYTES))
+        file.write(json_bytes(head).ljust(_HEAD_BYTES))
         for array in arrays:
             file.write(array.data)
 

