@@ -25,7 +25,7 @@ def locked(path: Path | str) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout:
-        raise InputError(f"{path} is being written by another process: wait for it, or stop it") from None
+        raise InputError(f"another process is writing {path}: wait for it, or stop it") from None
     try:
         yield
     finally:

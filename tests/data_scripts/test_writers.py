@@ -90,7 +90,7 @@ def test_what_a_killed_writer_left_is_removed(commands: Commands, name: str) -> 
     path.parent.mkdir(exist_ok=True)
     if name == "build_corpus":
         (path.parent / ".work").mkdir()
-    for kind in ("lock", "99.partial", "99.text.partial"):
+    for kind in ("lock",) if name == "one_billion" else ("lock", "partial"):
         path.with_name(f".{path.name}.{kind}").write_text("old")
     assert commands.run(name, "--workers", "1") == 0
     assert not [file for file in commands.files() if "/." in file]
@@ -121,8 +121,7 @@ def test_a_full_disk(commands: Commands, files_of_at_most, error_line, name: str
     files_of_at_most(size)
     error = error_line(commands.run(name, "--workers", workers))
     files_of_at_most(1 << 40)
-    assert re.search(r"^error: (/\S+ could not be written, its disk \(/.*\) is full|/\S+: File too large): ", error)
-    assert "partial" not in error
+    assert re.search(r"^error: /\S+: (No space left|File too large)", error)
     left = [file for file in commands.files() if file not in before]
     assert not [file for file in left if "partial" in file or ".lock" in file]
     assert not commands.locks(name).is_file()
