@@ -5,8 +5,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+# words of an endless stream that are read before its sentences are sorted by length into batches
 BUFFER_WORDS = 50_000
-"""Words of an endless stream that are read before its sentences are sorted by length into batches."""
 
 
 def length_bucketed(

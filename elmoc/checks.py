@@ -10,7 +10,7 @@ from typing import NamedTuple
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, describe_error, reading
 from elmoc.features.reader import FeatureFile
-from elmoc.files.checksums import FileChecksum, Progress, check_archive
+from elmoc.files.checksums import Progress, check_archive
 from elmoc.files.writing import human_bytes
 from elmoc.model_directory import ModelDirectory, open_model_vectors, read_model_directory
 from elmoc.progress import progress_bar
@@ -22,12 +22,12 @@ class CheckedPart(NamedTuple):
 
     group: what it is called together with the others of its kind.
     bytes: how much is read.
-    check: reads it, and raises where it is damaged.
+    check: reads it with `progress`, and raises where it is damaged.
     """
 
     group: str
     bytes: int
-    check: Callable[[Progress], object]
+    check: Callable[..., object]
 
 
 def check(path: Path | str, *, vectors: str | None = None) -> list[str]:
@@ -51,7 +51,7 @@ def check(path: Path | str, *, vectors: str | None = None) -> list[str]:
         with progress_bar(total=size, unit="B", unit_scale=True, desc=f"  {group}", delay=2, leave=False) as bar:
             for part in members:
                 try:
-                    part.check(bar.update)
+                    part.check(progress=bar.update)
                 except Exception as error:
                     damaged.append(describe_error(error))
         print(f"  {group}: {human_bytes(size)}, {f'{len(damaged)} of {len(members)} damaged' if damaged else 'sound'}")
@@ -66,7 +66,8 @@ def _parts(path: Path, vectors: str | None) -> Iterator[CheckedPart]:
     if (path / "corpus.json").exists():
         corpus = Corpus(path)
         for file, checksum in corpus.checksums.items():
-            yield _of_file("shards" if file.parent.name == "shards" else file.name, file, checksum)
+            group = "shards" if file.parent.name == "shards" else file.name
+            yield CheckedPart(group, _size(file), partial(checksum.check_whole, file))
         for description in sorted((path / "vectors").glob("*.json")):
             size = _size(description.with_suffix(".npy"))
             yield CheckedPart(f"vectors/{description.stem}", size, partial(_check_table, corpus, description.stem))
@@ -74,9 +75,7 @@ def _parts(path: Path, vectors: str | None) -> Iterator[CheckedPart]:
         if (path / "model" / "config.json").exists():
             yield from _model_parts(path / "model", vectors)
         for file in sorted((path / "checkpoints").glob("*.pt")):
-            yield CheckedPart(
-                "checkpoints", _size(file), lambda progress, file=file: check_archive(file, progress=progress)
-            )
+            yield CheckedPart("checkpoints", _size(file), partial(check_archive, file))
     elif (path / "config.json").exists():
         yield from _model_parts(path, vectors)
     elif path.is_dir():
@@ -90,11 +89,7 @@ def _size(file: Path) -> int:
     return file.stat().st_size if file.is_file() else 0
 
 
-def _of_file(group: str, file: Path, checksum: FileChecksum) -> CheckedPart:
-    return CheckedPart(group, _size(file), lambda progress: checksum.check_whole(file, progress=progress))
-
-
-def _check_table(corpus: Corpus, name: str, progress: Progress) -> None:
+def _check_table(corpus: Corpus, name: str, *, progress: Progress) -> None:
     for file, checksum in VectorTable(corpus, name).checksums.items():
         checksum.check_whole(file, progress=progress)
 
@@ -103,19 +98,19 @@ def _model_parts(path: Path, vectors: str | None) -> Iterator[CheckedPart]:
     model = read_model_directory(path)
     for file, checksum in model.checksums.items():
         if file.exists():  # the output layers may have been left out
-            yield _of_file("model", file, checksum)
+            yield CheckedPart("model", _size(file), partial(checksum.check_whole, file))
     if model.stored_vectors is None:
         size = _size(Path(vectors or model.word_vectors.origin))
         yield CheckedPart("word vectors", size, partial(_check_vectors, model, vectors))
 
 
-def _check_vectors(model: ModelDirectory, vectors: str | None, progress: Progress) -> None:
+def _check_vectors(model: ModelDirectory, vectors: str | None, *, progress: Progress) -> None:
     """Open the word vectors that a model reads; they have its fingerprint, which is of blocks spread over the file."""
     open_model_vectors(model, vectors)
     progress(_size(Path(vectors or model.word_vectors.origin)))
 
 
-def _check_features(path: Path, progress: Progress) -> None:
+def _check_features(path: Path, *, progress: Progress) -> None:
     with FeatureFile(path) as features:
         share = sum(map(_size, features.files)) // max(1, len(features))
         features.check(lambda sentences: progress(sentences * share))

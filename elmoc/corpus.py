@@ -258,7 +258,7 @@ def finish_corpus(
             held_out=list(held_out),
             subwords=subwords,
             checksums={},
-            **totals(train, held_out),  # type: ignore[arg-type]
+            **totals(train, held_out),
         )
         record.checksums.update({name: FileChecksum.of(path / name) for name in record.files})
         info = as_json(record, format=FORMAT, version=VERSION)

@@ -35,8 +35,8 @@ from elmoc.word_vectors.sources import WordVectors
 from elmoc.word_vectors.subwords import SubwordVectors
 
 BATCH_WORDS, BATCH_SIZE = 32768, 2048
+# words of a window: longer sentences are read in windows, with the state carried where the encoder has any
 WINDOW_WORDS = 2048
-"""Longer sentences are read in windows of so many words, with the state carried where the encoder has any."""
 
 
 class ElmoC:
@@ -234,8 +234,8 @@ class ElmoC:
     def look_up(self, sentences: Iterable[Sequence[str]]) -> SentenceRows:
         """The words of sentences, or their subwords, with `<s>` and `</s>`, as the rows that `embed_rows` reads.
 
-        May be called in another thread than the one that embeds. Raises `InputError` for a sentence that is no list of
-        strings.
+        May be called in another thread than the one that embeds. Raises `InputError` for a sentence that is a string,
+        and `TypeError` where a token is none.
         """
         lists = [_tokens_of(sentence) for sentence in sentences]
         if self._subwords is None:
@@ -383,16 +383,8 @@ class ElmoC:
 
 
 def _tokens_of(sentence: Sequence[str]) -> list[str]:
-    """The tokens of a sentence; an `InputError` where it is no list of strings."""
-    if isinstance(sentence, str):
+    if isinstance(sentence, str):  # whose characters would be tokens
         raise InputError(f"a sentence is a list of tokens, not the string {shortened(sentence)!r}: split it")
-    tokens = list(sentence) if isinstance(sentence, Iterable) else [sentence]
-    try:
-        "".join(tokens)  # the quickest way to see that all are strings
-    except TypeError:
-        wrong = next(token for token in tokens if not isinstance(token, str))
-        raise InputError(
-            f"each token of a sentence is a string, not {shortened(repr(wrong))}: give one sentence to embed, a list "
-            "of them to embed_batch, or a list of documents to embed_documents"
-        ) from None
+    tokens = list(sentence)
+    "".join(tokens)  # raises TypeError where one is no string
     return tokens

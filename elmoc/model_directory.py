@@ -261,10 +261,9 @@ def _read_model(path: Path, fast: bool) -> ModelDirectory:
             names = [name for name in weights if name.startswith(_OF_TARGETS)]
             arrays_of_targets = {name.removeprefix(_OF_TARGETS): weights.pop(name).numpy() for name in names}
             targets = VectorTransform(**arrays_of_targets) if names else None
-    stored: Path | None = path / record.word_vectors.file_name
-    if not (is_stored(record.word_vectors.origin) and stored.exists()):
-        stored = None
-    elif stored in checksums:
+    stored = path / record.word_vectors.file_name
+    is_there = is_stored(record.word_vectors.origin) and stored.exists()
+    if is_there and stored in checksums:
         checksums[stored].check_ends(stored)
     return ModelDirectory(
         encoder=encoder.eval(),
@@ -274,7 +273,7 @@ def _read_model(path: Path, fast: bool) -> ModelDirectory:
         training=record.training,
         path=path,
         checksums=checksums,
-        stored_vectors=stored,
+        stored_vectors=stored if is_there else None,
     )
 
 

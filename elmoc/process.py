@@ -7,18 +7,18 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from types import FrameType
 
+# parameters of mallopt(3), as glibc's malloc.h numbers them
 M_TRIM_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX = -1, -4, -8
-"""Parameters of mallopt(3), as glibc's malloc.h numbers them."""
+# of prctl(2) of Linux: the signal that a process gets when its parent ends
 PR_SET_PDEATHSIG = 1
-"""Of prctl(2) of Linux: the signal that a process gets when its parent ends."""
+# the exit status of a command that was asked to stop
 INTERRUPTED = 130
-"""The exit status of a command that was asked to stop."""
 _STARTED_IN = os.getpid()
 
 
@@ -104,38 +104,21 @@ def run_child(command: Sequence[str], *, environment: Mapping[str, str]) -> int:
     An interrupt or a termination signal is passed on to it once, and it is waited for while it saves; then, or where it
     was interrupted itself, `KeyboardInterrupt` is raised.
     """
-    with _passed_on() as (asked, started):
-        end = partial(end_with_parent, os.getpid())
-        process = subprocess.Popen(command, env=environment, process_group=0, preexec_fn=end)
-        started(process)
-        status = process.wait()
-    if asked or status == INTERRUPTED:
-        raise KeyboardInterrupt
-    return status
-
-
-@contextmanager
-def _passed_on() -> Iterator[tuple[list[int], Callable[[subprocess.Popen[bytes]], None]]]:
-    """Pass signals that ask to stop on to a process while the block runs; yields those that came, and `started`.
-
-    The process has a group of its own, so that a terminal's Ctrl-C reaches it once: a second one would be no request.
-    """
     asked: list[int] = []
-    running: list[subprocess.Popen[bytes]] = []
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         asked.append(number)
-        for process in running:
-            process.send_signal(number)
+        process.send_signal(number)
 
-    def started(process: subprocess.Popen[bytes]) -> None:
-        running.append(process)
-        if asked:
-            process.send_signal(asked[0])
-
-    usual = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    process = subprocess.Popen(  # in a group of its own, so that a terminal's Ctrl-C reaches it once
+        command, env=environment, process_group=0, preexec_fn=partial(end_with_parent, os.getpid())
+    )
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield asked, started
+        status = process.wait()
     finally:
-        for number, handler in usual.items():
+        for number, handler in before.items():
             signal.signal(number, handler)
+    if asked or status == INTERRUPTED:
+        raise KeyboardInterrupt
+    return status

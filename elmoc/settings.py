@@ -1,4 +1,4 @@
-"""Settings: dataclass fields that say which values are possible, and the one check of them.
+"""Settings: how dataclass fields say which values are possible, and the one check of them.
 
 Every part of the project declares what it can be told as a frozen dataclass beside its code; `setting` makes a field,
 `check_settings` raises one sentence for the first impossible value, `differences` says which values are others than
@@ -6,16 +6,23 @@ before. `parse_duration` reads a time such as `60m`, and `duration` says one; `c
 """
 
 import math
+import operator
 import re
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, field, fields
+from dataclasses import MISSING, field, fields
 from typing import Any
 
 from elmoc.errors import InputError, shortened
 
+# the longest duration
 MOST_DAYS = 3650
-"""The longest duration."""
+_BOUNDS = {
+    "least": ("at least", operator.ge),
+    "above": ("above", operator.gt),
+    "most": ("at most", operator.le),
+    "below": ("below", operator.lt),
+}
 
 
 def setting(
@@ -49,29 +56,21 @@ def check_settings(settings: Any, name: Callable[[str], str]) -> None:
     """Raise an `InputError` for the first impossible value of a dataclass.
 
     Args:
-        settings: the dataclass instance; a number has to be finite and of 64 bits, whether `setting` made its field
-            or not.
+        settings: the dataclass instance; a number has to be finite, whether `setting` made its field or not.
         name: what the user calls a field, e.g. `train.streams` or `--batch-size`.
     """
     for each in fields(settings):
-        value = getattr(settings, each.name)
-        if not _is_possible(each, value):
-            if isinstance(value, float) and not math.isfinite(value):
-                needed = "a finite number"
-            elif isinstance(value, int) and not -(2**63) <= value < 2**63:
-                needed = "a number of 64 bits"
-            else:
-                needed = expected(each)
+        value, needed = getattr(settings, each.name), ""
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        choices, bounds = each.metadata.get("choices"), each.metadata.get("bounds", {})
+        if choices and value not in choices:
+            needed = f"one of {', '.join(choices)}"
+        elif isinstance(value, float) and not math.isfinite(value):
+            needed = "a finite number"
+        elif is_number and not all(_BOUNDS[bound][1](value, limit) for bound, limit in bounds.items()):
+            needed = " and ".join(f"{_BOUNDS[bound][0]} {limit}" for bound, limit in bounds.items())
+        if needed:
             raise InputError(f"{name(each.name)} must be {needed}, not {reprlib.repr(value)}")
-
-
-def expected(each: Field[Any]) -> str:
-    """What the value of a field made by `setting` has to be, e.g. `at least 0 and below 1`."""
-    if each.metadata.get("choices"):
-        return f"one of {', '.join(each.metadata['choices'])}"
-    words = {"least": "at least", "above": "above", "most": "at most", "below": "below"}
-    bounds = each.metadata.get("bounds", {})
-    return " and ".join(f"{words[name]} {bound}" for name, bound in bounds.items())
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -107,18 +106,3 @@ def duration(seconds: float) -> str:
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """A number of things: `1 run`, `2,000 runs`; the `plural` is that with an s unless it is given."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
-
-
-def _is_possible(each: Field[Any], value: Any) -> bool:
-    choices, bounds = each.metadata.get("choices"), each.metadata.get("bounds", {})
-    if choices:
-        return value in choices
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return not bounds or isinstance(value, bool)
-    return (
-        (math.isfinite(value) if isinstance(value, float) else -(2**63) <= value < 2**63)
-        and value >= bounds.get("least", -math.inf)
-        and value > bounds.get("above", -math.inf)
-        and value <= bounds.get("most", math.inf)
-        and value < bounds.get("below", math.inf)
-    )

@@ -1,4 +1,4 @@
-"""Named files: which files of text the arguments of a command name, of which kind they are, and how much text it is.
+"""Named files: which files of text the arguments of a command name, and how much text it is.
 
 An argument is a file, a folder or a glob; `NAME=PATH` says what kind of text it is, its source.
 """
@@ -11,19 +11,15 @@ from pathlib import Path
 
 from elmoc.corpus import SOURCE_NAME
 from elmoc.errors import InputError, is_utf8
-from elmoc.files.text import require_file
 
+# of tokenised English, spaces included; where a corpus is cut into shards depends on both numbers
 BYTES_PER_TOKEN = 5
-"""Of tokenised English, spaces included. Where a corpus is cut into shards depends on it, and on the ratio below."""
+# bytes of text for each compressed one
 GZIP_RATIO = 2.7
-"""Bytes of text for each compressed one."""
 
 
 def split_name(argument: str) -> tuple[str, str]:
-    """NAME and PATH of an argument; NAME is "" where it has none (a path may hold an equals sign, too).
-
-    Raises `InputError` for a NAME that is none.
-    """
+    """NAME and PATH of an argument; NAME is "" where it has none (a path may hold an equals sign, too)."""
     name, equals, path = argument.partition("=")
     if not equals or "/" in name or os.path.lexists(argument) or glob.glob(argument):
         return "", argument
@@ -41,20 +37,21 @@ def find_files(arguments: Sequence[str]) -> list[Path]:
     named twice, and for a name that is not UTF-8, which the corpus could not record.
     """
     files = [file for argument in arguments for file in _files_of(argument)]
-    _check_names(files)
+    seen: set[str] = set()
+    for file in files:
+        if not is_utf8(str(file)):
+            raise InputError(f"the name {str(file)!r} is not valid UTF-8: rename the file")
+        if os.path.realpath(file) in seen:
+            raise InputError(f"{file} is named twice: name every input file once")
+        seen.add(os.path.realpath(file))
     return files
 
 
 def find_named_files(arguments: Sequence[str]) -> dict[Path, str]:
-    """The files that arguments such as `PATH` or `NAME=PATH` name, and the source of each: NAME, or "" without one.
-
-    An argument that names files as it stands has no NAME. Raises `InputError` for a NAME that is none, and as
-    `find_files` does.
-    """
+    """The files that arguments such as `PATH` or `NAME=PATH` name, and the source of each: NAME, or "" without one."""
     named = [split_name(argument) for argument in arguments]
-    files = [(file, name) for name, path in named for file in _files_of(path)]
-    _check_names([file for file, _ in files])
-    return dict(files)
+    find_files([path for _, path in named])  # raises the errors of all together
+    return {file: name for name, path in named for file in _files_of(path)}
 
 
 def find_folders(arguments: Sequence[str]) -> list[Path]:
@@ -64,31 +61,17 @@ def find_folders(arguments: Sequence[str]) -> list[Path]:
 
 
 def _files_of(argument: str) -> list[Path]:
-    if not argument:  # which would be the current folder
-        raise InputError("the name of an input file is empty: name files that are there")
     path = Path(argument)
-    if path.is_dir():
+    if argument and path.is_dir():
         inside = [file for file in path.rglob("*") if "/." not in f"/{file.relative_to(path)}"]
         found = sorted(file for file in inside if file.is_file())
     elif glob.has_magic(argument) and not os.path.lexists(path):
         found = sorted(Path(name) for name in glob.glob(argument, recursive=True) if Path(name).is_file())
     else:
-        require_file(path)
-        found = [path]
+        found = [path] if argument and path.is_file() else []
     if not found:
-        what = "is a folder without files" if path.is_dir() else "does not exist"
-        raise InputError(f"{argument} {what}: name files that are there")
+        raise InputError(f"{argument!r} names no file: name files that are there")
     return found
-
-
-def _check_names(files: Sequence[Path]) -> None:
-    seen: set[str] = set()
-    for file in files:
-        if not is_utf8(str(file)):
-            raise InputError(f"the name {str(file)!r} is not valid UTF-8: rename the file")
-        if os.path.realpath(file) in seen:
-            raise InputError(f"{file} is named twice: name every input file once")
-        seen.add(os.path.realpath(file))
 
 
 def estimate_text_bytes(path: Path) -> int:

