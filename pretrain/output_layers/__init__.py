@@ -1,5 +1,7 @@
-"""Output layers: the interface of the layer that an encoder is trained against, one a direction or one for both.
+"""Output layers: what does the layer that an encoder is trained against have to say of itself?
 
+A new output layer is a file beside this one with two classes, its settings (`kind`, `build`, `record`, `scorer`) and
+its module (`forward`, `predict`), and a row in `OUTPUT_LAYERS` of `pretrain/config.py`: see docs/extending.md.
 Letters: B streams, T time, P projection, E width of target vectors, N targets, U candidates, V lexicon size.
 """
 
@@ -17,10 +19,10 @@ from elmoc.encoders.bidirectional import direction_name
 from pretrain.input_layers import LexiconTable
 from pretrain.optimiser import AdagradConfig
 
+# The name of an output layer that all directions share, in model directories and checkpoints.
 SHARED = "shared"
-"""The name of an output layer that all directions share, in model directories and checkpoints."""
+# Occurrences of a type that the training text lacks, so that it has a log frequency.
 LEAST_COUNT = 0.5
-"""What a type that the training text lacks counts for, so that it has a log frequency."""
 
 
 def log_frequencies(counts: np.ndarray) -> np.ndarray:
@@ -36,20 +38,22 @@ def class_counts(counts: np.ndarray, types: int) -> np.ndarray:
 
 
 class Candidates(NamedTuple):
-    """The distinct types among which the targets of a window are told from others."""
+    """The distinct types that the targets of a window are told from.
+
+    vectors        float32 [U, E]: their vectors in the target table; None where the output layer reads none
+    log_frequency  float32 [U]: log of the share of each in the training text
+    log_chance     float32 [U]: log of the chance that each is a candidate of another target; ∞ for a row that is unused
+    labels         int64 [B, T]: the index of each target among the candidates
+    ids            int64 [U]: their rows of the lexicon, or classes; None where there are vectors
+    shared         the first `shared` are candidates of every target, each later one of the targets of its type alone
+    """
 
     vectors: Tensor | None
-    """float32 [U, E]: their vectors in the target table; None where the output layer reads none"""
     log_frequency: Tensor
-    """float32 [U]: log of the share of each in the training text"""
     log_chance: Tensor
-    """float32 [U]: log of the chance that each is among the candidates of another target; ∞ for one that is none"""
     labels: Tensor
-    """int64 [B, T]: the index of each target among them"""
     ids: Tensor | None = None
-    """int64 [U]: their rows of the lexicon, or classes; None where there are vectors"""
     shared: int = 0
-    """The first `shared` are candidates of every target, each later one of the targets of its own type alone."""
 
     def map(self, fn: Callable[[Tensor], Tensor]) -> "Candidates":
         """The same of `fn` of every tensor."""
@@ -57,14 +61,16 @@ class Candidates(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """The words that a window has to predict."""
+    """The words that a window has to predict.
+
+    ids         int64 [B, T]: rows of the lexicon
+    vectors     float32 [B, T, E]: their vectors in the target table, where the output layer reads them, but no candidates
+    candidates  where the output layer asks for them
+    """
 
     ids: Tensor
-    """int64 [B, T]: rows of the lexicon"""
     vectors: Tensor | None
-    """float32 [B, T, E]: their vectors in the target table; None unless the output layer asks for them alone"""
     candidates: Candidates | None = None
-    """None unless the output layer asks for them"""
 
     def map(self, fn: Callable[[Tensor], Tensor]) -> "Targets":
         """The same of `fn` of every tensor."""
@@ -76,21 +82,25 @@ class Targets(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """The loss of a batch, and what it was taken over: sums, to which other processes add theirs."""
+    """The loss of a batch, and what it was taken over: scalars, to which other processes add theirs.
+
+    total    summed over the counted targets
+    counted  targets that the loss is taken over
+    masked   targets that are left out
+    """
 
     total: Tensor
-    """Scalar: summed over the counted targets."""
     counted: Tensor
-    """Scalar: targets that the loss is taken over."""
     masked: Tensor
-    """Scalar: targets that are left out."""
 
 
 class OutputLayer(nn.Module, ABC):
-    """The output layer of one direction, or of all that share it: it owns its weights and its loss."""
+    """The output layer of one direction, or of all that share it: it owns its weights and its loss.
+
+    adagrad: of a shared layer with sparse gradients, Adagrad's settings; None: AdamW, as for all other weights.
+    """
 
     adagrad: AdagradConfig | None = None
-    """Adagrad's settings for a shared layer with sparse gradients; None: AdamW, as for all other weights."""
 
     @property
     def tied_rows(self) -> nn.Parameter | None:
@@ -121,7 +131,7 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True)
 class CandidateSettings:
-    """The candidates that an output layer asks for: the types of a window's targets, and what is drawn besides.
+    """Candidates that are the types of a window's targets, and types that are drawn.
 
     extra: draws from the lexicon for each window and direction.
     extra_power: the chance of a type to be drawn is in proportion to its count to this power.
@@ -133,11 +143,9 @@ class CandidateSettings:
 
 @dataclass(frozen=True)
 class SampleSettings:
-    """Types that are drawn from the lexicon, log-uniformly by rank, as the candidates of all targets of a window.
+    """Candidates that are drawn, log-uniformly by rank, for all targets of a window, and each target's own type.
 
-    Each target has its own type beside them.
-
-    samples: how many distinct ones are drawn for each window and direction, on average.
+    samples: how many distinct types are drawn for each window and direction, on average.
     types: K, of which they are drawn; rarer types are the class K, `<unk>`; 0: all types.
     """
 
@@ -147,32 +155,32 @@ class SampleSettings:
 
 @dataclass(frozen=True)
 class OutputLayerSettings(ABC):
-    """The settings of one kind of output layer, and all that training has to know of the kind."""
+    """The settings of one kind of output layer, `output_layer.…` in a config, and all that training knows of the kind.
+
+    kind: its name in configs and model directories.
+    reads_target_vectors: whether the rows of the target table are streamed for it.
+    candidates: which candidates are streamed for it, with their vectors if it reads these; None: none.
+    shared: whether all directions train one layer, as ELMo's two language models share their softmax.
+    metric: the held-out metric that chooses the exported model, higher is better; of those that compare between kinds,
+    the reciprocal rank has the least noise.
+    """
 
     kind: ClassVar[str]
-    """Its name in configs and model directories."""
-    reads_target_vectors: ClassVar[bool]
-    """Whether the rows of the target table are streamed for it."""
+    reads_target_vectors: ClassVar[bool] = False
     shared: ClassVar[bool] = False
-    """Whether all directions train one layer, as ELMo's two language models share their softmax."""
+
+    @property
+    def candidates(self) -> CandidateSettings | SampleSettings | None:
+        return None
 
     @property
     def metric(self) -> str:
-        """The held-out metric that chooses the exported model; higher is better.
-
-        Of those that compare between kinds, the reciprocal rank has the least noise.
-        """
         return "reciprocal_rank"
 
     @property
     def has_fixed_sizes(self) -> bool:
         """Whether each update launches the same kernels, so that a CUDA graph can hold them."""
         return not self.shared and not isinstance(self.candidates, SampleSettings)
-
-    @property
-    def candidates(self) -> CandidateSettings | SampleSettings | None:
-        """The candidates that are streamed for it, with their vectors; None where it needs none."""
-        return None
 
     @abstractmethod
     def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> OutputLayer:

@@ -1,4 +1,7 @@
-"""Adaptive softmax (Grave et al. 2017), PyTorch's own: rare types are in clusters of narrower vectors."""
+"""Adaptive softmax: how likely is each class, where rare classes have narrower vectors (Grave et al. 2017)?
+
+PyTorch's own. Letters: B streams, T time, N targets, P projection.
+"""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -20,10 +23,9 @@ class AdaptiveOutput(SoftmaxOutput):
     A rare word's log-probability is that of its cluster plus that of the word within the cluster.
     """
 
-    def __init__(self, projection_size: int, types: int, classes: int, settings: "AdaptiveSettings") -> None:
-        super().__init__(types, classes)
-        cutoffs = settings.cutoffs_below(classes)
-        self.softmax = nn.AdaptiveLogSoftmaxWithLoss(projection_size, classes, cutoffs, div_value=settings.reduction)
+    def __init__(self, projection_size: int, classes: int, cutoffs: list[int], reduction: float) -> None:
+        super().__init__(classes)
+        self.softmax = nn.AdaptiveLogSoftmaxWithLoss(projection_size, classes, cutoffs, div_value=reduction)
 
     def forward(self, states: Tensor, targets: Targets) -> Loss:
         """See `OutputLayer`: the negative log-likelihood; no target is masked."""
@@ -48,12 +50,7 @@ class AdaptiveOutput(SoftmaxOutput):
         return torch.cat(parts, dim=1)[:, :candidates].float(), own.float()
 
     def scores_of_a_word(self, candidates: int) -> int:
-        """Those of the clusters with candidates."""
         return next((cutoff for cutoff in self.softmax.cutoffs if cutoff >= candidates), self.classes)
-
-    def log_probabilities(self, states: Tensor) -> Tensor:
-        with torch.autocast(states.device.type, enabled=False):
-            return self.softmax.log_prob(states.to(self.softmax.head.weight.dtype)).float()
 
 
 @dataclass(frozen=True)
@@ -75,25 +72,20 @@ class AdaptiveSettings(SoftmaxSettings):
                 f"output_layer.cutoffs must be ascending numbers from 1 on, not {list(self.cutoffs)!r:.100}"
             )
 
-    def cutoffs_below(self, classes: int) -> list[int]:
-        """Those of `classes` classes; an `InputError` where there are none."""
-        below = [cutoff for cutoff in self.cutoffs if cutoff < classes]
-        if not below:
+    def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> AdaptiveOutput:
+        classes = self.classes_of(corpus)
+        cutoffs = [cutoff for cutoff in self.cutoffs if cutoff < classes]
+        if not cutoffs:
             raise InputError(
                 f"output_layer.cutoffs={list(self.cutoffs)} are not below the number of classes, {classes:,}: give "
                 "lower ones"
             )
-        return below
-
-    def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> AdaptiveOutput:
-        classes = self.classes_of(corpus)
-        clusters = len(self.cutoffs_below(classes))
-        if projection_size < self.reduction**clusters:
+        if projection_size < self.reduction ** len(cutoffs):
             raise InputError(
-                f"output_layer.reduction={self.reduction:g} leaves vectors of no numbers to cluster {clusters}, since "
-                f"encoder.projection_size is {projection_size}: use a lower one, or fewer output_layer.cutoffs"
+                f"output_layer.reduction={self.reduction:g} leaves vectors of no numbers to cluster {len(cutoffs)}, "
+                f"since encoder.projection_size is {projection_size}: use a lower one, or fewer output_layer.cutoffs"
             )
-        return AdaptiveOutput(projection_size, self.types_of(corpus), classes, self)
+        return AdaptiveOutput(projection_size, classes, cutoffs, self.reduction)
 
     def record(self, *, corpus: Corpus, targets: LexiconTable) -> dict[str, Any]:
         """That of all softmaxes, and the clusters."""

@@ -1,9 +1,9 @@
-"""Contrastive output: how likely the next word is among the types of a window, by cosines with its predicted vector.
+"""Contrastive output: how likely is the next word among the types of a window, by cosines with its predicted vector?
 
 The score of a type u after a context c is f_u = cos(ŷ, w_u)/τ + a · log p_u, with a learned temperature τ and a learned
 weight a of the log frequency, which cosines alone could not express. The loss is the cross-entropy of the softmax over
 the candidates of a window: a sampled softmax, whose samples are the targets of the other streams, and types drawn
-besides (`CandidateSampler`).
+besides (`TargetSampler`).
 
 A frequent type is among the candidates more often than a rare one. In expectation over windows, the softmax of
 f_u − log Q_u has its optimum where f_u = log P(u | c) + constant, Q_u being the chance that u is a candidate because of
@@ -35,8 +35,8 @@ from pretrain.output_layers.retrieval import Retriever, perplexity, retrieval
 
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 1.0
 FREQUENCIES = ("learned", "none")
+# The metrics of ranks.
 RANKED = ("accuracy_at_1", "accuracy_at_10", "reciprocal_rank")
-"""Metrics of ranks."""
 
 
 class ContrastiveOutput(LinearOutput):

@@ -1,4 +1,4 @@
-"""Retrieval: how near predicted vectors are to the true words, and at which rank the true word is found.
+"""Retrieval: how near are predicted vectors to the true words, and at which rank is the true word found?
 
 Cosine alone says little where the target vectors share one large direction, so the true word is also ranked among
 the most frequent types. Retrieval ranks in the target table's own space and counts every target, so that it compares
@@ -16,10 +16,10 @@ from elmoc.corpus import Corpus
 from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import OutputLayer
 
+# Predictions that are multiplied with the candidates at once.
 BLOCK = 1024
-"""Predictions that are multiplied with the candidates at once."""
+# Predictions that are compared at once on a CPU: their scores stay in its cache, which is a fifth faster.
 CPU_ROWS = 16
-"""Of these, those that are compared at once on a CPU: their scores stay in its cache, which is a fifth faster."""
 
 
 def retrieval(ranks: Tensor) -> dict[str, float]:
@@ -69,11 +69,6 @@ class Retriever:
         self.candidates = F.normalize(rows, dim=1).to(device)  # [K, E]
         self.constant = mean_direction(table.rows, corpus.counts)  # [E]
 
-    @staticmethod
-    def bytes(*, targets: LexiconTable, words: int, candidates: int) -> int:
-        """Predictions and targets of every word, the candidates, and the scores of a block of words with these."""
-        return 4 * (5 * words * targets.size + candidates * (targets.size + 2 * BLOCK))
-
     def score(
         self, layer: OutputLayer, predictions: Tensor, ids: np.ndarray, parts: Mapping[str, slice]
     ) -> dict[str, dict[str, float]]:
@@ -84,12 +79,14 @@ class Retriever:
         self, ranks: Tensor, predictions: Tensor, ids: np.ndarray, parts: Mapping[str, slice]
     ) -> dict[str, dict[str, float]]:
         """The metrics of parts of predictions [N, E] of the types `ids` [N], which have these `ranks` [N] by cosine."""
+        constant_ranks = ranks_by_frequency(torch.from_numpy(ids.astype(np.int64)), self.known)
         return {
             name: {
                 "cosine": float(self.cosines(predictions[part], ids[part]).mean()),
-                "constant_cosine": self.constant_cosine(ids[part]),
+                # of the best constant prediction on the training text
+                "constant_cosine": float(self.cosines(self.constant.expand(len(ids[part]), -1), ids[part]).mean()),
                 **retrieval(ranks[part]),
-                **{f"constant_{metric}": value for metric, value in self.constant_retrieval(ids[part]).items()},
+                **{f"constant_{metric}": value for metric, value in retrieval(constant_ranks[part]).items()},
             }
             for name, part in parts.items()
         }
@@ -99,10 +96,6 @@ class Retriever:
         targets = torch.from_numpy(np.asarray(self.table.rows[ids], dtype=np.float32))  # [N, E]
         has_direction = targets.any(dim=1)
         return F.cosine_similarity(predictions.cpu(), targets, dim=1)[has_direction]
-
-    def constant_cosine(self, ids: np.ndarray) -> float:
-        """Mean cosine of the best constant prediction on the training text with these targets."""
-        return float(self.cosines(self.constant.expand(len(ids), -1), ids).mean())
 
     def ranks(self, predictions: Tensor, ids: np.ndarray) -> Tensor:
         """int64 [N]: the rank of each target among the candidates by cosine, 1 the best, 0 if it is none of them.
@@ -128,12 +121,8 @@ class Retriever:
             products = predictions[block].to(device) @ self.candidates.T
             products.index_fill_(1, unknown, -torch.inf)
             for start in range(0, len(block), rows):
-                places, scores = block[start : start + rows], products[start : start + rows]
-                yield places, scores, scores.gather(1, targets[places].to(device).unsqueeze(1))
-
-    def constant_retrieval(self, ids: np.ndarray) -> dict[str, float]:
-        """What the best constant ranking reaches (see `ranks_by_frequency`)."""
-        return retrieval(ranks_by_frequency(torch.from_numpy(ids.astype(np.int64)), self.known))
+                rows_, scores = block[start : start + rows], products[start : start + rows]
+                yield rows_, scores, scores.gather(1, targets[rows_].to(device).unsqueeze(1))
 
 
 def mean_direction(rows: np.ndarray, counts: np.ndarray) -> Tensor:

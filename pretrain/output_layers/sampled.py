@@ -1,8 +1,7 @@
-"""Sampled softmax, the original ELMo's output layer (Peters et al. 2018), and one whose vectors are fixed.
+"""Sampled softmax: how is the next word told from types that are drawn, with trained or fixed vectors?
 
-A target is told from types that are drawn from the lexicon, the same for all targets of a window. Each score is
-corrected by the chance that its type is drawn, so that in expectation the optimum is that of the softmax over all
-types (Bengio and Senécal 2008; Jean et al. 2015).
+It is the original ELMo's output layer (Peters et al. 2018). The types drawn are the same for all targets of a window.
+Each score is corrected by the chance that its type is drawn, so that in expectation the optimum is that of the softmax over all types (Bengio and Senécal 2008; Jean et al. 2015).
 Letters: N targets, P projection, E width of vectors, C classes, U candidates, S those that are drawn.
 """
 
@@ -20,13 +19,13 @@ from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
 from pretrain.optimiser import AdagradConfig
 from pretrain.output_layers import Candidates, Loss, OutputLayer, SampleSettings, Targets
+from pretrain.output_layers.full_softmax import FullSoftmaxOutput, FullSoftmaxSettings
 from pretrain.output_layers.linear import NO_CANDIDATE, LinearOutput, LinearSettings
-from pretrain.output_layers.output_embedding import EmbeddingSoftmax, EmbeddingSoftmaxSettings
 from pretrain.output_layers.softmax import SoftmaxScorer
 
 MOST_SAMPLES = 2**24
+# Classes whose scores are computed together in evaluation, so that they stay in a cache.
 SCORED_AT_ONCE = 2**15
-"""Classes whose scores are computed together in evaluation, so that they stay in a cache."""
 
 
 def sampled_loss(predictions: Tensor, rows: Tensor, bias: Tensor, candidates: Candidates) -> Loss:
@@ -52,7 +51,7 @@ def sampled_loss(predictions: Tensor, rows: Tensor, bias: Tensor, candidates: Ca
     return Loss((losses * counted).sum(), counted.sum(), (~counted).sum())
 
 
-class SampledOutput(EmbeddingSoftmax):
+class SampledOutput(FullSoftmaxOutput):
     """A vector and a bias for each class, of which an update reads and changes those of a window's candidates.
 
     Their gradients are sparse, so that Adagrad updates them, as all weights of the original ELMo. Those of tied vectors
@@ -60,8 +59,8 @@ class SampledOutput(EmbeddingSoftmax):
     other words in each; so Adam updates them, as all other weights.
     """
 
-    def __init__(self, projection_size: int, types: int, classes: int, settings: "SampledSettings") -> None:
-        super().__init__(projection_size, types, classes, settings, bias_in_rows=not settings.tied)
+    def __init__(self, projection_size: int, classes: int, settings: "SampledSettings") -> None:
+        super().__init__(projection_size, classes, settings, bias_in_rows=not settings.tied)
         if not settings.tied:
             self.adagrad = AdagradConfig(settings.rate_factor, settings.accumulator)
 
@@ -70,38 +69,38 @@ class SampledOutput(EmbeddingSoftmax):
         assert targets.candidates is not None
         assert targets.candidates.ids is not None
         ids = targets.candidates.ids
-        vectors, bias = self.vectors_and_bias(F.embedding(ids, self.rows, sparse=self.tied_rows is None), ids)
+        vectors, bias = self._vectors_and_bias(F.embedding(ids, self.rows, sparse=self.tied_rows is None), ids)
         predictions = self.projected(states.flatten(0, 1))
         return self.regularised(sampled_loss(predictions, vectors, bias, targets.candidates))
-
-    def log_probabilities(self, states: Tensor) -> Tensor:
-        return self.scores_of(self.projected(states), slice(None)).log_softmax(dim=1)
 
     def scored(self, states: Tensor, classes: Tensor, candidates: int) -> tuple[Tensor, Tensor]:
         """See `SoftmaxOutput`: of classes that are no candidates, the sum of a block alone stays in memory."""
         states = self.projected(states)
-        first = self.scores_of(states, slice(candidates))
+        first = self._scores(states, slice(candidates))
         sums = [first.logsumexp(dim=1)]
         for start in range(candidates, self.classes, SCORED_AT_ONCE):
-            sums.append(self.scores_of(states, slice(start, start + SCORED_AT_ONCE)).logsumexp(dim=1))
+            sums.append(self._scores(states, slice(start, start + SCORED_AT_ONCE)).logsumexp(dim=1))
         total = torch.stack(sums).logsumexp(dim=0)
-        vectors, bias = self.vectors_and_bias(self.rows[classes], classes)
+        vectors, bias = self._vectors_and_bias(self.rows[classes], classes)
         own = (states * vectors).sum(dim=1).float() + bias
         return first - total.unsqueeze(1), own - total
 
-    def scores_of(self, states: Tensor, classes: slice) -> Tensor:
+    def scores_of_a_word(self, candidates: int) -> int:
+        return max(candidates, min(SCORED_AT_ONCE, self.classes))
+
+    def _scores(self, states: Tensor, classes: slice) -> Tensor:
         """float32 [N, n] of projected states [N, P] and n classes."""
-        vectors, bias = self.vectors_and_bias(self.rows[classes], classes)
+        vectors, bias = self._vectors_and_bias(self.rows[classes], classes)
         return (states @ vectors.T + bias).float()
 
-    def scores_of_a_word(self, candidates: int) -> int:
-        """Those that are there at once."""
-        return max(candidates, min(SCORED_AT_ONCE, self.classes))
+    def _vectors_and_bias(self, rows: Tensor, classes: Tensor | slice) -> tuple[Tensor, Tensor]:
+        """The vectors [n, P] and the biases [n] of classes, from their rows."""
+        return (rows[:, :-1], rows[:, -1]) if self.bias is None else (rows, self.bias[classes])
 
 
 @dataclass(frozen=True)
-class SampledSettings(EmbeddingSoftmaxSettings):
-    """The sampled softmax; the defaults of `samples` are the original ELMo's.
+class SampledSettings(FullSoftmaxSettings):
+    """The sampled softmax; the default of `samples` is the original ELMo's.
 
     samples: distinct types that are drawn for each window and direction, on average; half of all types or more: all.
     rate_factor: how many times the schedule's learning rate that of its vectors is, where they are not tied.
@@ -121,11 +120,11 @@ class SampledSettings(EmbeddingSoftmaxSettings):
 
     @property
     def candidates(self) -> SampleSettings:
-        """Those that are drawn, of its types."""
+        """Types that are drawn from the K that are told apart."""
         return SampleSettings(self.samples, self.types)
 
     def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> SampledOutput:
-        return SampledOutput(projection_size, self.types_of(corpus), self.classes_of(corpus), self)
+        return SampledOutput(projection_size, self.classes_of(corpus), self)
 
 
 class FixedOutput(LinearOutput):
@@ -144,6 +143,19 @@ class FixedOutput(LinearOutput):
         return sampled_loss(self.predict(states).flatten(0, -2), candidates.vectors, bias, candidates)
 
 
+class FixedScorer(SoftmaxScorer):
+    """Scores by ŷ · w among the types of `rows` [K, E] that have a vector; others are no candidates."""
+
+    def __init__(self, rows: Tensor, counts: np.ndarray, device: torch.device) -> None:
+        known = rows.any(dim=1)
+        super().__init__(counts, candidates=len(rows), known=known)
+        self._rows, self._unknown = rows.to(device), (~known).to(device)
+
+    def scored(self, layer: OutputLayer, predictions: Tensor, classes: Tensor) -> tuple[Tensor, None]:
+        scores = predictions.to(self._rows.device) @ self._rows.T  # [N, K]
+        return scores.masked_fill(self._unknown, -torch.inf).log_softmax(dim=1), None
+
+
 @dataclass(frozen=True)
 class FixedSettings(LinearSettings):
     """The sampled softmax with the vectors of the table `data.target_vectors`; `samples` as in `SampledSettings`."""
@@ -154,20 +166,12 @@ class FixedSettings(LinearSettings):
 
     @property
     def candidates(self) -> SampleSettings:
-        """Those that are drawn, of all types."""
+        """Types that are drawn from the whole lexicon."""
         return SampleSettings(self.samples)
 
     def build(self, *, projection_size: int, corpus: Corpus, targets: LexiconTable) -> FixedOutput:
         return FixedOutput(projection_size, targets.size)
 
-    def scorer(self, *, corpus: Corpus, targets: LexiconTable, candidates: int, device: torch.device) -> SoftmaxScorer:
-        """By ŷ · w, among the most frequent types that have a vector; others are no candidates."""
+    def scorer(self, *, corpus: Corpus, targets: LexiconTable, candidates: int, device: torch.device) -> FixedScorer:
         rows = torch.from_numpy(np.array(targets.rows[: min(candidates, corpus.types)], dtype=np.float32))  # [K, E]
-        known = rows.any(dim=1)
-        unknown, rows = (~known).to(device), rows.to(device)
-
-        def scores(layer: OutputLayer, predictions: Tensor, classes: Tensor, candidates: int) -> tuple[Tensor, Tensor]:
-            found = (predictions.to(device) @ rows.T).masked_fill(unknown, -torch.inf).log_softmax(dim=1)
-            return found, found.gather(1, classes.to(device).unsqueeze(1))[:, 0]
-
-        return SoftmaxScorer(scores, corpus.counts, candidates=len(rows), known=known)
+        return FixedScorer(rows, corpus.counts, device)

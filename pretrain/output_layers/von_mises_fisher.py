@@ -1,4 +1,4 @@
-"""The von Mises–Fisher loss: how likely a word's direction is, if directions scatter around the predicted one.
+"""The von Mises–Fisher loss: how likely is a word's direction, if directions scatter around the predicted one?
 
     p(w | ŷ) = C_m(κ) exp(ŷ · w),  κ = ‖ŷ‖, ‖w‖ = 1,  C_m(κ) = κ^v / ((2π)^{m/2} I_v(κ)),  v = m/2 − 1
 
@@ -15,8 +15,8 @@ from torch import Tensor
 from pretrain.output_layers import Loss
 from pretrain.output_layers.linear import sum_of_known, unit
 
+# From this order on the expansion is exact to about 1e-9; lower orders are reached by recurrence.
 LEAST_ORDER = 32
-"""From this order on the expansion is exact to about 1e-9; lower orders are reached by recurrence."""
 
 
 def von_mises_fisher_loss(
