@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pretrain.data.loader import gather_window
 
 from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data.candidates import CandidateSampler
+from pretrain.data.batches import gather
+from pretrain.data.candidates import TargetSampler
 from pretrain.data.sources import TrainingData
-from pretrain.data.windows import Position, Window, windows_of
-from pretrain.output_layers import CandidateSettings, Targets
+from pretrain.data.windows import Position, Window
+from pretrain.output_layers import Candidates, CandidateSettings, Targets
 from pretrain.output_layers.contrastive import ContrastiveOutput, ContrastiveSettings
 
 CPU = torch.device("cpu")
@@ -22,12 +22,11 @@ STREAMS, WINDOW = 4, 5
 
 
 def data_of(corpus: Corpus, **settings: Any) -> TrainingData:
-    """Windows with candidates, some of them drawn, and targets two words ahead."""
+    """Windows with candidates, some of them drawn."""
     values: dict[str, Any] = {
         "directions": DIRECTIONS,
         "seed": 1,
         "candidates": CandidateSettings(extra=3),
-        "words_ahead": 2,
         "targets": "gaps",
     } | settings
     targets = VectorTable(corpus, values.pop("targets"))
@@ -55,7 +54,7 @@ def test_they_are_the_types_of_all_targets_and_some_more(tiny_corpus: Corpus) ->
     more = 0
     for window in islice(data_of(tiny_corpus).windows(), 40):
         for direction, ids in window.ids.items():
-            assert ids.shape == (STREAMS, WINDOW + 2)
+            assert ids.shape == (STREAMS, WINDOW + 1)
             candidates = window.candidates[direction].ids.tolist()
             assert candidates == sorted(set(candidates))
             drawn = set(candidates) - set(ids[:, 1:].ravel().tolist())
@@ -71,7 +70,6 @@ def test_any_position_can_be_gone_back_to(tiny_corpus: Corpus) -> None:
     windows = list(islice(data.windows(), count))
     assert windows[data.updates_per_epoch - 1].next in (Position(1, 0, 0), Position(0, 3, 0))
     for start in (1, 7, data.updates_per_epoch, count - 2):
-        data.require_position(windows[start - 1].next)
         assert_same_windows(list(islice(data.windows(windows[start - 1].next), count - start)), windows[start:])
 
 
@@ -94,59 +92,36 @@ def test_every_process_and_every_direction_finds_the_same_ones(tiny_corpus: Corp
     )
 
 
-def test_windows_two_words_ahead_go_on_where_the_last_one_ended(tiny_corpus: Corpus) -> None:
-    data = data_of(tiny_corpus, candidates=None)
-    windows = list(islice(data.windows(), data.updates_per_epoch))
-    assert windows[-1].next.epoch == 1 or windows[-1].next.shard == 3
-    assert len(windows) == sum(windows_of(tokens, STREAMS, WINDOW, 2) for tokens in data.groups.first_sizes)
-    nearer = list(islice(data_of(tiny_corpus, candidates=None, words_ahead=1).windows(), 12))
-    for before, after, near in zip(windows[:12], windows[1:13], nearer, strict=False):
-        for direction in DIRECTIONS:
-            np.testing.assert_array_equal(before.ids[direction][:, WINDOW:], after.ids[direction][:, :2])
-            np.testing.assert_array_equal(before.ids[direction][:, : WINDOW + 1], near.ids[direction])
-    assert not windows[0].candidates
-
-
 @pytest.mark.parametrize("fixed_sizes", [False, True])
-@pytest.mark.parametrize("resident", [False, True])
 @pytest.mark.parametrize("targets", ["gaps", "other", "raw"])
-def test_batches_have_their_vectors(tiny_corpus: Corpus, targets: str, resident: bool, fixed_sizes: bool) -> None:
-    data = data_of(tiny_corpus, targets=targets, resident=resident, fixed_sizes=fixed_sizes)
+def test_batches_have_their_vectors(tiny_corpus: Corpus, targets: str, fixed_sizes: bool) -> None:
+    data = data_of(tiny_corpus, targets=targets, fixed_sizes=fixed_sizes)
     rows = np.asarray(data.targets.rows, dtype=np.float32)
     for window in islice(data.windows(own=slice(1, 3)), 5):
-        batch = gather_window(window, data.tables(CPU), CPU)
+        batch = gather(window, data.batch_maker(), CPU)
         for direction, ids in window.ids.items():
-            np.testing.assert_array_equal(
-                batch.inputs(direction).numpy(), np.asarray(data.inputs.rows)[ids[:, :WINDOW]]
-            )
-            near = batch.targets(direction)
-            after = near.after
-            assert after is not None
-            assert after.after is None
-            for shift, own in ((1, near), (2, after)):
-                candidates = own.candidates
-                assert candidates is not None
-                assert own.vectors is None
-                wanted = ids[:, shift : shift + WINDOW]
-                np.testing.assert_array_equal(own.ids.numpy(), wanted)
-                count = len(window.candidates[direction].ids)
-                np.testing.assert_array_equal(window.candidates[direction].ids[candidates.places.numpy()], wanted)
-                np.testing.assert_array_equal(
-                    candidates.vectors[:count].numpy(), rows[window.candidates[direction].ids]
-                )
-                assert candidates.log_chance[:count].isfinite().all()
-                assert (candidates.log_chance[count:] == torch.inf).all()
-                expected = np.log(tiny_corpus.counts[window.candidates[direction].ids] / tiny_corpus.counts.sum())
-                np.testing.assert_allclose(candidates.log_frequency[:count].numpy(), expected, rtol=1e-5)
-                assert len(candidates.vectors) == (data.sampler.most if fixed_sizes else count)
+            np.testing.assert_array_equal(batch.inputs(direction).numpy(), data.inputs.rows[ids[:, :-1]])
+            found = batch.targets(direction)
+            candidates, types = found.candidates, window.candidates[direction].ids
+            assert candidates is not None
+            assert found.vectors is candidates.ids is None
+            np.testing.assert_array_equal(found.ids.numpy(), ids[:, 1:])
+            np.testing.assert_array_equal(types[candidates.labels.numpy()], ids[:, 1:])
+            count = len(types)
+            np.testing.assert_array_equal(candidates.vectors[:count].numpy(), rows[types])
+            assert candidates.log_chance[:count].isfinite().all()
+            assert (candidates.log_chance[count:] == torch.inf).all()
+            expected = np.log(tiny_corpus.counts[types] / tiny_corpus.counts.sum())
+            np.testing.assert_allclose(candidates.log_frequency[:count].numpy(), expected, rtol=1e-5)
+            assert len(candidates.vectors) == (data.sampler.most if fixed_sizes else count)
 
 
 def losses(data: TrainingData, own: slice, states: torch.Tensor) -> list[torch.Tensor]:
     """Loss, counted and masked targets, and gradients, of the first window's own streams [B, T, P]."""
-    settings = ContrastiveSettings(extra_candidates=3, cosine_weight=0.3, ahead_weight=0.5)
+    settings = ContrastiveSettings(extra_candidates=3, cosine_weight=0.3)
     torch.manual_seed(0)
     layer = ContrastiveOutput(states.shape[-1], data.targets.size, settings)
-    batch = gather_window(next(data.windows(own=own)), data.tables(CPU), CPU)
+    batch = gather(next(data.windows(own=own)), data.batch_maker(), CPU)
     loss = layer(states[own], batch.targets("forward"))
     loss.total.backward()
     return [*loss, *(parameter.grad for parameter in layer.parameters())]
@@ -167,28 +142,23 @@ def test_batches_of_a_fixed_size_have_the_same_loss(tiny_corpus: Corpus) -> None
         torch.testing.assert_close(one, other)
 
 
-def test_chances_are_of_what_an_epoch_reads(tiny_corpus: Corpus) -> None:
-    data = data_of(tiny_corpus, weights={"": 1.0})
-    assert data.counts.tolist() == tiny_corpus.counts.tolist()
-    halved = data_of(tiny_corpus, weights={"": 0.5})
-    np.testing.assert_allclose(halved.counts, tiny_corpus.counts / 2)
-
-
 @pytest.mark.parametrize("extra", [0, 3])
-def test_chances_are_of_shares_whatever_all_sources_weigh(extra: int) -> None:
+def test_chances_are_of_shares_whatever_all_sources_weigh(tiny_corpus: Corpus, extra: int) -> None:
+    chances = [
+        data_of(tiny_corpus, weights={"": weight}, candidates=CandidateSettings(extra=extra)).sampler.log_chance
+        for weight in (0.01, 0.5, 1.0)
+    ]
+    np.testing.assert_allclose(chances[0], chances[2], rtol=1e-5)
+    np.testing.assert_allclose(chances[1], chances[2], rtol=1e-5)
     counts = np.array([1000, 100, 1, 1, 0])
-
-    def chances(weight: float) -> np.ndarray:
-        settings = CandidateSettings(extra=extra)
-        return CandidateSampler(counts, targets=64, settings=settings, seed=1, read=counts * weight).log_chance
-
-    np.testing.assert_allclose(chances(0.01)[:-1], chances(1)[:-1], rtol=1e-6)
-    assert np.isfinite(chances(0.01)).all()
+    settings = CandidateSettings(extra=extra)
+    sampler = TargetSampler(counts, counts * 0.01, targets=64, settings=settings, seed=1)
+    assert np.isfinite(sampler.log_chance).all()
 
 
 def test_tensors_are_mapped_one_and_all() -> None:
     value = torch.zeros(1)
-    targets = Targets(value, None, None, after=Targets(value, value))
-    mapped = targets.map(lambda tensor: tensor + 1)
-    assert mapped.vectors is None
-    assert [mapped.ids.item(), mapped.after.ids.item(), mapped.after.vectors.item()] == [1, 1, 1]
+    mapped = Targets(value, None, Candidates(None, value, value, value, None, 2)).map(lambda tensor: tensor + 1)
+    assert mapped.vectors is mapped.candidates.ids is None
+    assert [mapped.ids, *mapped.candidates[1:4]] == [torch.ones(1)] * 4
+    assert mapped.candidates.shared == 2

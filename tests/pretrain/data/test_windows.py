@@ -1,275 +1,245 @@
-"""Windows: training reads every token in the order that it says, and can go back to any place."""
+"""Windows: training reads every token in the order that it says, in proportion to weights, from any place."""
 
 import os
-from itertools import islice, pairwise
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import groupby, islice, pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from pretrain.data.groups import Group, TextGroups
 
 from elmoc.corpus import Corpus, Shard
 from elmoc.encoders import DIRECTIONS
 from elmoc.errors import InputError
+from elmoc.word_vectors.table import VectorTable
+from pretrain.data import windows as windows_module
+from pretrain.data.sources import TrainingData
 from pretrain.data.windows import (
-    Cut,
+    Group,
     Position,
-    Streams,
+    TextGroups,
+    Window,
     held_out_windows,
+    require_held_out,
     training_windows,
-    unread_text,
     windows_of,
     windows_per_epoch,
 )
-from tests.pretrain.data.reading import BEGIN, updates_of_epoch, windows_of_shards
-from tests.references import plain_cut_windows, plain_windows
+from tests.pretrain.data.reading import updates_of_epoch, windows_of_shards
+from tests.references import plain_windows
 from tests.tiny import write_corpus
+
+SOURCES = ["a", "b", "a", "c", "b", "b", "a"]
+COUNTS = (17, 12, 2, 9, 30, 21, 8)
 
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Corpus:
-    """Three shards of which the second is short; no two sentences are alike."""
+    """Seven training shards of three sources; no two sentences are alike, and one is longer than a small group."""
+    shards = [[[f"s{shard}n{number}w{word}" for word in range(number % 4)] for number in range(count)]
+              for shard, count in enumerate(COUNTS)]  # fmt: skip
+    shards[4][13] = [f"long{word}" for word in range(60)]
+    return write_corpus(tmp_path / "corpus", shards, [[["a", "b"]] * 9] * 2, sources=[*SOURCES, "a", "b"], documents=3)
+
+
+@pytest.fixture
+def plain_corpus(tmp_path: Path) -> Corpus:
+    """Three shards without sources, of which the second is short."""
     shards = [[[f"s{shard}n{number}w{word}" for word in range(number % 4)] for number in range(count)]
               for shard, count in enumerate((17, 2, 30))]  # fmt: skip
     return write_corpus(tmp_path / "corpus", shards, [[["a", "b", "c"]] * 20])
 
 
-def all_windows(corpus: Corpus, count: int, streams: int, window: int, seed: int = 5, position: Position = BEGIN):
-    return list(islice(windows_of_shards(corpus, streams, window, seed=seed, position=position), count))
+def tokens_of(corpus: Corpus, group: Group) -> list[int]:
+    return [token for each in group.slices for token in corpus.read_shard(each.shard)[each.start : each.end].tolist()]
 
 
-def sentences_of(corpus: Corpus, group: Group) -> list[list[int]]:
-    sentences: list[list[int]] = []
-    for part in group.parts:
-        for token in corpus.read_shard(part.shard).tolist()[part.start : part.end]:
-            if token == corpus.begin_id:
-                sentences.append([])
-            sentences[-1].append(token)
-    return sentences
+class Token(NamedTuple):
+    """A token of the text, where it is, and which shard of its source it is in, counting all times round."""
+
+    id: int
+    file: str
+    place: int
+    shard: int = 0
 
 
-def groups_of_one(corpus: Corpus) -> TextGroups:
-    """Each about as large as a shard."""
-    return TextGroups(corpus, {}, mix=1, seed=5)
+def plain_group(corpus: Corpus, weights: dict[str, str], *, count: int, number: int, seed: int) -> list[int]:
+    """The text of a group of the endless sequence, by streams that are written out."""
+    slices: list[list[Token]] = []
+    for index, name in enumerate(["a", "b", "c"]):
+        weight = Fraction(weights.get(name, "1"))
+        shards = [
+            [Token(token, shard.file, place) for place, token in enumerate(corpus.read_shard(shard).tolist())]
+            for shard in corpus.train
+            if shard.source == name
+        ]
+        size = sum(map(len, shards))
+        stream: list[Token] = []
+        for time in range(2 + int(weight * (number + 1) / count)):
+            for place, shard in enumerate(np.random.default_rng([seed, index, time, 1]).permutation(len(shards))):
+                stream += [token._replace(shard=time * len(shards) + place) for token in shards[shard]]
+        begin, end = (int(weight * size * place / count) for place in (number, number + 1))
+        if weight:
+            begin, end = (
+                place + [token.id for token in stream[place:]].index(corpus.begin_id) for place in (begin, end)
+            )
+            slices += [list(part) for _, part in groupby(stream[begin:end], key=lambda token: token.shard)]
+    slices.sort(key=lambda part: (part[0].file, part[0].place))
+    return [token.id for part in slices for token in part]
 
 
-@pytest.mark.parametrize(("streams", "window"), [(1, 1), (2, 5), (3, 4), (4, 7)])
-def test_every_epoch_is_that_of_the_plain_program(corpus: Corpus, streams: int, window: int) -> None:
-    per_epoch = updates_of_epoch(corpus, streams, window)
-    windows = all_windows(corpus, 2 * per_epoch + 1, streams, window)
-    expected = []
-    groups = groups_of_one(corpus)
-    assert groups.count == 3
+@pytest.mark.parametrize("weights", [{}, {"a": "0.3", "b": "2"}, {"b": "0", "c": "7.25"}, {"a": "0.01"}])
+@pytest.mark.parametrize("mix", [1, 3, 100])
+def test_groups_are_those_of_the_plain_program(corpus: Corpus, weights: dict[str, str], mix: int) -> None:
+    groups = TextGroups(corpus, {name: float(weight) for name, weight in weights.items()}, mix=mix, seed=5)
+    for epoch in range(3):
+        for place in range(groups.count):
+            number = epoch * groups.count + place
+            group = groups.group(epoch, place)
+            expected = plain_group(corpus, weights, seed=5, count=groups.count, number=number)
+            assert tokens_of(corpus, group) == expected
+            assert group.tokens == len(expected)
+            assert group.seed == (5, epoch, place)
+
+
+def test_an_epoch_of_weight_one_reads_every_sentence_once_and_of_half_the_other_half_next(corpus: Corpus) -> None:
+    everything = sorted(token for shard in corpus.train for token in corpus.read_shard(shard).tolist())
+    groups = TextGroups(corpus, {}, mix=2, seed=1)
     for epoch in range(2):
-        for place in range(3):
-            sentences = sentences_of(corpus, groups.group(epoch, place))
-            order = np.random.default_rng([5, epoch, place]).permutation(len(sentences))
+        read = [token for place in range(groups.count) for token in tokens_of(corpus, groups.group(epoch, place))]
+        assert sorted(read) == everything
+    halves = TextGroups(corpus, {"a": 0.5, "b": 0.5, "c": 0.5}, mix=2, seed=1)
+    epochs = [
+        [token for place in range(halves.count) for token in tokens_of(corpus, halves.group(epoch, place))]
+        for epoch in range(2)
+    ]
+    assert sorted(epochs[0] + epochs[1]) == everything
+    assert min(map(len, epochs)) > 0.3 * len(everything)
+
+
+def test_every_group_holds_every_source_in_proportion(tmp_path: Path) -> None:
+    sentences = [[["x", "y"]] * count for count in (40, 40, 40, 40, 20, 20)]
+    corpus = write_corpus(tmp_path / "c", sentences, [[["x"]]] * 2, sources=["a", "a", "a", "a", "b", "b", "a", "b"])
+    groups = TextGroups(corpus, {"b": 2.0}, mix=1, seed=3)
+    assert groups.count == 7  # 960 tokens, and a shard has 133 on average
+    for place in range(groups.count):
+        of = dict.fromkeys("ab", 0)
+        for each in groups.group(1, place).slices:
+            of[each.shard.source] += each.end - each.start
+        assert of["a"] == pytest.approx(640 / 7, abs=4)
+        assert of["b"] == pytest.approx(320 / 7, abs=4)
+
+
+@pytest.mark.parametrize("order", ["sentences", "documents"])
+@pytest.mark.parametrize(("streams", "window"), [(1, 1), (2, 5), (3, 4), (4, 7)])
+def test_every_epoch_is_that_of_the_plain_program(corpus: Corpus, streams: int, window: int, order: str) -> None:
+    groups = TextGroups(corpus, {"a": 2.0}, mix=2, seed=5)
+    expected = []
+    for epoch in range(2):
+        for place in range(groups.count):
+            group = groups.group(epoch, place)
+            units: list[list[int]] = []
+            for each in group.slices:
+                documents = corpus.read_documents(each.shard).tolist()
+                ids = corpus.read_shard(each.shard).tolist()
+                for position in range(each.start, each.end):
+                    starts = ids[position] == corpus.begin_id if order == "sentences" else position in documents
+                    if starts or position == each.start:
+                        units.append([])
+                    units[-1].append(ids[position])
+            shuffled = np.random.default_rng([5, epoch, place]).permutation(len(units))
             both = [
-                plain_windows(sentences, order, streams=streams, window=window, backward=direction == "backward")
+                plain_windows(units, shuffled, streams=streams, window=window, backward=direction == "backward")
                 for direction in DIRECTIONS
             ]
             expected += [dict(zip(DIRECTIONS, pair, strict=True)) for pair in zip(*both, strict=True)]
-    assert len(expected) == 2 * per_epoch
-    for read, wanted in zip(windows, expected, strict=False):
-        assert {name: ids.tolist() for name, ids in read.ids.items()} == wanted
-    assert windows[per_epoch - 1].next == Position(0, 3, 0)
-    assert windows[-1].next.epoch == 2
+    windows = list(islice(windows_of_corpus(corpus, Position(), streams, window, order), len(expected)))
+    assert [{name: ids.tolist() for name, ids in each.ids.items()} for each in windows] == expected
+    assert windows[-1].next == Position(1, groups.count, 0)
 
 
-@pytest.mark.parametrize("cut", ["sentences", "documents"])
-@pytest.mark.parametrize(("streams", "window"), [(1, 1), (1, 6), (2, 9), (3, 4)])
-def test_windows_that_begin_with_a_sentence_or_document(tmp_path: Path, cut: str, streams: int, window: int) -> None:
-    """Of lengths below that of a window, and above."""
-    text = [[f"n{number}w{word}" for word in range(number % 9)] for number in range(60)]
-    corpus = write_corpus(tmp_path / "corpus", [text], [text[:20]], documents=3)
-    tokens = corpus.read_shard(corpus.train[0])
-    sentences = [unit.tolist() for unit in np.split(tokens, np.flatnonzero(tokens == corpus.begin_id)[1:])]
-    documents = [unit.tolist() for unit in np.split(tokens, corpus.read_documents(corpus.train[0])[1:])]
-    assert [len(documents), len(sentences)] == [20, 60]
-    shuffled = {"sentences": sentences, "documents": documents}
-    for order in ("sentences", "documents") if cut == "sentences" else ("documents",):
-        permutation = np.random.default_rng([5, 0, 0]).permutation(len(shuffled[order]))
-        units = [shuffled[order][number] for number in permutation]
-        if order != cut:  # documents whose sentences stay in their order
-            units = [
-                part.tolist()
-                for unit in map(np.array, units)
-                for part in np.split(unit, np.flatnonzero(unit == corpus.begin_id)[1:])
-            ]
-        both = [
-            plain_cut_windows(units, streams=streams, window=window, backward=direction == "backward")
-            for direction in DIRECTIONS
-        ]
-        count = min(map(len, both))
-        groups, how = TextGroups(corpus, {}, mix=1, seed=5), Cut(streams, window, order, cut)
-        assert count == windows_per_epoch(corpus, groups, how)
-        found = islice(
-            training_windows(corpus, groups, how, directions=DIRECTIONS, position=Position()),
-            count,
-        )
-        expected = [dict(zip(DIRECTIONS, pair, strict=True)) for pair in zip(*both, strict=False)]
-        read = [{name: ids.tolist() for name, ids in each.ids.items()} for each in found]
-        assert read == expected
-        if window == 9 and cut == "sentences":
-            inside = [each["forward"][row][0] == corpus.begin_id for each in read for row in range(streams)]
-            assert np.mean(inside) > 0.7, "but for sentences that are longer than a window"
+def windows_of_corpus(
+    corpus: Corpus, position: Position, streams: int = 2, window: int = 3, order: str = "sentences"
+) -> Iterator[Window]:
+    groups = TextGroups(corpus, {"a": 2.0}, mix=2, seed=5)
+    return training_windows(
+        groups, streams=streams, window=window, order=order, directions=DIRECTIONS, position=position
+    )
 
 
-def test_nearly_all_of_a_text_is_read_where_windows_are_cut() -> None:
-    generator = np.random.default_rng(0)
-    lengths = generator.integers(5, 45, 4000)
-    starts = np.cumsum(lengths) - lengths
-    tokens = np.arange(lengths.sum(), dtype=np.uint32)
-    for direction in DIRECTIONS:
-        text = Streams(tokens, 8, direction, length=65, step=64, starts=starts)
-        read = np.unique(np.concatenate([text.window(index).ravel() for index in range(text.count)]))
-        assert len(read) > 0.95 * len(tokens)
-        ends = starts + lengths - 1
-        first = np.concatenate([text.window(index)[:, 0] for index in range(1, text.count)])
-        assert np.isin(first, starts if direction == "forward" else ends).all(), "all are shorter than a window"
+@pytest.mark.parametrize(("streams", "window"), [(1, 4), (3, 4)])
+def test_any_position_can_be_gone_back_to(corpus: Corpus, streams: int, window: int) -> None:
+    per_epoch = windows_per_epoch(TextGroups(corpus, {"a": 2.0}, mix=2, seed=5), streams=streams, window=window)
+    windows = list(islice(windows_of_corpus(corpus, Position(), streams, window), 2 * per_epoch + 3))
+    assert windows[per_epoch].next.epoch == 1
+    for number in range(0, len(windows) - 3, 5):
+        again = islice(windows_of_corpus(corpus, windows[number].next, streams, window), 3)
+        for one, other in zip(again, windows[number + 1 :], strict=False):
+            assert one.next == other.next
+            for direction in DIRECTIONS:
+                np.testing.assert_array_equal(one.ids[direction], other.ids[direction])
 
 
-def test_held_out_windows_are_cut_as_well(corpus: Corpus) -> None:
-    options = {"streams": 2, "window": 7, "directions": DIRECTIONS, "words": 10_000}
-    read = list(held_out_windows(corpus, **options, at="sentences"))
-    sentence = corpus.read_shard(corpus.held_out[0])[:5]
-    for ids in read:
-        for direction in DIRECTIONS:
-            first = sentence if direction == "forward" else sentence[::-1]
-            assert (ids[direction][:, :5] == first).all(), "all sentences are one of five tokens"
-
-
-def test_a_stream_that_begins_in_the_middle_of_a_sentence_has_fewer_windows(tmp_path: Path) -> None:
-    """Held-out text that is cut is read as far as all streams go."""
-    text = [[f"n{number}w{word}" for word in range(7)] for number in range(30)]
-    corpus = write_corpus(tmp_path / "corpus", [text], [text])
-    for window in range(2, 40):
-        options = {"window": window, "directions": DIRECTIONS, "words": 10_000}
-        read = list(held_out_windows(corpus, streams=16, **options, at="sentences"))
-        assert read
-        assert {ids[direction].shape[1] for ids in read for direction in DIRECTIONS} == {window + 1}
-
-
-def test_one_stream_reads_every_token_once_and_backward_is_the_reverse(corpus: Corpus) -> None:
-    windows = all_windows(corpus, updates_of_epoch(corpus, 1, 1), 1, 1)
+def test_one_stream_reads_every_token_once_and_backward_is_the_reverse(plain_corpus: Corpus) -> None:
+    corpus = plain_corpus
+    windows = list(islice(windows_of_shards(corpus, 1, 1, seed=5), updates_of_epoch(corpus, 1, 1)))
     forward = [int(window.ids["forward"][0, 0]) for window in windows]
     tokens = np.concatenate([corpus.read_shard(shard) for shard in corpus.train]).tolist()
     last = [corpus.end_id] * 3  # of each group only the last token is never an input, as nothing follows it
     assert sorted(forward + last) == sorted(tokens)
     backward = [int(window.ids["backward"][0, 0]) for window in windows]
-    groups = groups_of_one(corpus)
+    groups = TextGroups(corpus, {}, mix=1, seed=5)
     ends = np.cumsum([0, *(groups.group(0, place).tokens - 1 for place in range(3))])
     for start, end in pairwise(ends):
         assert backward[start + 1 : end] == forward[start + 1 : end][::-1]
         assert (backward[start], forward[start]) == (corpus.end_id, corpus.begin_id)
 
 
-def test_windows_of_a_stream_join_on(corpus: Corpus) -> None:
-    windows = all_windows(corpus, updates_of_epoch(corpus, 2, 3), 2, 3)
-    for before, after in pairwise(windows):
-        for direction in DIRECTIONS:
-            assert before.ids[direction].shape == (2, 4)
+def test_seeds_epochs_and_directions(plain_corpus: Corpus) -> None:
+    """Other seeds and epochs read in another order, a direction alone as beside the other; windows join on."""
+    corpus, per_epoch = plain_corpus, updates_of_epoch(plain_corpus, 2, 4)
+
+    def read(seed: int, epoch: int, directions: tuple[str, ...] = DIRECTIONS) -> list[Window]:
+        options = {"seed": seed, "directions": directions, "position": Position(epoch)}
+        return list(islice(windows_of_shards(corpus, 2, 4, **options), per_epoch))
+
+    def text(windows: list[Window], direction: str = "forward") -> list[list[int]]:
+        return [window.ids[direction].ravel().tolist() for window in windows]
+
+    both = read(5, 0)
+    assert text(both) == text(read(5, 0))
+    assert text(both) != text(read(5, 1))
+    assert text(both) != text(read(6, 0))
+    for direction in DIRECTIONS:
+        assert text(read(5, 0, (direction,)), direction) == text(both, direction)
+        for before, after in pairwise(both):
+            assert before.shape == (2, 2, 5)
             if after.next.shard == before.next.shard and before.next.window:
                 assert (before.ids[direction][:, -1] == after.ids[direction][:, 0]).all()
 
 
-@pytest.mark.parametrize(("streams", "window"), [(1, 4), (3, 4)])
-def test_any_position_can_be_gone_back_to(corpus: Corpus, streams: int, window: int) -> None:
-    windows = all_windows(corpus, 2 * updates_of_epoch(corpus, streams, window) + 3, streams, window)
-    for number, read in enumerate(windows[:-3]):
-        rest = all_windows(corpus, 3, streams, window, position=read.next)
-        for again, wanted in zip(rest, windows[number + 1 :], strict=False):
-            assert again.next == wanted.next
-            for direction in DIRECTIONS:
-                np.testing.assert_array_equal(again.ids[direction], wanted.ids[direction])
-
-
-def test_epochs_and_seeds_differ_and_the_same_seed_does_not(corpus: Corpus) -> None:
-    per_epoch = updates_of_epoch(corpus, 2, 4)
-
-    def read(seed: int, epoch: int) -> list[list[int]]:
-        windows = all_windows(corpus, per_epoch, 2, 4, seed, Position(epoch))
-        return [window.ids["forward"].ravel().tolist() for window in windows]
-
-    assert read(5, 0) == read(5, 0)
-    assert read(5, 0) != read(5, 1)
-    assert read(5, 0) != read(6, 0)
-
-
-def test_a_direction_alone_reads_the_same(corpus: Corpus) -> None:
-    both = all_windows(corpus, 20, 2, 4)
-    for direction in DIRECTIONS:
-        alone = windows_of_shards(corpus, 2, 4, seed=5, directions=(direction,))
-        for one, two in zip(alone, both, strict=False):
-            assert list(one.ids) == [direction]
-            np.testing.assert_array_equal(one.ids[direction], two.ids[direction])
-
-
-def most_tokens(corpus: Corpus) -> int:
-    """Of a group."""
-    return max(TextGroups(corpus, {}, mix=1, seed=0).first_sizes)
-
-
-def test_too_many_streams_are_refused_with_a_number_that_works(corpus: Corpus) -> None:
-    largest = most_tokens(corpus)
-    assert updates_of_epoch(corpus, largest // 21, 20) > 0
-    with pytest.raises(
-        InputError,
-        match=rf"streams=50 with .* need 1,050 tokens, .* hold {largest} at most: use fewer streams, e\.g\. 1",
-    ):
-        updates_of_epoch(corpus, 50, 20)
-
-
 @pytest.mark.parametrize("window", [2, 20])
-def test_the_tokens_that_are_said_to_be_needed_are_enough(corpus: Corpus, window: int) -> None:
-    largest = most_tokens(corpus)
+def test_the_tokens_that_are_said_to_be_needed_are_enough(plain_corpus: Corpus, window: int) -> None:
+    groups = TextGroups(plain_corpus, {}, mix=1, seed=0)
+    largest = max(groups.group(0, place).tokens for place in range(groups.count))
     enough = largest // (window + 1)
-    assert updates_of_epoch(corpus, enough, window) > 0
+    assert updates_of_epoch(plain_corpus, enough, window) > 0
     needed = f"need {(enough + 1) * (window + 1):,} tokens"
-    with pytest.raises(InputError, match=f"{needed}, targets included, and .* hold {largest} at most: .*use fewer"):
-        updates_of_epoch(corpus, enough + 1, window)
+    with pytest.raises(InputError, match=f"{needed}, and .* hold {largest} at most"):
+        updates_of_epoch(plain_corpus, enough + 1, window)
 
 
-def test_where_one_stream_is_too_many_a_shorter_window_is_advised(corpus: Corpus) -> None:
-    largest = most_tokens(corpus)
-    with pytest.raises(InputError, match=f"hold {largest} at most: set .*, or use a shorter window, or more text"):
-        updates_of_epoch(corpus, 1, largest)
-    with pytest.raises(InputError, match=f"hold {largest} at most: use a shorter window, or more text"):
-        updates_of_epoch(corpus, 1, corpus.train_tokens)
-
-
-@pytest.mark.parametrize("sources", [(), ["a", "b"] * 30])
-def test_the_shards_that_are_said_to_be_mixed_are_enough(tmp_path: Path, sources: list[str]) -> None:
-    shards = [[["w", "x"]] * (5 if number % 2 else 50) for number in range(59)]
-    corpus = write_corpus(tmp_path / "corpus", shards, [[["w"]]], sources=sources)
-    cut = Cut(20, 10)
-    with pytest.raises(InputError, match=r"at most: set train\.mix_shards=(\d+), or use fewer streams") as refused:
-        windows_per_epoch(corpus, TextGroups(corpus, {}, mix=1, seed=1), cut)
-    few = TextGroups(corpus, {}, mix=4, seed=1)
-    warning = unread_text(few, cut)
-    assert warning is not None
-    windows = [windows_of(few.group(0, place).tokens, 20, 10) for place in range(few.count)]
-    share = 200 * sum(windows) / corpus.train_tokens
-    assert warning.startswith(f"an epoch reads {share:.0%} of its text, since 20 streams take few whole windows of 10")
-    for text in (warning, str(refused.value)):
-        mix = int(text.split("mix_shards=")[1].split(",")[0])
-        assert 10 < mix < 59
-        assert unread_text(TextGroups(corpus, {}, mix=mix, seed=1), cut) is None
-    everything = unread_text(TextGroups(corpus, {}, mix=59, seed=1), Cut(400, 10))
-    assert everything is not None
-    assert everything.endswith("shuffled together: use fewer streams")
-
-
-def test_of_text_that_an_epoch_reads_often_more_than_all_shards_may_be_mixed(tmp_path: Path) -> None:
-    corpus = write_corpus(tmp_path / "corpus", [[["w", "x"]] * 125] * 2, [[["w"]]], sources=["s"] * 3)
-    cut, weights = Cut(256, 20), {"s": 20.0}
-    with pytest.raises(InputError, match=r"hold 10,000 at most: set train\.mix_shards=(\d+), or") as refused:
-        windows_per_epoch(corpus, TextGroups(corpus, weights, mix=20, seed=1), Cut(500, 20))
-    mix = int(str(refused.value).split("mix_shards=")[1].split(",")[0])
-    assert windows_per_epoch(corpus, TextGroups(corpus, weights, mix=mix, seed=1), Cut(500, 20)) > 0
-    text = unread_text(TextGroups(corpus, weights, mix=20, seed=1), cut)
-    assert text is not None
-    assert f"set train.mix_shards={mix}" in text
+def test_text_that_is_left_out_is_said(tiny_corpus: Corpus) -> None:
+    table = VectorTable(tiny_corpus, "raw")
+    for streams, said in ((2, False), (60, True)):
+        settings = {"streams": streams, "window": 5, "mix_shards": 1, "seed": 1, "directions": DIRECTIONS}
+        data = TrainingData(corpus=tiny_corpus, inputs=table, targets=table, **settings)
+        sizes = [data.groups.group(0, place).tokens for place in range(data.groups.count)]
+        share = sum(windows_of(size, streams, 5) for size in sizes) * streams * 5 / tiny_corpus.train_tokens
+        assert (data.unread_text is not None) == said == (share < 0.95)
+        assert not said or f"an epoch reads {share:.0%} of its text" in data.unread_text
 
 
 def test_many_shards_are_read_with_few_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,25 +255,27 @@ def test_many_shards_are_read_with_few_files_open(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(Corpus, "map_shard", watched)
     groups = TextGroups(corpus, {}, mix=40, seed=1)
-    next(training_windows(corpus, groups, Cut(2, 5), directions=DIRECTIONS, position=BEGIN))
+    how = {"streams": 2, "window": 5, "order": "sentences", "directions": DIRECTIONS}
+    next(training_windows(groups, **how, position=Position()))
     read = list(held_out_windows(corpus, streams=1, window=100, directions=DIRECTIONS, words=199))
     assert len(files) > 80
     assert max(files) - min(files) < 3
-    np.testing.assert_array_equal(np.concatenate([ids["forward"][0, :-1] for ids in read]), expected[:-1])
+    np.testing.assert_array_equal(np.concatenate([each.ids["forward"][0, :-1] for each in read]), expected[:-1])
 
 
-def test_held_out_text_is_read_in_its_order(corpus: Corpus) -> None:
+def test_held_out_text_is_read_in_its_order(plain_corpus: Corpus) -> None:
+    corpus = plain_corpus
     tokens = corpus.read_shard(corpus.held_out[0]).tolist()  # 100
     read = list(held_out_windows(corpus, streams=2, window=4, directions=DIRECTIONS, words=10_000))
     for direction, text in (("forward", tokens), ("backward", tokens[::-1])):
-        rows = np.concatenate([ids[direction][:, :-1] for ids in read], axis=1)
+        rows = np.concatenate([each.ids[direction][:, :-1] for each in read], axis=1)
         assert rows.tolist() == [text[:99]], "one stream, where the text is short"
-        assert read[-1][direction].shape == (1, 4), "the last window is of what is left"
-        assert read[-1][direction][:, -1].tolist() == [text[99]]
+        assert read[-1].ids[direction].shape == (1, 4), "the last window is of what is left"
+        assert read[-1].ids[direction][:, -1].tolist() == [text[99]]
     few = list(held_out_windows(corpus, streams=2, window=4, directions=DIRECTIONS, words=21))
-    assert sum(ids["forward"].shape[1] - 1 for ids in few) == 21, "as many words as are asked for"
-    with pytest.raises(InputError, match=r"only 100 tokens, less than two windows of train\.window=51: hold out more"):
-        next(held_out_windows(corpus, streams=2, window=51, directions=DIRECTIONS, words=100))
+    assert sum(each.ids["forward"].shape[1] - 1 for each in few) == 21, "as many words as are asked for"
+    with pytest.raises(InputError, match="only 100 tokens, less than two windows"):
+        require_held_out(corpus, 51)
 
 
 def test_which_held_out_words_are_read_does_not_depend_on_the_window(tmp_path: Path) -> None:
@@ -314,14 +286,42 @@ def test_which_held_out_words_are_read_does_not_depend_on_the_window(tmp_path: P
         read = list(held_out_windows(corpus, streams=3, window=window, directions=DIRECTIONS, words=100))
         for direction, order in (("forward", 1), ("backward", -1)):
             streams = tokens[::order].reshape(3, 300)
-            targets = np.concatenate([ids[direction][:, 1:] for ids in read], axis=1)
-            inputs = np.concatenate([ids[direction][:, :-1] for ids in read], axis=1)
+            targets = np.concatenate([each.ids[direction][:, 1:] for each in read], axis=1)
+            inputs = np.concatenate([each.ids[direction][:, :-1] for each in read], axis=1)
             np.testing.assert_array_equal(targets, streams[:, 1:35])
             np.testing.assert_array_equal(inputs, streams[:, :34])
 
 
-def test_a_shard_that_does_not_begin_a_sentence_is_refused(corpus: Corpus) -> None:
-    shard = corpus.path / corpus.train[0].file
+def test_a_shard_that_does_not_begin_a_sentence_is_refused(plain_corpus: Corpus) -> None:
+    shard = plain_corpus.path / plain_corpus.train[0].file
     shard.write_bytes(shard.read_bytes()[4:] + shard.read_bytes()[:4])
     with pytest.raises(InputError, match=r"train-0\.bin does not start with <s>"):
-        all_windows(corpus, updates_of_epoch(corpus, 1, 1), 1, 1)
+        list(islice(windows_of_shards(plain_corpus, 1, 1), updates_of_epoch(plain_corpus, 1, 1)))
+
+
+def test_a_group_reads_little_beside_its_own_text(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = TextGroups(corpus, {}, mix=1, seed=5)
+    read = []
+
+    class Watched(np.ndarray):
+        def __getitem__(self, place: slice) -> np.ndarray:
+            read.append(place.stop - place.start)
+            return np.asarray(self)[place]
+
+    whole = Corpus.map_shard
+    monkeypatch.setattr(Corpus, "map_shard", lambda self, shard: whole(self, shard).view(Watched))
+    monkeypatch.setattr(windows_module, "_SEARCHED", 8)
+    groups.group(10**6, 1)
+    assert 0 < sum(read) < 20 * 8
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"a": 1.0, "d": 2.0}, r"data\.sources: .*corpus has no source d \(it has a, b, c\)"),
+        ({"a": 0.0, "b": 0.0, "c": 0.0}, "gives every source of .*corpus the weight 0"),
+    ],
+)
+def test_weights_that_fit_no_source_are_refused(corpus: Corpus, weights: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        TextGroups(corpus, weights, mix=1, seed=1)

@@ -1,24 +1,24 @@
-"""The loader: the vectors of a batch are those of the table, gathered once each, and its threads start and end well."""
+"""Batches: their vectors are those of the tables, gathered once each, and the threads start and end well."""
 
 import threading
+import warnings
 from collections.abc import Iterator
 from itertools import count, islice
 
 import numpy as np
 import pytest
 import torch
-from pretrain.data.loader import gather, prefetched, stream_batches
 
 from elmoc.corpus import Corpus
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data.batches import Batch, Buffers, ResidentTables, StreamedTables
+from pretrain.data.batches import Batch, BatchMaker, Buffers, gather, prefetched, stream_batches
 from pretrain.data.windows import Position, Window
 from tests.pretrain.data.reading import windows_of_shards
 
 CPU = torch.device("cpu")
 
 
-class CountedTables(StreamedTables):
+class CountedMaker(BatchMaker):
     """Counts how often windows were filled and buffers allocated."""
 
     def __init__(self, inputs: VectorTable, targets: VectorTable) -> None:
@@ -26,9 +26,9 @@ class CountedTables(StreamedTables):
         self.filled = threading.Semaphore(0)
         self.allocated = 0
 
-    def buffers(self, shape: tuple[int, ...], device: torch.device, pin: bool) -> Buffers:
+    def buffers(self, shape: tuple[int, int, int], device: torch.device, *, pin: bool = False) -> Buffers:
         self.allocated += 1
-        return super().buffers(shape, device, pin)
+        return super().buffers(shape, device, pin=pin)
 
     def fill(self, window: Window, buffers: Buffers) -> int:
         count = super().fill(window, buffers)
@@ -57,44 +57,59 @@ def check_vectors(batch: Batch, window: Window, inputs: VectorTable, targets: Ve
             np.testing.assert_array_equal(vectors.numpy(), np.asarray(table.rows, dtype=np.float32)[own])
 
 
-@pytest.mark.parametrize("on_device", [False, True])
 @pytest.mark.parametrize("inputs", ["raw", "half"])
-@pytest.mark.parametrize("targets", ["raw", "other"])
-def test_batches_are_rows_of_the_tables(tiny_corpus: Corpus, inputs: str, targets: str, on_device: bool) -> None:
-    tables = [VectorTable(tiny_corpus, name) for name in (inputs, targets)]
-    batches = stream_batches(
-        first_windows(tiny_corpus), ResidentTables(*tables, CPU) if on_device else StreamedTables(*tables), CPU
-    )
+@pytest.mark.parametrize("targets", ["half", "other", None])
+def test_batches_have_the_vectors_of_their_words(tiny_corpus: Corpus, inputs: str, targets: str | None) -> None:
+    table, other = VectorTable(tiny_corpus, inputs), targets and VectorTable(tiny_corpus, targets)
+    batches = stream_batches(first_windows(tiny_corpus), BatchMaker(table, other or None), CPU)
     for batch, window in islice(zip(batches, first_windows(tiny_corpus), strict=False), 30):
-        check_vectors(batch, window, *tables)
+        if other:
+            check_vectors(batch, window, table, other)
+        for direction, ids in window.ids.items():
+            np.testing.assert_array_equal(batch.inputs(direction).numpy(), table.rows[ids[:, :-1]])
+            assert targets or batch.targets(direction).vectors is None
+            rows, index = batch.distinct_inputs(direction)
+            assert len(rows) == len(np.unique(ids[:, :-1]))
+            np.testing.assert_array_equal(rows[index].float().numpy(), batch.inputs(direction).numpy())
     batches.close()
     assert streaming_threads() == 0
 
 
+def test_the_room_for_rows_is_bounded_by_the_window_and_by_the_table(tiny_corpus: Corpus) -> None:
+    raw, other = (VectorTable(tiny_corpus, name) for name in ("raw", "other"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the tables are memory-mapped, and cannot be written to
+        maker = BatchMaker(raw, other)
+    few, many = (maker.buffers(shape, CPU) for shape in ((2, 1, 4), (2, 50, 21)))
+    assert [vectors.shape for vectors in few.vectors] == [(8, 8), (8, 6)]
+    assert [vectors.shape for vectors in many.vectors] == [(tiny_corpus.types, 8), (tiny_corpus.types, 6)]
+    assert len(BatchMaker(raw, VectorTable(tiny_corpus, "raw")).buffers((2, 1, 4), CPU).vectors) == 1
+
+
 def test_a_batch_in_use_is_left_alone_while_others_are_made_ahead(tiny_corpus: Corpus) -> None:
     table = VectorTable(tiny_corpus, "raw")
-    tables = CountedTables(table, table)
-    batches = stream_batches(first_windows(tiny_corpus), tables, CPU, ahead=3)
+    maker = CountedMaker(table, table)
+    batches = stream_batches(first_windows(tiny_corpus), maker, CPU, ahead=3)
     for number, (batch, window) in enumerate(islice(zip(batches, first_windows(tiny_corpus), strict=False), 12)):
         for _ in range(5 if number == 0 else 1):  # this one, three in the queue, and one in hand
-            assert tables.filled.acquire(timeout=20)
+            assert maker.filled.acquire(timeout=20)
         if number in (0, 7):
-            assert not tables.filled.acquire(timeout=0.05)
+            assert not maker.filled.acquire(timeout=0.05)
         check_vectors(batch, window, table, table)
     batches.close()
 
 
 def test_the_buffers_are_allocated_once_and_used_again(tiny_corpus: Corpus) -> None:
-    tables = CountedTables(VectorTable(tiny_corpus, "half"), VectorTable(tiny_corpus, "other"))
-    batches = stream_batches(first_windows(tiny_corpus), tables, CPU, ahead=2)
+    maker = CountedMaker(VectorTable(tiny_corpus, "half"), VectorTable(tiny_corpus, "other"))
+    batches = stream_batches(first_windows(tiny_corpus), maker, CPU, ahead=2)
     seen = [(batch.input_vectors.data_ptr(), batch.target_vectors.data_ptr()) for batch in islice(batches, 100)]
-    assert tables.allocated == 4
+    assert maker.allocated == 4
     assert len(set(seen)) == 4
     assert seen[4:] == seen[:-4]
     batches.close()
 
 
-def test_what_goes_wrong_in_the_windows_or_the_tables_is_raised(tiny_corpus: Corpus) -> None:
+def test_what_goes_wrong_in_the_windows_or_the_gathering_is_raised(tiny_corpus: Corpus) -> None:
     table = VectorTable(tiny_corpus, "raw")
     windows = list(islice(first_windows(tiny_corpus), 5))
 
@@ -102,24 +117,24 @@ def test_what_goes_wrong_in_the_windows_or_the_tables_is_raised(tiny_corpus: Cor
         yield from windows
         raise ValueError("shard 7 is broken")
 
-    batches = stream_batches(broken(), StreamedTables(table, table), CPU)
+    batches = stream_batches(broken(), BatchMaker(table, table), CPU)
     with pytest.raises(ValueError, match="shard 7 is broken"):
         list(batches)
     wrong = Window({name: ids + np.uint32(tiny_corpus.types) for name, ids in windows[0].ids.items()}, Position())
-    batches = stream_batches(iter([*windows, wrong]), StreamedTables(table, table), CPU)
+    batches = stream_batches(iter([*windows, wrong]), BatchMaker(table, table), CPU)
     with pytest.raises(IndexError):
         list(batches)
-    assert list(stream_batches(iter([]), StreamedTables(table, table), CPU)) == []
+    assert list(stream_batches(iter([]), BatchMaker(table, table), CPU)) == []
     assert streaming_threads() == 0
 
 
 def test_only_distinct_rows_are_gathered_and_once_for_both_uses(tiny_corpus: Corpus) -> None:
     raw, half, other = (VectorTable(tiny_corpus, name) for name in ("raw", "half", "other"))
     ids = {"forward": np.array([[3, 5, 3], [5, 3, 9]]), "backward": np.array([[9, 5, 3], [3, 5, 3]])}
-    batch = gather(ids, StreamedTables(raw, raw), CPU)
+    batch = gather(Window(ids), BatchMaker(raw, raw), CPU)
     assert len(batch.input_vectors) == 3
-    assert batch.target_vectors is batch.input_vectors
-    batch = gather(ids, StreamedTables(half, other), CPU)
+    assert batch.target_vectors.data_ptr() == batch.input_vectors.data_ptr()
+    batch = gather(Window(ids), BatchMaker(half, other), CPU)
     assert (batch.input_vectors.shape, batch.target_vectors.shape) == ((3, 8), (3, 6))
     assert batch.input_vectors.dtype == torch.float16, "widened on the device only"
 

@@ -13,14 +13,12 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
-from pretrain.data.loader import DeviceSlot, stream_batches
 
 from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data import batches as batches_module
-from pretrain.data.batches import Batch, Buffers, ResidentTables, StreamedTables, Tables
-from pretrain.data.candidates import CandidateSampler, with_candidates
+from pretrain.data.batches import Batch, BatchMaker, Buffers, Slot, stream_batches
+from pretrain.data.candidates import TargetSampler
 from pretrain.data.windows import Position, Window
 from pretrain.output_layers import CandidateSettings, Targets
 from tests.pretrain.data.reading import windows_of_shards
@@ -30,6 +28,8 @@ COUNT = 40
 
 class Stream:
     """A queue of (what has to be done before, what to do)."""
+
+    device = torch.device("cuda:0")
 
     def __init__(self) -> None:
         self.work: list[tuple[list[bool] | None, Callable[[], object]]] = []
@@ -95,8 +95,9 @@ class SimulatedGPU:
         yield
         del self.current.stream
 
-    def copy(self, to: torch.Tensor, source: torch.Tensor) -> None:
-        self.current_stream().work.append((None, lambda: to.copy_(source)))
+    def copy(self, to: Buffers, source: Buffers, count: int) -> None:
+        for own, others in zip(to.filled(count), source.filled(count), strict=True):
+            self.current_stream().work.append((None, partial(own.copy_, others)))
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(torch.cuda, "Stream", lambda device: self.side)
@@ -104,34 +105,41 @@ class SimulatedGPU:
         monkeypatch.setattr(torch.cuda, "stream", self.stream)
         monkeypatch.setattr(torch.cuda, "current_stream", self.current_stream)
         monkeypatch.setattr(torch.cuda, "set_device", lambda device: setattr(self.current, "device", device))
-        monkeypatch.setattr(batches_module, "start_copy", self.copy)
+        monkeypatch.setattr(Buffers, "copy_", lambda to, source, count: self.copy(to, source, count))
 
 
-def in_plain_memory(tables: Tables) -> Tables:
-    """The tables, whose buffers are all in main memory, not pinned, and start as zeros."""
-    allocate = tables.buffers
+def in_plain_memory(maker: BatchMaker) -> BatchMaker:
+    """The maker, whose buffers are all in main memory, not pinned, and start as zeros."""
+    allocate = maker.buffers
 
-    def buffers(shape: tuple[int, ...], device: torch.device, pin: bool) -> Buffers:
+    def buffers(shape: tuple[int, int, int], device: torch.device, *, pin: bool = False) -> Buffers:
         assert pin == (device.type == "cpu")
-        made = allocate(shape, torch.device("cpu"), False)
-        candidates = [] if made.candidates is None else list(vars(made.candidates).values())
-        for tensor in (made.ids, made.rows, *made.vectors, *candidates):
+        made = allocate(shape, torch.device("cpu"))
+        for tensor in made.filled(1000):
             tensor.zero_()
         return made
 
-    tables.buffers = buffers  # type: ignore[method-assign]
-    return tables
+    maker.buffers = buffers  # type: ignore[method-assign]
+    return maker
 
 
 def check_stream(
-    gpu: SimulatedGPU, tables: Tables, corpus: Corpus, names: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+    gpu: SimulatedGPU, maker: BatchMaker, corpus: Corpus, names: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the computing stream reads, whenever it gets to it, are the vectors of its window."""
     gpu.install(monkeypatch)
 
     def windows() -> Iterator[Window]:
         read = windows_of_shards(corpus, 4, 5)
-        return read if tables.sampler is None else with_candidates(read, tables.sampler, Position(), slice(None))
+        position = Position()
+        for window in read:
+            candidates = {}
+            if maker.sampler is not None:
+                candidates = {
+                    name: maker.sampler.candidates(ids[:, 1:], position, name) for name, ids in window.ids.items()
+                }
+            position = window.next
+            yield Window(window.ids, position, candidates)
 
     read: list[tuple[torch.Tensor, Targets]] = []
 
@@ -140,7 +148,7 @@ def check_stream(
             targets = batch.targets(direction)  # whose ids lie in the buffers
             read.append((batch.inputs(direction), targets.map(torch.clone)))
 
-    batches = stream_batches(windows(), in_plain_memory(tables), torch.device("cuda"))
+    batches = stream_batches(windows(), in_plain_memory(maker), torch.device("cuda"))
     for batch in islice(batches, COUNT):
         for direction in DIRECTIONS:
             gpu.compute.work.append((None, partial(look, batch, direction)))
@@ -162,62 +170,54 @@ def check_stream(
     for (some, others), ids, among in zip(read, wanted, candidates, strict=True):
         np.testing.assert_array_equal(some.numpy(), inputs[ids[:, :-1]])
         np.testing.assert_array_equal(others.ids.numpy(), ids[:, 1:])
-        if tables.sampler is None:
+        if maker.sampler is None:
             np.testing.assert_array_equal(others.vectors.numpy(), targets[ids[:, 1:]])
         else:
-            np.testing.assert_array_equal(among[others.candidates.places.numpy()], ids[:, 1:])
+            np.testing.assert_array_equal(among[others.candidates.labels.numpy()], ids[:, 1:])
             np.testing.assert_array_equal(others.candidates.vectors.numpy(), targets[among])
-            np.testing.assert_array_equal(others.candidates.log_chance.numpy(), tables.sampler.log_chance[among])
+            np.testing.assert_array_equal(others.candidates.log_chance.numpy(), maker.sampler.log_chance[among])
 
 
-@pytest.mark.parametrize("kind", ["streamed", "resident"])
+@pytest.mark.parametrize("candidates", [False, True])
 @pytest.mark.parametrize("names", [("raw", "raw"), ("half", "other")])
 @pytest.mark.parametrize("preferred", ["compute", "side", "either"])
 def test_every_batch_is_read_as_it_was_gathered(
-    tiny_corpus: Corpus, monkeypatch: pytest.MonkeyPatch, preferred: str, names: tuple[str, str], kind: str
+    tiny_corpus: Corpus, monkeypatch: pytest.MonkeyPatch, preferred: str, names: tuple[str, str], candidates: bool
 ) -> None:
-    opened = [VectorTable(tiny_corpus, name) for name in names]
-    tables = ResidentTables(*opened, torch.device("cpu")) if kind == "resident" else StreamedTables(*opened)
-    check_stream(SimulatedGPU(preferred, seed=1), tables, tiny_corpus, names, monkeypatch)
-
-
-@pytest.mark.parametrize("preferred", ["compute", "side"])
-@pytest.mark.parametrize("kind", ["streamed", "resident"])
-def test_candidates_are_read_as_they_were_gathered(
-    tiny_corpus: Corpus, monkeypatch: pytest.MonkeyPatch, kind: str, preferred: str
-) -> None:
-    opened = [VectorTable(tiny_corpus, name) for name in ("half", "other")]
-    sampler = CandidateSampler(tiny_corpus.counts, targets=20, settings=CandidateSettings(extra=3), seed=1)
-    tables = (
-        ResidentTables(*opened, torch.device("cpu"), sampler=sampler)
-        if kind == "resident"
-        else StreamedTables(*opened, sampler=sampler)
-    )
-    check_stream(SimulatedGPU(preferred, seed=1), tables, tiny_corpus, ("half", "other"), monkeypatch)
+    counts = tiny_corpus.counts
+    settings = {"targets": 20, "settings": CandidateSettings(extra=3), "seed": 1}
+    sampler = TargetSampler(counts, counts.astype(np.float64), **settings) if candidates else None
+    maker = BatchMaker(*(VectorTable(tiny_corpus, name) for name in names), sampler=sampler)
+    check_stream(SimulatedGPU(preferred, seed=1), maker, tiny_corpus, names, monkeypatch)
 
 
 @pytest.mark.parametrize(("left_out", "preferred"), [("wait", "compute"), ("receive", "compute"), ("release", "side")])
 def test_each_of_the_three_rules_is_needed(
     tiny_corpus: Corpus, monkeypatch: pytest.MonkeyPatch, left_out: str, preferred: str
 ) -> None:
-    monkeypatch.setattr(DeviceSlot, left_out, lambda slot: None)
+    monkeypatch.setattr(Slot, left_out, lambda slot: None)
     table = VectorTable(tiny_corpus, "raw")
     with pytest.raises(AssertionError):
         check_stream(
-            SimulatedGPU(preferred, seed=1), StreamedTables(table, table), tiny_corpus, ("raw", "raw"), monkeypatch
+            SimulatedGPU(preferred, seed=1), BatchMaker(table, table), tiny_corpus, ("raw", "raw"), monkeypatch
         )
 
 
-def test_memory_that_is_still_being_read_as_another_tensor_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_is_still_being_read_as_another_tensor_is_not_written(
+    tiny_corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gpu = SimulatedGPU("side", seed=1)
     gpu.install(monkeypatch)
     torch.cuda.set_device("cuda:0")
-    host, device = (Buffers(*[torch.full((1, 1, 2), n)] * 2, [torch.full((1, 3), n)]) for n in (1, 0))
+    maker = BatchMaker(VectorTable(tiny_corpus, "raw"), None)
+    host, device = (maker.buffers((1, 1, 2), torch.device("cpu")) for _ in range(2))
+    host.vectors[0].fill_(1)
+    device.vectors[0].fill_(0)
     read = []
     gpu.compute.work.append((None, lambda: read.append(device.vectors[0].clone())))
-    slot = DeviceSlot(host, device, gpu.side)  # type: ignore[arg-type]
+    slot = Slot(host, device, gpu.side)  # type: ignore[arg-type]
     slot.send(1)
     while gpu.advance():
         pass
-    assert read[0].tolist() == [[0, 0, 0]]
-    assert device.vectors[0].tolist() == [[1, 1, 1]]
+    assert not read[0].any()
+    assert device.vectors[0][0].all()
