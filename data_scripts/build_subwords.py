@@ -25,7 +25,7 @@ from elmoc.files.writing import require_space, reserve_space
 from elmoc.model_directory import read_model_directory
 from elmoc.progress import progress_bar
 from elmoc.settings import setting
-from elmoc.word_vectors.subwords import StoredSubwords, Subwords, require_tokenizers
+from elmoc.word_vectors.subwords import Subwords, SubwordVectors, require_tokenizers
 
 BLOCK_WORDS = 10_000
 """Occurrences of a word that the learner is given at once."""
@@ -154,9 +154,9 @@ def units_of(path: str) -> Subwords:
     if (Path(path) / "corpus.json").exists():
         return Subwords.of_corpus(Corpus(path))
     stored = read_model_directory(path).read_stored_vectors()
-    if not isinstance(stored, StoredSubwords):
+    if not isinstance(stored, SubwordVectors):
         raise InputError(f"--like {path}: the model reads no subwords: name one that does, or leave --like out")
-    return Subwords(stored.units, stored.merges)
+    return stored.subwords
 
 
 class Splitter:

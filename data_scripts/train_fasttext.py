@@ -34,7 +34,7 @@ from elmoc.files.locks import locked
 from elmoc.files.writing import atomic_path, human_bytes, refuse_existing, require_space, temporary_path
 from elmoc.process import end_with_parent
 from elmoc.settings import setting
-from elmoc.word_vectors.fasttext.file import MAX_SIZE, vector_width
+from elmoc.word_vectors.fasttext.file import MAX_SIZE, open_file
 
 _BLOCK_TOKENS = 1 << 20
 _M_PERTURB = -6  # of glibc's malloc.h
@@ -177,7 +177,7 @@ def model_size(lengths: np.ndarray, settings: FastTextSettings) -> int:
 def _require_whole(model: Path) -> None:
     """Raise the error of a full disk unless the model is whole: fastText does not notice that it cannot write."""
     try:
-        vector_width(model)
+        open_file(model)
     except InputError:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(model)) from None
 

@@ -75,7 +75,7 @@ def load_network(path: str, network: InputNetwork, model: ModelDirectory) -> Non
             f"({model.word_vectors.post_processing}), which a trained one does not have: leave input_layer.kind out"
         )
     try:
-        check_vectors(stored.word_vectors(path), model.word_vectors)
+        check_vectors(stored, model.word_vectors)
         network.load(stored)
     except InputError as error:
         raise InputError(f"--init-from {path}: {error}") from None

@@ -160,9 +160,8 @@ class TrainingSetup:
         transform, word_vectors, stored = self.data.inputs.transform, self.data.inputs.source, self.stored_vectors
         if self.input_network is not None:
             stored = self.input_network.stored()
-            vectors = stored.word_vectors(stored.file_name)
-            transform = VectorTransform(boundary=vectors.lookup([BEGIN, END]))
-            word_vectors = VectorSource(stored.file_name, vectors.fingerprint, vectors.size, "none")
+            transform = VectorTransform(boundary=stored.lookup([BEGIN, END]))
+            word_vectors = VectorSource(stored.file_name, stored.fingerprint, stored.size, "none")
         return ModelDirectory(
             encoder=self.encoder,
             output_layer=OutputLayerRecord(
@@ -285,8 +284,8 @@ def read_stored_vectors(setup: TrainingSetup) -> StoredVectors | None:
     copy = [setup.stored_vectors] if isinstance(setup.stored_vectors, Path) else []
     for file in [*copy, Path(source.origin)]:
         try:
-            stored = read_stored(file)
-            check_vectors(stored.word_vectors(str(file)), source)
+            stored: StoredVectors = read_stored(file)
+            check_vectors(stored, source)
         except InputError as error:
             problem = error
         else:

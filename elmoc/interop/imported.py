@@ -1,4 +1,4 @@
-"""Imported models: an encoder and a character CNN of another tool become a model directory."""
+"""Imported models: how the weights of another tool become an encoder and a character CNN in a model directory."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -9,13 +9,21 @@ import torch
 from torch import Tensor
 
 from elmoc.corpus import BEGIN, END
-from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
+from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig, check_finite, check_weights
 from elmoc.encoders.lstm import LstmSizes
-from elmoc.files.writing import require_space
+from elmoc.errors import reading
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, write_model_directory
-from elmoc.word_vectors.character_cnn import FILE_NAME, CharacterCnnVectors, StoredCharacterCnn
+from elmoc.word_vectors.character_cnn import FILE_NAME, CharacterCnnVectors
 from elmoc.word_vectors.sources import VectorSource
 from elmoc.word_vectors.transform import VectorTransform
+
+
+def _read_same(theirs: Tensor) -> tuple[Tensor]:
+    return (theirs,)
+
+
+def _write_same(ours: Tensor) -> Tensor:
+    return ours
 
 
 @dataclass(frozen=True)
@@ -26,24 +34,26 @@ class Weight:
     shape: its shape there.
     ours: the names of our tensors.
     read: from their tensor to ours.
+    write: from ours, of which a missing one is None, to theirs.
     """
 
     theirs: str
     shape: tuple[int, ...]
     ours: tuple[str, ...]
-    read: Callable[[Tensor], tuple[Tensor, ...]]
+    read: Callable[[Tensor], tuple[Tensor, ...]] = _read_same
+    write: Callable[..., Tensor] = _write_same
 
 
-def our_tensors(table: Iterable[Weight], theirs: Callable[[Weight], Tensor]) -> dict[str, Tensor]:
-    """Our tensors by name, each a copy; `theirs` gives the tensor of a row of the table."""
-    ours: dict[str, Tensor] = {}
-    for weight in table:
-        tensors = weight.read(theirs(weight))
-        ours.update(
-            (name, tensor.clone(memory_format=torch.contiguous_format))
-            for name, tensor in zip(weight.ours, tensors, strict=True)
-        )
-    return ours
+def our_tensors(table: Iterable[Weight], theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Our tensors by name, each a copy; an `InputError` unless theirs are those of the table, and finite."""
+    table = list(table)
+    check_weights(theirs, {weight.theirs: torch.empty(weight.shape, device="meta") for weight in table})
+    check_finite(theirs)
+    return {
+        name: tensor.clone(memory_format=torch.contiguous_format)
+        for weight in table
+        for name, tensor in zip(weight.ours, weight.read(theirs[weight.theirs]), strict=True)
+    }
 
 
 @dataclass(frozen=True)
@@ -60,28 +70,26 @@ class ImportedModel:
     source: str
     sizes: LstmSizes
     weights: Mapping[str, Tensor]
-    character_cnn: StoredCharacterCnn
+    character_cnn: CharacterCnnVectors
     record: Mapping[str, Any]
 
     def write(self, path: Path | str) -> None:
         """Write the model directory. Raises `InputError` where parts of the model do not fit each other."""
-        vectors = CharacterCnnVectors(self.character_cnn, origin=self.source)
-        with torch.device("meta"):
-            encoder = BidirectionalEncoder(EncoderConfig(self.sizes, vectors.size))
-        encoder.load_weights(self.weights, assign=True)
-        tensors = (*self.weights.values(), *self.character_cnn.weights.values())
-        require_space(path, sum(tensor.nbytes for tensor in tensors))
-        write_model_directory(
-            path,
-            ModelDirectory(
-                encoder=encoder,
-                output_layer=OutputLayerRecord({"kind": "none"}, None),
-                transform=VectorTransform(boundary=vectors.lookup([BEGIN, END])),
-                word_vectors=VectorSource(FILE_NAME, vectors.fingerprint, vectors.size, "none"),
-                training={"imported": dict(self.record)},
-                stored_vectors=self.character_cnn,
-            ),
+        vectors = self.character_cnn
+        with reading(self.source):
+            with torch.device("meta"):
+                encoder = BidirectionalEncoder(EncoderConfig(self.sizes, vectors.size))
+            encoder.load_weights(self.weights, assign=True)
+            boundary = vectors.lookup([BEGIN, END])
+        model = ModelDirectory(
+            encoder=encoder,
+            output_layer=OutputLayerRecord({"kind": "none"}, None),
+            transform=VectorTransform(boundary=boundary),
+            word_vectors=VectorSource(FILE_NAME, vectors.fingerprint, vectors.size, "none"),
+            training={"imported": dict(self.record)},
+            stored_vectors=vectors,
         )
+        write_model_directory(path, model)
 
 
 def lstm_sizes(

@@ -1,13 +1,10 @@
 """Original ELMo: the options and weights of bilm-tf and AllenNLP, read into a model directory and written from one.
 
-`original_weights` has every tensor of a `weights.hdf5` beside ours; import and export both go by it.
+`weight_table` has every tensor of a `weights.hdf5` beside ours; import and export both go by it.
 Source: Peters et al. 2018; bilm-tf (`bilm/model.py`, `bilm/training.py`), AllenNLP (`allennlp/modules/elmo.py`).
 """
 
 import io
-import os
-from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -19,23 +16,23 @@ import torch
 from torch import Tensor
 
 from elmoc.encoders import DIRECTIONS
-from elmoc.encoders.bidirectional import check_finite, direction_name
+from elmoc.encoders.bidirectional import direction_name
 from elmoc.encoders.lstm import LstmSizes
-from elmoc.errors import InputError, shortened
+from elmoc.errors import InputError, reading, shortened
 from elmoc.files.hdf5 import CheckedFile
-from elmoc.files.locks import locked
 from elmoc.files.records import convert, json_bytes, read_json
-from elmoc.files.text import require_file
-from elmoc.files.writing import atomic_path, refuse_existing, require_space
+from elmoc.files.writing import atomic_path, refuse_existing
 from elmoc.interop.imported import ImportedModel, Weight, lstm_sizes, our_tensors
-from elmoc.interop.original_weights import weight_table
 from elmoc.model_directory import ModelDirectory, read_model_directory
 from elmoc.settings import setting
-from elmoc.word_vectors.character_cnn import CharacterCnnRecord, StoredCharacterCnn
-from elmoc.word_vectors.character_network import CharacterCnnConfig
-from elmoc.word_vectors.characters import UTF8, Utf8Spelling
+from elmoc.word_vectors.character_cnn import (
+    UTF8,
+    CharacterCnnConfig,
+    CharacterCnnRecord,
+    CharacterCnnVectors,
+    Utf8Spelling,
+)
 
-ADVICE = "get both files of the model again"
 _MOST = 2**20
 
 
@@ -60,10 +57,6 @@ class CharCnnOptions:
     n_characters: int = 262
     n_highway: int | None = None
 
-    def __post_init__(self) -> None:
-        if self.n_characters not in (Utf8Spelling.SIZE, Utf8Spelling.SIZE + 1):
-            raise InputError(f"n_characters must be 261 or 262 (bytes and marks), not {self.n_characters}")
-
 
 @dataclass(frozen=True, kw_only=True)
 class LstmOptions:
@@ -83,21 +76,22 @@ def read_original_elmo(options: Path | str, weights: Path | str) -> ImportedMode
     Raises `InputError` for files that are missing, damaged or foreign, options that do not fit each other or the
     weights, and tensors that are missing, unknown, of another shape, or have numbers that are not finite.
     """
-    if h5py.is_hdf5(options):
-        raise InputError(f"{options} is HDF5, and not JSON: give the options first, and the weights after them")
-    content = read_json(options, advice=ADVICE)
-    with CheckedFile(weights, advice=ADVICE) as file:
-        with file.damage("cannot be read"):
-            projection = "CNN_proj" in file
-        cnn, lstm = _sizes(content, str(options), projection=projection)
-        table = weight_table(cnn, lstm)
-        _check_names(file, [weight.theirs for weight in table])
-        ours = our_tensors(table, partial(_read_tensor, file))
-    encoder = {name: tensor for name, tensor in ours.items() if name.startswith(_OF_DIRECTIONS)}
+    content = read_json(options)
+    with reading(weights), CheckedFile(weights, advice="") as file:
+        names: list[str] = []
+        file.visit(names.append)
+        kinds = {name: h5py.h5o.get_info(file.id, name.encode()).type for name in names}
+        theirs = {name: torch.from_numpy(file[name][()]) for name in names if kinds[name] == h5py.h5o.TYPE_DATASET}
+    with reading(options):
+        cnn, lstm = _sizes(content, projection="CNN_proj/W_proj" in theirs)
+    with reading(weights):
+        ours = our_tensors(weight_table(cnn, lstm), theirs)
+    of_directions = tuple(f"{direction_name(direction)}." for direction in DIRECTIONS)
+    encoder = {name: tensor for name, tensor in ours.items() if name.startswith(of_directions)}
     kept = {name: encoder.pop(name) for name in list(encoder) if name.endswith(".forget_bias")}
-    cnn_weights = {name: tensor for name, tensor in ours.items() if not name.startswith(_OF_DIRECTIONS)}
-    stored = StoredCharacterCnn(CharacterCnnRecord(cnn, UTF8), cnn_weights, kept=kept)
-    return ImportedModel(str(weights), lstm, encoder, stored, {"from": "bilm-tf or AllenNLP", "options": content})
+    cnn_weights = {name: tensor for name, tensor in ours.items() if not name.startswith(of_directions)}
+    vectors = CharacterCnnVectors(CharacterCnnRecord(cnn, UTF8), cnn_weights, kept=kept, origin=str(weights))
+    return ImportedModel(str(weights), lstm, encoder, vectors, {"from": "bilm-tf or AllenNLP", "options": content})
 
 
 def find_original_elmo(directory: Path | str) -> tuple[Path, Path] | None:
@@ -106,141 +100,148 @@ def find_original_elmo(directory: Path | str) -> tuple[Path, Path] | None:
     return (options[0], weights[0]) if len(options) == len(weights) == 1 else None
 
 
-_OF_DIRECTIONS = tuple(f"{direction_name(direction)}." for direction in DIRECTIONS)
-
-
-def _sizes(content: Any, where: str, *, projection: bool) -> tuple[CharacterCnnConfig, LstmSizes]:
+def _sizes(content: Any, *, projection: bool) -> tuple[CharacterCnnConfig, LstmSizes]:
     """Our sizes from the content of `options.json`; what stands beside `char_cnn` and `lstm` is about training."""
-    if not isinstance(content, dict) or "lstm" not in content:
-        raise InputError(f"{where} has no lstm, so it is not the options of an ELMo: {ADVICE}")
     if "char_cnn" not in content:
-        raise InputError(
-            f"{where} has no char_cnn: only models that read words by their characters can be imported, give such a one"
-        )
-    theirs = convert(content["char_cnn"], CharCnnOptions, where=where, advice=ADVICE, prefix="char_cnn.")
-    lstm = convert(content["lstm"], LstmOptions, where=where, advice=ADVICE, prefix="lstm.")
-    try:
-        return CharacterCnnConfig(
-            projection_size=lstm.projection_dim,
-            characters=Utf8Spelling.SIZE,
-            character_size=theirs.embedding.dim,
-            max_characters_per_token=theirs.max_characters_per_token,
-            filters=theirs.filters,
-            activation=theirs.activation,
-            highways=theirs.n_highway or 0,
-            projection=projection,
-        ), lstm_sizes(
-            projection=lstm.projection_dim,
-            cell=lstm.dim,
-            layers=lstm.n_layers,
-            cell_clip=lstm.cell_clip,
-            projection_clip=lstm.proj_clip,
-            residual=lstm.use_skip_connections,
-        )
-    except InputError as error:
-        raise InputError(f"{where} cannot be used: {error}: {ADVICE}") from None
+        raise InputError("it has no char_cnn: only models that read words by their characters can be imported")
+    theirs = convert(content["char_cnn"], CharCnnOptions, where="its options", prefix="char_cnn.")
+    lstm = convert(content["lstm"], LstmOptions, where="its options", prefix="lstm.")
+    return CharacterCnnConfig(
+        projection_size=lstm.projection_dim,
+        characters=Utf8Spelling.SIZE,
+        character_size=theirs.embedding.dim,
+        max_characters_per_token=theirs.max_characters_per_token,
+        filters=theirs.filters,
+        activation=theirs.activation,
+        highways=theirs.n_highway or 0,
+        projection=projection,
+    ), lstm_sizes(
+        projection=lstm.projection_dim,
+        cell=lstm.dim,
+        layers=lstm.n_layers,
+        cell_clip=lstm.cell_clip,
+        projection_clip=lstm.proj_clip,
+        residual=lstm.use_skip_connections,
+    )
 
 
-def _check_names(file: CheckedFile, expected: list[str]) -> None:
-    """Raise an `InputError` unless the file holds the tensors `expected`, and no others."""
-    folders: dict[str, set[str]] = {"": set()}
-    for name in expected:
-        while name:
-            folder, _, last = name.rpartition("/")
-            folders.setdefault(folder, set()).add(last)
-            name = folder
-    with file.damage("cannot be read"):
-        for folder, names in folders.items():
-            group = file.id
-            for part in filter(None, folder.split("/")):
-                if group.links.get_info(part.encode()).type != h5py.h5l.TYPE_HARD:
-                    raise ValueError(f'"{folder}" is a link, which may lead to another file')
-                group = h5py.h5g.open(group, part.encode())
-            found = {name.decode("utf-8", "replace") for name in group}
-            for what, wrong in (("lacks", names - found), ("has unknown", found - names)):
-                if wrong:
-                    paths = [shortened(f"{folder}/{name}".lstrip("/")) for name in sorted(wrong)]
-                    raise InputError(
-                        f"{file.path} {what} tensors: {', '.join(paths[:3])}{', …' if len(paths) > 3 else ''}; it does "
-                        f"not fit the options: {ADVICE}"
-                    )
+def weight_table(cnn: CharacterCnnConfig, lstm: LstmSizes) -> list[Weight]:
+    """Their tensors and ours, of models of these sizes.
+
+    Ours are the names of `CharacterCnn` and of model directories. A kernel of theirs is the transpose of a weight of
+    ours, their W_0 is W_x and W_h one above the other, and their gates are in the order i, g, f, o. They add 1 to the
+    bias of the forget gate when they run. As that loses its last digits, the bias is kept as it was, too.
+    """
+    filters, cell, projection = cnn.filter_count, lstm.cell_size, lstm.projection_size
+    weights = [Weight("char_embed", (cnn.characters, cnn.character_size), ("characters.weight",))]
+    for index, (width, number) in enumerate(cnn.filters):
+        shape, name = (1, width, cnn.character_size, number), f"convolutions.{index}"
+        weights.append(Weight(f"CNN/W_cnn_{index}", shape, (f"{name}.weight",), _read_filters, _write_filters))
+        weights.append(Weight(f"CNN/b_cnn_{index}", (number,), (f"{name}.bias",)))
+    for index in range(cnn.highways):
+        for gate in ("transform", "carry"):
+            name = f"highways.{index}.{gate}"
+            weights.append(_transposed(f"CNN_high_{index}/W_{gate}", (filters, filters), f"{name}.weight"))
+            weights.append(Weight(f"CNN_high_{index}/b_{gate}", (filters,), (f"{name}.bias",)))
+    if cnn.projection:
+        weights.append(_transposed("CNN_proj/W_proj", (filters, projection), "projection.weight"))
+        weights.append(Weight("CNN_proj/b_proj", (projection,), ("projection.bias",)))
+    for number, direction in enumerate(DIRECTIONS):
+        for index in range(lstm.layers):
+            theirs = f"RNN_{number}/RNN/MultiRNNCell/Cell{index}/LSTMCell"
+            ours = f"{direction_name(direction)}.layers.{index}"
+            products = (f"{ours}.input_weight", f"{ours}.hidden_weight")
+            read = partial(_read_product, inputs=projection)
+            weights.append(Weight(f"{theirs}/W_0", (2 * projection, 4 * cell), products, read, _write_product))
+            bias = (f"{ours}.bias", f"{ours}.forget_bias")
+            weights.append(Weight(f"{theirs}/B", (4 * cell,), bias, _read_bias, _write_bias))
+            weights.append(_transposed(f"{theirs}/W_P_0", (cell, projection), f"{ours}.projection_weight"))
+    return weights
 
 
-def _read_tensor(file: CheckedFile, weight: Weight) -> Tensor:
-    with file.damage(f"cannot give {weight.theirs}"):
-        dataset = file[weight.theirs]
-        if dataset.shape != weight.shape or dataset.dtype != np.dtype("<f4"):
-            raise InputError(
-                f"{file.path}: {weight.theirs} has the shape {list(dataset.shape or ())} and the type {dataset.dtype}, "
-                f"where {list(weight.shape)} and float32 are expected; it does not fit the options: {ADVICE}"
-            )
-        tensor = torch.from_numpy(np.asarray(dataset[()]))
-    try:
-        check_finite({weight.theirs: tensor})
-    except InputError as error:
-        raise InputError(f"{file.path}: {error}: {ADVICE}") from None
-    return tensor
+def _transposed(theirs: str, shape: tuple[int, ...], ours: str) -> Weight:
+    return Weight(theirs, shape, (ours,), lambda tensor: (tensor.T,), lambda tensor: tensor.T)
+
+
+def _read_filters(theirs: Tensor) -> tuple[Tensor]:
+    return (theirs.squeeze(0).permute(2, 1, 0),)  # [1, width, D, filters] → [filters, D, width]
+
+
+def _write_filters(ours: Tensor) -> Tensor:
+    return ours.permute(2, 1, 0).unsqueeze(0)
+
+
+def _exchanged_gates(values: Tensor) -> Tensor:
+    """[…, 4C] with the gates in the order i, g, f, o → i, f, g, o, or the other way."""
+    first, second, third, fourth = values.chunk(4, dim=-1)
+    return torch.cat([first, third, second, fourth], dim=-1)
+
+
+def _read_product(theirs: Tensor, *, inputs: int) -> tuple[Tensor, Tensor]:
+    ours = _exchanged_gates(theirs)  # [2P, 4C]
+    return ours[:inputs].T, ours[inputs:].T
+
+
+def _write_product(input_weight: Tensor, hidden_weight: Tensor) -> Tensor:
+    return _exchanged_gates(torch.cat([input_weight.T, hidden_weight.T]))
+
+
+def _read_bias(theirs: Tensor) -> tuple[Tensor, Tensor]:
+    i, g, f, o = theirs.chunk(4)
+    return torch.cat([i, f + 1, g, o]), f
+
+
+def _write_bias(bias: Tensor, forget_bias: Tensor | None) -> Tensor:
+    i, f, g, o = bias.chunk(4)
+    theirs = f - 1
+    if forget_bias is not None and forget_bias.shape == f.shape:
+        theirs = torch.where(forget_bias + 1 == f, forget_bias, theirs)  # what training has not changed since
+    return torch.cat([i, g, theirs, o])
 
 
 def export_original_elmo(model_path: Path | str, options: Path | str, weights: Path | str) -> None:
     """Write a model directory as the files of bilm-tf and AllenNLP.
 
-    Raises `InputError` for a model that is none of theirs, and where one of the files exists or both are the same.
+    Raises `InputError` for a model that is none of theirs, and where one of the files exists.
     """
-    if os.path.realpath(options) == os.path.realpath(weights):
-        raise InputError(f"{options} is given for the options and the weights: give a file for each")
-    with ExitStack() as stack:
-        for path in (options, weights):
-            stack.enter_context(locked(path))
-        refuse_existing(options)
-        model = read_model_directory(model_path)
-        stored = _require_original(model, model_path)
-        table = weight_table(stored.record.network, model.encoder.config.sizes)  # type: ignore[arg-type]
-        ours = {**stored.weights, **stored.kept, **model.encoder.weights()}
-        content = _options(stored.record.network, model.encoder.config.sizes)  # type: ignore[arg-type]
-        require_space(weights, sum(4 * int(np.prod(weight.shape)) for weight in table))
-        _write_weights(Path(weights), {each.theirs: each.write(*map(ours.get, each.ours)) for each in table})
-        with atomic_path(options) as partial_path:  # last: where there are options, both files are whole
-            partial_path.write_bytes(json_bytes(content))
-
-
-def _write_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write the tensors; a file that an interrupted export has left is of the same bytes, and any other is refused."""
+    refuse_existing(options)
+    model = read_model_directory(model_path)
+    stored = _require_original(model, model_path)
+    network, sizes = stored.record.network, model.encoder.config.sizes
+    assert isinstance(sizes, LstmSizes)
+    ours = {**stored.weights, **stored.kept, **model.encoder.weights()}
     content = io.BytesIO()  # HDF5's library does not survive a full disk
     with h5py.File(content, "w") as file:
-        for name, tensor in tensors.items():
-            file.create_dataset(name, data=tensor.contiguous().numpy(), track_times=False)
-    if path.exists():
-        require_file(path)
-        if path.read_bytes() != content.getbuffer():
-            refuse_existing(path)
-    with atomic_path(path) as partial_path, open(partial_path, "wb") as written:
-        written.write(content.getbuffer())
+        for weight in weight_table(network, sizes):
+            tensor = weight.write(*map(ours.get, weight.ours))
+            file.create_dataset(weight.theirs, data=np.ascontiguousarray(tensor.numpy()), track_times=False)
+    with atomic_path(weights) as partial_path:
+        refuse_existing(weights)
+        partial_path.write_bytes(content.getbuffer())
+    with atomic_path(options) as partial_path:  # last: where there are options, both files are whole
+        refuse_existing(options)
+        partial_path.write_bytes(json_bytes(_options(network, sizes)))
 
 
-def _require_original(model: ModelDirectory, path: Path | str) -> StoredCharacterCnn:
+def _require_original(model: ModelDirectory, path: Path | str) -> CharacterCnnVectors:
     """The character CNN of a model that the original tools could run; an `InputError` for any other."""
-    sizes, stored, why = model.encoder.config.sizes, model.read_stored_vectors(), ""
-    if not isinstance(stored, StoredCharacterCnn):
-        why = f"it reads the word vectors {shortened(model.word_vectors.origin)}, and not those of a character CNN"
-    elif stored.record.spelling != UTF8:
-        why = "it spells words by a lexicon of characters, and not in bytes"
-    elif not isinstance(sizes, LstmSizes):
-        why = f"its encoder is {sizes.description}, and not ELMo's LSTM with projection"
-    elif sizes.layer_norm:
-        why = "it has layer normalisation"
-    elif sizes.input_layer != "identity":
-        why = "it has a projection between word vectors and encoder"
-    elif model.word_vectors.post_processing != "none":
-        why = "its word vectors are transformed"
-    elif set(model.encoder.directions) != set(DIRECTIONS):
-        why = "it has one direction only"
-    if why or not isinstance(stored, StoredCharacterCnn):
-        raise InputError(
-            f"{path} cannot be written as an original ELMo, as {why}: export a model that was imported by "
-            "`elmoc import-elmo`, trained on from such a one, or trained as pretrain/configs/elmo.toml says"
-        )
-    return stored
+    sizes, stored = model.encoder.config.sizes, model.read_stored_vectors()
+    if (
+        isinstance(stored, CharacterCnnVectors)
+        and stored.record.spelling == UTF8
+        and isinstance(sizes, LstmSizes)
+        and not sizes.layer_norm
+        and sizes.input_layer == "identity"
+        and model.word_vectors.post_processing == "none"
+        and set(model.encoder.directions) == set(DIRECTIONS)
+    ):
+        return stored
+    raise InputError(
+        f"{path} ({sizes.description}; word vectors {shortened(model.word_vectors.origin)}) cannot be written as an "
+        "original ELMo, which has two directions of LSTMs with projection, no layer normalisation, and a character CNN "
+        "over bytes: export a model that was imported by `elmoc import-elmo`, trained on from such a one, or trained "
+        "as pretrain/configs/elmo.toml says"
+    )
 
 
 def _options(cnn: CharacterCnnConfig, lstm: LstmSizes) -> dict[str, Any]:

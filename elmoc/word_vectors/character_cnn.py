@@ -1,62 +1,270 @@
-"""Character CNN vectors: frozen word vectors that a character CNN makes of any string, and their file.
+"""Character CNN: frozen word vectors that a network makes of the characters of any string, and their file.
 
 Models that read such vectors have the file (`character_cnn.safetensors`) in their directory.
+Letters: n words, T ids of a row, D width of a character, F filters in all, P projection.
+Source: Peters et al. 2018 (ELMo), after Kim et al. 2016, as bilm-tf and ELMoForManyLangs compute it.
 """
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from elmoc.encoders.bidirectional import check_weights
-from elmoc.errors import InputError, shortened
+from elmoc.corpus import BEGIN, END
+from elmoc.errors import InputError, reading, shortened
 from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import as_json, convert
 from elmoc.process import leave_threads_of_parent
-from elmoc.settings import setting
-from elmoc.word_vectors.character_network import CharacterCnn, CharacterCnnConfig
-from elmoc.word_vectors.characters import LEXICON, SPELLINGS, UTF8, LexiconSpelling, Spelling, Utf8Spelling, WordIds
-from elmoc.word_vectors.stored import ADVICE, StoredVectors, as_bytes, from_bytes
+from elmoc.settings import check_settings, setting
+from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
 
 FILE_NAME = "character_cnn.safetensors"
+UTF8, LEXICON = "utf-8", "lexicon"
+_ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
+_MOST = 2**20
+_MOST_LAYERS = 100
 _KEPT = "kept."
 _LEXICONS = ("lexicon.characters", "lexicon.words")
 _BLOCK_WORDS = 1 << 14
+# Numbers that the widest of the filters may make of a batch of words: 16 MiB.
 _BATCH_NUMBERS = 1 << 22
-"""What the widest of the filters may make of a batch of words: 16 MiB."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CharacterCnnConfig:
+    """The sizes of a character CNN.
+
+    filters: width and number of each kind of filter; none for a network of whole words.
+    projection: whether F numbers are projected to P, or are P themselves.
+    words, word_size: the table of whole words that is read beside the characters; 0 where there is none.
+    """
+
+    projection_size: int = setting(least=1, most=_MOST)
+    characters: int = setting(least=0, most=_MOST)
+    character_size: int = setting(least=0, most=_MOST)
+    max_characters_per_token: int = setting(least=3, most=1 << 16)
+    filters: tuple[tuple[int, int], ...]
+    activation: str = setting(choices=tuple(_ACTIVATIONS))
+    highways: int = setting(least=0, most=_MOST_LAYERS)
+    projection: bool
+    words: int = setting(0, least=0, most=2**31)
+    word_size: int = setting(0, least=0, most=_MOST)
+
+    def __post_init__(self) -> None:
+        check_settings(self, str)
+        if len(self.filters) > _MOST_LAYERS or any(
+            not (1 <= width <= self.max_characters_per_token and 1 <= number <= _MOST) for width, number in self.filters
+        ):
+            raise InputError(
+                f"filters must be at most {_MOST_LAYERS} pairs of a width (1 to {self.max_characters_per_token}, the "
+                f"characters of a word) and a number (1 to {_MOST:,})"
+            )
+        features = self.filter_count + self.word_size
+        if not features or not (self.projection or features == self.projection_size):
+            raise InputError(
+                f"filters and whole words make {features:,} numbers of a word, without a projection to the "
+                f"{self.projection_size:,} that the encoder reads"
+            )
+
+    @property
+    def filter_count(self) -> int:
+        """F."""
+        return sum(number for _, number in self.filters)
+
+    @property
+    def widest(self) -> int:
+        """The width of the widest filter."""
+        return max((width for width, _ in self.filters), default=0)
+
+
+class Highway(nn.Module):
+    """y = σ(W_c x + b_c) · relu(W_t x + b_t) + (1 − σ(W_c x + b_c)) · x (Srivastava et al. 2015)."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.transform = nn.Linear(size, size)
+        self.carry = nn.Linear(size, size)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """[n, F] → [n, F]."""
+        carry = torch.sigmoid(self.carry(inputs))
+        return inputs + carry * (torch.relu(self.transform(inputs)) - inputs)
+
+
+class CharacterCnn(nn.Module):
+    """Convolutions over the characters of a word, the largest value of each filter, highway layers, a projection.
+
+    Its weights come from a file: those that it is made with mean nothing.
+    """
+
+    def __init__(self, config: CharacterCnnConfig) -> None:
+        super().__init__()
+        self.config = config
+        self._activation = _ACTIVATIONS[config.activation]
+        if config.filters:
+            self.characters = nn.Embedding.from_pretrained(torch.empty(config.characters, config.character_size))
+            self.convolutions = nn.ModuleList(
+                nn.Conv1d(config.character_size, number, width) for width, number in config.filters
+            )
+            self.highways = nn.ModuleList(Highway(config.filter_count) for _ in range(config.highways))
+        if config.word_size:
+            self.words = nn.Embedding.from_pretrained(torch.empty(config.words, config.word_size))
+        if config.projection:
+            self.projection = nn.Linear(config.word_size + config.filter_count, config.projection_size)
+
+    def forward(self, characters: Tensor | None, words: Tensor | None = None) -> Tensor:
+        """The vectors of words.
+
+        Args:
+            characters: int64 [n, T], the ids of their characters; None where there are no filters.
+            words: int64 [n], their rows in the table of whole words; None where there is none.
+
+        Returns:
+            [n, P].
+        """
+        features = [] if words is None else [self.words(words)]
+        if characters is not None:
+            embedded = self.characters(characters).transpose(1, 2)  # [n, D, T]
+            pooled = [self._activation(convolution(embedded).amax(dim=2)) for convolution in self.convolutions]
+            spelled = torch.cat(pooled, dim=1)  # [n, F]
+            for highway in self.highways:
+                spelled = highway(spelled)
+            features.append(spelled)
+        vectors = torch.cat(features, dim=1)
+        return self.projection(vectors) if self.config.projection else vectors
+
+
+class Spelling(ABC):
+    """From words to rows of ids: begin of word, characters, end of word, padding …, `most` ids (at least 3).
+
+    Where the characters of a word do not fit, its first `most - 2` count. `<s>` and `</s>`, and the names that the
+    original tools have for them, are spelled as one character of their own.
+    """
+
+    begin_word: int
+    end_word: int
+    padding: int
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    @abstractmethod
+    def characters(self, word: str) -> Sequence[int]:
+        """The ids of the characters of a word, at most `most - 2`."""
+
+    def rows(self, spelled: Sequence[Sequence[int]], padding: int) -> np.ndarray:
+        """int64 [n, T] for words given by their characters: as much of their rows as their longest needs.
+
+        `padding` ids stand behind it, as far as there is room: a convolution of that width or less meets in them, or
+        before, all that it meets in the whole rows.
+        """
+        longest = 2 + max(map(len, spelled), default=0)
+        rows = np.full((len(spelled), min(self.most, longest + padding)), self.padding, dtype=np.int64)
+        rows[:, 0] = self.begin_word
+        for row, characters in zip(rows, spelled, strict=True):
+            row[1 : len(characters) + 1] = list(characters)
+            row[len(characters) + 1] = self.end_word
+        return rows
+
+
+class Utf8Spelling(Spelling):
+    """The bytes of a word in UTF-8 (Peters et al. 2018; bilm-tf's `UnicodeCharsVocabulary`).
+
+    Ids 0 to 255 are bytes, 256 and 257 begin and end a sentence.
+    """
+
+    SIZE = 261
+    begin_word, end_word, padding = 258, 259, 260
+    _SENTENCE: ClassVar = {BEGIN: (256,), "<S>": (256,), END: (257,), "</S>": (257,)}
+
+    def characters(self, word: str) -> Sequence[int]:
+        return self._SENTENCE.get(word) or word.encode("utf-8", "ignore")[: self.most - 2]
+
+
+class LexiconSpelling(Spelling):
+    """The characters of a word by their ids in a lexicon, as ELMoForManyLangs has it.
+
+    What that calls `<eow>` stands before a word, and `<bow>` behind it: its code exchanges the two, in training, too.
+    """
+
+    def __init__(self, most: int, ids: Mapping[str, int]) -> None:
+        super().__init__(most)
+        self.begin_word, self.end_word, self.padding = ids["<eow>"], ids["<bow>"], ids["<pad>"]
+        self._ids, self._unknown = ids, ids["<oov>"]
+        begin, end = (ids["<bos>"],), (ids["<eos>"],)
+        self._sentence = {BEGIN: begin, "<bos>": begin, END: end, "<eos>": end}
+
+    def characters(self, word: str) -> Sequence[int]:
+        if word in self._sentence:
+            return self._sentence[word]
+        return [self._ids.get(character, self._unknown) for character in word[: self.most - 2]]
+
+
+def word_rows(words: Sequence[str], most: int, ids: Mapping[str, int]) -> np.ndarray:
+    """int64 [n]: the rows of whole words in a table, as ELMoForManyLangs reads it beside characters.
+
+    A word is looked up by its first `most - 2` characters; one that the lexicon lacks has the row of `<oov>`.
+    """
+    names, unknown = {BEGIN: "<bos>", END: "<eos>"}, ids["<oov>"]
+    return np.array([ids.get(names.get(word, word[: most - 2]), unknown) for word in words], dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class CharacterCnnRecord:
-    """What the file says of itself; `spelling` is one of `SPELLINGS`."""
+    """What the file says of itself."""
 
     network: CharacterCnnConfig
-    spelling: str = setting(choices=SPELLINGS)
+    spelling: str = setting(choices=(UTF8, LEXICON))
 
 
-@dataclass(frozen=True)
-class StoredCharacterCnn(StoredVectors):
-    """The content of the file.
+class CharacterCnnVectors(StoredVectors):
+    """Word vectors that a character CNN makes: every string has one.
 
-    weights: of the `CharacterCnn`, by their names in it.
-    characters, words: the ids of the lexicons, where there are any.
-    kept: tensors that lookups have no need of, and who writes the original's files has.
+    They are computed in batches of words of like length, in bounded memory; the same word in another batch has the same
+    vector up to rounding. Raises `InputError` where parts do not fit each other.
+
+    Args:
+        weights: of the `CharacterCnn`, by their names in it.
+        characters, words: the ids of the lexicons, where there are any.
+        kept: tensors that lookups have no need of, and the original's files have.
     """
 
-    file_name: ClassVar[str] = FILE_NAME
-    format: ClassVar[str] = "elmoc-character-cnn"
+    file_name = FILE_NAME
+    format = "elmoc-character-cnn"
 
-    record: CharacterCnnRecord
-    weights: Mapping[str, Tensor]
-    characters: Mapping[str, int] | None = None
-    words: Mapping[str, int] | None = None
-    kept: Mapping[str, Tensor] = field(default_factory=dict)
+    def __init__(
+        self,
+        record: CharacterCnnRecord,
+        weights: Mapping[str, Tensor],
+        *,
+        characters: Mapping[str, int] | None = None,
+        words: Mapping[str, int] | None = None,
+        kept: Mapping[str, Tensor] | None = None,
+        origin: str = FILE_NAME,
+    ) -> None:
+        self.record, self.weights, self.kept, self.origin = record, weights, kept or {}, origin
+        lexicons = zip(_LEXICONS, (characters, words), strict=True)
+        self._lexicons = {name: ids for name, ids in lexicons if ids is not None}
+        config = record.network
+        self.size = config.projection_size
+        self._spelling: Spelling | None = None
+        with reading(origin):
+            with torch.device("meta"):
+                self._network = CharacterCnn(config)
+            self._network.load_state_dict(weights, assign=True)
+            if config.filters:
+                most = config.max_characters_per_token
+                utf8 = record.spelling == UTF8
+                self._spelling = Utf8Spelling(most) if utf8 else LexiconSpelling(most, self._lexicons[_LEXICONS[0]])
+            self._words = self._lexicons[_LEXICONS[1]] if config.word_size else None
+        self._network.eval()
 
     def description(self) -> dict[str, Any]:
         return as_json(self.record, format=self.format, version=self.version)
@@ -66,65 +274,22 @@ class StoredCharacterCnn(StoredVectors):
         return tensors | {name: as_bytes(ids) for name, ids in self._lexicons.items()}
 
     @classmethod
-    def from_file(cls, info: Mapping[str, Any], tensors: dict[str, Tensor], where: str) -> "StoredCharacterCnn":
-        record = convert(info, CharacterCnnRecord, where=where, advice=ADVICE)
-        try:
-            lexicons = {
-                name: from_bytes(name, tensors.pop(name), dict[str, int]) for name in _LEXICONS if name in tensors
-            }
-        except InputError as error:
-            raise InputError(f"{where}: {error}: {ADVICE}") from None
+    def from_file(cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str) -> "CharacterCnnVectors":
+        record = convert(info, CharacterCnnRecord, where=origin)
+        characters, words = (
+            from_bytes(tensors.pop(name), dict[str, int]) if name in tensors else None for name in _LEXICONS
+        )
         kept = {name.removeprefix(_KEPT): tensors.pop(name) for name in list(tensors) if name.startswith(_KEPT)}
-        return cls(record, tensors, lexicons.get(_LEXICONS[0]), lexicons.get(_LEXICONS[1]), kept)
-
-    def word_vectors(self, origin: str) -> "CharacterCnnVectors":
-        return CharacterCnnVectors(self, origin=origin)
-
-    @property
-    def fingerprint(self) -> str:
-        config = self.description()
-        lexicons = [json.dumps([name, ids]).encode() for name, ids in self._lexicons.items()]
-        weights = [
-            name.encode() + tensor.contiguous().numpy().tobytes() for name, tensor in sorted(self.weights.items())
-        ]
-        return fingerprint(json.dumps(config).encode(), *lexicons, *weights)
-
-    @property
-    def _lexicons(self) -> dict[str, Mapping[str, int]]:
-        both = zip(_LEXICONS, (self.characters, self.words), strict=True)
-        return {name: ids for name, ids in both if ids is not None}
-
-
-class CharacterCnnVectors:
-    """Word vectors that a character CNN makes: every string has one.
-
-    They are computed in batches of words of like length, in bounded memory; the same word in another batch has the same
-    vector up to rounding. Raises `InputError` where parts of `stored` do not fit each other.
-    """
-
-    def __init__(self, stored: StoredCharacterCnn, *, origin: str) -> None:
-        self.stored = stored
-        self.origin = origin
-        config = stored.record.network
-        self.size = config.projection_size
-        with torch.device("meta"):
-            self._network = CharacterCnn(config)
-        try:
-            check_weights(stored.weights, self._network.state_dict())
-            self._spelling = _spelling(stored)
-            self._words = None
-            if config.word_size:
-                _check_ids(stored.words, config.words, "words")
-                self._words = WordIds(config.max_characters_per_token, stored.words or {})
-        except InputError as error:
-            raise InputError(f"{origin}: {error}: {ADVICE}") from None
-        self._network.load_state_dict(stored.weights, assign=True)
-        self._network.eval()
+        return cls(record, tensors, characters=characters, words=words, kept=kept, origin=origin)
 
     @cached_property
     def fingerprint(self) -> str:
         """A content hash of weights and lexicons."""
-        return self.stored.fingerprint
+        lexicons = [json.dumps([name, ids]).encode() for name, ids in self._lexicons.items()]
+        weights = [
+            name.encode() + tensor.contiguous().numpy().tobytes() for name, tensor in sorted(self.weights.items())
+        ]
+        return fingerprint(json.dumps(self.description()).encode(), *lexicons, *weights)
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), P]."""
@@ -134,11 +299,11 @@ class CharacterCnnVectors:
             self._look_up_block(words[start : start + _BLOCK_WORDS], vectors[start : start + _BLOCK_WORDS])
         if len(words) and not all_finite(vectors):
             word = words[int(np.argmin(np.isfinite(vectors).all(axis=1)))]
-            raise InputError(f"{self.origin}: the vector of {shortened(word)!r} is not finite: {ADVICE}")
+            raise InputError(f"{self.origin}: the vector of {shortened(word)!r} is not finite")
         return vectors
 
     def _look_up_block(self, words: Sequence[str], vectors: np.ndarray) -> None:
-        config = self.stored.record.network
+        config = self.record.network
         spelled = [self._spelling.characters(word) if self._spelling else () for word in words]
         order = sorted(range(len(words)), key=lambda index: -len(spelled[index]))  # the first of a batch is its longest
         most = max((number for _, number in config.filters), default=1)
@@ -147,32 +312,11 @@ class CharacterCnnVectors:
             length = min(config.max_characters_per_token, len(spelled[order[start]]) + 2 + config.widest)
             batch = order[start : start + max(1, _BATCH_NUMBERS // (most * length))]
             start += len(batch)
-            ids = None
+            ids = rows = None
             if self._spelling:
                 ids = torch.from_numpy(self._spelling.rows([spelled[index] for index in batch], config.widest))
-            rows = torch.from_numpy(self._words.rows([words[index] for index in batch])) if self._words else None
+            if self._words is not None:
+                of_batch = [words[index] for index in batch]
+                rows = torch.from_numpy(word_rows(of_batch, config.max_characters_per_token, self._words))
             with torch.inference_mode():
                 vectors[batch] = self._network(ids, rows).numpy()
-
-
-def _spelling(stored: StoredCharacterCnn) -> Spelling | None:
-    """How words are spelled; None where the network reads no characters."""
-    config = stored.record.network
-    if not config.filters:
-        return None
-    if stored.record.spelling == UTF8:
-        if config.characters != Utf8Spelling.SIZE:
-            raise InputError(f"it has {config.characters} characters, where {Utf8Spelling.SIZE} are expected")
-        return Utf8Spelling(config.max_characters_per_token)
-    assert stored.record.spelling == LEXICON
-    _check_ids(stored.characters, config.characters, "characters")
-    return LexiconSpelling(config.max_characters_per_token, stored.characters or {})
-
-
-def _check_ids(ids: Mapping[str, int] | None, rows: int, what: str) -> None:
-    """Raise an `InputError` unless every id of a lexicon has a row."""
-    if ids is None:
-        raise InputError(f"it lacks its lexicon of {what}")
-    for name, number in ids.items():
-        if not 0 <= number < rows:
-            raise InputError(f"its lexicon of {what} gives {shortened(name)!r} the id {number}, of {rows:,} from 0 on")

@@ -12,24 +12,26 @@ from elmoc.process import leave_threads_of_parent
 from elmoc.word_vectors.sources import WordVectors
 from elmoc.word_vectors.transform import VectorTransform
 
+# Bytes of the vectors that are kept, and characters of their words; a single call may need more.
 MOST_BYTES = 256 * 2**20
-"""Of the vectors that are kept, and of their words; a single call may need more."""
+# Word types without a vector that are remembered.
 MOST_UNKNOWN = 100_000
-"""Word types without a vector that are remembered."""
 
 
 class SentenceRows(NamedTuple):
-    """Sentences whose words have been looked up."""
+    """Sentences whose words have been looked up.
+
+    ids: int64 [n] for each sentence: rows of the table.
+    table: float32 [types, E].
+    unknown: their words that have no vector; the rows of these are zeros.
+    bounds: int64 [words + 1] for each sentence, where rows are of subwords: where the units of each word begin, and
+        where the last ends, `<s>` not counted; None where rows are of words.
+    """
 
     ids: list[Tensor]
-    """int64 [n] for each sentence: rows of the table."""
     table: Tensor
-    """float32 [types, E]."""
     unknown: frozenset[str]
-    """Those of their words that have no vector; their rows are zeros."""
     bounds: list[Tensor] | None = None
-    """int64 [words + 1] for each sentence, where rows are of subwords: where the units of each word begin, and where
-    the last ends, `<s>` not counted; None where rows are of words."""
 
     def words(self, index: int) -> int:
         """How many words a sentence has, `<s>` and `</s>` not counted."""
@@ -51,8 +53,8 @@ class SentenceRows(NamedTuple):
 class WordRows:
     """A growing table of the vectors that an encoder reads; several threads may use it.
 
-    unknown: the word types met that have no vector, whose rows are zeros, in the order in which they were met; the
-        first `MOST_UNKNOWN` of them.
+    unknown: the first `MOST_UNKNOWN` word types met that have no vector, whose rows are zeros, in the order in which
+        they were met.
     """
 
     def __init__(self, transform: VectorTransform, vectors: WordVectors, *, most_bytes: int = MOST_BYTES) -> None:
@@ -61,7 +63,10 @@ class WordRows:
         self._most = max(1, most_bytes // (4 * vectors.size))
         self._most_characters = most_bytes
         self._lock = threading.Lock()
-        self._forget()
+        self._ids: dict[str, int] = {}
+        self._characters = 0
+        self._zero: set[str] = set()
+        self._table = np.empty((0, vectors.size), dtype=np.float32)
         self.unknown: dict[str, None] = {}
         self._unknown_characters = 0
 
@@ -81,34 +86,26 @@ class WordRows:
     def _add(self, types: dict[str, None]) -> None:
         """Have all of these word types in the table."""
         new = [word for word in types if word not in self._ids]
-        characters = sum(map(len, new))
-        if len(self._ids) + len(new) > self._most or self._characters + characters > self._most_characters:
-            self._forget()
-            new = list(types)
-            characters = sum(map(len, new))
+        characters = self._characters + sum(map(len, new))
+        if len(self._ids) + len(new) > self._most or characters > self._most_characters:
+            self._ids, self._zero = {}, set()
+            self._table = np.empty((0, self._vectors.size), dtype=np.float32)
+            new, characters = list(types), sum(map(len, types))
         if not new:
             return
         rows = self._transform.lookup(new, self._vectors)
-        start = len(self._ids)
-        self._reserve(start + len(new))
-        self._table[start : start + len(new)] = rows
-        self._characters += characters
-        self._ids.update(zip(new, range(start, start + len(new)), strict=True))
+        start, end = len(self._ids), len(self._ids) + len(new)
+        if end > len(self._table):
+            table = np.empty((max(end, min(self._most, 2 * len(self._table))), self._vectors.size), dtype=np.float32)
+            table[:start] = self._table[:start]
+            self._table = table
+        self._table[start:end] = rows
+        self._characters = characters
+        self._ids.update(zip(new, range(start, end), strict=True))
         zero = [new[index] for index in np.flatnonzero(~rows.any(axis=1))]
         self._zero.update(zero)
         for word in zero:
-            if len(self.unknown) < MOST_UNKNOWN and self._unknown_characters + len(word) <= self._most_characters:
-                self._unknown_characters += (word not in self.unknown) * len(word)
+            fits = self._unknown_characters + len(word) <= self._most_characters
+            if word not in self.unknown and len(self.unknown) < MOST_UNKNOWN and fits:
+                self._unknown_characters += len(word)
                 self.unknown[word] = None
-
-    def _forget(self) -> None:
-        self._ids: dict[str, int] = {}
-        self._characters = 0
-        self._zero: set[str] = set()
-        self._table = np.empty((0, self._vectors.size), dtype=np.float32)
-
-    def _reserve(self, rows: int) -> None:
-        if rows > len(self._table):
-            table = np.empty((max(rows, min(self._most, 2 * len(self._table))), self._vectors.size), dtype=np.float32)
-            table[: len(self._ids)] = self._table[: len(self._ids)]
-            self._table = table

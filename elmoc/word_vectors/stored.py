@@ -1,7 +1,7 @@
-"""Stored word vectors: those that a trained or imported network makes, whose file goes with the model.
+"""Stored word vectors: what every kind of word vectors has whose file goes with a model.
 
-The file (`….safetensors`) holds the weights, what else lookups need, and its own description among the metadata of its
-header.
+The file (`….safetensors`) holds the tensors that lookups need, and its own description among the metadata of its
+header. A new kind is a subclass here and an entry in `opening.stored_kinds`.
 """
 
 import json
@@ -10,25 +10,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
+import msgspec
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from elmoc.errors import InputError
-from elmoc.files.records import convert, parse_json
 from elmoc.word_vectors.sources import WordVectors
 
 T = TypeVar("T")
-ADVICE = "import the model again, or copy the file again"
-METADATA = "elmoc"
-"""The key of the description in the header."""
+METADATA = "elmoc"  # the key of the description in the header
 
 
-class StoredVectors(ABC):
-    """The content of such a file."""
+class StoredVectors(WordVectors, ABC):
+    """Word vectors that can be written into a model directory.
+
+    file_name: in model directories.
+    """
 
     file_name: ClassVar[str]
-    """In model directories."""
     format: ClassVar[str]
     version: ClassVar[int] = 1
 
@@ -42,17 +41,8 @@ class StoredVectors(ABC):
 
     @classmethod
     @abstractmethod
-    def from_file(cls, info: Mapping[str, Any], tensors: dict[str, Tensor], where: str) -> Self:
-        """From a description, without `format` and `version`, and finite tensors; raises `InputError`."""
-
-    @property
-    @abstractmethod
-    def fingerprint(self) -> str:
-        """A content hash of all that a lookup depends on."""
-
-    @abstractmethod
-    def word_vectors(self, origin: str) -> WordVectors:
-        """The vectors, which are read from `origin`; an `InputError` where parts do not fit each other."""
+    def from_file(cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str) -> Self:
+        """From a description, without `format` and `version`, and finite tensors."""
 
     def write(self, path: Path | str) -> None:
         """Write the file in place, into a directory that is written as a whole or at a path that is renamed."""
@@ -66,9 +56,6 @@ def as_bytes(value: Any) -> Tensor:
     return torch.frombuffer(bytearray(content), dtype=torch.uint8)
 
 
-def from_bytes(name: str, content: Tensor, kind: type[T]) -> T:
-    """The value that `as_bytes` wrote as the tensor `name`, of a `kind`."""
-    if content.dtype != torch.uint8:
-        raise InputError(f"{name} has the type {content.dtype}, where torch.uint8 is expected")
-    value = parse_json(content.numpy().tobytes(), where=name, advice="it is damaged")
-    return convert(value, kind, where=name, advice="it is damaged")
+def from_bytes(content: Tensor, kind: type[T]) -> T:
+    """The value that `as_bytes` wrote, of a `kind`."""
+    return msgspec.json.decode(content.numpy().tobytes(), type=kind)

@@ -10,23 +10,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
 from elmoc.corpus import BEGIN, END, SUBWORDS, UNKNOWN, Corpus
-from elmoc.errors import InputError, install_advice, shortened
+from elmoc.errors import InputError, install_advice, reading, shortened
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import as_json, convert, read_record, write_record
-from elmoc.word_vectors.stored import ADVICE, StoredVectors, as_bytes, from_bytes
+from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
 
-BOUNDARY = "Ġ"
-"""What a unit that begins a word starts with."""
+BOUNDARY = "Ġ"  # a unit that begins a word starts with it
 FILE_NAME = "subwords.safetensors"
 _CORPUS_FORMAT, _CORPUS_VERSION = "elmoc-subwords", 1
-_CORPUS_ADVICE = "build the corpus of subwords again"
-_TENSORS = ("vectors", "units", "merges")
 
 
 def begins_word(units: Sequence[str]) -> np.ndarray:
@@ -50,7 +47,7 @@ class Subwords:
         units: all of them, `<s>`, `</s>` and perhaps `<unk>`, which no word is split into, among them.
         merges: pairs of units, in the order in which they are joined.
 
-    Raises `InputError` where a merge, or a byte, has no unit.
+    Raises `InputError` where a byte has no unit; the library refuses merges without.
     """
 
     def __init__(self, units: Sequence[str], merges: Sequence[tuple[str, str]]) -> None:
@@ -59,16 +56,10 @@ class Subwords:
         self.units = units
         self.merges = merges
         rows = {unit: row for row, unit in enumerate(units)}
-        if len(rows) < len(units):
-            raise InputError("a unit is there twice")
-        special = [each for each in (BEGIN, END, UNKNOWN) if each in rows]
-        needed = [*library.pre_tokenizers.ByteLevel.alphabet(), BEGIN, END]
-        needed += [unit for left, right in merges for unit in (left, right, left + right)]
-        for unit in needed:
-            if unit not in rows:
-                raise InputError(f"the unit {shortened(unit)!r} is missing")
-        if any(left + right in special for left, right in merges):
-            raise InputError(f"a merge makes one of {', '.join(special)}")
+        needed = {*library.pre_tokenizers.ByteLevel.alphabet(), BEGIN, END}
+        made = {left + right for left, right in merges}
+        if len(rows) < len(units) or not needed <= rows.keys() or made & {BEGIN, END, UNKNOWN}:
+            raise InputError("its units are not distinct, or lack a byte or the mark of a boundary, or merges make one")
         self._space = rows[BOUNDARY]
         self._tokenizer = library.Tokenizer(library.models.BPE(vocab=rows, merges=list(merges)))
         self._tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
@@ -82,12 +73,9 @@ class Subwords:
                 f"{corpus.path} is a corpus of words, and not of subwords: make one of it by `python -m "
                 "data_scripts.build_subwords`"
             )
-        record = read_record(path, MergesRecord, format=_CORPUS_FORMAT, version=_CORPUS_VERSION, advice=_CORPUS_ADVICE)
-        try:
-            subwords = cls(corpus.lexicon, record.merges)
-        except InputError as error:
-            raise InputError(f"{path} and the lexicon do not fit each other ({error}): {_CORPUS_ADVICE}") from None
-        return subwords
+        record = read_record(path, MergesRecord, format=_CORPUS_FORMAT, version=_CORPUS_VERSION)
+        with reading(path):
+            return cls(corpus.lexicon, record.merges)
 
     def write_merges(self, corpus: Path) -> None:
         """Write the file of a corpus directory whose lexicon are the units."""
@@ -131,15 +119,34 @@ class MergesRecord:
 
 
 @dataclass(frozen=True)
-class StoredSubwords(StoredVectors):
-    """The vectors of the units of a model, float32 [U, E], and how words are split into these."""
+class SubwordsRecord:
+    """What `subwords.safetensors` says of itself: its name and version alone."""
 
-    file_name: ClassVar[str] = FILE_NAME
-    format: ClassVar[str] = "elmoc-subword-vectors"
 
-    vectors: Tensor
-    units: Sequence[str]
-    merges: Sequence[tuple[str, str]]
+class SubwordVectors(StoredVectors):
+    """The vectors of the units of a model, float32 [U, E], and how words are split into these.
+
+    Raises `InputError` where parts do not fit each other.
+    """
+
+    file_name = FILE_NAME
+    format = "elmoc-subword-vectors"
+
+    def __init__(
+        self,
+        vectors: Tensor,
+        units: Sequence[str],
+        merges: Sequence[tuple[str, str]],
+        *,
+        origin: str = FILE_NAME,
+    ) -> None:
+        self.vectors, self.units, self.merges, self.origin = vectors, units, merges, origin
+        with reading(origin):
+            if len(vectors) != len(units) or str(vectors.dtype) != "torch.float32":
+                raise InputError(f"it has vectors {list(vectors.shape)} ({vectors.dtype}) of {len(units):,} units")
+            self.size: int = vectors.shape[1]
+            self.subwords = Subwords(units, merges)
+        self._rows = {unit: row for row, unit in enumerate(units)}
 
     def description(self) -> dict[str, Any]:
         return as_json(SubwordsRecord(), format=self.format, version=self.version)
@@ -148,61 +155,24 @@ class StoredSubwords(StoredVectors):
         return {"vectors": self.vectors, "units": as_bytes(self.units), "merges": as_bytes(self.merges)}
 
     @classmethod
-    def from_file(cls, info: Mapping[str, Any], tensors: dict[str, Tensor], where: str) -> "StoredSubwords":
-        convert(info, SubwordsRecord, where=where, advice=ADVICE)
-        try:
-            if tensors.keys() != set(_TENSORS):
-                raise InputError(f"it has not the tensors {', '.join(_TENSORS)}")
-            units = from_bytes("units", tensors["units"], list[str])
-            merges = from_bytes("merges", tensors["merges"], list[tuple[str, str]])
-        except InputError as error:
-            raise InputError(f"{where}: {error}: {ADVICE}") from None
-        return cls(tensors["vectors"], units, merges)
-
-    def word_vectors(self, origin: str) -> "SubwordVectors":
-        return SubwordVectors(self, origin=origin)
-
-    @property
-    def fingerprint(self) -> str:
-        vectors = self.vectors.contiguous().numpy().tobytes()
-        return fingerprint("\n".join(self.units).encode(), repr(list(self.merges)).encode(), vectors)
-
-
-@dataclass(frozen=True)
-class SubwordsRecord:
-    """What `subwords.safetensors` says of itself: its name and version alone."""
-
-
-class SubwordVectors:
-    """The vectors of units. Raises `InputError` where parts of `stored` do not fit each other."""
-
-    def __init__(self, stored: StoredSubwords, *, origin: str) -> None:
-        self.stored = stored
-        self.origin = origin
-        vectors = stored.vectors
-        try:
-            if vectors.ndim != 2 or str(vectors.dtype) != "torch.float32" or not vectors.shape[1]:
-                raise InputError(f"vectors have the shape {list(vectors.shape)} and type {vectors.dtype}")
-            if len(vectors) != len(stored.units):
-                raise InputError(f"it has {len(vectors):,} vectors of {len(stored.units):,} units")
-            self.subwords = Subwords(stored.units, stored.merges)
-        except InputError as error:
-            raise InputError(f"{origin}: {error}: {ADVICE}") from None
-        self.size: int = vectors.shape[1]
-        self._rows = {unit: row for row, unit in enumerate(stored.units)}
-        self._vectors: np.ndarray = vectors.numpy()
+    def from_file(cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str) -> "SubwordVectors":
+        convert(info, SubwordsRecord, where=origin)
+        units = from_bytes(tensors["units"], list[str])
+        return cls(tensors["vectors"], units, from_bytes(tensors["merges"], list[tuple[str, str]]), origin=origin)
 
     @cached_property
     def fingerprint(self) -> str:
         """A content hash of vectors and units."""
-        return self.stored.fingerprint
+        vectors = self.vectors.contiguous().numpy().tobytes()
+        return fingerprint("\n".join(self.units).encode(), repr(list(self.merges)).encode(), vectors)
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E], of units; an `InputError` for what is none."""
         try:
-            return self._vectors[[self._rows[word] for word in words]]
+            vectors: np.ndarray = self.vectors.numpy()[[self._rows[word] for word in words]]
         except KeyError as missing:
             raise InputError(
                 f"{self.origin} has vectors of subwords, and {shortened(missing.args[0])!r} is none of them: take "
                 "vectors of words, or a corpus of these subwords (build_subwords --like)"
             ) from None
+        return vectors

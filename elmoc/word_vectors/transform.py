@@ -19,13 +19,12 @@ TRANSFORMS = (
     "none, centre, remove-top=K (centre and remove the K top principal components), whiten, whiten=F (variances below "
     "the share F of the largest count as that share, so that such directions stay short)"
 )
+# The least F, and the one of `whiten`. A deviation under 0.3 % of the largest may come from the few digits that files
+# give their numbers, and is zero (its computed variance even negative) where the words are fewer than the dimensions:
+# divided by itself, it would count as much as that of any direction.
 WHITENING_FLOOR = 1e-5
-"""The least F, and the one of `whiten`. A deviation under 0.3 % of the largest may come from the few digits that files
-give their numbers, and is zero (its computed variance even negative) where the words are fewer than the dimensions:
-divided by itself, it would count as much as that of any direction."""
 _BLOCK_ROWS = 1 << 16
-_SEED = 0
-"""Of the directions of `<s>` and `</s>` where the word vectors have none."""
+_SEED = 0  # of the directions of `<s>` and `</s>` where the word vectors have none
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class VectorTransform:
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """Those of its arrays that there are, by name."""
+        """Its arrays by name, without those that are None."""
         return {name: array for name, array in vars(self).items() if array is not None}
 
     def same_as(self, other: "VectorTransform") -> bool:
@@ -101,14 +100,16 @@ def boundary_vectors(vectors: WordVectors, mean_norm: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class TransformKind:
-    """What a transform does besides the boundary vectors: one of `TRANSFORMS`, read from text by `parse`."""
+    """What a transform does besides the boundary vectors: one of `TRANSFORMS`, read from text by `parse`.
+
+    name: the text itself, by which tables and model directories record it.
+    removed: K of `remove-top=K`.
+    floor: F of `whiten=F`: the least variance, relative to the largest, that a direction is taken to have.
+    """
 
     name: str
-    """The text itself, by which tables and model directories record it."""
     removed: int = 0
-    """K of `remove-top=K`."""
     floor: float = WHITENING_FLOOR
-    """F of `whiten=F`: the least variance, relative to the largest, that a direction is taken to have."""
 
     @classmethod
     def parse(cls, text: str) -> "TransformKind":

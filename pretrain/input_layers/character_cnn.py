@@ -13,9 +13,14 @@ from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import check_weights
 from elmoc.errors import InputError
 from elmoc.settings import check_settings, setting
-from elmoc.word_vectors.character_cnn import CharacterCnnRecord, StoredCharacterCnn
-from elmoc.word_vectors.character_network import CharacterCnn, CharacterCnnConfig
-from elmoc.word_vectors.characters import UTF8, Utf8Spelling
+from elmoc.word_vectors.character_cnn import (
+    UTF8,
+    CharacterCnn,
+    CharacterCnnConfig,
+    CharacterCnnRecord,
+    CharacterCnnVectors,
+    Utf8Spelling,
+)
 from elmoc.word_vectors.stored import StoredVectors
 from pretrain.input_layers import InputLayerSettings, InputNetwork, LexiconTable, MadeTable
 
@@ -95,12 +100,12 @@ class CharacterNetwork(InputNetwork):
         size = config.filter_count
         return filters + 2 * config.highways * size * size + size * config.projection_size
 
-    def stored(self) -> StoredCharacterCnn:
+    def stored(self) -> CharacterCnnVectors:
         weights = {name: tensor.detach().float().cpu() for name, tensor in self.network.state_dict().items()}
-        return StoredCharacterCnn(CharacterCnnRecord(self.network.config, UTF8), weights)
+        return CharacterCnnVectors(CharacterCnnRecord(self.network.config, UTF8), weights)
 
     def load(self, stored: StoredVectors) -> None:
-        if not isinstance(stored, StoredCharacterCnn):
+        if not isinstance(stored, CharacterCnnVectors):
             raise InputError("the model has no character CNN: choose its input_layer.kind")
         ours, theirs = (asdict(each) for each in (self.network.config, stored.record.network))
         differing = [f"{name} (here {ours[name]}, there {theirs[name]})" for name in ours if ours[name] != theirs[name]]

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.word_vectors.stored import StoredVectors
-from elmoc.word_vectors.subwords import StoredSubwords, Subwords
+from elmoc.word_vectors.subwords import Subwords, SubwordVectors
 from pretrain.input_layers import InputLayerSettings, InputNetwork, LexiconTable, MadeTable
 
 
@@ -65,13 +65,13 @@ class SubwordNetwork(InputNetwork):
     def multiplications(self) -> int:
         return 0
 
-    def stored(self) -> StoredSubwords:
+    def stored(self) -> SubwordVectors:
         vectors = self.scale * self.rows.detach().float().cpu()
-        return StoredSubwords(vectors, self._subwords.units, self._subwords.merges)
+        return SubwordVectors(vectors, self._subwords.units, self._subwords.merges)
 
     @torch.no_grad()
     def load(self, stored: StoredVectors) -> None:
-        if not isinstance(stored, StoredSubwords):
+        if not isinstance(stored, SubwordVectors):
             raise InputError("the model has no lookup of subwords: choose its input_layer.kind")
         if list(stored.merges) != list(self._subwords.merges) or sorted(stored.units) != sorted(self._subwords.units):
             raise InputError(

@@ -13,7 +13,7 @@ from elmoc.corpus import BEGIN, END
 from elmoc.features.layouts.sentence import FeatureShape, Sentence
 from elmoc.features.writer import write_features
 from elmoc.model_directory import write_model_directory
-from elmoc.word_vectors.subwords import StoredSubwords, SubwordVectors, require_tokenizers
+from elmoc.word_vectors.subwords import SubwordVectors, require_tokenizers
 from tests.tiny import tiny_model
 
 # ten sentences; the same words have other tags in other places, so that a word alone does not give its tag away
@@ -87,8 +87,8 @@ def subword_model(tmp_path: Path) -> Path:
     """A model directory with random weights that reads the characters of words, and `in` as one."""
     units = [BEGIN, *sorted(require_tokenizers().pre_tokenizers.ByteLevel.alphabet()), "in", END]
     generator = torch.Generator().manual_seed(1)
-    stored = StoredSubwords(torch.randn(len(units), 6, generator=generator), units, [("i", "n")])
-    model = tiny_model(vectors=SubwordVectors(stored, origin="subwords.safetensors"))
+    stored = SubwordVectors(torch.randn(len(units), 6, generator=generator), units, [("i", "n")])
+    model = tiny_model(vectors=stored)
     write_model_directory(tmp_path / "subwords", replace(model, stored_vectors=stored))
     return tmp_path / "subwords"
 

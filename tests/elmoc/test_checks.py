@@ -14,7 +14,6 @@ from elmoc.corpus import Corpus
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import RandomVectors
-from tests.docs.inputs import write_python_inputs
 from tests.elmoc.word_vectors.fasttext.files import fasttext_bytes
 from tests.tiny import add_table, learnable_sentences, tiny_model, write_corpus
 
@@ -101,8 +100,9 @@ def test_word_vectors_of_a_model(tmp_path: Path, error_line: Fails, bundled: boo
         assert other in error_line(main(["check", str(model), "--vectors", other]))
 
 
-def test_a_feature_file(tmp_path: Path, error_line: Fails) -> None:
-    write_python_inputs(tmp_path)
+def test_a_feature_file(tmp_path: Path, model_path: Path, error_line: Fails) -> None:
+    (tmp_path / "text.txt").write_text("The cat sat .\nIt rained all day .\n")
+    assert main(["dump-features", str(model_path), str(tmp_path / "text.txt"), str(tmp_path / "features.h5")]) == 0
     assert main(["check", str(tmp_path / "features.h5")]) == 0
     with h5py.File(tmp_path / "features.h5", "r+") as file:
         file["1"][0, 2, 3] = np.nan

@@ -16,6 +16,7 @@ from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.sources import RandomVectors
+from elmoc.word_vectors.table import VectorTable, write_vector_table
 from pretrain.__main__ import main
 from pretrain.execution import device as execution
 from pretrain.join import join
@@ -23,7 +24,7 @@ from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.schedule import ScheduleConfig, learning_rate
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint, needs_bf16
 from tests.pretrain.data.reading import updates_of_epoch, windows_of_shards
-from tests.tiny import add_table, forget_checksums, learnable_sentences, write_corpus
+from tests.tiny import add_table, learnable_sentences, write_corpus
 
 Fails = Callable[[int], str]
 WEIGHTS = ("encoder", "heads", "optimisers")
@@ -217,16 +218,16 @@ def with_a_number(runs: TinyRuns, number: float) -> None:
     held_out = [sentence for sentence in learnable_sentences(40, 1) if "w7" not in sentence]
     corpus = write_corpus(runs.folder / "corpus", [learnable_sentences(50, 0)], [held_out])
     add_table(corpus, "raw", RandomVectors(seed=5, size=8))
-    rows = np.load(corpus.path / "vectors" / "raw.npy")
+    table, vectors = VectorTable(corpus, "raw"), RandomVectors(seed=5, size=8)
+    rows = np.array(table.rows)
     rows[corpus.ids["w7"], 2] = number
-    np.save(corpus.path / "vectors" / "raw.npy", rows)
-    forget_checksums(corpus.path / "vectors" / "raw.json")
+    write_vector_table(corpus, "raw", rows=rows, vectors=vectors, transform=table.transform, post_processing="none")
     runs.corpus = corpus.path
 
 
 def test_vectors_that_are_not_finite_are_found_before_the_run(runs: TinyRuns, error_line: Fails) -> None:
     with_a_number(runs, math.nan)
-    assert "raw.npy holds numbers that are not finite: build the table again" in error_line(runs.status("run"))
+    assert "raw.npy holds numbers that are not finite" in error_line(runs.status("run"))
     assert not (runs.folder / "run").exists()
 
 

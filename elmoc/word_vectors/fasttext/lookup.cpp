@@ -1,7 +1,9 @@
-// Look-up of fastText vectors in a file that is mapped into memory: what subwords.py does, in one pass.
+// Look-up of fastText vectors in a file that is mapped into memory.
 //
-// Compiled on the user's machine by lookup.py, which says what is checked before. Additions are those of the
-// library, in its order and in float, so that vectors are equal to its own bit for bit.
+// A word's vector is the mean of its own row, where the dictionary has it, and of the rows of its character n-grams
+// (Bojanowski et al. 2017, Section 3.2). N-grams are hashed into buckets; their characters are those of UTF-8. Compiled
+// on the user's machine by vectors.py; file.py has checked the sizes before. Additions are the library's, in its order
+// and in float, so that vectors are equal to its own bit for bit.
 
 #include <algorithm>
 #include <cstdint>
@@ -9,14 +11,18 @@
 
 namespace {
 
+struct Entry {
+    int64_t offset;  // where it begins in the content
+    uint32_t hash;
+    uint32_t number;
+};
+
 struct File {
     const char *content;
     int64_t dictionary_end;
     const char *matrix;  // the floats of its rows may lie at any byte
     int64_t dim, words, bucket, shortest, longest;
-    const uint32_t *hashes;  // of the entries of the dictionary, ascending
-    const uint32_t *entries;  // their numbers
-    const int64_t *offsets;  // where they begin in the content
+    const Entry *entries;  // of the dictionary, by ascending hashes
     int64_t count;
 };
 
@@ -29,6 +35,12 @@ inline uint32_t folded(uint32_t hash, char byte) {
     return (hash ^ uint32_t(int32_t(static_cast<signed char>(byte)))) * 16777619u;
 }
 
+inline uint32_t hash_of(const char *word, int64_t length) {
+    uint32_t hash = BASIS;
+    for (int64_t i = 0; i < length; ++i) hash = folded(hash, word[i]);
+    return hash;
+}
+
 inline bool continues(char byte) { return (byte & 0xC0) == 0x80; }
 
 inline bool is(const char *word, int64_t length, const char *other) {
@@ -38,14 +50,13 @@ inline bool is(const char *word, int64_t length, const char *other) {
 // The row of a word; of those that are there twice the library finds the last one. A label has no row.
 int64_t own_row(const File &file, const char *word, int64_t length) {
     if (std::memchr(word, 0, size_t(length))) return ABSENT;  // it would run over the end of an entry
-    uint32_t hash = BASIS;
-    for (int64_t i = 0; i < length; ++i) hash = folded(hash, word[i]);
-    const uint32_t *found = std::upper_bound(file.hashes, file.hashes + file.count, hash);
-    while (found != file.hashes && *--found == hash) {
-        const int64_t slot = found - file.hashes, offset = file.offsets[slot];
-        if (length < file.dictionary_end - offset && file.content[offset + length] == 0 &&
-            std::memcmp(file.content + offset, word, size_t(length)) == 0)
-            return file.entries[slot] < file.words ? int64_t(file.entries[slot]) : WITHOUT_VECTOR;
+    const uint32_t hash = hash_of(word, length);
+    const Entry *found = std::upper_bound(file.entries, file.entries + file.count, hash,
+                                          [](uint32_t hash, const Entry &entry) { return hash < entry.hash; });
+    while (found != file.entries && (--found)->hash == hash) {
+        if (length < file.dictionary_end - found->offset && file.content[found->offset + length] == 0 &&
+            std::memcmp(file.content + found->offset, word, size_t(length)) == 0)
+            return found->number < file.words ? int64_t(found->number) : WITHOUT_VECTOR;
     }
     return ABSENT;
 }
@@ -112,6 +123,12 @@ int64_t push_subwords(const File &file, const char *word, int64_t length, float 
 }
 
 }  // namespace
+
+// The hashes of `count` words, which begin and end at these places of the content.
+extern "C" void hash_entries(const char *content, const int64_t *begins, const int64_t *ends, int64_t count,
+                             uint32_t *hashes) {
+    for (int64_t i = 0; i < count; ++i) hashes[i] = hash_of(content + begins[i], ends[i] - begins[i]);
+}
 
 // Add the vectors of `count` words to `vectors`, which are zeros; each ends at its place in `ends`.
 extern "C" void add_vectors(const File *file, const char *text, const int64_t *ends, int64_t count, float *vectors) {

@@ -1,43 +1,55 @@
 """FastText vectors: word vectors of a `.bin` file, read from a memory map.
 
-Files that the library has quantised are read by the library itself: theirs are small, as that is what they are made
-for, and their rows have to be decoded.
+Words are looked up by `lookup.cpp`, which is compiled on the user's machine. Where there is no compiler, the library
+does it: it reads the whole file into memory.
 """
 
+import ctypes
 import os
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from elmoc.errors import InputError, reason, shortened
+from elmoc.errors import InputError, reading, shortened
 from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint_file
 from elmoc.files.text import absolute_path
+from elmoc.kernels.compiling import KernelBuildError, default_compiler, load_library
+from elmoc.word_vectors.fasttext.file import FastTextFile, open_file
 from elmoc.word_vectors.fasttext.index import open_indexed
-from elmoc.word_vectors.fasttext.lookup import choose_lookup
+
+_SOURCE = Path(__file__).with_name("lookup.cpp")
+_POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64
+
+Fill = Callable[[Sequence[bytes], np.ndarray], None]
 
 
 class FastTextVectors:
     """A fastText `.bin` model: every string has a vector, made of its character n-grams.
 
-    Raises `InputError` when the file is missing, truncated, damaged or something else.
+    Vectors are equal to the library's bit for bit. Raises `InputError` when the file is missing, truncated, damaged or
+    something else.
+
+    description: what looks words up.
     """
 
     def __init__(self, path: Path | str) -> None:
         self.origin = absolute_path(path)
-        file, index = open_indexed(path)
-        self.size = file.header.dim
-        self._lookup = LibraryLookup(path) if index is None else choose_lookup(file, index)
+        try:
+            kernels = _compiled(default_compiler())
+        except KernelBuildError:
+            self.size = open_file(path).header.dim
+            self.description, self._fill = "the fastText library", _library_lookup(path)
+        else:
+            file, index = open_indexed(path, kernels.hash_entries)
+            self.size = file.header.dim
+            self.description, self._fill = kernels.description, kernels.lookup(file, index)
 
     def __reduce__(self) -> tuple[type["FastTextVectors"], tuple[str]]:
         return FastTextVectors, (self.origin,)  # another process maps the file, too, and shares its memory
-
-    @property
-    def description(self) -> str:
-        """Of what looks words up."""
-        return self._lookup.description
 
     @cached_property
     def fingerprint(self) -> str:
@@ -46,48 +58,87 @@ class FastTextVectors:
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]: fastText's vector of each string; a label of the file gets zeros."""
+        try:
+            encoded = [word.encode() for word in words]
+        except UnicodeEncodeError as error:
+            raise InputError(f"{shortened(error.object)!r} has no word vector: it is not valid Unicode") from None
         vectors = np.zeros((len(words), self.size), dtype=np.float32)
-        if len(words):
-            self._lookup.fill(_encoded(words), vectors)
+        if encoded:
+            self._fill(encoded, vectors)
         if not all_finite(vectors):
             word = words[int(np.argmin(np.isfinite(vectors).all(axis=1)))]
-            raise InputError(
-                f"{self.origin}: the vector of {shortened(word)!r} has numbers that are not finite: download or train "
-                "it again"
-            )
+            raise InputError(f"{self.origin}: the vector of {shortened(word)!r} has numbers that are not finite")
         return vectors
 
 
-def _encoded(words: Sequence[str]) -> list[bytes]:
-    try:
-        return [word.encode() for word in words]
-    except UnicodeEncodeError as error:
-        word = shortened(error.object)
-        raise InputError(
-            f"{word!r} has no word vector, since it cannot be written as UTF-8 (near character {error.start + 1}): "
-            "correct the text"
-        ) from None
+class _File(ctypes.Structure):
+    """The struct of that name in the C++ file."""
+
+    _fields_ = (
+        ("content", _POINTER),
+        ("dictionary_end", _LONG),
+        ("matrix", _POINTER),
+        *((name, _LONG) for name in ("dim", "words", "bucket", "shortest", "longest")),
+        ("entries", _POINTER),
+        ("count", _LONG),
+    )
 
 
-class LibraryLookup:
-    """`Lookup` by the library, which reads the whole file into memory."""
+class FastTextKernels:
+    """The functions of `lookup.cpp`."""
 
-    description = "the fastText library"
+    def __init__(self, library: ctypes.CDLL, compiler: str) -> None:
+        self.description = f"C++ compiled by {compiler}"
+        self._hash, self._add = library.hash_entries, library.add_vectors
+        self._hash.restype = self._add.restype = None
+        self._hash.argtypes = [_POINTER, _POINTER, _POINTER, _LONG, _POINTER]
+        self._add.argtypes = [_POINTER, ctypes.c_char_p, _POINTER, _LONG, _POINTER]
 
-    def __init__(self, path: Path | str) -> None:
-        import fasttext
+    def hash_entries(self, file: FastTextFile, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """uint32 [n]: fastText's hashes of the words at these places of a file, int64 [n]."""
+        content, hashes = np.frombuffer(file.content, np.uint8), np.empty(len(begins), np.uint32)
+        self._hash(content.ctypes.data, begins.ctypes.data, ends.ctypes.data, len(begins), hashes.ctypes.data)
+        return hashes
 
-        try:
-            self._model = fasttext.load_model(os.path.realpath(path))
-        except (ValueError, MemoryError) as error:
-            raise InputError(
-                f"{path} cannot be loaded by fastText ({reason(error)}): give another, or more memory"
-            ) from None
-        labels, _ = self._model.f.getLabels("surrogateescape")
-        self._labels = {label.encode("utf-8", "surrogateescape") for label in labels}
-        """They are no words, and fastText takes the row of some other string for theirs, or one that is not there."""
+    def lookup(self, file: FastTextFile, index: np.ndarray) -> Fill:
+        """What adds the vectors of words (UTF-8) to float32 [n, E] of zeros; a label keeps these."""
+        content, header = np.frombuffer(file.content, np.uint8), file.header
+        structure = _File(
+            content.ctypes.data,
+            file.dictionary_end,
+            content.ctypes.data + file.input_start,
+            *(header.dim, header.words, header.bucket, header.shortest, header.maxn),
+            index.ctypes.data,
+            len(index),
+        )
+        structure.kept = content, index  # it names their memory
 
-    def fill(self, words: Sequence[bytes], vectors: np.ndarray) -> None:
+        def fill(words: Sequence[bytes], vectors: np.ndarray) -> None:
+            ends = np.cumsum(np.fromiter(map(len, words), np.int64, len(words)) + 2)
+            text = b"<" + b"><".join(words) + b">"
+            self._add(ctypes.byref(structure), text, ends.ctypes.data, len(words), vectors.ctypes.data)
+
+        return fill
+
+
+@lru_cache
+def _compiled(compiler: str) -> FastTextKernels:
+    return FastTextKernels(*load_library(_SOURCE, compiler))
+
+
+def _library_lookup(path: Path | str) -> Fill:
+    """Look-up by the library, which reads the whole file into memory."""
+    import fasttext
+
+    with reading(path):
+        model: Any = fasttext.load_model(os.path.realpath(path))
+    labels, _ = model.f.getLabels("surrogateescape")
+    # They are no words, and fastText takes the row of some other string for theirs, or one that is not there.
+    known = {label.encode("utf-8", "surrogateescape") for label in labels}
+
+    def fill(words: Sequence[bytes], vectors: np.ndarray) -> None:
         for row, word in enumerate(words):
-            if word not in self._labels:
-                vectors[row] = self._model.get_word_vector(word)
+            if word not in known:
+                vectors[row] = model.get_word_vector(word)
+
+    return fill

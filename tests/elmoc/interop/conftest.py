@@ -1,6 +1,8 @@
 """Fixtures: original ELMo models, the reference ones and small random ones."""
 
+import gzip
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,31 @@ import numpy as np
 import pytest
 
 from elmoc.interop.original_elmo import read_original_elmo
+from elmoc.model_directory import write_model_directory
+from tests.tiny import tiny_model
 
 DATA = Path(__file__).parent / "data"
 SETS = ("allennlp", "bilm_tf")
 Files = tuple[Path, Path]
 """The options and the weights."""
+
+
+def run_page_programs(library: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the blocks of the page that import a library, in a folder with a random model and a few of the entities."""
+    root = Path(__file__).parents[3]
+    blocks = re.findall(r"```python\n(.*?)```", (root / "docs/integrations.md").read_text(encoding="utf-8"), re.DOTALL)
+    programs = [block for block in blocks if f"import {library}\n" in block]
+    assert programs
+    write_model_directory(folder / "runs/quickstart/run/model", tiny_model())
+    data = "quickstart/data"
+    text = gzip.decompress((root / data / "entities_train.conll.gz").read_bytes()).decode()
+    first = gzip.compress("\n\n".join(text.split("\n\n")[:12]).encode())
+    (folder / data).mkdir(parents=True)
+    for split in ("train", "dev", "test"):
+        (folder / data / f"entities_{split}.conll.gz").write_bytes(first)
+    monkeypatch.chdir(folder)
+    for program in programs:
+        exec(compile(program, "docs/integrations.md", "exec"), {"__name__": "__main__"})
 
 
 @pytest.fixture(scope="session", params=SETS)

@@ -13,7 +13,7 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
-from elmoc.word_vectors.subwords import StoredSubwords, Subwords
+from elmoc.word_vectors.subwords import Subwords, SubwordVectors
 from pretrain.config import load_config
 from pretrain.run.directory import read_checkpoint, read_metrics
 from pretrain.setup import TrainingSetup, set_up
@@ -81,7 +81,7 @@ def test_tied_vectors_are_one_tensor(runs: TinyRuns, settings: dict[str, Any]) -
     # and after reloading: what the model reads is what its softmax has
     model = read_model_directory(run.path)
     stored = model.read_stored_vectors()
-    assert isinstance(stored, StoredSubwords)
+    assert isinstance(stored, SubwordVectors)
     assert model.output_layer.weights is not None
     assert torch.equal(stored.vectors, 8**0.5 * model.output_layer.weights["shared.rows"])
     best = read_checkpoint(run.checkpoint_path(model.training["updates"]))
@@ -148,7 +148,7 @@ def test_going_on_with_other_text_takes_the_vectors_by_their_units(
     runs.corpus = runs.folder / "units"
     again = runs.run("again", "--init-from", str(run.path), **settings | {"train__updates": 1, "log__keep": 10})
     units, stored = Corpus(runs.corpus), read_model_directory(run.path).read_stored_vectors()
-    assert isinstance(stored, StoredSubwords)
+    assert isinstance(stored, SubwordVectors)
     assert units.lexicon != list(stored.units), "they are counted in another text"
     first = torch.load(again.checkpoints / f"{0:09d}.pt")["heads"]["shared.rows"]
     for row, unit in enumerate(units.lexicon):
@@ -166,7 +166,7 @@ def test_going_on_from_vectors_that_were_not_tied_takes_those_of_the_input(runs:
     joined = runs.run("joined", "--init-from", str(apart.path), **TIED | {"train__updates": 1, "log__keep": 10})
     first = torch.load(joined.checkpoints / f"{0:09d}.pt")["heads"]["shared.rows"]
     own = read_model_directory(apart.path).read_stored_vectors()
-    assert isinstance(own, StoredSubwords)
+    assert isinstance(own, SubwordVectors)
     torch.testing.assert_close(8**0.5 * first, own.vectors)
 
 
