@@ -58,7 +58,7 @@ def overlap_notes(data: Mapping[str, ProbeData], corpus: Path, folder: Path) -> 
             advice = "remove it, and run the suite again"
             found = read_record(file, OverlapRecord, format=FORMAT, version=VERSION, advice=advice)
         else:
-            found = OverlapRecord(str(corpus), overlapping_sentences(opened, overlap).count)
+            found = OverlapRecord(str(corpus), overlapping_sentences(opened, overlap))
             with suppress(OSError):  # a baseline to which nothing else is to be added may be read-only
                 write_record(file, found, format=FORMAT, version=VERSION)
         count = found.sentences

@@ -6,8 +6,7 @@ not count. Two sentences overlap when they are equal and have at least five word
 Splitting into words is not undone: `don't` and `do n't` differ.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from unicodedata import normalize
 
 import numpy as np
@@ -16,17 +15,18 @@ import xxhash
 from elmoc.corpus import BEGIN, END, Corpus
 from elmoc.files.checksums import fingerprint
 
+# words of the shortest sentence that is compared as a whole
 SHORTEST = 5
-"""Words of a sentence that is compared as a whole."""
+# words in a row that a sentence of that length or more shares with another
 RUN = 8
-"""Words in a row that a sentence of that length or more shares with another."""
-EXAMPLES = 5
+# instead of the hash of a word: of a word without letters and digits, and of a word that no sentence has
 _NOT_COUNTED, _OTHER = 0, 1
-"""Instead of the hash of a word: one without letters and digits, and one that no sentence has."""
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+# hashes of 64 bits that fit into a core's cache
 _BLOCK_TOKENS = 1 << 17
-"""So many numbers of 64 bits fit into a core's cache."""
-_FILTER_BITS = 22
+# the first bits of a hash are looked up in a small table, before the sorted hashes are searched
+_TABLE_BITS = 22
+_SHIFT = np.uint64(64 - _TABLE_BITS)
 
 
 class Overlap:
@@ -42,18 +42,20 @@ class Overlap:
         starts: list[int] = []
         for words in sentences:
             starts.append(len(hashes))
-            for word in map(reduced, words):
-                if word:
-                    if word not in self._hash_of:
-                        self._hash_of[word] = max(2, xxhash.xxh3_64_intdigest(word.encode()))
-                    hashes.append(self._hash_of[word])
-        runs = _Runs(np.array(hashes, dtype=np.uint64), np.array(starts, dtype=np.int64))
-        self._known = {length: _HashSet(runs.hashes(length)[0]) for length in range(SHORTEST, RUN + 1)}
+            for word in filter(None, map(reduced, words)):
+                if word not in self._hash_of:
+                    self._hash_of[word] = max(2, xxhash.xxh3_64_intdigest(word.encode()))
+                hashes.append(self._hash_of[word])
+        self._known: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by length: sorted hashes, and their first bits
+        for length, values, _ in _runs(np.array(hashes, dtype=np.uint64), np.array(starts, dtype=np.int64)):
+            first_bits = np.zeros(1 << _TABLE_BITS, dtype=bool)
+            first_bits[values >> _SHIFT] = True
+            self._known[length] = np.unique(values), first_bits
 
     @property
     def fingerprint(self) -> str:
         """What names the sentences, as far as they can overlap."""
-        return fingerprint(*(known.sorted.tobytes() for known in self._known.values()))
+        return fingerprint(*(hashes.tobytes() for hashes, _ in self._known.values()))
 
     def hashes(self, words: Iterable[str]) -> np.ndarray:
         """uint64 [n]: what `find` takes for each word."""
@@ -73,66 +75,48 @@ class Overlap:
         first = 0
         while first < len(starts):
             last = max(first + 1, int(np.searchsorted(ends, starts[first] + _BLOCK_TOKENS, side="right")))
-            runs = _Runs(hashes[starts[first] : ends[last - 1]], starts[first:last] - starts[first])
-            for length, known in self._known.items():
-                values, sentences = runs.hashes(length)
-                found[first + sentences[known.contains(values)]] = True
+            block = hashes[starts[first] : ends[last - 1]]
+            for length, values, sentences in _runs(block, starts[first:last] - starts[first]):
+                known, first_bits = self._known[length]
+                places = np.flatnonzero(first_bits[values >> _SHIFT])
+                nearest = np.searchsorted(known, values[places]).clip(max=len(known) - 1)
+                places = places[known[nearest] == values[places]]
+                found[first + sentences[places]] = True
             first = last
         return found
 
 
-class _Runs:
-    """Hashes of the runs of words in a block of text; see `Overlap.find`."""
+def _runs(hashes: np.ndarray, starts: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Whole sentences of fewer than `RUN` words, and the runs of that many words, by length.
 
-    def __init__(self, hashes: np.ndarray, starts: np.ndarray) -> None:
-        counted = hashes != _NOT_COUNTED
-        lengths = np.diff(starts, append=len(hashes))
-        self._sentences = np.repeat(np.arange(len(starts), dtype=np.int32), lengths)[counted]  # [words]
-        self._hashes = hashes[counted]  # [words]
-        self._lengths = np.bincount(self._sentences, minlength=len(starts))  # [S]
+    Args:
+        hashes: uint64 [n], of words.
+        starts: int64 [S], where sentences start.
 
-    def hashes(self, length: int) -> tuple[np.ndarray, np.ndarray]:
-        """uint64 [R] and the sentence of each, int [R]: runs of `RUN` words, or whole sentences of fewer."""
-        if length < RUN:
-            sentences = np.flatnonzero(self._lengths == length)
-            begins = (np.cumsum(self._lengths) - self._lengths)[sentences]
-            return self._combined([self._hashes[begins + place] for place in range(length)]), sentences
-        count = len(self._hashes) - length + 1
-        if count <= 0:
-            return np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int32)
-        inside = self._sentences[length - 1 :] == self._sentences[:count]
-        values = self._combined([self._hashes[place : place + count] for place in range(length)])
-        return values[inside], self._sentences[:count][inside]
-
-    @staticmethod
-    def _combined(words: Sequence[np.ndarray]) -> np.ndarray:
-        """One hash of runs, from the hashes of their first words, second words, and so on."""
-        values = words[0].copy()
-        for each in words[1:]:
-            values *= _MULTIPLIER
-            values += each
-        return values
+    Yields:
+        For each length a hash of each run, uint64 [R], and the sentence that it is in, int [R].
+    """
+    counted = hashes != _NOT_COUNTED
+    sentences = np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(starts, append=len(hashes)))[counted]
+    hashes = hashes[counted]
+    lengths = np.bincount(sentences, minlength=len(starts))  # [S]
+    begins = np.cumsum(lengths) - lengths  # [S]
+    for length in range(SHORTEST, RUN):
+        whole = np.flatnonzero(lengths == length)
+        yield length, _combined([hashes[begins[whole] + place] for place in range(length)]), whole
+    count = max(0, len(hashes) - RUN + 1)
+    inside = sentences[RUN - 1 :] == sentences[:count]
+    values = _combined([hashes[place : place + count] for place in range(RUN)])
+    yield RUN, values[inside], sentences[:count][inside]
 
 
-class _HashSet:
-    """A set of hashes of 64 bits; most of what it does not contain is found out by one look into a small table."""
-
-    def __init__(self, values: np.ndarray) -> None:
-        self.sorted = np.unique(values)
-        self._may_contain = np.zeros(1 << _FILTER_BITS if len(values) else 1, dtype=bool)
-        self._shift = np.uint64(64 - _FILTER_BITS)
-        if len(values):
-            self._may_contain[self.sorted >> self._shift] = True
-
-    def contains(self, values: np.ndarray) -> np.ndarray:
-        """bool [n]"""
-        if not len(self.sorted):
-            return np.zeros(len(values), dtype=bool)
-        found = self._may_contain[values >> self._shift]
-        few = values[found]
-        places = np.searchsorted(self.sorted, few)
-        found[found] = self.sorted[np.minimum(places, len(self.sorted) - 1)] == few
-        return found
+def _combined(words: Sequence[np.ndarray]) -> np.ndarray:
+    """One hash of runs, from the hashes of their first words, second words, and so on."""
+    values = words[0].copy()
+    for each in words[1:]:
+        values *= _MULTIPLIER
+        values += each
+    return values
 
 
 def reduced(word: str) -> str:
@@ -143,37 +127,14 @@ def reduced(word: str) -> str:
     return lowered if lowered.isalnum() else "".join(filter(str.isalnum, lowered))
 
 
-@dataclass
-class OverlappingSentences:
-    """The sentences of a corpus that overlap with given ones.
-
-    by_source: how many, by the source of their text ("" where it has no name).
-    examples: a few of them.
-    """
-
-    by_source: dict[str, int] = field(default_factory=dict)
-    examples: list[str] = field(default_factory=list)
-
-    @property
-    def count(self) -> int:
-        """Of all sources together."""
-        return sum(self.by_source.values())
-
-
-def overlapping_sentences(corpus: Corpus, overlap: Overlap) -> OverlappingSentences:
-    """The sentences of a corpus, held-out ones included, that `overlap` finds; an `InputError` for one of subwords."""
+def overlapping_sentences(corpus: Corpus, overlap: Overlap) -> int:
+    """How many sentences of a corpus, held-out ones included, `overlap` finds; an `InputError` for one of subwords."""
     corpus.require_words()
     hashes = overlap.hashes(corpus.lexicon)
     if corpus.record.unknown_id is not None:
         hashes[corpus.record.unknown_id] = _OTHER
-    found = OverlappingSentences(dict.fromkeys([*corpus.sources, *corpus.held_out_sources], 0))
+    found = 0
     for shard in corpus.train + corpus.held_out:
         ids = corpus.read_shard(shard)
-        starts = np.flatnonzero(ids == corpus.begin_id)
-        overlapping = np.flatnonzero(overlap.find(hashes[ids], starts))
-        found.by_source[shard.source] += len(overlapping)
-        ends = np.append(starts[1:], len(ids))
-        for number in overlapping[: EXAMPLES - len(found.examples)]:
-            words = ids[starts[number] + 1 : ends[number] - 1].tolist()
-            found.examples.append(" ".join(corpus.lexicon[row] for row in words))
+        found += int(overlap.find(hashes[ids], np.flatnonzero(ids == corpus.begin_id)).sum())
     return found

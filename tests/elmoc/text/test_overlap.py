@@ -92,13 +92,7 @@ def test_a_corpus_is_searched(tmp_path: Path) -> None:
     shards = [drawn(generator, 60, 9) for _ in range(4)]
     known = [*drawn(generator, 20, 14), *(shard[number] for shard in shards for number in range(0, 60, 9))]
     known.append(["un", "known", "words", "of", "no", "corpus"])
-    corpus = write_corpus(tmp_path / "c", shards[:3], shards[3:], sources=["x", "y", "x", "z"])
-    found = overlapping_sentences(corpus, Overlap(known))
-    overlapping = [[sentence for sentence in shard if plain_overlap(sentence, known)] for shard in shards]
-    assert found.by_source == {
-        "x": len(overlapping[0]) + len(overlapping[2]), "y": len(overlapping[1]), "z": len(overlapping[3])
-    }  # fmt: skip
-    assert found.count == sum(map(len, overlapping)) > 5
-    everything = [" ".join(sentence) for shard in overlapping for sentence in shard]
-    assert found.examples == everything[:5]
-    assert overlapping_sentences(corpus, Overlap([])).count == 0
+    corpus = write_corpus(tmp_path / "c", shards[:3], shards[3:])
+    expected = [sentence for shard in shards for sentence in shard if plain_overlap(sentence, known)]
+    assert overlapping_sentences(corpus, Overlap(known)) == len(expected) > 5
+    assert overlapping_sentences(corpus, Overlap([])) == 0
