@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.files.records import toml_section
 from elmoc.sharing.citations import ELMO, ELMO_C, THIS_PROJECT
-from elmoc.sharing.training_record import has_general_text, parts_of
+from elmoc.sharing.training_record import has_general_text
 from elmoc.word_vectors.sources import VectorSource
 
 _FRONT_MATTER = """\
@@ -25,6 +26,7 @@ tags:
 # language: the code of the text's language
 # license: that of the weights, which is for you to say
 """
+# of the held-out metrics, those that a card shows
 _METRICS = {
     "cosine": "cosine with the true next word",
     "accuracy_at_1": "accuracy@1",
@@ -34,7 +36,7 @@ _METRICS = {
     "vocabulary_perplexity": "perplexity over the whole vocabulary",
     "word_perplexity": "perplexity of words",
 }
-"""Of the held-out metrics, those that a card shows."""
+# what a card shows of a training record, and under which name
 _FACTS = {
     "corpus": "corpus",
     "sources": "text",
@@ -48,9 +50,21 @@ _FACTS = {
     "learning_rate": "base learning rate",
     "precision": "precision",
 }
-"""Of a training record, what a card shows of it and under which name."""
-_APART = ("recipe", "started_from")
-"""Of a training record, what has a place of its own in a card."""
+_USE = """\
+```python
+from elmoc import ElmoC
+
+elmo = ElmoC.from_pretrained("THIS DIRECTORY")  # or its name on a hub
+states = elmo.embed(["The", "cat", "sat", "."])  # a tensor {shape}
+```
+
+```sh
+elmoc dump-features DIRECTORY sentences.txt features.h5
+```
+
+Sentences are lists of tokens; each is read from zero state between `<s>` and `</s>`."""
+_NEEDED = """The word vectors are needed to use it: in this directory under the name above, where they were in \
+training, or where `vectors` (`--vectors`) says."""
 
 
 def model_card(
@@ -67,16 +81,27 @@ def model_card(
     title = "An ELMo model, imported from another tool" if imported else "An ELMo-C encoder"
     if training.get("name"):
         title = _plain(training["name"])[:100]
-    record = _without_folders({name: each for name, each in training.items() if name not in _APART})
+    shape = [encoder.config.sizes.layers + 1, 4, encoder.width]
     parts = [f"---\n{_FRONT_MATTER}---", f"# {title}", _what_it_is(encoder, word_vectors, output_layer)]
-    parts += ["## Use", _use(encoder, bundled=word_vectors.origin.startswith("random:"))]
+    parts += ["## Use", _USE.format(shape=shape), *([] if word_vectors.origin.startswith("random:") else [_NEEDED])]
     if not imported:
         parts += ["## Training", *_trainings(training)]
     if isinstance(recipe := training.get("recipe"), dict):
-        parts += ["## Recipe", "The settings of `python -m pretrain`:", _recipe(recipe)]
-    citations = [ELMO, THIS_PROJECT] if imported else [ELMO_C, ELMO, THIS_PROJECT]
-    parts += ["## Licence", _licence(training), "## Citation", "\n\n".join(citations).join(["```bibtex\n", "\n```"])]
-    shown = textwrap.indent(json.dumps(record, ensure_ascii=False, indent=2), "    ")
+        sections: dict[str, dict[str, Any]] = {}
+        for key, value in recipe.items():  # `section.name` as a config file has them
+            section, _, name = str(key).partition(".")
+            sections.setdefault(section, {})[name] = value
+        settings = "\n".join(map(toml_section, sections, sections.values())).replace("```", "'''")
+        parts += ["## Recipe", "The settings of `python -m pretrain`:", f"```toml\n{settings}```"]
+    citations = "\n\n".join([ELMO, THIS_PROJECT] if imported else [ELMO_C, ELMO, THIS_PROJECT])
+    parts += [
+        "## Licence",
+        "For you to say, here and in the block at the top.",
+        "## Citation",
+        f"```bibtex\n{citations}\n```",
+    ]
+    record = {name: each for name, each in training.items() if name not in ("recipe", "started_from")}
+    shown = textwrap.indent(json.dumps(_without_folders(record), ensure_ascii=False, indent=2), "    ")
     return "\n\n".join([*parts, "## Training record", shown]) + "\n"
 
 
@@ -107,106 +132,41 @@ def _what_it_is(encoder: BidirectionalEncoder, vectors: VectorSource, output_lay
     return f"{what}language model.\n\n{_table('', '', rows)}"
 
 
-def _use(encoder: BidirectionalEncoder, *, bundled: bool) -> str:
-    needed = (
-        ""
-        if bundled
-        else "\n\nThe word vectors are needed to use it: in this directory under the name above, where they were in "
-        "training, or where `vectors` (`--vectors`) says."
-    )
-    return f"""\
-```python
-from elmoc import ElmoC
-
-elmo = ElmoC.from_pretrained("THIS DIRECTORY")  # or its name on a hub
-states = elmo.embed(["The", "cat", "sat", "."])  # a tensor [{encoder.config.sizes.layers + 1}, 4, {encoder.width}]
-```
-
-```sh
-elmoc dump-features DIRECTORY sentences.txt features.h5
-```
-
-Sentences are lists of tokens; each is read from zero state between `<s>` and `</s>`.{needed}"""
-
-
 def _trainings(training: Mapping[str, Any]) -> Iterator[str]:
-    """What is known of a training, and of those before it that it went on from.
-
-    Of each direction where they were trained apart.
-    """
-    parts = {name: each for name, each in training.items() if name in ("forward", "backward")}
+    """What is known of a training, of each direction where they were trained apart, and of the trainings before it."""
+    parts = {name: each for name, each in training.items() if name in DIRECTIONS}
     if parts and all(isinstance(each, dict) for each in parts.values()):
         for name, each in parts.items():
             yield f"The {name} direction:"
             yield from _trainings(each)
         return
-    yield from _training(training)
+    if isinstance(imported := training.get("imported"), dict):
+        yield f"It was imported from another tool: {_shown(imported.get('from'))}"
+    rows = {label: _shown(training[name]) for name, label in _FACTS.items() if name in training}
+    if rows:
+        text = "new text" if has_general_text(training) else "text"
+        yield _table("", "", rows | {f"licence of the {text}": _plain(training.get("licence") or "not stated")})
+    if isinstance(tokens := training.get("tokens_by_source"), dict):
+        yield _table("kind of text", "tokens in the corpus", {_code(str(k)): _shown(v) for k, v in tokens.items()})
+    if isinstance(held_out := training.get("held_out"), dict):
+        kinds = dict.fromkeys(name.partition("/")[0] for name in held_out if "/" in name)
+        for kind in ("", *(kinds if len(kinds) > 1 else ())):  # of one kind, the figures are those of the whole
+            if metrics := _held_out(held_out, f"{kind}/" if kind else ""):
+                yield f"On held-out text{f' of the kind {_code(kind)}' if kind else ''}:"
+                yield _table("metric", "model | best constant prediction", metrics)
     if isinstance(before := training.get("started_from"), dict):
         known = list(_trainings(before))
         yield "It went on from a model of which this is known:" + ("" if known else " nothing.")
         yield from known
 
 
-def _training(training: Mapping[str, Any]) -> Iterator[str]:
-    """What is known of one training."""
-    if isinstance(imported := training.get("imported"), dict):
-        yield f"It was imported from another tool: {_shown(imported.get('from'))}"
-    rows = {label: _shown(training[name]) for name, label in _FACTS.items() if name in training}
-    if rows:
-        yield _table("", "", rows)
-    if isinstance(tokens := training.get("tokens_by_source"), dict):
-        yield _table("kind of text", "tokens in the corpus", {_code(str(k)): _shown(v) for k, v in tokens.items()})
-    if isinstance(held_out := training.get("held_out"), dict):
-        metrics = _held_out(held_out)
-        if metrics:
-            yield f"On held-out text:\n\n{_table('metric', 'model | best constant prediction', metrics)}"
-        kinds = dict.fromkeys(name.partition("/")[0] for name in held_out if "/" in name)
-        for kind in kinds if len(kinds) > 1 else ():  # of one kind, these are the figures above
-            if of_kind := _held_out(held_out, f"{kind}/"):
-                shown = _table("metric", "model | best constant prediction", of_kind)
-                yield f"On held-out text of the kind {_code(kind)}:\n\n{shown}"
-
-
-def _held_out(held_out: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+def _held_out(held_out: Mapping[str, Any], prefix: str) -> dict[str, str]:
     """The metrics of a text beside those of the best constant prediction, as cells of a table."""
     return {
         label: " | ".join(_shown(held_out.get(prefix + key)) for key in (name, f"constant_{name}"))
         for name, label in _METRICS.items()
         if prefix + name in held_out
     }
-
-
-def _recipe(recipe: Mapping[str, Any]) -> str:
-    """The settings of a run, `section.key` by value, as a config file has them."""
-    sections: dict[str, dict[str, Any]] = {}
-    for key, value in recipe.items():
-        section, _, name = str(key).partition(".")
-        sections.setdefault(section, {})[name] = value
-    text = "\n".join(map(toml_section, sections, sections.values())).replace("```", "'''")
-    return f"```toml\n{text}```"
-
-
-def _licence(training: Mapping[str, Any]) -> str:
-    """On which terms the text may be used, as far as it was said, of this training and those before it."""
-    lines = [f"- Licence of the {which}: {stated}" for which, stated in _licences(training)]
-    return "\n".join(
-        [*dict.fromkeys(lines), "- Licence of the weights: for you to say, here and in the block at the top"]
-    )
-
-
-def _licences(training: Mapping[str, Any], *, earlier: bool = False) -> Iterator[tuple[str, str]]:
-    """Which text it is, and its licence, of this training and those before it."""
-    if parts := parts_of(training):
-        for part in parts:
-            yield from _licences(part, earlier=earlier)
-        return
-    if has_general_text(training):
-        which = "new text of an earlier training" if earlier else "new text it was trained on"
-    else:
-        which = "earlier text it was trained on" if earlier else "text it was trained on"
-    yield which, _plain(training.get("licence") or "not stated")
-    if isinstance(before := training.get("started_from"), dict):
-        yield from _licences(before, earlier=True)
 
 
 def _plain(value: object) -> str:
@@ -222,9 +182,9 @@ def _table(first: str, second: str, rows: Mapping[str, str]) -> str:
 
 def _shown(value: Any) -> str:
     """A value of a training record in a cell of a table."""
-    if isinstance(value, bool) or value is None:
-        return "–" if value is None else str(value)
-    if isinstance(value, int):
+    if value is None:
+        return "–"
+    if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.4g}"

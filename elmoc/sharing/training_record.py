@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from elmoc.encoders import DIRECTIONS
+
+# the kind of text that `python -m pretrain.adapt` mixes in: other text than what it is given
 GENERAL = "general"
-"""The kind of text that `python -m pretrain.adapt` mixes in: other text than what it is given."""
-_DIRECTIONS = ("forward", "backward")
 
 
 def training_words(record: Mapping[str, Any]) -> int | None:
@@ -16,12 +17,10 @@ def training_words(record: Mapping[str, Any]) -> int | None:
     if parts := parts_of(record):
         of_parts = [training_words(part) for part in parts]
         return None if None in of_parts else max(words for words in of_parts if words is not None)
-    words, units = record.get("words"), record.get("units_of_a_word", 1.0)
-    if type(words) is not int or words < 0 or not isinstance(units, int | float) or units <= 0:
+    earlier = training_words(record["started_from"]) if "started_from" in record else 0
+    if earlier is None or "words" not in record:
         return None
-    before = record.get("started_from")
-    earlier = 0 if before is None else training_words(before) if isinstance(before, dict) else None
-    return None if earlier is None else (earlier + round(words / units)) or None
+    return (earlier + round(record["words"] / record.get("units_of_a_word", 1))) or None
 
 
 def training_corpora(record: Mapping[str, Any]) -> list[str | None]:
@@ -29,8 +28,7 @@ def training_corpora(record: Mapping[str, Any]) -> list[str | None]:
 
     None among them is that of a training that does not say.
     """
-    named = (each.get("corpus") for each in trainings_of(record))
-    return list(dict.fromkeys(corpus if isinstance(corpus, str) else None for corpus in named))
+    return list(dict.fromkeys(each.get("corpus") for each in trainings_of(record)))
 
 
 def trainings_of(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -40,16 +38,15 @@ def trainings_of(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from trainings_of(part)
         return
     yield record
-    if (before := record.get("started_from")) is not None:
-        yield from trainings_of(before if isinstance(before, dict) else {})
+    if "started_from" in record:
+        yield from trainings_of(record["started_from"])
 
 
 def parts_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The records of directions that were trained apart and joined."""
-    return [record[name] for name in _DIRECTIONS if isinstance(record.get(name), dict)]
+    return [record[name] for name in DIRECTIONS if isinstance(record.get(name), dict)]
 
 
 def has_general_text(record: Mapping[str, Any]) -> bool:
     """Whether a model went on with new text (of which the licence is recorded) into which general text was mixed."""
-    tokens = record.get("tokens_by_source")
-    return isinstance(record.get("started_from"), dict) and isinstance(tokens, dict) and GENERAL in tokens
+    return "started_from" in record and GENERAL in record.get("tokens_by_source", {})

@@ -27,8 +27,6 @@ TASK = {"words": 2_000, "corpus": "task", "started_from": BASE}
         ({"forward": BASE, "backward": {}}, None, ["base", None]),
         ({"words": 2_000, "corpus": "task", "started_from": {"imported": {}}}, None, ["task", None]),
         ({"words": 110, "units_of_a_word": 1.1, "corpus": "units"}, 100, ["units"]),
-        ({"words": 110, "corpus": "task", "started_from": "a model"}, None, ["task", None]),
-        ({"words": "many", "units_of_a_word": "few", "corpus": 3}, None, [None]),
     ],
 )
 def test_trainings_before_count(record: dict[str, Any], words: int | None, corpora: list[str | None]) -> None:
