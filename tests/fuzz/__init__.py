@@ -1,0 +1,1 @@
+"""Random damage to every kind of file that is read."""

@@ -1,0 +1,236 @@
+"""Damaged files: a reader gives what was written, or one error that names the file; never a crash, a hang or gigabytes.
+
+FUZZ_EXAMPLES sets the number of damaged files a reader (25); `FUZZ_EXAMPLES=1000 pytest tests/fuzz` tries 20,000.
+"""
+
+import gzip
+import json
+import os
+import resource
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+
+from downstream.similarity import read_pairs
+from downstream.tasks.coref.task import TASK as COREF
+from downstream.tasks.ner.task import TASK as NER
+from downstream.tasks.snli.task import TASK as SNLI
+from downstream.tasks.srl.task import TASK as SRL
+from downstream.tasks.sst5.task import TASK as SST5
+from elmoc.corpus import Corpus
+from elmoc.errors import InputError
+from elmoc.features.reader import FeatureFile
+from elmoc.interop.many_langs import read_many_langs
+from elmoc.interop.original_elmo import read_original_elmo
+from elmoc.model import ElmoC
+from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.table import VectorTable
+from pretrain.config import config_to_dict, load_config
+from pretrain.run.directory import read_checkpoint
+from tests.elmoc.interop.conftest import DATA, write_original
+from tests.elmoc.word_vectors.fasttext.files import fasttext_bytes
+from tests.fuzz.damage import EDITS, damaged
+from tests.pretrain.conftest import TinyRuns
+
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", 25))
+MOST_BYTES = 2 << 30  # of memory beyond what the process has
+SLOWEST = 10  # seconds of a reader
+
+ENTITIES = "Ada\tB-PER\nLovelace\tI-PER\nmet\tO\nLondon\tB-LOC\n\nStop\tO\n\nJack\tB-PER\nleft\tO\nOakland\tB-LOC\n"
+TREES = "(3 (2 This) (3 (3 works) (2 .)))\n(1 (1 (2 It) (0 fails)) (2 .))\n\n(2 Fine)\n"
+PAIRS = [("entailment", "A man sleeps .", "Someone rests ."), ("-", "A dog", "A cat"), ("neutral", "It rains", "No")]
+DOCUMENTS = """\
+#begin document (nw/wsj/00); part 000
+nw/wsj/00 0 0 Ada NNP (S(NP*) - - - Ada * (ARG0*) * (1)
+nw/wsj/00 0 1 gave VBD (VP* give 01 - Ada * (V*) * -
+nw/wsj/00 0 2 the DT (NP* - - - Ada * (ARG1* * (2
+nw/wsj/00 0 3 cat NN * - - - Ada * * * 2)
+nw/wsj/00 0 4 sleeping VBG *))) sleep 01 - Ada * *) (V*) -
+
+nw/wsj/00 0 0 She PRP * - - - - * (1)
+nw/wsj/00 0 1 it PRP * - - - - * (2)
+
+#end document
+"""
+WORDS = ["w1", "Zürich", "unseen"]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A file that is damaged, and what reads it from the sample's folder.
+
+    exact: what is read equals what was written, since the file has checksums; else only what `read` asserts itself.
+    """
+
+    file: str
+    read: Callable[[Path], Any]
+    exact: bool = False
+
+
+def vectors(file: str) -> Callable[[Path], np.ndarray]:
+    def read(folder: Path) -> np.ndarray:
+        found = open_word_vectors(str(folder / file)).lookup(WORDS)
+        assert found.dtype == np.float32
+        assert len(found) == len(WORDS)
+        assert np.isfinite(found).all()
+        return found
+
+    return read
+
+
+def features(layout: str) -> Callable[[Path], None]:
+    def read(folder: Path) -> None:
+        with FeatureFile(folder / f"{layout}.h5") as file:
+            for index in range(min(9, len(file))):
+                states = file[index]
+                assert states.ndim == 3
+                assert states.shape[::2] == (file.layers, file.width)
+
+    return read
+
+
+def task(task: Any, file: str) -> Callable[[Path], None]:
+    def read(folder: Path) -> None:
+        for each in task.read(folder / file, task.reader, training=True):
+            for sentence in task.sentences(each):
+                assert sentence.words
+                assert all(word.split() == [word] for word in sentence.words)
+
+    return read
+
+
+def corpus(folder: Path) -> Any:
+    found = Corpus(folder / "corpus")
+    shards = [found.read_shard(shard).tolist() for shard in (*found.train, *found.held_out)]
+    return found.lexicon, found.counts.tolist(), shards, VectorTable(found, "raw").rows.tolist()
+
+
+def embed(folder: Path) -> Any:
+    return ElmoC.from_pretrained(folder / "model").embed(["w1"]).tolist()
+
+
+def weights_of(model: Any) -> None:
+    for tensor in model.weights.values():
+        assert tensor.isfinite().all()
+
+
+def similar(folder: Path) -> None:
+    found = read_pairs(folder / "similar.txt")
+    assert len(found.pairs) == len(found.scores)
+    assert np.isfinite(found.scores).all()
+
+
+def config(folder: Path) -> None:
+    config_to_dict(load_config(folder / "run.toml"))
+
+
+def checkpoint(folder: Path) -> Any:
+    found = read_checkpoint(max((folder / "run/checkpoints").glob("*.pt")))
+    return {name: tensor.tolist() for name, tensor in sorted(found["encoder"].items())}
+
+
+READERS = [
+    Reader("small.bin", vectors("small.bin")),
+    Reader("small.vec", vectors("small.vec")),
+    Reader("small.vec.gz", vectors("small.vec.gz")),
+    Reader("corpus/corpus.json", corpus),
+    Reader("corpus/lexicon.txt", corpus, exact=True),
+    Reader("corpus/shards/train-0.bin", corpus, exact=True),
+    Reader("corpus/vectors/raw.npy", corpus, exact=True),
+    Reader("model/config.json", embed),
+    Reader("model/model.safetensors", embed, exact=True),
+    *(Reader(f"{layout}.h5", features(layout)) for layout in ("allennlp", "bilm", "e2e-coref", "flat")),
+    Reader("elmo.json", lambda folder: weights_of(read_original_elmo(folder / "elmo.json", folder / "elmo.hdf5"))),
+    Reader("elmo.hdf5", lambda folder: weights_of(read_original_elmo(folder / "elmo.json", folder / "elmo.hdf5"))),
+    Reader("languages/encoder.pkl", lambda folder: weights_of(read_many_langs(folder / "languages"))),
+    Reader("languages/word.dic", lambda folder: weights_of(read_many_langs(folder / "languages"))),
+    Reader("run.toml", config),
+    Reader("run/checkpoints/*.pt", checkpoint, exact=True),
+    Reader("entities.conll", task(NER, "entities.conll")),
+    Reader("trees.txt", task(SST5, "trees.txt")),
+    Reader("pairs.jsonl", task(SNLI, "pairs.jsonl")),
+    Reader("documents.conll", task(COREF, "documents.conll")),
+    Reader("documents.conll", task(SRL, "documents.conll")),
+    Reader("similar.txt", similar),
+]
+
+
+@pytest.fixture(scope="module")
+def sample(tiny_corpus: Corpus, session_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small whole file for every reader."""
+    from elmoc.__main__ import main as elmoc
+
+    folder = tmp_path_factory.mktemp("sample")
+    (folder / "small.bin").write_bytes(fasttext_bytes())
+    text = "3 4\n" + "".join(f"{word} 0.5 -1 2 {row}\n" for row, word in enumerate(["w1", "w2", "the"]))
+    (folder / "small.vec").write_text(text)
+    (folder / "small.vec.gz").write_bytes(gzip.compress(text.encode()))
+    shutil.copytree(tiny_corpus.path, folder / "corpus")
+    shutil.copytree(session_model, folder / "model")
+    write_original(folder / "elmo.json", folder / "elmo.hdf5")
+    shutil.copytree(DATA / "many_langs/words_and_characters", folder / "languages")
+    TinyRuns(folder, tiny_corpus.path).run("run", train__updates=2)
+    (folder / "run.toml").write_text(
+        "[train]\nstreams = 2\nwindow = 5\n[encoder]\ncell_size = 5\n[schedule]\nbase = 0.01\n"
+    )
+    for name, content in {"entities.conll": ENTITIES, "trees.txt": TREES, "documents.conll": DOCUMENTS}.items():
+        (folder / name).write_text(content)
+    names = ("gold_label", "sentence1", "sentence2")
+    (folder / "pairs.jsonl").write_text(
+        "".join(json.dumps(dict(zip(names, pair, strict=True))) + "\n" for pair in PAIRS)
+    )
+    (folder / "similar.txt").write_text("cat dog 7.5\nman rain 1\nit works 3\n")
+    (folder / "lines.txt").write_text("w1 w2\nStop\nw3 w1 w2\n")
+    (folder / "lines.jsonl").write_text('{"doc_key": "a/b", "sentences": [["w1"], ["w2", "w3"]]}\n')
+    for layout in ("allennlp", "bilm", "e2e-coref", "flat"):
+        source = folder / ("lines.jsonl" if layout == "e2e-coref" else "lines.txt")
+        command = ["dump-features", session_model, source, folder / f"{layout}.h5", "--format", layout]
+        assert elmoc(list(map(str, command))) == 0
+    return folder
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """No more than MOST_BYTES of memory beyond what the process has now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MOST_BYTES, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.file)
+def test_a_damaged_file_is_read_right_or_told(reader: Reader, sample: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(sample, tmp_path / "copy")
+    path = max(folder.glob(reader.file))
+    whole = path.read_bytes()
+    expected = reader.read(folder)
+
+    @settings(max_examples=EXAMPLES, deadline=1000 * SLOWEST, suppress_health_check=list(HealthCheck), database=None)
+    @given(edits=EDITS)
+    @example(edits=[lambda content: b""])
+    def read_damaged(edits: list[Callable[[bytes], bytes]]) -> None:
+        path.unlink()  # a file that is mapped keeps its content
+        path.write_bytes(damaged(whole, edits))
+        try:
+            with bounded():
+                found = reader.read(folder)
+        except InputError as error:
+            assert str(folder) in str(error)
+            assert len(str(error).splitlines()) == 1
+        except OSError as error:
+            assert error.filename
+        else:
+            assert not reader.exact or found == expected
+
+    read_damaged()
