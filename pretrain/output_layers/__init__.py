@@ -64,7 +64,7 @@ class Targets(NamedTuple):
     """The words that a window has to predict.
 
     ids         int64 [B, T]: rows of the lexicon
-    vectors     float32 [B, T, E]: their vectors in the target table, where the output layer reads them, but no candidates
+    vectors     float32 [B, T, E]: theirs in the target table, where the output layer reads them, but no candidates
     candidates  where the output layer asks for them
     """
 

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pretrain.data.loader import gather_window
 
 from data_scripts.build_subwords import build_subwords
 from data_scripts.build_vectors import build_vectors
@@ -15,6 +14,7 @@ from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.subwords import Subwords, SubwordVectors
 from pretrain.config import load_config
+from pretrain.data.batches import gather
 from pretrain.run.directory import read_checkpoint, read_metrics
 from pretrain.setup import TrainingSetup, set_up
 from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
@@ -95,7 +95,7 @@ def test_the_gradient_is_the_sum_of_all_that_read_the_vectors(runs: TinyRuns, se
     network = setup.input_network
     assert network is not None
     window = next(setup.data.windows())
-    batch = gather_window(window, setup.data.tables(CPU), CPU)
+    batch = gather(window, setup.data.batch_maker(), CPU)
 
     def loss(direction: str, vectors: torch.Tensor) -> torch.Tensor:
         states = state.encoder.direction(direction)(vectors).layer_states[-1]

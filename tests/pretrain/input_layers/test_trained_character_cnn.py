@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pretrain.data.loader import gather_window
 
 from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
@@ -15,6 +14,7 @@ from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.character_cnn import CharacterCnnVectors, Utf8Spelling
 from pretrain.config import load_config
+from pretrain.data.batches import gather
 from pretrain.input_layers.character_cnn import CharacterCnnInput, CharacterNetwork, CharacterTable
 from pretrain.join import join
 from pretrain.run.directory import read_checkpoint, read_metrics
@@ -109,7 +109,7 @@ def test_the_gradient_is_the_sum_of_those_of_both_directions(runs: TinyRuns) -> 
     network = state.input_network
     assert network is not None
     window = next(setup.data.windows())
-    batch = gather_window(window, setup.data.tables(torch.device("cpu")), torch.device("cpu"))
+    batch = gather(window, setup.data.batch_maker(), torch.device("cpu"))
 
     def loss(direction: str, vectors: torch.Tensor) -> torch.Tensor:
         states = state.encoder.direction(direction)(vectors).layer_states[-1]
@@ -156,16 +156,6 @@ def test_it_learns(runs: TinyRuns, settings: dict[str, Any]) -> None:
     run = runs.run("run", **settings | sizes | seldom)
     *_, last = read_metrics(run.path, "evaluation")
     assert last["accuracy_at_1"] > 1.5 * last["constant_accuracy_at_1"]
-
-
-def test_a_description_says_what_is_shared(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
-    runs.run("run", "--describe", **ELMO)
-    network = 261 * 4 + (4 * 6 + 6) + (2 * 4 * 6 + 6) + 2 * (12 * 12 + 12) + (12 * 8 + 8)
-    printed = capsys.readouterr().out
-    assert f"  character CNN: {network:,} parameters, " in printed
-    assert " MFLOP a distinct word of a window" in printed
-    assert f" a direction, {network:,} in the character CNN that they share, " in printed
-    assert " in the output layer that they share)" in printed
 
 
 def test_a_corpus_of_subwords_is_refused(

@@ -1,93 +1,272 @@
-"""Continuous output: the loss is the mean cosine distance, and targets without a direction are left out."""
+"""Continuous output: values and gradients are those of plain loops and of scipy's Bessel functions."""
+
+import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
-from pretrain.output_layers.distances import cosine_loss
+from scipy import integrate, special
+from torch import Tensor
 
-from pretrain.output_layers import Loss, Targets
-from pretrain.output_layers.continuous import ContinuousOutput, ContinuousSettings
+from pretrain.data.candidates import TargetSampler
+from pretrain.data.windows import Position
+from pretrain.output_layers import Candidates, CandidateSettings, Loss
+from pretrain.output_layers.continuous import cosine_loss, l2_loss, max_margin_loss
+from pretrain.output_layers.von_mises_fisher import log_partition, von_mises_fisher_loss
 from tests import references
 
+LENGTHS = [0.0, 1e-6, 0.01, 0.5, 1.0, 3.0, 10.0, 30.0, 100.0, 500.0, 3000.0, 1e5]
+SIZES = [1, 2, 3, 6, 25, 64, 100, 300, 768, 2000]
 
-def mean(loss: Loss) -> torch.Tensor:
-    return loss.total / loss.counted.clamp(min=1)
+
+def slopes(function: Callable[[np.ndarray], float], point: np.ndarray) -> np.ndarray:
+    """The gradient by central differences."""
+    gradient = np.zeros_like(point)
+    for index in np.ndindex(point.shape):
+        steps = np.zeros_like(point)
+        steps[index] = 1e-5
+        gradient[index] = (function(point + steps) - function(point - steps)) / 2e-5
+    return gradient
 
 
-@pytest.mark.parametrize("zero", [[], [0], [1, 4, 5]], ids=["none masked", "one masked", "three masked"])
-def test_loss_and_gradient_are_those_of_a_plain_loop(zero: list[int]) -> None:
+def exact_log_partition(length: float, size: int) -> float:
+    """log of ₀F₁(m/2; κ²/4) by its power series, or by scipy's scaled Bessel function where that is more exact."""
+    order = size / 2 - 1
+    if length < max(10.0, order):
+        terms, term = [], 0.0
+        for k in range(2000):
+            terms.append(term)
+            if term < -60 + max(terms):
+                break
+            term += 2 * math.log(length / 2) - math.log(k + 1) - math.log(order + k + 1) if length else -math.inf
+        return float(special.logsumexp(terms))
+    return float(
+        math.log(special.ive(order, length)) + length - order * math.log(length / 2) + special.gammaln(order + 1)
+    )
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_log_partition_and_its_slope_are_those_of_bessel_functions(size: int) -> None:
+    for length in LENGTHS:
+        squared = torch.tensor(length**2, dtype=torch.float64, requires_grad=True)
+        value = log_partition(squared, size)
+        value.backward()
+        assert value.item() == pytest.approx(exact_log_partition(length, size), rel=1e-8, abs=1e-9)
+        order = size / 2 - 1
+        if length < 1e-3:
+            ratio = 1 / (2 * (order + 1))
+        elif special.ive(order + 1, length) > 1e-300:
+            ratio = special.ive(order + 1, length) / special.ive(order, length) / length
+        else:
+            continue
+        assert squared.grad is not None
+        assert squared.grad.item() == pytest.approx(ratio / 2, rel=1e-7)
+
+
+def large_argument_ratio(length: float, order: float) -> float:
+    """I_{v+1}(κ)/(κ I_v(κ)) for κ ≫ v², by the series in 1/κ (Abramowitz and Stegun 1964, 9.7.1)."""
+
+    def series(order: float) -> float:
+        terms = [1.0]
+        for k in range(1, 30):
+            terms.append(-terms[-1] * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k * length))
+        return math.fsum(terms)
+
+    return series(order + 1) / series(order) / length
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_slope_is_exact_for_huge_lengths(size: int) -> None:
+    order = size / 2 - 1
+    exact = special.ive(order + 1, 1e7) / special.ive(order, 1e7)
+    assert 1e7 * large_argument_ratio(1e7, order) == pytest.approx(exact, rel=1e-10)
+    for length in (1e8, 1e12, 1e19, 1e30):
+        squared = torch.tensor(length**2, dtype=torch.float64, requires_grad=True)
+        log_partition(squared, size).backward()
+        assert squared.grad is not None
+        assert squared.grad.item() == pytest.approx(large_argument_ratio(length, order) / 2, rel=1e-10, abs=0)
+
+
+@pytest.mark.parametrize("length", [1e8, 2e19, 1e37])
+def test_the_gradient_of_a_huge_prediction_is_that_of_its_length_and_product(length: float) -> None:
+    """Whose squares float32 cannot hold; log(1/C(‖ŷ‖)) grows as ‖ŷ‖."""
+    prediction = torch.tensor([[0.6 * length, 0.8 * length, 0, 0]], requires_grad=True)
+    loss = von_mises_fisher_loss(prediction, torch.tensor([[0.0, 0, 3, 0]]), length_weight=0.25).total
+    loss.backward()
+    assert loss.item() == pytest.approx(1.25 * length, rel=1e-5)
+    assert prediction.grad is not None
+    torch.testing.assert_close(prediction.grad, torch.tensor([[0.75, 1.0, -1.0, 0.0]]))
+
+
+def test_the_density_sums_to_one_over_the_circle() -> None:
+    def density(angle: float) -> float:
+        prediction, target = torch.tensor([[0.0, 2.0]]), torch.tensor([[math.cos(angle), math.sin(angle)]])
+        return math.exp(-von_mises_fisher_loss(prediction, target).total.item()) / (2 * math.pi)
+
+    assert integrate.quad(density, 0, 2 * math.pi, epsabs=1e-5)[0] == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("zero", [[], [0], [1, 4, 5], [*range(6)]], ids=lambda zero: f"{len(zero)} masked")
+def test_the_cosine_loss_and_its_gradient_are_those_of_a_plain_loop(zero: list[int]) -> None:
     torch.manual_seed(0)
     predictions, targets = torch.randn(2, 3, 7), 3 * torch.randn(2, 3, 7)
     targets.view(6, 7)[zero] = 0
     expected = references.cosine_loss(predictions.view(6, 7).double().numpy(), targets.view(6, 7).double().numpy())
     predictions.requires_grad_()
     loss = cosine_loss(predictions, targets)
-    mean(loss).backward()
-    assert mean(loss).item() == pytest.approx(expected.loss, abs=1e-6)
+    mean = loss.total / loss.counted.clamp(min=1)
+    mean.backward()
+    assert mean.item() == pytest.approx(expected.loss, abs=1e-6)
     assert (int(loss.counted), int(loss.masked)) == (expected.counted, expected.masked) == (6 - len(zero), len(zero))
     np.testing.assert_allclose(predictions.grad.view(6, 7).numpy(), expected.gradient, atol=1e-6)
 
 
-def test_by_hand() -> None:
-    predictions = torch.tensor([[2.0, 0.0], [3.0, 3.0], [0.0, -5.0], [1.0, 0.0]])
-    targets = torch.tensor([[7.0, 0.0], [0.0, 2.0], [0.0, 1.0], [0.0, 0.0]])
-    loss = cosine_loss(predictions, targets)
-    assert mean(loss).item() == pytest.approx((0 + (1 - 0.5**0.5) + 2) / 3)
-    assert (int(loss.counted), int(loss.masked)) == (3, 1)
-
-
-def test_lengths_do_not_matter() -> None:
-    torch.manual_seed(1)
-    predictions, targets = torch.randn(5, 4), torch.randn(5, 4)
-    lengths = torch.tensor([[0.01], [1.0], [20.0], [300.0], [5.0]])
-    torch.testing.assert_close(
-        mean(cosine_loss(predictions * lengths, targets / lengths)), mean(cosine_loss(predictions, targets))
-    )
-
-
-def test_a_batch_without_directions_gives_no_loss_and_no_gradient() -> None:
-    predictions = torch.randn(3, 4, requires_grad=True)
-    loss = cosine_loss(predictions, torch.zeros(3, 4))
-    mean(loss).backward()
-    assert (mean(loss).item(), int(loss.counted), int(loss.masked)) == (0, 0, 3)
-    assert not predictions.grad.any()
-
-
-@pytest.mark.parametrize("target", [0.0, 1.0])
-def test_a_prediction_of_zero_has_a_finite_gradient(target: float) -> None:
-    predictions = torch.zeros(2, 4, requires_grad=True)
-    loss = mean(cosine_loss(predictions, torch.full((2, 4), target)))
-    loss.backward()
-    assert loss.isfinite()
-    assert predictions.grad.isfinite().all()
-
-
 def test_predictions_in_bf16_are_compared_in_float32() -> None:
     predictions, targets = torch.randn(4, 300).bfloat16(), torch.randn(4, 300)
-    loss = mean(cosine_loss(predictions, targets))
+    loss = cosine_loss(predictions, targets).total
     assert loss.dtype == torch.float32
-    torch.testing.assert_close(loss, mean(cosine_loss(predictions.float(), targets)))
+    torch.testing.assert_close(loss, cosine_loss(predictions.float(), targets).total)
 
 
-def test_a_second_layer_adds_the_loss_of_the_word_after_the_next_one() -> None:
-    torch.manual_seed(2)
-    layer = ContinuousOutput(5, 4, ContinuousSettings(ahead_weight=0.3))
-    torch.manual_seed(2)
-    alone = ContinuousOutput(5, 4, ContinuousSettings())
-    assert torch.equal(layer.weight, alone.weight), "the first layer begins as it does without a second one"
-    assert layer.ahead is not None
-    assert not torch.equal(layer.ahead.weight, layer.weight)
-    states, near, after = torch.randn(2, 3, 5), torch.randn(2, 3, 4), torch.randn(2, 3, 4)
-    near[0, 1] = after[1, 2] = 0
-    ids = torch.zeros(2, 3, dtype=torch.int64)
-    loss = layer(states, Targets(ids, near, after=Targets(ids, after)))
-    rows = states.view(6, 5).double().numpy()
-    expected = 0.0
-    for each, targets, weight in ((layer, near, 1.0), (layer.ahead, after, 0.3)):
-        predictions = rows @ each.weight.detach().double().numpy().T + each.bias.detach().double().numpy()
-        expected += 5 * weight * references.cosine_loss(predictions, targets.view(6, 4).double().numpy()).loss
-    assert loss.total.item() == pytest.approx(expected, abs=1e-5)
-    assert (int(loss.counted), int(loss.masked)) == (5, 1)
-    assert torch.equal(layer.predict(states), alone.predict(states))
+def plain_l2(prediction: np.ndarray, target: np.ndarray) -> float:
+    return math.dist(prediction, target)
+
+
+def plain_von_mises_fisher(length_weight: float, product_weight: float) -> Callable[[np.ndarray, np.ndarray], float]:
+    def loss(prediction: np.ndarray, target: np.ndarray) -> float:
+        length, product = math.hypot(*prediction), prediction @ target / math.hypot(*target)
+        value = exact_log_partition(length, len(prediction))
+        return float(value - product_weight * product + length_weight * length)
+
+    return loss
+
+
+@pytest.mark.parametrize(
+    ("loss", "plain"),
+    [
+        (l2_loss, plain_l2),
+        (von_mises_fisher_loss, plain_von_mises_fisher(0.0, 1.0)),
+        (
+            lambda predictions, targets: von_mises_fisher_loss(
+                predictions, targets, length_weight=0.02, product_weight=0.1
+            ),
+            plain_von_mises_fisher(0.02, 0.1),
+        ),
+    ],
+    ids=["l2", "von Mises-Fisher", "regularised"],
+)
+def test_loss_and_gradient_are_those_of_a_plain_loop(
+    loss: Callable[[Tensor, Tensor], Loss], plain: Callable[[np.ndarray, np.ndarray], float]
+) -> None:
+    torch.manual_seed(0)
+    predictions, targets = 4 * torch.randn(2, 3, 7), 3 * torch.randn(2, 3, 7)
+    targets[0, 1] = 0
+    predictions.requires_grad_()
+    found = loss(predictions, targets)
+    found.total.backward()
+    rows, true = predictions.detach().double().view(6, 7).numpy(), targets.double().view(6, 7).numpy()
+
+    def total(rows: np.ndarray) -> float:
+        return sum(plain(row, target) for row, target in zip(rows, true, strict=True) if target.any())
+
+    assert found.total.item() == pytest.approx(total(rows), rel=1e-6)
+    assert (int(found.counted), int(found.masked)) == (5, 1)
+    assert predictions.grad is not None
+    np.testing.assert_allclose(predictions.grad.view(6, 7).numpy(), slopes(total, rows), atol=1e-5)
+    assert not predictions.grad[0, 1].any()
+
+
+@pytest.mark.parametrize("loss", [cosine_loss, l2_loss, von_mises_fisher_loss])
+def test_zeros_have_finite_gradients(loss: Callable[[Tensor, Tensor], Loss]) -> None:
+    predictions = torch.zeros(2, 4, requires_grad=True)
+    found = loss(predictions, torch.tensor([[0.0, 0, 0, 0], [1, 2, 3, 4]]))
+    found.total.backward()
+    assert found.total.isfinite()
+    assert predictions.grad is not None
+    assert predictions.grad.isfinite().all()
+    assert predictions.grad[1].any()
+    assert not predictions.grad[0].any(), "a target without a direction"
+
+
+def test_of_a_long_prediction_in_many_dimensions() -> None:
+    """Where the Bessel function itself would overflow, or be zero."""
+    for length in (1e-3, 1e4):
+        prediction = torch.zeros(1, 2000)
+        prediction[0, 0] = length
+        prediction.requires_grad_()
+        target = torch.zeros(1, 2000)
+        target[0, 1] = 1
+        loss = von_mises_fisher_loss(prediction, target).total
+        loss.backward()
+        assert loss.item() == pytest.approx(exact_log_partition(length, 2000), rel=1e-5)
+        assert prediction.grad is not None
+        assert prediction.grad.isfinite().all()
+
+
+def plain_max_margin(
+    predictions: np.ndarray, targets: list[int], rows: np.ndarray, candidates: list[int], margin: float
+) -> list[float]:
+    """The loss of each prediction whose target has a vector."""
+
+    def cosine(a: np.ndarray, b: np.ndarray) -> float:
+        return float(a @ b / math.hypot(*a) / math.hypot(*b))
+
+    losses = []
+    for prediction, target in zip(predictions, targets, strict=True):
+        if not rows[target].any():
+            continue
+        others = [row for row in rows[[each for each in candidates if each != target]] if row.any()]
+        other = max(others, key=lambda row: cosine(prediction, row) - cosine(rows[target], row), default=None)
+        own = cosine(prediction, rows[target])
+        losses.append(0.0 if other is None else max(0.0, margin + cosine(prediction, other) - own))
+    return losses
+
+
+@pytest.mark.parametrize("zero", [[], [2, 5, 9], [*range(29)]], ids=["all have vectors", "some do not", "one has"])
+@pytest.mark.parametrize("margin", [0.1, 0.5, 2.0])
+def test_max_margin_is_that_of_plain_loops(zero: list[int], margin: float) -> None:
+    generator = np.random.default_rng(0)
+    rows = generator.standard_normal((30, 6))
+    rows[zero] = 0
+    targets = generator.integers(15, 30, 12).astype(np.uint32)
+    targets[0] = 29
+    counts = np.arange(60, 30, -1)
+    sampler = TargetSampler(counts, counts, targets=12, settings=CandidateSettings(), seed=1)
+    ids = sampler.candidates(targets, Position(), "forward").ids
+    candidates = Candidates(
+        torch.tensor(rows[ids], dtype=torch.float32),
+        torch.from_numpy(sampler.log_frequency[ids]),
+        torch.from_numpy(sampler.log_chance[ids]),
+        torch.from_numpy(np.searchsorted(ids, targets)).view(3, 4),
+    )
+    torch.manual_seed(0)
+    predictions = torch.randn(3, 4, 6) + torch.tensor(rows[targets], dtype=torch.float32).view(3, 4, 6)
+    predictions.requires_grad_()
+    loss = max_margin_loss(predictions, candidates, margin=margin)
     loss.total.backward()
-    assert layer.ahead.weight.grad.any()
+
+    def plain(predictions: np.ndarray) -> list[float]:
+        return plain_max_margin(predictions, [int(each) for each in targets], rows, [int(each) for each in ids], margin)
+
+    points = predictions.detach().double().view(12, 6).numpy()
+    expected = plain(points)
+    assert loss.total.item() == pytest.approx(sum(expected), abs=1e-5)
+    assert (int(loss.counted), int(loss.masked)) == (len(expected), 12 - len(expected))
+    assert predictions.grad is not None
+    np.testing.assert_allclose(
+        predictions.grad.view(12, 6).numpy(), slopes(lambda each: sum(plain(each)), points), atol=1e-4
+    )
+    assert margin < 2 or len(zero) == 29 or predictions.grad.any()
+
+
+def test_max_margin_passes_over_what_is_no_candidate() -> None:
+    """Batches of a fixed size have more rows than candidates; those past their own have log chance ∞."""
+    torch.manual_seed(1)
+    rows, predictions, labels = torch.randn(5, 6), torch.randn(2, 4, 6), torch.randint(5, (2, 4))
+    shares = torch.zeros(5)
+    exact = max_margin_loss(predictions, Candidates(rows, shares, shares, labels), margin=0.5)
+    near = predictions.mean(dim=(0, 1)).expand(3, 6)  # which would be the other word
+    chance = torch.cat([shares, torch.full((3,), torch.inf)])
+    padded = Candidates(torch.cat([rows, near]), torch.zeros(8), chance, labels)
+    assert max_margin_loss(predictions, padded, margin=0.5).total.item() == pytest.approx(exact.total.item())

@@ -1,6 +1,5 @@
 """Contrastive output: values and gradients of a plain twin, and what its scores come to estimate."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,28 +7,15 @@ import pytest
 import torch
 
 from elmoc.corpus import Corpus
-from elmoc.encoders import DIRECTIONS
-from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.table import VectorTable
-from pretrain.data.candidates import CandidateSampler
+from pretrain.data.candidates import TargetSampler
 from pretrain.data.windows import Position
-from pretrain.join import join
 from pretrain.output_layers import Candidates, Targets
 from pretrain.output_layers.contrastive import ContrastiveOutput, ContrastiveSettings
 from pretrain.output_layers.retrieval import retrieval
-from pretrain.run.directory import RunDirectory, read_metrics
 from tests import references
-from tests.pretrain.conftest import TinyRuns, assert_resumes_exactly, assert_same, last_checkpoint
 
 TYPES, WIDTH, PROJECTION = 30, 6, 5
-CONTRASTIVE: dict[str, Any] = {"output_layer__kind": "contrastive"}
-EVERYTHING: dict[str, Any] = CONTRASTIVE | {
-    "data__target_vectors": "gaps",
-    "output_layer__extra_candidates": 4,
-    "output_layer__cosine_weight": 0.5,
-    "output_layer__ahead_weight": 0.3,
-    "log__checkpoint_updates": 6,
-}
 
 
 def example(zero: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -42,7 +28,7 @@ def example(zero: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return counts, rows, targets
 
 
-def candidates_of(sampler: CandidateSampler, rows: np.ndarray, targets: np.ndarray, all_ids: np.ndarray) -> Candidates:
+def candidates_of(sampler: TargetSampler, rows: np.ndarray, targets: np.ndarray, all_ids: np.ndarray) -> Candidates:
     return Candidates(
         torch.tensor(rows[all_ids], dtype=torch.float32),
         torch.from_numpy(sampler.log_frequency[all_ids]),
@@ -66,7 +52,7 @@ def candidates_of(sampler: CandidateSampler, rows: np.ndarray, targets: np.ndarr
 def test_loss_and_gradients_are_those_of_plain_loops(options: dict[str, Any], zero: list[int]) -> None:
     settings = ContrastiveSettings(**options)
     counts, rows, targets = example(zero)
-    sampler = CandidateSampler(counts, targets=targets.size, settings=settings.candidates, seed=1)
+    sampler = TargetSampler(counts, counts, targets=targets.size, settings=settings.candidates, seed=1)
     ids = sampler.candidates(targets, Position(), "forward").ids
     torch.manual_seed(0)
     layer = ContrastiveOutput(PROJECTION, WIDTH, settings)
@@ -149,7 +135,7 @@ def gradient_at_the_truth(*, extra: int, correction: bool) -> float:
     generator = np.random.default_rng(0)
     truth = generator.dirichlet(np.full(types, 0.7), contexts) * 0.98 + 0.02 / types  # P(u | c)
     counts = np.round(1e6 * truth.mean(axis=0)).astype(np.int64)
-    sampler = CandidateSampler(counts, targets=streams * window, settings=settings.candidates, seed=1)
+    sampler = TargetSampler(counts, counts, targets=streams * window, settings=settings.candidates, seed=1)
     layer = ContrastiveOutput(contexts, types, settings)
     full = ContrastiveOutput(contexts, types, ContrastiveSettings(correction=False, temperature=0.1))
     best = [best_prediction(np.log(each), sampler.log_frequency, 0.1) for each in truth]
@@ -171,43 +157,6 @@ def gradient_at_the_truth(*, extra: int, correction: bool) -> float:
     return float(layer.weight.grad.norm())
 
 
-def test_a_second_layer_adds_the_loss_of_the_word_after_the_next_one() -> None:
-    counts, rows, near = example([2, 5])
-    after = near[::-1, ::-1].copy()
-    settings = ContrastiveSettings(ahead_weight=0.3, cosine_weight=0.5)
-    sampler = CandidateSampler(counts, targets=near.size, settings=settings.candidates, seed=1)
-    ids = sampler.candidates(near, Position(), "forward").ids
-    torch.manual_seed(0)
-    layer = ContrastiveOutput(PROJECTION, WIDTH, settings)
-    assert isinstance(layer.ahead, ContrastiveOutput)
-    states = torch.randn(3, 4, PROJECTION, requires_grad=True)
-    of_words = [
-        Targets(torch.from_numpy(targets.astype(np.int64)), None, candidates_of(sampler, rows, targets, ids))
-        for targets in (near, after)
-    ]
-    loss = layer(states, Targets(of_words[0].ids, None, of_words[0].candidates, after=of_words[1]))
-    expected = 0.0
-    for each, targets, weight in ((layer, near, 1.0), (layer.ahead, after, 0.3)):
-        losses = references.contrastive_losses(
-            each.predict(states).detach().view(12, WIDTH).double().numpy(),
-            [int(target) for target in targets.ravel()],
-            rows,
-            counts.tolist(),
-            drawn=[],
-            power=settings.extra_power,
-            temperature=settings.temperature,
-            frequency_weight=1.0,
-            correction=True,
-            cosine_weight=0.5,
-        )
-        expected += weight * sum(losses)
-    assert loss.total.item() == pytest.approx(expected, rel=1e-5)
-    parts = [each.loss(states, targets).total for each, targets in zip((layer, layer.ahead), of_words, strict=True)]
-    (found,) = torch.autograd.grad(loss.total, states, retain_graph=True)
-    (alone,) = torch.autograd.grad(parts[0] + 0.3 * parts[1], states)
-    torch.testing.assert_close(found, alone)
-
-
 @pytest.mark.parametrize("extra", [0, 4])
 def test_the_correction_makes_the_gradient_that_of_the_full_softmax(extra: int) -> None:
     corrected, uncorrected = (gradient_at_the_truth(extra=extra, correction=each) for each in (True, False))
@@ -217,7 +166,7 @@ def test_the_correction_makes_the_gradient_that_of_the_full_softmax(extra: int) 
 def test_chances_are_those_of_many_windows() -> None:
     counts = np.array([500, 300, 120, 60, 15, 5, 0])
     settings = ContrastiveSettings(extra_candidates=3, extra_power=0.5)
-    sampler = CandidateSampler(counts, targets=9, settings=settings.candidates, seed=1)
+    sampler = TargetSampler(counts, counts, targets=9, settings=settings.candidates, seed=1)
     generator = np.random.default_rng(0)
     seen = np.zeros(7)
     for number in range(4000):
@@ -226,13 +175,12 @@ def test_chances_are_those_of_many_windows() -> None:
     np.testing.assert_allclose(seen[:6], np.exp(sampler.log_chance)[:6], atol=0.03)
     assert seen[6] == 0, "a type that the training text lacks is never drawn"
     assert np.isfinite(sampler.log_chance).all()
-    assert sampler.expected == round(float(np.exp(sampler.log_chance).sum()))
 
 
 def test_a_certain_candidate_and_an_improbable_one_have_finite_chances() -> None:
     counts = np.array([10**12, 10**12, 1])
     for targets in (1, 2, 10**6):
-        sampler = CandidateSampler(counts, targets=targets, settings=ContrastiveSettings().candidates, seed=1)
+        sampler = TargetSampler(counts, counts, targets=targets, settings=ContrastiveSettings().candidates, seed=1)
         expected = [1 - 0.5 ** max(1, targets - 1)] * 2 + [max(1, targets - 1) / 2e12]
         np.testing.assert_allclose(np.exp(sampler.log_chance, dtype=np.float64), expected, rtol=1e-4)
 
@@ -240,7 +188,7 @@ def test_a_certain_candidate_and_an_improbable_one_have_finite_chances() -> None
 def test_a_window_without_any_direction_gives_no_loss_and_no_gradient() -> None:
     counts, rows, targets = example(list(range(TYPES)))
     settings = ContrastiveSettings(cosine_weight=0.5)
-    sampler = CandidateSampler(counts, targets=targets.size, settings=settings.candidates, seed=1)
+    sampler = TargetSampler(counts, counts, targets=targets.size, settings=settings.candidates, seed=1)
     layer = ContrastiveOutput(PROJECTION, WIDTH, settings)
     ids = sampler.candidates(targets, Position(), "forward").ids
     targets_ = Targets(torch.from_numpy(targets.astype(np.int64)), None, candidates_of(sampler, rows, targets, ids))
@@ -300,90 +248,3 @@ def test_its_metrics_are_those_of_a_plain_program(tiny_corpus: Corpus) -> None:
     assert values["constant_perplexity"] == pytest.approx(np.exp(-np.mean(constants)), rel=1e-4)
     assert values["cosine"] == pytest.approx(float(scorer.retriever.cosines(torch.tensor(predictions), ids).mean()))
     assert scored["first"]["reciprocal_rank"] == pytest.approx(retrieval(torch.tensor(ranks[:25]))["reciprocal_rank"])
-
-
-# whole runs
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Corpus) -> tuple[TinyRuns, RunDirectory]:
-    """A run with everything, and a checkpoint in its middle."""
-    runs = TinyRuns(tmp_path_factory.mktemp("whole"), tiny_corpus.path)
-    return runs, runs.run("whole", **EVERYTHING)
-
-
-def test_a_resumed_run_ends_the_same(whole: tuple[TinyRuns, RunDirectory]) -> None:
-    runs, run = whole
-    assert_resumes_exactly(runs, run.path.name, 6, **EVERYTHING)
-
-
-def test_whole_tables_on_the_device_change_nothing(whole: tuple[TinyRuns, RunDirectory]) -> None:
-    runs, run = whole
-    resident = runs.run("resident", data__tables_on_device=True, **EVERYTHING)
-    for kind in ("encoder", "heads", "optimisers"):
-        assert_same(last_checkpoint(run)[kind], last_checkpoint(resident)[kind], kind)
-
-
-def test_directions_apart_are_the_directions_together(whole: tuple[TinyRuns, RunDirectory]) -> None:
-    runs, run = whole
-    apart = [runs.run(name, train__directions=[name], **EVERYTHING).path for name in DIRECTIONS]
-    join(*map(str, apart), str(runs.folder / "joined"))
-    joined = read_model_directory(runs.folder / "joined").output_layer
-    together = last_checkpoint(run)["heads"]
-    assert joined.config == read_model_directory(run.path).output_layer.config
-    assert read_model_directory(run.path).training["updates"] == 12, "of these short runs the end is the best"
-    assert_same(dict(joined.weights or {}), dict(together))
-
-
-def test_going_on_takes_over_a_layer_of_the_same_kind_alone(
-    whole: tuple[TinyRuns, RunDirectory], capsys: pytest.CaptureFixture[str]
-) -> None:
-    runs, run = whole
-    init = ("--init-from", str(run.path))
-    weights = read_model_directory(run.path).output_layer.weights
-    same = runs.run("same", *init, **EVERYTHING | {"train__updates": 1})
-    assert_same(dict(torch.load(same.checkpoints / f"{0:09d}.pt")["heads"]), dict(weights or {}))
-    assert "anew" not in capsys.readouterr().out
-    others = ({"output_layer__kind": "continuous"}, CONTRASTIVE, EVERYTHING | {"output_layer__correction": False})
-    for number, other in enumerate(others):
-        runs.run(f"other{number}", *init, **other | {"data__target_vectors": "gaps", "train__updates": 1})
-        assert "it has no output layers for these targets, so they start anew" in capsys.readouterr().out
-
-
-def test_it_learns(runs: TinyRuns) -> None:
-    sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "train__directions": ["forward"]}
-    seldom = {"evaluation__every_updates": 60, "log__checkpoint_updates": 60}
-    learning = {"output_layer__extra_candidates": 5, "train__updates": 120}
-    run = runs.run("run", **CONTRASTIVE | learning | sizes | seldom)
-    *_, last = read_metrics(run.path, "evaluation")
-    assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]
-    assert last["perplexity"] < 0.5 * last["constant_perplexity"]
-
-
-def test_a_description_says_what_it_needs(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
-    runs.run("run", "--describe", **EVERYTHING)
-    printed = capsys.readouterr().out
-    P, C, E = 8, 12, 8
-    layer = 4 * C * P + 4 * C * P + 4 * C + P * C + 2 * P
-    direction = (E * P + P) + 2 * P + 2 * layer + 2 * (P * E + E + 2)
-    assert f"trainable parameters: {2 * direction:,} ({direction:,} a direction)" in printed
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"temperature": 0.01}, "output_layer.temperature must be above 0.01 and below 1.0, not 0.01"),
-        ({"extra_candidates": -1}, "output_layer.extra_candidates must be at least 0"),
-        ({"extra_power": 2}, "output_layer.extra_power must be"),
-        ({"frequency": "some"}, "output_layer.frequency must be one of learned, none"),
-        ({"cosine_weight": -1}, "output_layer.cosine_weight must be"),
-        ({"ahead_weight": "nan"}, "output_layer.ahead_weight must be"),
-        ({"negatives": 3}, "unknown key output_layer.negatives"),
-    ],
-)
-def test_settings_that_are_impossible(
-    runs: TinyRuns, error_line: Callable[[int], str], settings: dict[str, Any], message: str
-) -> None:
-    named = {f"output_layer__{name}": value for name, value in settings.items()}
-    assert message in error_line(runs.status("run", **CONTRASTIVE, **named))
-    assert not (runs.folder / "run").exists()
