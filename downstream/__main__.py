@@ -18,6 +18,7 @@ from typing import Any
 from elmoc.errors import InputError, install_advice, run_command
 from elmoc.process import keep_freed_memory, wait_without_spinning
 
+# each task is a folder of `tasks`, whose `task.py` holds one `TASK`
 TASKS = {
     "snli": "natural language inference (jsonl or tab-separated pairs; accuracy)",
     "ner": "named entities (CoNLL columns; entity F1)",
@@ -25,7 +26,13 @@ TASKS = {
     "srl": "semantic role labelling (CoNLL-2012 columns; F1 as srl-eval counts)",
     "coref": "coreference (CoNLL-2012 columns; mean F1 of MUC, B³ and CEAFφ4)",
 }
-"""Each task is a folder of `tasks`, whose `task.py` holds one `TASK`."""
+COMMANDS = {
+    "sentences": "print the sentences of a task's files, the input of `elmoc dump-features`",
+    "suite": "run a suite of probes for one encoder, and give its worth in one number",
+    "layers": "what a linear classifier finds in each layer, and how the mixes of probes weigh them",
+    "similarity": "correlate cosines of words with human judgements of their similarity",
+    "table": "gather the results of many runs into one table, with gains and how sure they are",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,37 +44,34 @@ def _dispatch(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m downstream",
         description="Train and score a probe: what are frozen features worth on a task?",
-        epilog="\n".join(f"{name:10} {what}" for name, what in TASKS.items())
-        + f"\n{'sentences':10} print the sentences of a task's files, the input of `elmoc dump-features`"
-        + f"\n{'suite':10} run a suite of probes for one encoder, and give its worth in one number"
-        + f"\n{'layers':10} what a linear classifier finds in each layer, and how the mixes of probes weigh them"
-        + f"\n{'similarity':10} correlate cosines of words with human judgements of their similarity"
-        + f"\n{'table':10} gather the results of many runs into one table, with gains and how sure they are"
+        epilog="\n".join(f"{name:10} {what}" for name, what in (TASKS | COMMANDS).items())
         + "\n\nEach command has a --help of its own.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("command", choices=[*TASKS, "sentences", "suite", "layers", "similarity", "table"])
-    command = parser.parse_args(arguments[:1]).command
+    parser.add_argument("command", choices=[*TASKS, *COMMANDS])
+    command, rest = parser.parse_args(arguments[:1]).command, arguments[1:]
     wait_without_spinning()
     if command == "sentences":
         parser = argparse.ArgumentParser(
             prog="python -m downstream sentences", description="Print the sentences of a task's files, one a line."
         )
         parser.add_argument("task", choices=TASKS)
-        name = parser.parse_args(arguments[1:2]).task
-        _import("probe.cli").print_sentences(_task(name), arguments[2:])
-    elif command in ("suite", "table"):
-        tasks = {name: partial(_task, name) for name in TASKS}
-        run = _import("suite.cli").run_suite if command == "suite" else _import("results.table").print_table
-        run(arguments[1:], tasks)
-    elif command == "layers":
-        keep_freed_memory()
-        _import("linear.command").run_layers(arguments[1:])
+        name = parser.parse_args(rest[:1]).task
+        _import("probe.cli").print_sentences(_task(name), rest[1:])
+        return
+    tasks = {name: partial(_task, name) for name in TASKS}
+    if command == "suite":
+        _import("suite.cli").run_suite(rest, tasks)
+    elif command == "table":
+        _import("results.table").print_table(rest, tasks)
     elif command == "similarity":
-        _import("similarity").run_similarity(arguments[1:])
+        _import("similarity").run_similarity(rest)
     else:
         keep_freed_memory()
-        _import("probe.cli").run_probes(_task(command), arguments[1:])
+        if command == "layers":
+            _import("linear.command").run_layers(rest)
+        else:
+            _import("probe.cli").run_probes(_task(command), rest)
 
 
 def _task(name: str) -> Any:

@@ -16,16 +16,12 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from downstream.inputs.source_options import add_model_options
-from downstream.results.text_table import Column, TextTable
+from downstream.text_table import Column, Table, text_table
 from elmoc.errors import InputError, shortened
 from elmoc.files.text import read_lines
 from elmoc.model import ElmoC
-from elmoc.settings import counted
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.subwords import SubwordVectors
-
-LEAST_PAIRS = 3
-"""Of fewer there is no rank correlation to speak of."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +31,6 @@ class WordPairs:
     name: str
     pairs: Sequence[tuple[str, str]]
     scores: np.ndarray
-
-
-@dataclass(frozen=True)
-class Correlation:
-    """Spearman's ρ over those of the pairs whose words both have a vector; not a number where these are too few."""
-
-    rho: float
-    found: int
-    pairs: int
 
 
 def run_similarity(arguments: Sequence[str]) -> None:
@@ -70,38 +57,37 @@ def run_similarity(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     files = [read_pairs(path) for path in options.files]
     words = list(dict.fromkeys(word for file in files for pair in file.pairs for word in pair))
-    columns = {
-        name: [correlation(file, dict(zip(words, vectors, strict=True))) for file in files]
-        for name, vectors in vectors_of(
-            options.source, words, model_vectors=options.model_vectors, pooling=options.pooling
-        ).items()
+    vectors = vectors_of(options.source, words, model_vectors=options.model_vectors, pooling=options.pooling)
+    correlations = {
+        name: [correlation(file, dict(zip(words, found, strict=True))) for file in files]
+        for name, found in vectors.items()
     }
-    print(similarity_table(options.source, files, columns).text())
+    counts = [found for _, found in next(iter(correlations.values()))]
+    columns = [
+        Column("pairs of words", [file.name for file in files]),
+        Column("pairs", [f"{len(file.pairs):,}" for file in files], right=True),
+        Column("found", [f"{found:,}" for found in counts], right=True),
+    ]
+    for name, values in correlations.items():
+        columns.append(Column(name, ["–" if math.isnan(rho) else f"{100 * rho:.1f}" for rho, _ in values], right=True))
+    title = f"Spearman's ρ × 100 of cosines and human judgements: {options.source}"
+    print(text_table(Table(title, columns)))
 
 
 def read_pairs(path: Path) -> WordPairs:
     """Pairs of words and their scores; an `InputError` for the first line that is something else."""
     pairs, scores = [], []
     for number, line in enumerate(read_lines(path), 1):
-        fields = line.split("\t") if "\t" in line else line.split()
         if not line.strip():
             continue
         try:
-            first, second, score = (each.strip() for each in fields)
-            if not (first and second):
-                raise ValueError("a word is missing")
-            scores.append(float(score))
+            first, second, score = (each.strip() for each in (line.split("\t") if "\t" in line else line.split()))
+            if not (first and second and math.isfinite(float(score))):
+                raise ValueError
         except ValueError:
-            raise InputError(
-                f"{path}, line {number}: {shortened(line)!r} is not two words and a number, divided by tabs or spaces: "
-                "correct it"
-            ) from None
-        if not math.isfinite(scores[-1]):
-            raise InputError(f"{path}, line {number}: the score {score} is not finite: correct it")
+            raise InputError(f"{path}, line {number}: {shortened(line)!r} is not two words and a number") from None
         pairs.append((first, second))
-    if len(pairs) < LEAST_PAIRS:
-        pairs_found = counted(len(pairs), "pair")
-        raise InputError(f"{path} holds {pairs_found} of words, of which {LEAST_PAIRS} are needed: give another")
+        scores.append(float(score))
     return WordPairs(path.name.removesuffix(".gz").removesuffix(".txt"), pairs, np.array(scores))
 
 
@@ -112,12 +98,7 @@ def vectors_of(
 
     Of a model that reads subwords, layer 0 alone. A word that the word vectors do not know has zeros in both.
     """
-    if not os.path.exists(source) and not source.startswith("random:"):
-        raise InputError(f"{source} does not exist: give word vectors, or a model or run directory")
     if not os.path.isdir(source):
-        for name, value in (("model-vectors", model_vectors), ("pooling", pooling)):
-            if value is not None:
-                raise InputError(f"--{name} goes with a model directory, and {source} is none: leave it out")
         return {"vectors": open_word_vectors(source, only=words).lookup(words)}
     model = ElmoC.from_pretrained(source, vectors=model_vectors, pooling=pooling)
     states = model.embed_batch([[word] for word in words])
@@ -128,30 +109,16 @@ def vectors_of(
     return {"vectors": vectors, "layer 0": layer_0 * vectors.any(axis=1, keepdims=True)}
 
 
-def correlation(file: WordPairs, vectors: Mapping[str, np.ndarray]) -> Correlation:
-    """That of the cosines with the scores; ranks of equal values are their mean."""
+def correlation(file: WordPairs, vectors: Mapping[str, np.ndarray]) -> tuple[float, int]:
+    """Spearman's ρ of the cosines with the scores, and over how many pairs: those whose words both have a vector.
+
+    Ranks of equal values are their mean. ρ is not a number for fewer than three pairs, or where all are alike.
+    """
     cosines, scores = [], []
     for (first, second), score in zip(file.pairs, file.scores, strict=True):
         a, b = vectors[first], vectors[second]
         if a.any() and b.any():
             cosines.append(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)))
             scores.append(score)
-    enough = len(scores) >= LEAST_PAIRS and len(set(scores)) > 1 and len(set(cosines)) > 1
-    rho = float(spearmanr(cosines, scores).statistic) if enough else math.nan
-    return Correlation(rho, len(scores), len(file.pairs))
-
-
-def similarity_table(
-    source: str, files: Sequence[WordPairs], columns: Mapping[str, Sequence[Correlation]]
-) -> TextTable:
-    """A row a file: its pairs, how many of them have vectors, and ρ · 100 by each of the vectors."""
-    found = next(iter(columns.values()))
-    cells = [
-        Column("pairs of words", [file.name for file in files]),
-        Column("pairs", [f"{each.pairs:,}" for each in found], right=True),
-        Column("found", [f"{each.found:,}" for each in found], right=True),
-    ]
-    for name, values in columns.items():
-        rho = ["–" if math.isnan(each.rho) else f"{100 * each.rho:.1f}" for each in values]
-        cells.append(Column(name, rho, right=True))
-    return TextTable(f"Spearman's ρ × 100 of cosines and human judgements: {source}", cells)
+    enough = len(scores) > 2 and len(set(scores)) > 1 and len(set(cosines)) > 1
+    return float(spearmanr(cosines, scores).statistic) if enough else math.nan, len(scores)

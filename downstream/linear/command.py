@@ -1,87 +1,154 @@
-"""The command `python -m downstream layers`: what a linear classifier finds in each layer, and what mixes take.
+"""The command `python -m downstream layers`: what does a linear classifier find in each layer, and what do mixes take?
 
 python -m downstream layers --train F… --dev F… --label pos constituent --model RUN --vectors V
 python -m downstream layers --mix PROBE…    the weights that trained probes give to the layers
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import torch
+import numpy as np
 
 from downstream.inputs.kinds import INPUT_KINDS
 from downstream.inputs.probe_inputs import InputSources, open_sources
-from downstream.inputs.source_options import MODEL_OPTIONS, add_source_options, check_source_options
-from downstream.linear.accuracies import accuracy_table, explanation, find_labels
-from downstream.linear.classifier import Accuracy
-from downstream.linear.labels import KINDS, check_labels
-from downstream.linear.mixes import mix_table
-from downstream.linear.words import WordSplit, read_words
-from downstream.results.records import append_result, open_results
-from elmoc.devices import checked_device, free_memory
-from elmoc.errors import InputError, shortened
-from elmoc.files.writing import human_bytes
+from downstream.inputs.sentence import Sentence
+from downstream.inputs.source_options import add_source_options, check_source_options
+from downstream.linear.classifier import MOST_ITERATIONS, classify, most_frequent_of_the_word
+from downstream.linear.labels import KINDS, Labels, check_labels, read_labelled
+from downstream.probe.saved_probe import read_probe
+from downstream.text_table import Column, Table, text_table
+from elmoc.devices import checked_device
+from elmoc.errors import InputError
+from elmoc.progress import progress_bar
 from elmoc.settings import counted
-from elmoc.version import VERSION
 
 MOST_WORDS = 50_000
-MOST_LABELS = 500
-"""More are words, not labels, and weights for each of them."""
+SEED = 13  # of the order in which sentences are taken where there are more words than are asked for
+BATCH = 64  # sentences whose states are looked up together
+
+
+@dataclass(frozen=True)
+class WordSplit:
+    """The sentences of a split, all their words, and for each kind of label those of all words."""
+
+    sentences: list[Sentence]
+    words: list[str]
+    labels: dict[str, Labels]
+
+    def labelled(self, kind: str) -> tuple[np.ndarray, np.ndarray]:
+        """Which words have a label of the kind, as rows [n], and these labels, strings [n]."""
+        rows = np.array([row for row, label in enumerate(self.labels[kind]) if label is not None], dtype=np.int64)
+        return rows, np.array([label for label in self.labels[kind] if label is not None], dtype=np.str_)
 
 
 def run_layers(arguments: Sequence[str]) -> None:
     """`python -m downstream layers …`."""
     options = _parse(arguments)
     if options.mix:
-        print(mix_table(options.mix).text())
+        print(text_table(mix_table(options.mix)))
         return
     checked_device(options.device)
-    splits = {
-        name: read_words(name, paths, options.label, most_words=options.most_words)
-        for name, paths in (("train", options.train), ("dev", options.dev))
-    }
-    train, dev = splits.values()
-    for name, split in splits.items():
+    splits = []
+    for name, paths in (("train", options.train), ("dev", options.dev)):
+        split = read_words(paths, options.label, most_words=options.most_words)
         counts = f"{counted(len(split.sentences), 'sentence')}, {counted(len(split.words), 'word')}"
         print(f"{name:6} {counts}", flush=True)
-    for kind in options.label:
-        _check_label(kind, train, dev)
+        splits.append(split)
+    train, dev = splits
     kinds = {INPUT_KINDS[name] for name in ("vectors", "features", "model") if getattr(options, name)}
     sources = open_sources(kinds, sentences=[*train.sentences, *dev.sentences], options=options)
-    _require_memory(sources, len(train.words) + len(dev.words), free_memory(torch.device("cpu")))
-    if options.results:
-        open_results(options.results)  # where it cannot be, that is found before training
-    found = find_labels(sources, train=train, dev=dev, kinds=options.label, l2=options.l2)
-    print(f"\n{accuracy_table(found).text()}\n\n{explanation(found, train=train, dev=dev)}")
-    if options.results:
-        for kind, accuracies in found.items():
-            append_result(options.results, _record(kind, accuracies, splits, sources, options))
+    print(f"\n{text_table(accuracies(sources, train, dev, options.label))}\n")
+    for kind in options.label:
+        labels, dev_labels = train.labelled(kind)[1], dev.labelled(kind)[1]
+        words = f"{len(labels):,} words of train, {len(dev_labels):,} of dev"
+        print(f"{kind}: {len(set(labels.tolist()))} labels, {words}")
 
 
-def _record(
-    kind: str,
-    accuracies: Mapping[str, Accuracy],
-    splits: Mapping[str, WordSplit],
-    sources: InputSources,
-    options: argparse.Namespace,
-) -> dict[str, Any]:
-    """A line of results about one kind of label."""
-    return {
-        "command": "layers",
-        "label": kind,
-        "accuracies": {name: asdict(accuracy) for name, accuracy in accuracies.items()},
-        "labels": len(set(splits["train"].labelled(kind)[1])),
-        "words": {name: len(split.labelled(kind)[0]) for name, split in splits.items()},
-        "data": {name: split.files for name, split in splits.items()},
-        "fingerprints": {name: split.fingerprints for name, split in splits.items()},
-        "most_words": options.most_words,
-        "l2": options.l2,
-        **sources.describe(),
-        "elmoc": VERSION,
-    }
+def read_words(paths: Sequence[Path], kinds: Sequence[str], *, most_words: int) -> WordSplit:
+    """Read the files of a split; of more words than `most_words`, random whole sentences, the same in every run."""
+    found = [labelled for path in paths for labelled in read_labelled(path, kinds)]
+    lengths = np.array([len(sentence.words) for sentence, _ in found])
+    if lengths.sum() > most_words:
+        order = np.random.default_rng(SEED).permutation(len(found))
+        count = max(1, int(np.searchsorted(lengths[order].cumsum(), most_words, side="right")))
+        found = [found[row] for row in sorted(order[:count])]
+    return WordSplit(
+        sentences=[sentence for sentence, _ in found],
+        words=[word for sentence, _ in found for word in sentence.words],
+        labels={kind: [label for _, labels in found for label in labels[row]] for row, kind in enumerate(kinds)},
+    )
+
+
+def accuracies(sources: InputSources, train: WordSplit, dev: WordSplit, kinds: Sequence[str]) -> Table:
+    """Train a classifier for every kind of label and every input, and score it on `dev`, beside two baselines."""
+    names, sizes = ["most frequent label", "most frequent of the word"], ["", ""]
+    columns: dict[str, list[str]] = {}
+    for kind in kinds:
+        (rows, labels), (dev_rows, dev_labels) = train.labelled(kind), dev.labelled(kind)
+        frequent = Counter(labels.tolist()).most_common(1)[0][0]
+        words, dev_words = [train.words[row] for row in rows], [dev.words[row] for row in dev_rows]
+        of_word = most_frequent_of_the_word(words, labels.tolist(), dev_words, dev_labels.tolist())
+        columns[kind] = [f"{100 * float((dev_labels == frequent).mean()):.2f}", f"{of_word:.2f}"]
+    inputs = zip(inputs_of(sources, train), inputs_of(sources, dev), strict=True)
+    stopped = False
+    with progress_bar(desc="classifiers", unit=" of them", leave=False, delay=2) as progress:
+        for (name, vectors), (_, dev_vectors) in inputs:
+            names.append(name)
+            for kind in kinds:
+                (rows, labels), (dev_rows, dev_labels) = train.labelled(kind), dev.labelled(kind)
+                x, dev_x = vectors(rows), dev_vectors(dev_rows)
+                accuracy, converged = classify(x, labels, test=dev_x, test_labels=dev_labels)
+                columns[kind].append(f"{accuracy:.2f}{'' if converged else '*'}")
+                stopped |= not converged
+                progress.update()
+            sizes.append(str(x.shape[1]))
+    title = "Accuracy of linear classifiers, in percent"
+    title += f" (*: stopped after {MOST_ITERATIONS} iterations)" if stopped else ""
+    labels_columns = [Column(kind, cells, right=True) for kind, cells in columns.items()]
+    return Table(title, [Column("input", names), Column("numbers", sizes, right=True), *labels_columns])
+
+
+def inputs_of(sources: InputSources, split: WordSplit) -> Iterator[tuple[str, Callable[[np.ndarray], np.ndarray]]]:
+    """Yield what words can be classified by: word vectors, each layer, and all layers side by side.
+
+    Each is a name and what gives the vectors of the words in rows [n]: float32 [n, D], a new array each time. A word
+    without a vector has zeros.
+    """
+    if sources.words is not None:
+        table = sources.words
+        places = np.concatenate(
+            [table.rows([sentence], len(sentence.words))[0].long().numpy() for sentence in split.sentences]
+        )
+        yield "vectors", lambda rows: table.vectors.numpy()[places[rows]]
+    if sources.states is not None:
+        source = sources.states
+        states = np.empty((len(split.words), source.layers, source.width), dtype=np.float32)  # [N, L + 1, 2P]
+        end = 0
+        for first in range(0, len(split.sentences), BATCH):
+            for found in source.lookup(split.sentences[first : first + BATCH]):
+                begin, end = end, end + found.shape[1]
+                states[begin:end] = found.transpose(0, 1).numpy()
+        if not np.isfinite(states).all():
+            raise InputError("layer states have numbers that are not finite: make the features again")
+        for layer, name in enumerate(source.names):
+            yield f"layer {name}", lambda rows, layer=layer: states[rows, layer]  # type: ignore[misc]
+        if len(source.names) > 1:
+            yield "all layers", lambda rows: states[rows].reshape(len(rows), -1)
+
+
+def mix_table(paths: Sequence[Path]) -> Table:
+    """A row for each saved probe: the softmax weights of the layers, which sum to 1, and the scale of the mix, γ."""
+    mixes = [read_probe(path).mix() for path in paths]
+    layers = sorted({layer for mix in mixes for layer in mix.weights}, key=lambda name: (len(name), name))
+    columns = [Column("probe", list(map(str, paths)))]
+    for layer in layers:
+        cells = [f"{mix.weights[layer]:.3f}" if layer in mix.weights else "–" for mix in mixes]
+        columns.append(Column(f"layer {layer}", cells, right=True))
+    columns.append(Column("γ", [f"{mix.scale:.3f}" for mix in mixes], right=True))
+    return Table("Weights of the layers in the scalar mixes of probes", columns)
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -98,9 +165,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--label",
         nargs="+",
         metavar="LABEL",
-        help="what is to be found: pos (part of speech), constituent (the label of the lowest constituent that holds "
-        "the word and others) or constituent:K (the K-th above the word) of CoNLL-2012 files, column:N of CoNLL "
-        "columns (from 0, the word; -1 is the last), deprel (dependency relation), upos or xpos of CoNLL-U files",
+        help="what is to be found: pos (part of speech) or constituent (the label of the lowest constituent that holds "
+        "the word and others) of CoNLL-2012 files, column:N of CoNLL columns (from 0, the word; -1 is the last), "
+        "deprel (dependency relation), upos or xpos of CoNLL-U files",
     )
     group.add_argument(
         "--most-words",
@@ -110,17 +177,12 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         help=f"at most so many words of each, in random sentences (default: {MOST_WORDS})",
     )
     add_source_options(parser.add_argument_group("inputs"))
-    parser.add_argument("--l2", type=float, default=1.0, metavar="X", help="L2 penalty on the weights (default: 1)")
     parser.add_argument("--device", default="cpu", help="where features of --model are computed (default: cpu)")
-    parser.add_argument("--results", type=Path, metavar="FILE.jsonl", help="append a line for each label")
     parser.add_argument(
         "--mix", nargs="+", type=Path, metavar="PROBE", help="show the mixes of saved probes (DIR/KIND.seedN) instead"
     )
     options = parser.parse_args(arguments)
     if options.mix:
-        others = ("train", "dev", "label", "vectors", "features", "model", *MODEL_OPTIONS, "memory_limit", "results")
-        if any(getattr(options, name) is not None for name in others):
-            parser.error("--mix PROBE… stands alone")
         return options
     if not (options.train and options.dev and options.label):
         parser.error(f"give --train FILES, --dev FILES and --label ({KINDS}); or --mix PROBES")
@@ -128,37 +190,5 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     check_labels(options.label)
     check_source_options(options)
     if not (options.vectors or options.features or options.model):
-        raise InputError("there is nothing to read: give --model DIR or --features FILE.h5, --vectors V, or both")
-    if not 1 <= options.most_words <= 100_000_000:
-        raise InputError(f"--most-words {options.most_words} is not possible: give 1 to 100,000,000")
-    if not 1e-6 <= options.l2 <= 1e6:  # nan, too
-        raise InputError(f"--l2 {options.l2:g} is not possible: give a number from 0.000001 to 1,000,000")
+        parser.error("there is nothing to read: give --model DIR or --features FILE.h5, --vectors V, or both")
     return options
-
-
-def _check_label(kind: str, train: WordSplit, dev: WordSplit) -> None:
-    """Raise an `InputError` unless there is something to learn, and something to try it on."""
-    labels = set(train.labels[kind]) - {None}
-    if not labels or all(label is None for label in dev.labels[kind]):
-        empty = "dev" if labels else "train"
-        raise InputError(f"--label {kind}: no word of --{empty} has such a label: give other files or another label")
-    if len(labels) == 1:
-        raise InputError(
-            f"--label {kind}: every word of --train has the label {shortened(str(labels.pop()))}, as where the files "
-            "do not annotate it: give other files or another label"
-        )
-    if len(labels) > MOST_LABELS:
-        raise InputError(
-            f"--label {kind}: --train has {len(labels):,} labels, more than {MOST_LABELS}: choose another label"
-        )
-
-
-def _require_memory(sources: InputSources, words: int, free: int) -> None:
-    """Raise an `InputError` unless the layer states of all words, and a copy of them, have room."""
-    if sources.states is not None:
-        needed = 2 * 4 * words * sources.states.layers * sources.states.width
-        if needed > free:
-            raise InputError(
-                f"the layer states of {words:,} words need {human_bytes(needed)}, and {human_bytes(free)} are free: "
-                "lower --most-words"
-            )

@@ -20,14 +20,7 @@ from downstream.inputs.probe_inputs import InputSources, ProbeInputs
 from downstream.inputs.state_settings import layer_rows, numbers_of_layers
 from downstream.probe.settings import ReaderOptions, TrainingSettings
 from downstream.probe.task import Probe, Task
-from downstream.results.records import (
-    Number,
-    ResultLine,
-    encoder_identity,
-    layer_names,
-    parse_line,
-    word_vectors_identity,
-)
+from downstream.results.records import encoder_identity, layer_names, word_vectors_identity
 from elmoc.encoders.bidirectional import check_finite, check_weights
 from elmoc.errors import InputError, reason, shortened
 from elmoc.files.checksums import FileChecksum
@@ -41,19 +34,6 @@ RECORD, WEIGHTS = "probe.json", "probe.safetensors"
 ADVICE = "train the probe again"
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainedLine(ResultLine):
-    """A line of results of one seed, and what it says about the training."""
-
-    dev_scores: list[Number]
-    best_epochs: list[int]
-    epochs: list[int]
-    curves: list[list[dict[str, float]]]
-    device: str | None = None
-    threads: int | None = None
-    elmoc: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,8 +200,4 @@ def read_probe(path: Path) -> SavedProbe:
     content = read_record(
         file, ProbeRecord, format=FORMAT, version=VERSION, oldest=2, advice=f"{ADVICE}, or give a directory of --save"
     )
-    line = parse_line(content.record, TrainedLine, where=str(file), advice=ADVICE, prefix="record.")
-    if (line.task, line.inputs, line.seeds) != (content.task, content.kind, [content.seed]):
-        raise InputError(f"{file}: record is the line of results of another probe: {ADVICE}")
-    record = {each.name: content.record[each.name] for each in fields(line) if each.name in content.record}
-    return SavedProbe(path=path, **vars(content) | {"record": record | {"settings": line.settings}})
+    return SavedProbe(path=path, **vars(content))

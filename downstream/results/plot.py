@@ -1,63 +1,50 @@
-"""Plot of the gains of a table, each with its interval."""
+"""Curve of worth: how do figure of merit and gains grow with the words that encoders have read?"""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from downstream.results.comparison import PAPER
-from downstream.results.row_names import NamedRow, several_encoders
+from downstream.results.merit import Merit, figure_of_merit, rows_of_encoders, training_words
+from downstream.results.rows import Row
 from elmoc.errors import InputError
 from elmoc.files.figures import new_figure, save_figure
 
-STYLES = {"both": ("o", "-", "C0", "features and word vectors"), "features": ("s", "--", "C1", "features alone")}
-"""Kind of inputs → marker, line, colour and name: the kinds differ in more than colour."""
-BETWEEN = 0.3
-"""The distance between the kinds of one row; rows are 1 apart."""
-MOST_ROWS = 500
-"""A picture is 93 pixels high for each, and has at most 65,535."""
 
+def draw_curve(rows: Sequence[Row], path: Path) -> None:
+    """Draw the figure of merit, and the gains in points, of encoders against the words they have read.
 
-def draw_gains(rows: Sequence[NamedRow], path: Path) -> None:
-    """Draw the gains over word vectors alone, a row for each task and data set.
-
-    A marker is filled where the interval leaves out 0. Raises `InputError` without any gain, or without matplotlib.
+    Raises `InputError` where no encoder says what it has read, or where they have no set of data in common.
     """
-    figure = new_figure(9, 1.6)
-    drawn = [row for row in rows if row.gains]
-    if not drawn:
-        raise InputError("there is no gain to draw: no task has results both with and without --inputs vectors")
-    if len(drawn) > MOST_ROWS:
-        raise InputError(f"{len(drawn):,} rows are more than a picture has room for: draw at most {MOST_ROWS}")
-    figure.set_figheight(1.6 + 0.62 * len(drawn))
-    axes = figure.subplots()
-    axes.axvline(0, color="black", linewidth=1)
-    for place, row in enumerate(drawn):
-        _draw_row(axes, row, place)
-    several = several_encoders(rows)
-    names = ["\n".join([f"{row.first.task}  {row.dataset}", *([row.encoder] if several else [])]) for row in drawn]
-    axes.set_yticks(range(len(drawn)), names, parse_math=False)
-    axes.set_ylim(len(drawn) - 0.4, -0.6)
-    axes.grid(axis="x", alpha=0.3)
-    axes.set_xlabel("gain over word vectors alone, in points, with its 95 % interval over test items")
-    for marker, line, colour, name in STYLES.values():
-        axes.plot([], [], marker + line, color=colour, label=name)
-    axes.plot([], [], "o", color="C0", markerfacecolor="white", linestyle="none", label="hollow: interval holds 0")
-    axes.plot([], [], "x", color="black", linestyle="none", label="Li et al. (2019), on the paper's data")
-    figure.legend(loc="outside upper center", ncols=4, fontsize="small", frameon=False)
+    points = merits_by_words(rows)
+    if not points:
+        raise InputError("there is no curve to draw: encoders need words read (training_words), and data in common")
+    words, merits = [count for count, _ in points], [merit for _, merit in points]
+    figure = new_figure(11, 5)
+    left, right = figure.subplots(1, 2)
+    left.errorbar(words, [each.value for each in merits], [each.error for each in merits], fmt="o-", capsize=3)
+    left.set_ylabel("figure of merit ± standard error (1: the gains of Li et al. 2019)")
+    for place, shares in enumerate(zip(*(merit.shares for merit in merits), strict=True)):
+        errors = [math.hypot(share.items_error, share.seeds_error or 0.0) for share in shares]
+        marker = "os^vD*PX"[place % 8] + "-"  # sets of data differ in more than colour
+        label = f"{shares[0].task} {shares[0].dataset}".replace("$", r"\$")
+        right.errorbar(words, [share.gain for share in shares], errors, fmt=marker, capsize=2, label=label)
+    right.set_ylabel("both − vectors, in points ± standard error")
+    for axes in (left, right):
+        axes.set_xscale("log")
+        axes.set_xlabel("words that the encoder has read")
+        axes.axhline(0, color="black", linewidth=1)
+        axes.grid(alpha=0.3)
+    figure.legend(loc="outside right upper", fontsize="small", frameon=False)
     save_figure(figure, path)
 
 
-def _draw_row(axes: Any, row: NamedRow, place: int) -> None:
-    for (kind, (marker, line, colour, _)), shift in zip(STYLES.items(), (-BETWEEN / 2, BETWEEN / 2), strict=True):
-        if kind in row.gains:
-            gain, height = row.gains[kind], place + shift
-            ends = (gain.interval.low, gain.interval.high)
-            axes.plot(ends, (height, height), line, color=colour, linewidth=1.6)
-            axes.plot(ends, (height, height), "|", color=colour, markersize=6)
-            face = colour if gain.clear else "white"
-            axes.plot(gain.points, height, marker, color=colour, markerfacecolor=face, markersize=7)
-            right_edge = {"xy": (1, height), "xycoords": ("axes fraction", "data"), "xytext": (6, 0)}
-            style = {"textcoords": "offset points", "va": "center", "fontsize": "small"}
-            axes.annotate(f"{gain.points:+.1f}", **right_edge, **style)
-    if row.first.task in PAPER:
-        axes.plot(PAPER[row.first.task], place, "x", color="black", markersize=7)
+def merits_by_words(rows: Sequence[Row]) -> list[tuple[int, Merit]]:
+    """Words read and figure of merit of each encoder, of the sets of data that all have; fewest words first."""
+    known: list[tuple[int, dict[str, Row]]] = []
+    for own in rows_of_encoders(rows).values():
+        words, alike = training_words(own), {row.first.comparable: row for row in own if figure_of_merit([row])}
+        if words and alike:
+            known.append((words, alike))
+    common = [compared for compared in known[0][1] if all(compared in own for _, own in known)] if known else []
+    merits = [(words, figure_of_merit([own[compared] for compared in common])) for words, own in known]
+    return sorted(((words, merit) for words, merit in merits if merit), key=lambda each: each[0])

@@ -1,119 +1,29 @@
-"""The table of results, `python -m downstream table RESULTS…`: what a frozen encoder is worth on every task."""
+"""The table of results, `python -m downstream table RESULTS…`: what is a frozen encoder worth on every task?"""
 
 import argparse
-import os
 import shutil
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
-from typing import Any, cast
+from typing import Any
 
-from downstream.results.columns import mean_mix, metrics_table, result_tables, runs_table
-from downstream.results.comparison import PAPER, Metrics, arrange, compare
-from downstream.results.merit import differences_table, merit_table, merits_of_encoders, repeated_data
-from downstream.results.reading import Result, read_results
-from downstream.results.records import layer_names
-from downstream.results.row_names import NONE, NamedRow, name_rows
-from downstream.results.text_table import TextTable
-from elmoc.errors import InputError, shortened
+from downstream.results.merit import merit_table, repeated_data
+from downstream.results.records import Result
+from downstream.results.rows import NONE, PAPER, RESAMPLES, Row, Tasks, compared_rows
+from downstream.text_table import Column, Table, text_table
 from elmoc.files.figures import figure_format
-from elmoc.files.locks import locked
 from elmoc.files.records import write_json
 from elmoc.files.writing import atomic_path
 
-WIDTH = 160
-"""The width of the text where no terminal has one."""
-FEW_ITEMS = 30
-"""An interval from fewer items than this is rough."""
-NO_MERIT = "figure of merit: there is none without results of both and of vectors on one set of data"
-MOST_RESAMPLES = 1_000_000
-"""More change nothing that is shown."""
-OUTPUTS = {
-    "text": ("FILE", "write what is printed to a file"),
-    "markdown": ("FILE.md", "write the table in Markdown"),
-    "json": ("FILE.json", "write all numbers, those of each seed too"),
-    "plot": ("FIGURE", "draw the gains and their intervals (.png, .pdf or .svg)"),
-    "curve": ("FIGURE", "draw the figure of merit and the gains against the words that the encoders have read"),
-    "fractions": ("FIGURE", "draw the gains against the part of the training data (--train-fraction)"),
-}
-"""Options for files that are written, each with its metavar and help."""
-
-Tasks = Mapping[str, Callable[[], Any]]
-"""Name → the function that loads the task, whose metrics the table needs."""
+KINDS = ("vectors", "features", "both")
+FEW_ITEMS = 30  # an interval from fewer items is rough
+WIDTH = 160  # of the text where no terminal has one
 
 
 def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
     """`python -m downstream table RESULTS…`; `tasks` are those there are."""
-    options = _parse(arguments)
-    with ExitStack() as stack:
-        for path in filter(None, (getattr(options, name) for name in OUTPUTS)):
-            stack.enter_context(locked(path))
-        _write_table(options, tasks)
-
-
-def compared_rows(
-    paths: Sequence[Path], tasks: Tasks, *, resamples: int, encoders: Mapping[str, str]
-) -> tuple[list[NamedRow], list[str]]:
-    """The rows of the table of these results, and notes on what was left out.
-
-    encoders  beginnings of fingerprints → names for them
-    """
-    results, notes = read_results(paths)
-    rows = [
-        compare(row, metrics=_metrics(row, tasks), resamples=resamples)
-        for row in _in_order(arrange(results), list(tasks))
-    ]
-    return name_rows(rows, given=encoders), notes
-
-
-def tables_as_text(rows: Sequence[NamedRow], more: Sequence[TextTable], notes: Sequence[str]) -> str:
-    """Scores and gains, more tables below them, and the notes, as wide as the terminal."""
-    width = shutil.get_terminal_size(fallback=(WIDTH, 24)).columns
-    tables = [*result_tables(rows, width=width), *more]
-    width = max(table.width for table in tables)
-    wrapped = "\n".join(textwrap.fill(note, width, subsequent_indent="  ") for note in notes)
-    return "\n\n".join([*(table.text() for table in tables), wrapped]) + "\n"
-
-
-def _write_table(options: argparse.Namespace, tasks: Tasks) -> None:
-    rows, notes = compared_rows(options.results, tasks, resamples=options.resamples, encoders=dict(options.encoder))
-    more = [runs_table(rows), *([metrics_table(rows)] if options.figures else [])]
-    if options.merit or options.curve:
-        notes = [*repeated_data(rows), *notes]
-    if options.merit and (merits := merits_of_encoders(rows)):
-        more.append(merit_table(merits))
-        more += filter(None, [differences_table(rows)])
-    elif options.merit:
-        notes = [NO_MERIT, *notes]
-    notes = explanations(rows, resamples=options.resamples) + notes
-    text = tables_as_text(rows, more, notes)
-    print(text, end="")
-    markdown = [table.markdown() for table in (*result_tables(rows), *more)]
-    for path, content in ((options.text, text), (options.markdown, "\n\n".join([*markdown, *notes]) + "\n")):
-        if path:
-            with atomic_path(path) as partial:
-                partial.write_text(content, encoding="utf-8")
-    if options.json:
-        written = {"resamples": options.resamples, "rows": [row_as_json(row) for row in rows], "notes": notes}
-        write_json(options.json, written)
-    if options.plot:
-        from downstream.results.plot import draw_gains
-
-        draw_gains(rows, options.plot)
-    if options.curve:
-        from downstream.results.curve import draw_curve
-
-        draw_curve(rows, options.curve)
-    if options.fractions:
-        from downstream.results.fraction_plot import draw_fractions
-
-        draw_fractions(rows, options.fractions)
-
-
-def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m downstream table",
         description="Gather results of probes into one table: a row for each task and data set with the scores of word "
@@ -121,135 +31,139 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "runs that differ in nothing else are pooled.",
     )
     parser.add_argument("results", nargs="+", type=Path, metavar="RESULTS", help="files that `--results` wrote")
+    parser.add_argument("--markdown", type=Path, metavar="FILE.md", help="write the table in Markdown")
+    parser.add_argument("--json", type=Path, metavar="FILE.json", help="write all numbers, those of each seed too")
     parser.add_argument(
-        "--encoder",
-        type=_split_name,
-        action="append",
-        default=[],
-        metavar="FINGERPRINT=NAME",
-        help="what to call the encoder of which the fingerprint begins so; can be given for several",
-    )
-    for name, (metavar, what) in OUTPUTS.items():
-        parser.add_argument(f"--{name}", type=Path, metavar=metavar, help=what)
-    parser.add_argument(
-        "--figures", action="store_true", help="show all figures of the tasks, too, not the metric alone"
+        "--curve",
+        type=Path,
+        metavar="FIGURE",
+        help="draw the figure of merit and the gains by the words that encoders have read (.png, .pdf or .svg)",
     )
     parser.add_argument(
         "--merit",
         action="store_true",
         help="show each encoder's figure of merit (gains in units of the paper's), and its difference to the first's",
     )
-    parser.add_argument(
-        "--resamples", type=int, default=10_000, metavar="N", help="resamples of the bootstrap (default: 10000)"
-    )
     options = parser.parse_args(arguments)
-    if not 100 <= options.resamples <= MOST_RESAMPLES:
-        raise InputError(
-            f"--resamples {options.resamples} is too {'few' if options.resamples < 100 else 'many'} for an interval: "
-            f"give 100 to {MOST_RESAMPLES:,}"
-        )
-    used = {os.path.realpath(path) for path in options.results}
-    for name in OUTPUTS:
-        path = getattr(options, name)
-        if path and path.is_dir():
-            raise InputError(f"--{name} {path} is a folder: give the name of a file, which may be in it")
-        if path and OUTPUTS[name][0] == "FIGURE":
-            figure_format(path)  # found before the table is computed
-        if path and os.path.realpath(path) in used:
-            raise InputError(f"{path} is named twice: what is written needs a file of its own")
-        used |= {os.path.realpath(path)} if path else set()
-    return options
+    if options.curve:
+        figure_format(options.curve)  # found before the table is computed
+    rows = compared_rows(options.results, tasks)
+    more, notes = [runs_table(rows)], explanations(rows)
+    if options.merit or options.curve:
+        notes += repeated_data(rows)
+    if options.merit and (merits := merit_table(rows)):
+        more.append(merits)
+    print(tables_as_text(rows, more, notes), end="")
+    if options.markdown:
+        tables = [text_table(table, markdown=True) for table in (*result_tables(rows), *more)]
+        with atomic_path(options.markdown) as partial:
+            partial.write_text("\n\n".join([*tables, *notes]) + "\n", encoding="utf-8")
+    if options.json:
+        write_json(options.json, {"rows": [row_as_json(row) for row in rows], "notes": notes})
+    if options.curve:
+        from downstream.results.plot import draw_curve
+
+        draw_curve(rows, options.curve)
 
 
-def _split_name(text: str) -> tuple[str, str]:
-    fingerprint, equals, name = text.partition("=")
-    if not (fingerprint and equals and name):
-        raise InputError(f"--encoder {text} is not possible: give the beginning of a fingerprint, = and a name")
-    return fingerprint, name
+def tables_as_text(rows: Sequence[Row], more: Sequence[Table], notes: Sequence[str]) -> str:
+    """Scores and gains, more tables below them, and the notes, as wide as the terminal."""
+    width = shutil.get_terminal_size(fallback=(WIDTH, 24)).columns
+    tables = [text_table(table) for table in (*result_tables(rows, width=width), *more)]
+    width = max(len(line) for table in tables for line in table.splitlines())
+    wrapped = "\n".join(textwrap.fill(note, width, subsequent_indent="  ") for note in notes)
+    return "\n\n".join([*tables, wrapped]) + "\n"
 
 
-def _metrics(row: Mapping[str, Result], tasks: Tasks) -> Metrics:
-    result = next(iter(row.values()))
-    if result.task not in tasks:
-        raise InputError(
-            f"{result.origins[0]} is of the task {shortened(result.task)}, which is not one of {', '.join(tasks)}: "
-            "remove that line"
-        )
-    return cast(Metrics, tasks[result.task]().metrics)
+def result_tables(rows: Sequence[Row], *, width: int | None = None) -> list[Table]:
+    """Scores and gains of every row: one table, or two where the text of one is wider than `width`."""
+    names = [Column("task", [row.first.task for row in rows]), Column("data", [row.dataset for row in rows])]
+    if len({row.encoder for row in rows} - {NONE}) > 1:
+        names.append(Column("encoder", [row.encoder for row in rows]))
+    names.append(Column("metric", [row.first.metric for row in rows]))
+    scores = [Column(kind, [str(row.scores.get(kind, NONE)) for row in rows]) for kind in KINDS]
+    gains = []
+    for kind in ("both", "features"):
+        of_kind = [row.gains.get(kind) for row in rows]
+        gains.append(Column(f"{kind} − vectors", [str(gain or NONE) for gain in of_kind], right=True))
+        gains.append(Column("p", [format_p(gain.p_value) if gain else NONE for gain in of_kind], right=True))
+    paper = [f"{PAPER[row.first.task]:+.1f}" if row.first.task in PAPER else NONE for row in rows]
+    gains.append(Column("paper", paper, right=True))
+    one = Table("Scores, and gains over word vectors alone", [*names, *scores, *gains])
+    if width is None or max(map(len, text_table(one).splitlines())) <= width:
+        return [one]
+    return [Table("Scores", [*names, *scores]), Table("Gains over word vectors alone", [*names, *gains])]
 
 
-def _in_order(rows: Sequence[dict[str, Result]], tasks: list[str]) -> list[dict[str, Result]]:
-    """Rows in the order of the tasks; within a task those of one data set together, less training data first."""
-    firsts = [next(iter(row.values())) for row in rows]
-    names = [first.place for first in firsts]
-    places = {name: ([*tasks, name[0]].index(name[0]), names.index(name)) for name in names}
-    keys = [(*places[first.place], first.train_fraction) for first in firsts]
-    return [rows[at] for at in sorted(range(len(rows)), key=keys.__getitem__)]
+def runs_table(rows: Sequence[Row]) -> Table:
+    """The number of items and seeds, the time that training took, and what it made of the layers."""
+
+    def of_kinds(number: Callable[[Result], str]) -> list[str]:
+        kinds = [[number(row.results[kind]) if kind in row.results else NONE for kind in KINDS] for row in rows]
+        return [" / ".join(numbers) for numbers in kinds]
+
+    columns = [
+        Column("task", [row.first.task for row in rows]),
+        Column("data", [row.dataset for row in rows]),
+        Column("items", [f"{row.first.items:,} {row.first.item}" for row in rows], right=True),
+        Column("seeds", of_kinds(lambda result: str(len(result.seeds))), right=True),
+        Column("minutes a run", of_kinds(lambda result: f"{fmean(result.seconds) / 60:.1f}"), right=True),
+        Column("encoder", [row.encoder for row in rows]),
+        Column("word vectors", [row.word_vectors for row in rows]),
+        Column("mix of layers", [_mean_mix(row) for row in rows]),
+    ]
+    return Table(f"Runs (three numbers: {' / '.join(KINDS)})", columns)
 
 
-def explanations(rows: Sequence[NamedRow], *, resamples: int) -> list[str]:
+def _mean_mix(row: Row) -> str:
+    """Weights of layers and the scale of a probe's scalar mix, means over seeds."""
+    mixes = [mix for mix in row.with_encoder.mixes if mix is not None] if row.with_encoder else []
+    if not mixes:
+        return NONE
+    *weights, scale = (fmean(values) for values in zip(*mixes, strict=True))
+    return f"{' '.join(f'{weight:.2f}' for weight in weights)} × {scale:.2f}"
+
+
+def format_p(p_value: float) -> str:
+    """Three decimals, or the side on which it is of all that three can tell."""
+    if p_value < 0.001:
+        return "<0.001"
+    return ">0.999" if p_value > 0.999 else f"{p_value:.3f}"
+
+
+def explanations(rows: Sequence[Row]) -> list[str]:
     """What a reader has to know of the numbers, a paragraph each."""
-    several = any(len(result.seeds) > 1 for row in rows for result in row.results.values())
-    scores, gain, same = "mean ± standard deviation over seeds", "difference of means", "for all seeds and inputs"
-    if not several:
-        scores, gain, same = "each of one seed, so without a deviation", "difference", "for all inputs"
     paragraphs = [
-        f"Scores are percentages, {scores}. A gain is a {gain} in points; [its 95 % interval] and p are from a paired "
-        f"bootstrap of {resamples:,} resamples of the items, the same {same}. p is one-sided: how often a resample "
-        "shows no gain (≤ 0); the interval leaves out 0 where p is under about 0.025 (or over 0.975). "
-        f"{NONE}: was not run.",
+        "Scores are percentages, mean ± standard deviation over seeds. A gain is a difference of means in points; [its "
+        f"95 % interval] and p are from a paired bootstrap of {RESAMPLES:,} resamples of the items, the same for all "
+        "seeds and inputs. p is one-sided: how often a resample shows no gain (≤ 0); the interval leaves out 0 where p "
+        f"is under about 0.025 (or over 0.975). {NONE}: was not run.",
         "both: word vectors and features side by side. paper: the gain of ELMo-C over fastText alone in Li et al. "
-        "(2019), on SNLI, SST-5, CoNLL-2003 (ner) and OntoNotes (srl, coref).",
+        "(2019), on SNLI, SST-5, CoNLL-2003 (ner) and OntoNotes (srl, coref). mix of layers: the weight of each in the "
+        "probe's scalar mix × its scale, means over seeds; of both, or of features alone.",
     ]
     if any(row.first.split == "dev" for row in rows):
         paragraphs.append("dev: the development part, which also chose the epoch, for all kinds of inputs alike.")
-    if any(mean_mix(row) for row in rows):
-        paragraphs.append(
-            "mix of layers: the weight of each in the probe's scalar mix × its scale"
-            f"{', means over seeds' if several else ''}; of both, or of features alone."
-        )
-    encoders: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        if row.with_encoder:
-            encoders.setdefault(row.encoder, []).append(row.with_encoder.features or {})
-    paragraphs += [f"Encoder {name}: {_describe_encoder(origins)}." for name, origins in encoders.items()]
-    if any("," in row.dataset for row in rows):
-        paragraphs.append(
-            "Data that stands in several rows was run in several ways (named after the comma); gains are given only "
-            "for runs that differ in nothing but their inputs."
-        )
-    few = [f"{row.first.task} {row.dataset}" for row in rows if row.first.items < FEW_ITEMS]
-    if few:
+    if few := [f"{row.first.task} {row.dataset}" for row in rows if row.first.items < FEW_ITEMS]:
         paragraphs.append(f"Rough intervals, from under {FEW_ITEMS} items: {', '.join(dict.fromkeys(few))}.")
     return paragraphs
 
 
-def _describe_encoder(origins: Sequence[dict[str, Any]]) -> str:
-    """The fingerprint of an encoder, its layers, and where its features are."""
-    first = origins[0]
-    parts = [f"model {first['model']}"] if "model" in first else []
-    parts += [f"layers {', '.join(layers)}"] if (layers := layer_names(first)) else []
-    places = dict.fromkeys(str(origin[key]) for origin in origins for key in ("directory", "file") if key in origin)
-    return ", ".join(parts + ([f"from {' and '.join(places)}"] if places else []))
-
-
-def row_as_json(row: NamedRow) -> dict[str, Any]:
+def row_as_json(row: Row) -> dict[str, Any]:
     """All numbers of a row."""
     names = ("task", "dataset", "metric", "split", "unit", "preset", "data", "settings", "items")
+    of_run = ("seeds", "scores", "seconds", "examples_per_second", "mixes")
+    of_vectors = row.results.get("both", row.results.get("vectors"))
     return {
         **{name: getattr(row.first, name) for name in names},
         "encoder": row.encoder,
         "features": row.with_encoder and row.with_encoder.features,
-        "vectors": row.with_vectors and row.with_vectors.vectors,
+        "vectors": of_vectors and of_vectors.vectors,
         "scores": {
             kind: {
                 **asdict(row.scores[kind]),
-                "seeds": result.seeds,
-                "scores": result.scores,
+                **{name: getattr(result, name) for name in of_run},
                 "figures": {name: fmean(values) for name, values in result.figures.items()},
-                "seconds": result.seconds,
-                "examples_per_second": result.examples_per_second,
-                "mixes": result.mixes,
             }
             for kind, result in row.results.items()
         },

@@ -1,158 +1,182 @@
-"""`python -m downstream suite`: a suite of probes for one encoder, from the suite file to the figure of merit."""
+"""`python -m downstream suite`: what is an encoder worth, from the suite file to the figure of merit?"""
 
 import argparse
+import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from downstream.inputs.kinds import INPUT_KINDS
+from downstream.inputs.feature_states import FeatureStates
+from downstream.inputs.kinds import INPUT_KINDS, SEPARATOR
 from downstream.inputs.source_options import add_model_options, require_model
-from downstream.suite.data import (
-    ProbeData,
-    describe_features,
-    dump_features,
-    read_data,
-    suite_identity,
-    write_sentences,
-)
-from downstream.suite.entries import INPUTS
-from downstream.suite.given import Given, open_given
-from downstream.suite.jobs import Job, Sources, make_jobs, require_writable
+from downstream.probe.splits import read_split
+from downstream.probe.task import Split
+from downstream.results.merit import figure_of_merit, repeated_data
+from downstream.results.records import encoder_identity
+from downstream.results.rows import Tasks, compared_rows
+from downstream.results.table import explanations, row_as_json, runs_table, tables_as_text
+from downstream.suite.jobs import Job, make_jobs, run_jobs
 from downstream.suite.overlap import overlap_notes
-from downstream.suite.plan import Suite, Tasks, read_suite
-from downstream.suite.report import REPORT, encoder_of_report, require_own_report, write_report
-from downstream.suite.running import Failure, JobRunner, run_jobs
+from downstream.suite.plan import INPUTS, SuiteProbe, read_suite
 from elmoc.devices import checked_device
-from elmoc.encoders.pooling import POOLINGS
-from elmoc.errors import InputError
+from elmoc.errors import InputError, reading
+from elmoc.files.checksums import fingerprint
 from elmoc.files.locks import locked
+from elmoc.files.records import write_json
+from elmoc.files.text import open_text
+from elmoc.files.writing import atomic_path, refuse_existing
+from elmoc.model import ElmoC
 from elmoc.process import available_cores
 from elmoc.settings import counted
-
-DEFAULT_INPUTS = "vectors,both"
+from elmoc.word_vectors.opening import open_word_vectors
 
 
 def run_suite(arguments: Sequence[str], tasks: Tasks) -> None:
     """`python -m downstream suite SUITE.toml …`; `tasks` are those there are."""
     options = _parse(arguments)
-    suite = read_suite(options.suite, tasks, data=options.data, quick=options.quick)
+    vectors, probes = read_suite(options.suite, tasks, data=options.data, quick=options.quick)
+    options.vectors = options.vectors or vectors
     if options.sentences:
-        count = write_sentences(options.sentences, suite.probes)
+        refuse_existing(options.sentences)
+        count = _write_sentences(options.sentences, [split for probe in probes for split in _read_data(probe)])
         print(f"{options.sentences}: {counted(count, 'sentence')}")
         return
-    vectors = options.vectors or suite.vectors
-    if not vectors and options.inputs != ["features"]:
-        raise InputError(f"{suite.path} names no word vectors: give --vectors FILE")
-    out = options.out or _default_out(options)
-    with locked(out / REPORT):
-        failures = _run(suite, options, tasks, out=out, vectors=vectors)
-    if failures:
-        raise InputError(
-            f"{len(failures)} of the suite's runs failed, the first of them {failures[0].job.name} (above, and in "
-            f"{out / 'logs'}): correct that, and the same command runs them again"
-        )
+    if not options.vectors and options.inputs != ["features"]:
+        raise InputError(f"{options.suite} names no word vectors: give --vectors FILE")
+    encoder = Path(os.path.abspath(options.model or options.features or "vectors"))
+    name = encoder.parent.name if encoder.name == "model" else encoder.name.removesuffix(".h5")
+    parts = [name, *([options.pooling] if options.pooling else []), *(["quick"] if options.quick else [])]
+    out = options.out or Path(options.suite.stem, "-".join(parts))
+    with locked(out / "suite.json"):
+        failed = _run(options, probes, tasks, out)
+    if failed:
+        raise InputError(f"{failed} of the suite's runs failed (above): the same command runs them again")
 
 
-@dataclass(frozen=True)
-class _States:
-    """The feature files of the probes by name, and what they say of their encoder; empty without one."""
-
-    files: Mapping[str, Path]
-    encoder: dict[str, Any] | None
-    identity: str
-
-
-def _run(
-    suite: Suite, options: argparse.Namespace, tasks: Tasks, *, out: Path, vectors: Sequence[str]
-) -> list[Failure]:
-    results, baseline = out / "results", options.baseline or out.parent / "baseline"
-    for folder in (results, baseline):
+def _run(options: argparse.Namespace, probes: Sequence[SuiteProbe], tasks: Tasks, out: Path) -> int:
+    """Run the suite, and write its report; returns how many of its runs failed."""
+    baseline = options.baseline or out.parent / "baseline"
+    for folder in (out / "results", baseline):
         folder.mkdir(parents=True, exist_ok=True)
-    given = open_given(options, vectors)
-    if given.model is not None:
-        require_own_report(out / REPORT, {**given.model, "directory": str(options.model)})
-    elif options.encoder is not None:
-        require_own_report(out / REPORT, describe_features(options.features)[0])
-    data = {probe.file_name: read_data(probe) for probe in suite.probes}
-    states = _states(options, given, data, out)
-    if states.encoder is None and encoder_of_report(out / REPORT):
-        raise InputError(
-            f"{out} has the results of an encoder, and its table would be without them: give word vectors alone "
-            "another --out"
-        )
-    sources = Sources(
-        model=options.model and Path(os.path.abspath(options.model)),
-        vectors=vectors,
-        features=states.files,
-        identities={"vectors": given.vectors, "states": states.identity},
-        device=options.device,
+    vectors = SEPARATOR.join(open_word_vectors(each, only=[]).fingerprint for each in options.vectors)
+    model = _open_model(options) if options.model else None
+    data = [_read_data(probe) for probe in probes]
+    notes = overlap_notes(
+        options.corpus or [],
+        _sentences(split for splits in data for split in splits[1:]),
+        model.directory.training if model else None,
     )
+    features = options.features
+    if model:
+        features = _dump(model, options, [split for splits in data for split in splits], out / "features")
+        model = None  # its memory is that of the probes
+    encoder = FeatureStates(features, sentences=[]).describe() if features else {}
     jobs: list[Job] = []
-    for probe in suite.probes:
-        jobs += make_jobs(
-            probe,
-            sources,
-            inputs=[
-                name
-                for name in INPUTS
-                if (vectors or not INPUT_KINDS[name].words) and (states.files or not INPUT_KINDS[name].states)
-            ],
-            fingerprints=data[probe.file_name].fingerprints,
-            words=data[probe.file_name].words,
-            out=results,
-            baseline=baseline,
-        )
-    asked = [job for job in jobs if job.inputs in options.inputs]
-    require_writable(asked)
-    notes = [*given.notes, *(note for corpus in given.corpora for note in overlap_notes(data, corpus, baseline))]
-    identity = suite_identity(suite.probes, data, given.vectors)
+    for probe, splits in zip(probes, data, strict=True):
+        for kind in (INPUT_KINDS[name] for name in INPUTS):
+            if (features or not kind.states) and (options.vectors or not kind.words):
+                sources = ["--device", options.device, *(["--vectors", *options.vectors] if kind.words else [])]
+                sources += ["--features", str(features)] if kind.states else []
+                identity = [vectors if kind.words else "", encoder_identity(encoder) if kind.states else ""]
+                folder = out / "results" if kind.states else baseline
+                jobs += make_jobs(probe, kind.name, splits, sources, identity, folder)
     del data
-    before = sum(job.is_done for job in asked)
-    print(
-        f"{counted(len(asked), 'run')} of {counted(len(suite.probes), 'probe')}, {before} done before, "
-        f"{options.jobs} at once: {out}",
-        flush=True,
+    asked = [job for job in jobs if job.inputs in options.inputs]
+    done = sum(job.result.exists() for job in asked)
+    print(f"{counted(len(asked), 'run')}, {done} done before, {options.jobs} at once: {out}", flush=True)
+    failed = run_jobs(asked, at_once=options.jobs, logs=out / "logs")
+    _report(options, [job for job in jobs if job.result.exists()], out, tasks, encoder, notes)
+    return failed
+
+
+def _open_model(options: argparse.Namespace) -> ElmoC:
+    """The model as the dump opens it."""
+    return ElmoC.from_pretrained(
+        options.model,
+        vectors=options.model_vectors,
+        device=options.device,
+        precision="auto",
+        pooling=options.pooling,
     )
-    failures = run_jobs(asked, JobRunner(out), at_once=options.jobs)
-    missing = [job.name for job in asked if not job.is_done]
-    notes += [f"Missing: {', '.join(missing)}."] if missing else []
-    done = [job for job in jobs if job.is_done]
-    write_report(suite, done, out, tasks, identity=identity, encoder=states.encoder, notes=notes)
-    return failures
 
 
-def _states(options: argparse.Namespace, given: Given, data: Mapping[str, ProbeData], out: Path) -> _States:
-    """Layer states for the probes: dumped from the model, or those of a feature file that is given."""
-    if options.encoder is None:
-        return _States({}, None, "")
-    if given.model is None:
-        files = dict.fromkeys(data, options.features)
-    else:
-        files = dump_features(
-            options.model,
-            data,
-            out / "features",
-            described=given.model,
-            vectors=options.model_vectors,
-            pooling=options.pooling,
-            threads=options.jobs,
-            device=options.device,
-        )
-    encoder, identity = describe_features(next(iter(files.values())))
-    return _States(files, encoder, identity)
+def _read_data(probe: SuiteProbe) -> list[Split]:
+    """Read the files of a probe, and print a line about each split; raises `InputError` with file and line."""
+    fractions = {"train": probe.settings["both"].train_fraction}
+    return [
+        read_split(probe.task, name, files, probe.reader, fraction=fractions.get(name, 1.0))
+        for name, files in probe.files.items()
+    ]
 
 
-def _default_out(options: argparse.Namespace) -> Path:
-    """A folder named after the suite, in the working directory, and in it one named after the encoder.
+def _sentences(splits: Iterable[Split]) -> list[str]:
+    """The sentences of splits, each once, words joined by a blank."""
+    return list(dict.fromkeys(" ".join(sentence.words) for split in splits for sentence in split.sentences))
 
-    Of another pooling than the default it is another, as its report would take the place of that.
-    """
-    path = Path(os.path.abspath(options.encoder or "vectors"))
-    name = path.parent.name if path.name == "model" else path.name.removesuffix(".h5")
-    pooling = f"-{options.pooling}" if options.pooling not in (None, POOLINGS[0]) else ""
-    return Path(options.suite.stem) / f"{name}{pooling}{'-quick' if options.quick else ''}"
+
+def _write_sentences(path: Path, splits: Iterable[Split]) -> int:
+    """Write the sentences of splits, each once, one a line; returns their number."""
+    sentences = _sentences(splits)
+    with locked(path), open_text(path) as file:
+        file.writelines(f"{sentence}\n" for sentence in sentences)
+    return len(sentences)
+
+
+def _dump(model: ElmoC, options: argparse.Namespace, splits: Sequence[Split], folder: Path) -> Path:
+    """The feature file of all sentences of the suite, which is made where it is not there."""
+    identity = fingerprint(*(each.encode() for each in (*model.describe().values(), *_sentences(splits))))
+    features, text = folder / f"{identity}.h5", folder / f"{identity}.txt"
+    if not features.exists():
+        _write_sentences(text, splits)
+        command = ["dump-features", str(options.model), str(text), str(features), "--dtype", "float16", "--resume"]
+        command += ["--device", options.device]
+        command += ["--vectors", options.model_vectors] if options.model_vectors else []
+        command += ["--pooling", options.pooling] if options.pooling else []
+        environment = os.environ | {"OMP_NUM_THREADS": str(options.jobs)}
+        if subprocess.run([sys.executable, "-m", "elmoc", *command], env=environment).returncode:
+            raise InputError(f"the features of {options.model} were not made (see above)")
+    return features
+
+
+def _report(
+    options: argparse.Namespace,
+    jobs: Sequence[Job],
+    out: Path,
+    tasks: Tasks,
+    encoder: Mapping[str, Any],
+    notes: Sequence[str],
+) -> None:
+    """Print the table of jobs that are done and the figure of merit; write `results.jsonl` and `suite.json`."""
+    if not jobs:
+        return
+    lines = []
+    for job in jobs:
+        with reading(job.result):
+            line = json.loads(job.result.read_text(encoding="utf-8")) | {"compared_as": job.probe.identity}
+        if line["features"] and options.model:
+            line["features"]["directory"] = os.path.abspath(options.model)
+        lines.append(json.dumps(line, ensure_ascii=False) + "\n")
+    results = out / "results.jsonl"
+    with atomic_path(results) as partial:
+        partial.write_text("".join(lines), encoding="utf-8")
+    rows = compared_rows([results], tasks)
+    merit = figure_of_merit(rows)
+    notes = [*explanations(rows), *repeated_data(rows), *notes]
+    print("\n" + tables_as_text(rows, [runs_table(rows)], notes))
+    print(f"figure of merit: {merit or 'there is none without results of both and of vectors'}")
+    report = {
+        "suite": str(options.suite),
+        "encoder": encoder or None,
+        "training_words": encoder.get("training_words"),
+        "merit": merit and {**vars(merit), "shares": [asdict(share) for share in merit.shares]},
+        "notes": notes,
+        "rows": [row_as_json(row) for row in rows],
+    }
+    write_json(out / "suite.json", report)
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -166,14 +190,10 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     states.add_argument("--model", type=Path, metavar="DIR", help="model or run directory: the encoder")
     states.add_argument("--features", type=Path, metavar="FILE.h5", help="features of the sentences of --sentences")
     add_model_options(parser)
-    parser.add_argument(
-        "--vectors", nargs="+", metavar="V", help="word vectors of the probes, in place of the suite file's"
-    )
+    parser.add_argument("--vectors", nargs="+", metavar="V", help="word vectors, in place of the suite file's")
     parser.add_argument("--data", type=Path, metavar="DIR", help="what paths of data in the suite file are relative to")
     parser.add_argument("--quick", action="store_true", help="run the quick suite: its [probe.quick] tables")
-    parser.add_argument(
-        "--inputs", default=DEFAULT_INPUTS, metavar="KIND,…", help=f"of {', '.join(INPUTS)} (default: {DEFAULT_INPUTS})"
-    )
+    parser.add_argument("--inputs", default="vectors,both", metavar="KIND,…", help=f"of {', '.join(INPUTS)}")
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="results and logs (default: SUITE/ENCODER[-POOLING][-quick])"
     )
@@ -183,29 +203,27 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         action="append",
         metavar="DIR",
         help="corpus of the pretraining text, in which sentences of dev and test parts are looked for; once for each "
-        "(default: those that the model's training record names, as far as they are there)",
+        "(default: those that the model's training record names)",
     )
     parser.add_argument(
         "--baseline", type=Path, metavar="DIR", help="results of word vectors alone (default: baseline beside --out)"
     )
     cores = available_cores()
     parser.add_argument("--jobs", type=int, default=cores, metavar="N", help=f"probes at once (default: {cores})")
-    parser.add_argument(
-        "--device", default="cpu", help="where probes are trained and features made: cpu (default), cuda or cuda:N"
-    )
+    parser.add_argument("--device", default="cpu", help="where probes are trained and features made (default: cpu)")
     parser.add_argument(
         "--sentences", type=Path, metavar="FILE", help="write the suite's sentences there, one a line, and run nothing"
     )
     options = parser.parse_args(arguments)
-    if not 1 <= options.jobs <= 1024:
-        raise InputError(f"--jobs {options.jobs} is not possible: give 1 to 1024 processes")
-    options.inputs = list(dict.fromkeys(options.inputs.split(",")))
-    for name in options.inputs:
-        if name not in INPUTS:
-            raise InputError(f"--inputs: {name!r} is not a kind of inputs; choose from {', '.join(INPUTS)}")
+    options.inputs = options.inputs.split(",")
+    if unknown := set(options.inputs) - set(INPUTS):
+        parser.error(f"--inputs: {unknown.pop()!r} is not a kind of inputs; choose from {', '.join(INPUTS)}")
+    if options.jobs < 1:
+        parser.error("--jobs: at least one process is needed")
     checked_device(options.device)
     require_model(options)
-    options.encoder = None if options.inputs == ["vectors"] else options.model or options.features
-    if not (options.encoder or options.sentences or options.inputs == ["vectors"]):
-        raise InputError("the suite has no encoder: give --model DIR, or --features FILE.h5")
+    if options.inputs == ["vectors"]:
+        options.model = options.features = None
+    elif not (options.model or options.features or options.sentences):
+        parser.error("the suite has no encoder: give --model DIR, or --features FILE.h5")
     return options

@@ -1,29 +1,93 @@
-"""Plan of a suite: its file read, checked against the tasks, and each probe with what it is run with."""
+"""Suite files: which probes does a suite have, on which data, with which seeds and options?
+
+    vectors = "vectors.bin"            # word vectors of all probes, or a list of them; --vectors goes before it
+    seeds = 3                          # of every probe: 1 … N
+    baseline_seeds = 5                 # of word vectors alone (default: as `seeds`)
+
+    [[probe]]
+    task = "ner"
+    name = "WNUT-17"                   # what results call the data
+    train = "wnut17/train.conll.gz"    # a file, or a list of them
+    dev = "wnut17/dev.conll.gz"
+    test = "wnut17/test.conll.gz"      # is reported; without it, dev is
+    preset = "small"                   # or "published"
+    options = { epochs = 15 }          # of the task's command
+    vectors = { dropout = 0.5 }        # options of one kind of inputs alone: vectors, features or both
+
+    [probe.quick]                      # its part in the quick suite, if it has one
+    seeds = 1
+    train_fraction = 0.25
+    options = { epochs = 8 }
+
+Paths are relative to the suite file, those of data to `--data DIR` where that is given.
+"""
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from downstream.inputs.kinds import INPUT_KINDS
-from downstream.inputs.state_settings import numbers_of_layers
 from downstream.probe.settings import ReaderOptions, TrainingSettings, settings_of_inputs
 from downstream.probe.task import Task
-from downstream.results.records import LATER_SETTINGS, without_state_settings
-from downstream.suite.entries import ADVICE, INPUTS, Changes, Files, Options, SuiteEntries
-from elmoc.errors import InputError, shortened
+from downstream.results.records import without_state_settings
+from downstream.results.rows import Tasks
+from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import convert, read_toml
 
-Tasks = Mapping[str, Callable[[], Task[Any, Any]]]
-"""Name → the function that loads the task."""
+INPUTS = ("vectors", "features", "both")
+Options = dict[str, bool | int | float | str]
+Files = str | list[str]
+Seeds = Annotated[int, Meta(ge=1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """What a probe, or its part in the quick suite, can be told; None leaves what is said elsewhere.
+
+    Options of one kind of inputs go before those of all.
+    """
+
+    seeds: Seeds | None = None
+    baseline_seeds: Seeds | None = None
+    train_fraction: float | None = None
+    options: Options = field(default_factory=dict)
+    vectors: Options = field(default_factory=dict)
+    features: Options = field(default_factory=dict)
+    both: Options = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeEntry(Changes):
+    """A `[[probe]]` of a suite file."""
+
+    task: str
+    name: str
+    train: Files
+    dev: Files
+    test: Files | None = None
+    preset: Literal["small", "published"] = "small"
+    quick: Changes | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteEntries:
+    """What is in a suite file."""
+
+    probe: list[ProbeEntry]
+    vectors: str | list[str] | None = None
+    seeds: Seeds = 3
+    baseline_seeds: Seeds | None = None
 
 
 @dataclass(frozen=True)
 class SuiteProbe:
-    """A probe as it is run: its task, data, and for each kind of inputs the seeds and the settings.
+    """A probe as it is run: its task, data and reader, and for each kind of inputs the seeds, options and settings.
 
     options  inputs → what the command line of the task is given
     """
@@ -32,58 +96,30 @@ class SuiteProbe:
     name: str
     files: Mapping[str, list[Path]]
     preset: str
+    reader: ReaderOptions
     seeds: Mapping[str, int]
     options: Mapping[str, Options]
+    settings: Mapping[str, TrainingSettings]
 
     @property
     def identity(self) -> str:
-        """Equal for probes whose results are to be compared: of one task, with the same settings for all inputs.
+        """Equal for probes whose results are compared: of one task, with the same settings for all inputs.
 
-        These count whether an option gives them or the preset, which may be another in another release. Settings of
-        layer states are the encoder's.
+        Settings of layer states are the encoder's.
         """
-        settings = {inputs: without_state_settings(self.chosen_settings(inputs)) for inputs in INPUTS}
+        settings = {inputs: without_state_settings(asdict(each)) for inputs, each in self.settings.items()}
         return fingerprint(json.dumps([self.task.name, settings], sort_keys=True).encode())
-
-    @property
-    def earlier_identity(self) -> str:
-        """What versions before wrote for it: there, a preset counted by its name, and settings as far as options."""
-        options = {inputs: without_state_settings(given) for inputs, given in self.options.items()}
-        return fingerprint(json.dumps([self.task.name, self.preset, options], sort_keys=True).encode())
 
     @property
     def file_name(self) -> str:
         """Its name as files can have it."""
         return re.sub(r"[^\w.-]+", "-", f"{self.task.name}-{self.name}", flags=re.ASCII)
 
-    def settings(self, inputs: str) -> TrainingSettings:
-        """The hyper-parameters of its training on these inputs."""
-        defaults = self.task.small if self.preset == "small" else self.task.published
-        changed: TrainingSettings = _changed(defaults, self.options[inputs], where="", prefix="")
-        return settings_of_inputs(changed, INPUT_KINDS[inputs])
 
-    def chosen_settings(self, inputs: str) -> dict[str, Any]:
-        """Those settings, but for later ones that are as if there were no choice: so a release may add some."""
-        settings = asdict(self.settings(inputs))
-        return {name: value for name, value in settings.items() if LATER_SETTINGS.get(name) != value}
-
-    @property
-    def reader(self) -> ReaderOptions:
-        """How its files are read."""
-        return _changed(self.task.reader, self.options["both"], where="", prefix="")
-
-
-@dataclass(frozen=True)
-class Suite:
-    """The probes of a suite, and the word vectors that its file names, if any."""
-
-    path: Path
-    vectors: Sequence[str]
-    probes: Sequence[SuiteProbe]
-
-
-def read_suite(path: Path, tasks: Tasks, *, data: Path | None = None, quick: bool = False) -> Suite:
-    """Read a suite file, or the quick part of it.
+def read_suite(
+    path: Path, tasks: Tasks, *, data: Path | None = None, quick: bool = False
+) -> tuple[list[str], list[SuiteProbe]]:
+    """Word vectors and probes of a suite file, or of the quick part of it.
 
     Args:
         path: of the TOML file.
@@ -94,100 +130,61 @@ def read_suite(path: Path, tasks: Tasks, *, data: Path | None = None, quick: boo
     Raises:
         InputError: the file is missing, no TOML, or says what is not possible; with the path of the field.
     """
-    entries = convert(read_toml(path), SuiteEntries, where=str(path), advice=ADVICE)
+    entries = convert(read_toml(path), SuiteEntries, where=str(path))
     probes = [
-        _probe(path, entries, index, tasks, data=data or path.parent, quick=quick)
-        for index, entry in enumerate(entries.probe)
+        _probe(entry, entries, tasks, where=f"{path}: probe {entry.name}", data=data or path.parent, quick=quick)
+        for entry in entries.probe
         if entry.quick or not quick
     ]
     if not probes:
         raise InputError(f"{path} has no quick suite: give a probe a [probe.quick] table, or run it without --quick")
-    names = [probe.file_name.lower() for probe in probes]
-    for probe, name in zip(probes, names, strict=True):
-        if names.count(name) > 1:
-            raise InputError(
-                f"{path}: two probes of the task {probe.task.name} are named {shortened(probe.name)!r}, or nearly so: "
-                f"{ADVICE}"
-            )
-    named = [entries.vectors] if isinstance(entries.vectors, str) else entries.vectors or []
-    vectors = [each if each.startswith("random:") else str(path.parent / each) for each in named]
-    return Suite(path, vectors, probes)
+    vectors = [entries.vectors] if isinstance(entries.vectors, str) else entries.vectors or []
+    return [each if each.startswith("random:") else str(path.parent / each) for each in vectors], probes
 
 
-def _probe(path: Path, entries: SuiteEntries, index: int, tasks: Tasks, *, data: Path, quick: bool) -> SuiteProbe:
-    entry, where = entries.probe[index], f"probe[{index}]"
+def _probe(
+    entry: ProbeEntry, entries: SuiteEntries, tasks: Tasks, *, where: str, data: Path, quick: bool
+) -> SuiteProbe:
     if entry.task not in tasks:
-        raise InputError(
-            f"{path}: {where}.task must be one of {', '.join(tasks)}, not {shortened(entry.task)!r}: {ADVICE}"
-        )
+        raise InputError(f"{where}: task must be one of {', '.join(tasks)}, not {entry.task!r}")
     task = tasks[entry.task]()
-    _check_options(task, entry.preset, entry, path=path, prefix=where)
-    parts: list[Changes] = [entry]
-    if entry.quick:
-        _check_options(task, entry.preset, entry.quick, path=path, prefix=f"{where}.quick")
-        parts += [entry.quick] if quick else []
-    given = {"train": entry.train, "dev": entry.dev, "test": entry.test}
+    parts: list[Changes] = [entry.quick, entry] if quick and entry.quick else [entry]  # the first goes before
+    seeds = _first([part.seeds for part in parts] + [entries.seeds])
+    baseline = _first([part.baseline_seeds for part in parts] + [entries.baseline_seeds, seeds])
+    fraction = _first([part.train_fraction for part in parts])
+    reader_names = {each.name for each in fields(task.reader)}
+    options: dict[str, Options] = {}
+    settings: dict[str, TrainingSettings] = {}
+    for kind in INPUTS:
+        own = options[kind] = {}
+        for table in ("options", kind):
+            for part in reversed(parts):
+                given: Options = getattr(part, table)
+                if table == kind and (unequal := {"train_fraction", *reader_names} & given.keys()):
+                    raise InputError(f"{where}: {kind}.{unequal.pop()}: all inputs have the same data")
+                own |= given
+        if fraction is not None:
+            own["train_fraction"] = fraction
+        values = {name: value for name, value in own.items() if name not in reader_names}
+        defaults = task.small if entry.preset == "small" else task.published
+        found = convert(asdict(defaults) | values, type(defaults), where=where)
+        settings[kind] = settings_of_inputs(found, INPUT_KINDS[kind])
+    given_to_reader = {name: value for name, value in options["both"].items() if name in reader_names}
     return SuiteProbe(
         task=task,
         name=entry.name,
-        files={split: [data / file for file in _listed(files)] for split, files in given.items() if files},
+        files={
+            split: [data / file for file in ([files] if isinstance(files, str) else files)]
+            for split, files in (("train", entry.train), ("dev", entry.dev), ("test", entry.test))
+            if files
+        },
         preset=entry.preset,
-        seeds=_seeds_of(entries, parts),
-        options={inputs: _options_of(parts, inputs) for inputs in INPUTS},
+        reader=convert(asdict(task.reader) | given_to_reader, type(task.reader), where=where),
+        seeds={kind: baseline if kind == "vectors" else seeds for kind in INPUTS},
+        options=options,
+        settings=settings,
     )
 
 
-def _options_of(parts: Sequence[Changes], inputs: str) -> Options:
-    """The options of a kind of inputs: its own go before those of all, those of later parts before earlier ones."""
-    options: Options = {}
-    for kind in ("options", inputs):
-        for part in parts:
-            options |= part.all_options(kind)
-    return options
-
-
-def _seeds_of(entries: SuiteEntries, parts: Sequence[Changes]) -> dict[str, int]:
-    """The number of seeds of each kind of inputs."""
-    seeds = _last([part.seeds for part in parts]) or entries.seeds
-    baseline = _last([part.baseline_seeds for part in parts]) or entries.baseline_seeds or seeds
-    return {inputs: baseline if inputs == "vectors" else seeds for inputs in INPUTS}
-
-
-def _last(values: Sequence[Any]) -> Any:
-    """The last value that is not None."""
-    return next((value for value in reversed(values) if value is not None), None)
-
-
-def _listed(files: Files) -> list[str]:
-    return [files] if isinstance(files, str) else files
-
-
-def _check_options(task: Task[Any, Any], preset: str, part: Changes, *, path: Path, prefix: str) -> None:
-    """Raise an `InputError` for an option that the task's command does not have, or a value that it does not take."""
-    defaults = task.small if preset == "small" else task.published
-    for kind in ("options", *INPUTS):
-        options, where = part.all_options(kind), f"{prefix}.{kind}"
-        known: dict[str, Any] = {each.name: defaults for each in fields(defaults)}
-        if kind == "options":
-            known |= {each.name: task.reader for each in fields(task.reader)}
-        else:
-            del known["train_fraction"]  # all kinds of inputs have the same data
-        for name in options:
-            if name not in known:
-                raise InputError(
-                    f"{path}: {where}.{name} is no option of the task {task.name} (known: {', '.join(known)}): {ADVICE}"
-                )
-        for settings in {id(each): each for each in known.values()}.values():
-            _changed(settings, options, where=str(path), prefix=f"{where}.")
-        if "state_layers" in options:
-            try:
-                numbers_of_layers(str(options["state_layers"]))
-            except InputError as error:
-                raise InputError(f"{path}: {where}.state_layers: {error}") from None
-
-
-def _changed(defaults: Any, options: Options, *, where: str, prefix: str) -> Any:
-    """The settings with those of the options that are theirs."""
-    names = {each.name for each in fields(defaults)}
-    values = asdict(defaults) | {name: value for name, value in options.items() if name in names}
-    return convert(values, type(defaults), where=where, advice=ADVICE, prefix=prefix)
+def _first(values: Sequence[Any]) -> Any:
+    return next((value for value in values if value is not None), None)

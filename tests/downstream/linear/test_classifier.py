@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from downstream.linear import classifier
-from downstream.linear.classifier import classify, most_frequent, most_frequent_of_the_word
+from downstream.linear.classifier import classify, most_frequent_of_the_word
 
 
 def plain_accuracy(x: np.ndarray, labels: np.ndarray, test: np.ndarray, test_labels: np.ndarray, l2: float) -> float:
@@ -38,23 +38,20 @@ def test_a_classifier_is_the_logistic_regression_that_it_says_it_is() -> None:
     )
     for l2 in (0.01, 30.0):
         expected = plain_accuracy(x, labels, test, others, l2)
-        found = classify(x.copy(), labels, test=test.copy(), test_labels=others, l2=l2)
-        assert found.accuracy == pytest.approx(expected, abs=0.3)
-        assert (found.size, found.converged) == (6, True)
-        assert found.iterations > 0
+        accuracy, converged = classify(x.copy(), labels, test=test.copy(), test_labels=others, l2=l2)
+        assert accuracy == pytest.approx(expected, abs=0.3)
+        assert converged
 
 
 def test_scale_constants_and_labels_never_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.array([[1e-9, 5], [-1e-9, 5], [2e-9, 5], [-2e-9, 5]], dtype=np.float32)
     labels = np.array(["a", "b", "a", "b"])
-    found = classify(x.copy(), labels, test=x.copy(), test_labels=np.array(["a", "b", "c", "b"]), l2=1.0)
-    assert found.accuracy == 75
+    assert classify(x.copy(), labels, test=x.copy(), test_labels=np.array(["a", "b", "c", "b"]))[0] == 75
     monkeypatch.setattr(classifier, "MOST_ITERATIONS", 1)
-    assert not classify(x.copy(), labels, test=x.copy(), test_labels=labels, l2=1e-6).converged
+    assert not classify(x.copy(), labels, test=x.copy(), test_labels=labels, l2=1e-6)[1]
 
 
-def test_baselines_worked_by_hand() -> None:
+def test_a_baseline_worked_by_hand() -> None:
     train_words, train = ["the", "dog", "the", "saw", "saw", "saw"], ["D", "N", "D", "V", "N", "V"]
     words, labels = ["the", "saw", "cat", "saw"], ["D", "V", "N", "N"]
-    assert most_frequent(train, labels).accuracy == 25, "D, the first of the most frequent"
-    assert most_frequent_of_the_word(train_words, train, words, labels).accuracy == 50
+    assert most_frequent_of_the_word(train_words, train, words, labels) == 50

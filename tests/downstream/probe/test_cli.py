@@ -79,10 +79,6 @@ from elmoc.errors import InputError
         ("--vectors random:1:4 --device gpu", "'gpu' is not a device"),
         ("--vectors random:1:4 --device cuda:99", "cuda:99 is not there"),
         ("--vectors random:1:4 --results FOLDER", "s a directory"),
-        (
-            "--vectors random:1:4 --results none/results.jsonl.gz",
-            "results.jsonl.gz is not possible: lines are added as",
-        ),
         ("--vectors random:1:4 --predictions FOLDER", "seed1.dev.conll exists already"),
     ],
 )

@@ -1,15 +1,20 @@
 """Made-up lines of results, as runs of a probe write them."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from downstream.results.records import STATE_SETTINGS
+from downstream.results.rows import Row, compared_rows
+from downstream.tasks.ner.task import TASK as NER
+from downstream.tasks.snli.task import TASK as SNLI
+
+TASKS = {"snli": lambda: SNLI, "ner": lambda: NER}
+SETTINGS = STATE_SETTINGS | {"learning_rate": 0.001, "hidden_size": 200, "mix_rate": 10.0, "train_fraction": 1.0}
+
 WORSE = {1: [2, 0, 0, 1] * 5, 2: [2, 0, 0, 0] * 5}  # entity F1 37.5 and 25
 BETTER = {1: [2, 1, 0, 2] * 5, 2: [2, 2, 0, 2] * 5}  # 62.5 and 75
-
-Run = Callable[..., list[list[str]]]
-"""Makes a table of lines of results: the cells of its rows."""
 
 
 def entity_f1(counts: Sequence[Sequence[float]]) -> float:
@@ -38,7 +43,7 @@ def ner_line(inputs: str, right: dict[int, Sequence[int]], **changes: Any) -> di
         },
         "fingerprints": {"train": ["f1"], "dev": ["f2"], "test": ["f3"]},
         "reader": {"column": -1},
-        "settings": {"learning_rate": 0.001, "hidden_size": 200, "match_vectors": True, "mix_rate": 10.0},
+        "settings": SETTINGS,
         "preset": "small",
         "features": {"file": "runs/small.h5", "model": "aaaa1111bbbb2222", "word_vectors": "v1", "layers": ["0", "1"]},
         "vectors": {"origin": "runs/lm.bin", "fingerprint": "v1", "size": 300},
@@ -49,6 +54,7 @@ def ner_line(inputs: str, right: dict[int, Sequence[int]], **changes: Any) -> di
         "counts": counts,
         "seconds": [60.0 + seed for seed in right],
         "examples_per_second": [800.0 for _ in right],
+        "mixes": [None if inputs == "vectors" else [0.25, 0.75, 1.0 + seed] for seed in right],
     }
     without = {"vectors": "features", "features": "vectors", "model": "vectors"}.get(inputs)
     if without:
@@ -59,3 +65,8 @@ def ner_line(inputs: str, right: dict[int, Sequence[int]], **changes: Any) -> di
 def write_lines(path: Path, *lines: dict[str, Any]) -> Path:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return path
+
+
+def rows_of(folder: Path, *lines: dict[str, Any], resamples: int = 200) -> list[Row]:
+    """The rows of the table of these lines."""
+    return compared_rows([write_lines(folder / "lines.jsonl", *lines)], TASKS, resamples=resamples)

@@ -1,12 +1,12 @@
-"""Records of runs: every line of results gets into its file whole."""
+"""Lines of results: every line gets into its file whole, is read again, and is pooled with those of other seeds."""
 
+import gzip
 import json
-import os
-import resource
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from downstream.results.records import (
@@ -14,17 +14,14 @@ from downstream.results.records import (
     encoder_identity,
     format_score,
     layer_names,
-    mean_and_deviation,
     open_results,
+    read_results,
     summary,
 )
 from elmoc.errors import InputError
-from tests.downstream.results.result_lines import WORSE, ner_line
+from tests.downstream.results.result_lines import SETTINGS, WORSE, ner_line, write_lines
 
-
-def test_mean_and_deviation_are_those_of_a_sample() -> None:
-    assert mean_and_deviation([1.0, 2.0, 4.5]) == (2.5, pytest.approx(3.25**0.5))
-    assert mean_and_deviation([7.0]) == (7.0, None)
+RIGHT = {1: [2, 1, 0], 2: [2, 2, 0]}
 
 
 @pytest.mark.parametrize(("mean", "deviation", "text"), [(52.306, 0.4, "52.31 ± 0.40"), (7.0, None, "7.00")])
@@ -35,48 +32,11 @@ def test_scores_are_printed_with_two_decimals(mean: float, deviation: float | No
 def test_lines_are_added_to_a_file_in_a_folder_that_is_made(tmp_path: Path) -> None:
     path = tmp_path / "out" / "results.jsonl"
     open_results(path)
-    assert path.read_bytes() == b""
     append_result(path, {"dataset": "Bücher"})
     open_results(path)
     append_result(path, {"dataset": "b"})
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert [line["dataset"] for line in lines] == ["Bücher", "b"]
-
-
-def test_a_name_of_a_compressed_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"results\.jsonl\.gz is not possible: .*give a name without \.gz"):
-        open_results(tmp_path / "out" / "results.jsonl.gz")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_summary_gives_the_number_of_seeds_of_each_kind_where_they_differ() -> None:
-    record = ner_line("vectors", WORSE)
-    other = {"inputs": "both", "mean": 55.0, "deviation": None, "seeds": [3]}
-    settings = record["settings"]
-    text = summary(
-        [
-            record | {"mean": 50.0, "deviation": 1.25, "seeds": [1, 2]},
-            record | {"inputs": "both", "mean": 53.5, "deviation": None, "seeds": [3]},
-            record | other | {"settings": settings | {"mix_rate": 1.0}},
-            record | other | {"settings": settings | {"hidden_size": 100}},
-            record | other | {"fingerprints": {"test": ["f4"]}},
-        ]
-    )
-    assert text.splitlines() == [
-        "ner: entity F1 on test",
-        "  vectors   50.00 ± 1.25    2 seeds",
-        "  both      53.50           1 seed    gain +3.50",
-        "  both      55.00           1 seed    gain +5.00",
-        "  both      55.00           1 seed",
-        "  both      55.00           1 seed",
-    ], "no gain over word vectors that were trained in another way, or scored on other data"
-
-
-def test_a_line_that_broke_off_does_not_spoil_the_next(tmp_path: Path) -> None:
-    path = tmp_path / "results.jsonl"
-    path.write_text('{"task": "ner"}\n{"task": "sn')
-    append_result(path, {"task": "srl"})
-    assert path.read_text().splitlines() == ['{"task": "ner"}', '{"task": "sn', '{"task": "srl"}']
 
 
 def _append_many(path: Path, process: int) -> None:
@@ -93,25 +53,26 @@ def test_processes_share_a_file(tmp_path: Path) -> None:
     assert all(set(line["counts"]) == {line["process"]} for line in lines)
 
 
-def test_a_full_disk_leaves_no_part_of_a_line(tmp_path: Path) -> None:
-    path = tmp_path / "results.jsonl"
-    append_result(path, {"task": "ner"})
-    before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    try:
-        with pytest.raises(InputError, match=r"results\.jsonl could not be written, its disk .* is full"):
-            append_result(path, {"counts": [1] * 1000})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert path.read_bytes() == before
-
-
-def test_lines_are_added_to_ordinary_files_alone(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="pipe is no ordinary file: name a file"):
-        open_results(tmp_path / "pipe")
-    with pytest.raises(InputError, match="is a directory: name a file"):
-        open_results(tmp_path)
+def test_a_summary_has_gains_over_word_vectors_of_the_same_data_and_settings() -> None:
+    record = ner_line("vectors", WORSE)
+    other = {"inputs": "both", "mean": 55.0, "deviation": None, "seeds": [3]}
+    text = summary(
+        [
+            record | {"mean": 50.0, "deviation": 1.25, "seeds": [1, 2]},
+            record | {"inputs": "both", "mean": 53.5, "deviation": None, "seeds": [3]},
+            record | other | {"settings": SETTINGS | {"mix_rate": 1.0}},
+            record | other | {"settings": SETTINGS | {"hidden_size": 100}},
+            record | other | {"fingerprints": {"test": ["f4"]}},
+        ]
+    )
+    assert text.splitlines() == [
+        "ner: entity F1 on test",
+        "  vectors   50.00 ± 1.25    2 seeds",
+        "  both      53.50           1 seed    gain +3.50",
+        "  both      55.00           1 seed    gain +5.00",
+        "  both      55.00           1 seed",
+        "  both      55.00           1 seed",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -119,19 +80,81 @@ def test_lines_are_added_to_ordinary_files_alone(tmp_path: Path) -> None:
 )
 def test_layers_have_names_whatever_a_foreign_file_calls_so(layers: Any, names: list[str]) -> None:
     assert layer_names({"layers": layers}) == names
-    assert layer_names({}) == []
 
 
-def test_dumps_with_another_pooling_are_of_another_encoder() -> None:
+def test_encoders_are_known_by_weights_options_and_of_other_tools_by_their_files() -> None:
     features = {"model": "aaaa", "word_vectors": "v1", "layers": ["0", "1"]}
     pooled = [encoder_identity(features | {"pooling": pooling}) for pooling in ("first", "last", "mean")]
-    assert encoder_identity(features) == pooled[0], "which files of subwords did not say in earlier versions"
-    assert len(set(pooled)) == 3
-
-
-def test_encoders_of_other_tools_are_known_by_what_their_files_say() -> None:
+    assert len({*pooled, encoder_identity(features | {"carry_state": True})}) == 4
     peer = {"file": "/a/peer.h5", "model_fingerprint": "aaaa", "layers": ["0"]}
     assert encoder_identity(peer) == encoder_identity(peer | {"file": "/b/renamed.h5"})
     assert encoder_identity(peer) != encoder_identity(peer | {"model_fingerprint": "bbbb"}), "it was trained again"
     foreign = {"file": "/a/theirs.h5", "file_size": 9, "file_time": 1}
     assert len({encoder_identity(foreign | change) for change in ({}, {"file_size": 8}, {"file_time": 2})}) == 3
+
+
+def test_a_line_becomes_a_result(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress((json.dumps(ner_line("both", RIGHT, note="of another version")) + "\n").encode()))
+    (result,) = read_results([path])
+    assert (result.task, result.dataset, result.inputs, result.split) == ("ner", "novels", "both", "test")
+    assert result.seeds == [1, 2]
+    assert result.scores == pytest.approx([50, 200 / 3])
+    np.testing.assert_array_equal(result.counts[1], [[2, 2, 2], [2, 2, 2], [0, 2, 2]])
+
+
+def test_seeds_of_several_runs_are_pooled_and_of_one_that_ran_twice_the_later_counts(tmp_path: Path) -> None:
+    moved = ner_line("both", {3: [0, 1, 1], 2: [2, 2, 2]})
+    moved["data"] = {
+        split: {f"/elsewhere/{file}": size for file, size in files.items()} for split, files in moved["data"].items()
+    }
+    moved["features"] = moved["features"] | {"file": "/elsewhere/small.h5"}
+    first = write_lines(tmp_path / "a.jsonl", ner_line("both", RIGHT), ner_line("vectors", RIGHT))
+    results = read_results([first, write_lines(tmp_path / "b.jsonl", moved)])
+    assert [(result.inputs, result.seeds) for result in results] == [("both", [1, 2, 3]), ("vectors", [1, 2])]
+    assert results[0].scores == pytest.approx([50, 100, 100 / 3])
+    assert results[0].figures["entity recall"] == pytest.approx([50, 100, 100 / 3])
+    assert results[0].mixes == [[0.25, 0.75, 2.0], [0.25, 0.75, 3.0], [0.25, 0.75, 4.0]]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dataset": "tweets"},
+        {"split": "dev"},
+        {"settings": SETTINGS | {"hidden_size": 100}},
+        {"fingerprints": {"train": ["other"], "dev": ["f2"], "test": ["f3"]}},
+        {"fingerprints": {"train": ["f1"], "dev": ["f2"], "test": ["f4", "f3"]}},
+        {"reader": {"column": 2}},
+        {"features": {"file": "runs/small.h5", "model": "cccc", "word_vectors": "v1", "layers": ["0", "1"]}},
+        {"features": {"file": "runs/small.h5", "model": "aaaa1111bbbb2222", "word_vectors": "v1", "layers": ["top"]}},
+        {"vectors": {"origin": "runs/lm.bin", "fingerprint": "v2", "size": 300}},
+        {"task": "srl"},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_what_differs_is_not_pooled(tmp_path: Path, changes: dict[str, Any]) -> None:
+    lines = ner_line("both", {1: [1, 1, 1]}), ner_line("both", {2: [1, 1, 1]}, **changes)
+    results = read_results([write_lines(tmp_path / "a.jsonl", *lines)])
+    assert [len(result.seeds) for result in results] == [1, 1]
+
+
+def test_features_of_a_file_and_of_a_model_are_the_same_kind(tmp_path: Path) -> None:
+    lines = ner_line("features", {1: [1, 1]}), ner_line("model", {2: [1, 2]})
+    (result,) = read_results([write_lines(tmp_path / "a.jsonl", *lines)])
+    assert (result.inputs, result.seeds) == ("features", [1, 2])
+
+
+@pytest.mark.parametrize("line", ['{"task": "ner", "da', "not json", "[" * 100_000, '{"task": NaN}', "[1, 2]", "{}"])
+def test_damaged_lines_are_errors_with_their_place(tmp_path: Path, line: str) -> None:
+    path = write_lines(tmp_path / "a.jsonl", ner_line("both", RIGHT))
+    path.write_text(path.read_text() + line + "\n")
+    with pytest.raises(InputError) as error:
+        read_results([path])
+    assert str(error.value).startswith(f"{path}, line 2 ")
+
+
+def test_no_lines_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    with pytest.raises(InputError, match=r"empty\.jsonl"):
+        read_results([tmp_path / "empty.jsonl"])

@@ -12,7 +12,7 @@ import pytest
 
 import downstream.__main__
 import elmoc.__main__
-from downstream.suite import data, running
+from downstream.suite import cli, jobs
 from elmoc.model_directory import write_model_directory
 from tests.downstream.conftest import columns
 from tests.tiny import tiny_model
@@ -47,11 +47,11 @@ class InProcess:
     fails: Callable[[str], bool]
 
     def __init__(self, command: list[str], *, stdout: Any, **_: Any) -> None:
-        name = Path(command[-1]).stem
+        name = Path(stdout.name).stem
         self.returncode: int | None = None
         with redirect_stdout(io.StringIO()) as out, redirect_stderr(out):
             if InProcess.fails(name):
-                print("error: the disk is made of paper: buy another")
+                print("error: the disk is made of paper")
                 self.returncode = 1
             else:
                 self.returncode = downstream.__main__.main(command[3:])
@@ -62,18 +62,18 @@ class InProcess:
         return self.returncode
 
 
-def dump_here(command: list[str], **_: object) -> int:
-    """Stands for `run_child`."""
-    return elmoc.__main__.main(command[3:])
+def dump_here(command: list[str], **_: object) -> SimpleNamespace:
+    """Stands for `subprocess.run`."""
+    return SimpleNamespace(returncode=elmoc.__main__.main(command[3:]))
 
 
 @pytest.fixture
 def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """Run `python -m downstream suite` in the folder; returns the names of the jobs that were run."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(running, "subprocess", SimpleNamespace(Popen=InProcess, DEVNULL=None, STDOUT=None))
-    monkeypatch.setattr(running, "POLL_SECONDS", 0)
-    monkeypatch.setattr(data, "run_child", dump_here)
+    monkeypatch.setattr(jobs, "subprocess", SimpleNamespace(Popen=InProcess, DEVNULL=None, STDOUT=None))
+    monkeypatch.setattr(jobs, "POLL_SECONDS", 0)
+    monkeypatch.setattr(cli, "subprocess", SimpleNamespace(run=dump_here))
     Path("ten.conll").write_text(columns())
     Path("suite.toml").write_text(SUITE)
     for seed, name in enumerate(("first", "second")):

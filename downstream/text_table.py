@@ -1,0 +1,35 @@
+"""Text tables: how do columns of text look on a terminal, and in Markdown?"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Column(NamedTuple):
+    """Cells of text under a header; numbers are aligned to the right."""
+
+    header: str
+    cells: Sequence[str]
+    right: bool = False
+
+
+class Table(NamedTuple):
+    """Columns of the same number of cells under a title."""
+
+    title: str
+    columns: Sequence[Column]
+
+
+def text_table(table: Table, *, markdown: bool = False) -> str:
+    """The table under its title: columns filled with spaces, or Markdown's pipes."""
+    filled = []
+    for header, cells, right in table.columns:
+        if markdown:
+            filled.append([header, "---:" if right else "---", *(cell.replace("|", "\\|") for cell in cells)])
+        else:
+            width = max(map(len, (header, *cells)))
+            fill = str.rjust if right else str.ljust
+            filled.append([fill(header, width), "─" * width, *(fill(cell, width) for cell in cells)])
+    lines = list(zip(*filled, strict=True))
+    if markdown:
+        return "\n".join([f"**{table.title}**", "", *(f"| {' | '.join(cells)} |" for cells in lines)])
+    return "\n".join([table.title, "", *("  ".join(cells).rstrip() for cells in lines)])
