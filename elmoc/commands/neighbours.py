@@ -2,8 +2,6 @@
 
 import argparse
 
-from elmoc.errors import InputError
-
 SUMMARY = "list the uses of a word in a text that are nearest to a given one"
 
 
@@ -14,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--occurrence", type=int, default=1, metavar="N", help="which of several in that sentence (default: 1)"
     )
-    parser.add_argument("--top", type=int, default=10, metavar="N", help="uses to list (default: 10)")
+    parser.add_argument("--top", type=positive, default=10, metavar="N", help="uses to list (default: 10)")
 
 
 def add_word_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,19 +22,25 @@ def add_word_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--word", required=True, help="the word, as it is written in the text")
     parser.add_argument("--ignore-case", action="store_true", help="find it in upper and lower case")
     parser.add_argument("--layer", default="average", help="average (the default), top, or a number from 0")
-    parser.add_argument("--most", type=int, default=1000, metavar="N", help="uses to read at most (default: 1000)")
+    parser.add_argument("--most", type=positive, default=1000, metavar="N", help="uses to read at most (default: 1000)")
     parser.add_argument("--vectors", help="where the model's word vectors are, if they have moved")
     parser.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
 
 
+def positive(text: str) -> int:
+    """A number from 1 on, as an option has it."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
+    return number
+
+
 def run(arguments: argparse.Namespace) -> None:
     """List what the parsed command line asks for."""
-    from elmoc.looking.neighbours import nearest_uses, query_use
-    from elmoc.looking.uses import find_uses
+    from elmoc.looking.uses import find_uses, nearest_uses, query_use
     from elmoc.model import ElmoC
     from elmoc.text.raw import warn_of_raw_file
 
-    require_positive(arguments, "top", "most")
     word, ignore_case = arguments.word, arguments.ignore_case
     warn_of_raw_file(arguments.corpus)
     query = query_use(arguments.sentence, word, occurrence=arguments.occurrence, ignore_case=ignore_case)
@@ -44,13 +48,5 @@ def run(arguments: argparse.Namespace) -> None:
     elmo = ElmoC.from_pretrained(arguments.model, vectors=arguments.vectors, device=arguments.device)
     nearest = nearest_uses(elmo, query, found.uses, top=arguments.top, layer=arguments.layer)
     print(f"{found.describe(word, arguments.corpus)}; nearest to: {query.marked()}\n\ncosine      line  use")
-    for each in nearest:
-        print(f"{each.cosine:6.3f} {each.use.line:9,}  {each.use.marked()}")
-
-
-def require_positive(arguments: argparse.Namespace, *names: str) -> None:
-    """Raise an `InputError` for an option that is given and below 1."""
-    for name in names:
-        value = getattr(arguments, name)
-        if value is not None and value < 1:
-            raise InputError(f"--{name} must be at least 1")
+    for use, cosine in nearest:
+        print(f"{cosine:6.3f} {use.line:9,}  {use.marked()}")

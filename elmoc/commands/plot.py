@@ -3,8 +3,7 @@
 import argparse
 from pathlib import Path
 
-from elmoc.commands.neighbours import add_word_arguments, require_positive
-from elmoc.errors import InputError
+from elmoc.commands.neighbours import add_word_arguments
 
 SUMMARY = "draw the uses of a word in a text in two dimensions (PNG, PDF or SVG)"
 
@@ -14,7 +13,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_word_arguments(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="the .png, .pdf or .svg to write (default: WORD.png)")
     parser.add_argument(
-        "--clusters", type=int, metavar="N", help="colours, at most 6 (default: as many as separate the uses best)"
+        "--clusters",
+        type=int,
+        choices=range(1, 7),  # as many as there are colours
+        metavar="N",
+        help="colours, at most 6 (default: as many as separate the uses best)",
     )
 
 
@@ -22,18 +25,13 @@ def run(arguments: argparse.Namespace) -> None:
     """Draw what the parsed command line asks for."""
     from elmoc.files.figures import figure_format
     from elmoc.files.locks import locked
-    from elmoc.looking.picture import COLOURS, draw_uses
+    from elmoc.looking.picture import draw_uses
     from elmoc.looking.uses import find_uses
     from elmoc.model import ElmoC
     from elmoc.text.raw import warn_of_raw_file
 
-    require_positive(arguments, "most", "clusters")
-    if arguments.clusters is not None and arguments.clusters > len(COLOURS):
-        raise InputError(f"--clusters must be at most {len(COLOURS)}, the colours that there are")
     word = arguments.word
     output = arguments.output or f"{word}.png"
-    if arguments.output is None and "/" in word:
-        raise InputError(f"a file cannot have the name of {word!r}: choose one with -o")
     figure_format(output)  # a wrong one is told before words are read
     with locked(output):
         warn_of_raw_file(arguments.corpus)

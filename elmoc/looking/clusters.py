@@ -9,26 +9,21 @@ import numpy as np
 from elmoc.looking.uses import Use
 
 MOST_CLUSTERS = 6
+# Words on each side of a use, among which the words of a cluster are looked for.
 NEAR_WORDS = 4
-"""On each side of a use, among which the words of a cluster are looked for."""
 _STARTS, _CONVERGED = 10, 1e-7
+# Points whose distances from each other are computed, to choose the number of clusters.
 _MOST_COMPARED = 2000
-"""Points whose distances from each other are computed, to choose the number of clusters."""
+# Occurrences that a word is taken to have had everywhere, so that rare words tell little.
 _PRIOR = 2.0
-"""Occurrences that a word is taken to have had everywhere, so that rare words tell little."""
 
 
 def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
-    """float64 [n, count]: the vectors, each of length 1, in their first principal components.
-
-    Components that there are not are zeros.
-    """
+    """float64 [n, count]: the vectors, each of length 1, in their first principal components (or all, if fewer)."""
     directions = vectors.astype(np.float64)
     directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-30)
     left, scale, _ = np.linalg.svd(directions - directions.mean(axis=0), full_matrices=False)
-    components = np.zeros((len(vectors), count))
-    found = (left * scale)[:, :count]
-    components[:, : found.shape[1]] = found
+    components: np.ndarray = (left * scale)[:, :count]
     return components
 
 

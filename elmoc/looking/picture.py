@@ -7,20 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from elmoc.errors import InputError, install_advice
+from elmoc.errors import InputError
 from elmoc.files.figures import new_figure, save_figure
 from elmoc.looking.clusters import cluster, principal_components, telling_words
 from elmoc.looking.uses import Use, use_vectors
 from elmoc.model import ElmoC
 
+# Okabe and Ito's, which the colour-blind can tell apart.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-"""Okabe and Ito's, which the colour-blind can tell apart."""
+# Principal components in which clusters are looked for; two of them are shown.
 COMPONENTS = 5
-"""Principal components in which clusters are looked for; two of them are shown."""
 MOST_LABELS, LABEL_WORDS = 40, 2
-SIZE = (11, 8.5)
-_PADDING = 3.0
-"""Pixels that are left free around a label."""
 
 
 def draw_uses(
@@ -43,19 +40,14 @@ def draw_uses(
         clusters: how many, at most as many as `COLOURS`; by default as many as separate the uses best.
 
     Raises:
-        InputError: a library is missing, there are too few uses, or their vectors do not differ.
+        InputError: matplotlib is missing, there are too few uses, or their vectors do not differ.
     """
-    _require_scipy()
-    figure = new_figure(*SIZE)
-    if len(uses) < 3:
-        raise InputError(
-            f"a picture needs at least 3 different uses of a word, and there are {len(uses)}: give more text"
-        )
+    figure = new_figure(11, 8.5)
     points = principal_components(use_vectors(elmo, uses, layer), COMPONENTS)
-    if not np.ptp(points[:, 0]) > 1e-6:
+    if len(uses) < 3 or not np.ptp(points[:, 0]) > 1e-6:
         raise InputError(
-            "all uses have the same vector, which layer 0 gives to a word everywhere: choose another --layer, or text "
-            "in which the word has other neighbours"
+            f"a picture needs at least 3 different uses of a word with different vectors, and there are {len(uses)} "
+            "uses: give more text, or another --layer than 0, which gives a word the same vector everywhere"
         )
     labels = cluster(points, clusters)
     words = telling_words(uses, labels, 6)
@@ -93,14 +85,6 @@ def _draw(
     _write_labels(axes, uses, points, labels)
 
 
-def _require_scipy() -> None:
-    """Raise an `InputError` where the library that finds clusters is missing."""
-    try:
-        import scipy.cluster.vq  # noqa: F401
-    except ImportError:
-        raise InputError(f"pictures need scipy: {install_advice('plots')}") from None
-
-
 def _write_labels(axes: Any, uses: Sequence[Use], points: np.ndarray, labels: np.ndarray) -> None:
     """Write a few words of context beside points that are far from each other, where no label covers another."""
     from matplotlib.patheffects import withStroke
@@ -121,7 +105,7 @@ def _write_labels(axes: Any, uses: Sequence[Use], points: np.ndarray, labels: np
             path_effects=[outline],
         )
         text.set_in_layout(False)
-        box = text.get_window_extent(renderer).padded(_PADDING)
+        box = text.get_window_extent(renderer).padded(3.0)  # pixels
         if any(box.overlaps(other) for other in taken) or not (inside.x0 < box.x0 and box.x1 < inside.x1):
             text.remove()
         else:

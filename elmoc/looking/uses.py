@@ -14,20 +14,17 @@ from elmoc.model import ElmoC
 from elmoc.progress import progress_bar
 
 MOST_USES = 1000
-CONTEXT_WORDS = 200
-"""Read on each side of the word, where a line has more."""
-SHOWN_WORDS = 12
-"""Shown on each side of the word."""
+# Words that are read, and words that are shown, on each side of the word.
+CONTEXT_WORDS, SHOWN_WORDS = 200, 12
 
 
 @dataclass(frozen=True)
 class Use:
-    """One occurrence of a word: its sentence, and which of the tokens it is."""
+    """One occurrence of a word: its sentence, which of the tokens it is, and the line of the text, from 1."""
 
     tokens: tuple[str, ...]
     position: int
     line: int = 0
-    """Of the text, from 1."""
 
     def marked(self, most: int = SHOWN_WORDS) -> str:
         """The sentence with the word in brackets, shortened to `most` words on each side."""
@@ -46,7 +43,7 @@ class Use:
 class FoundUses:
     """The uses of a word in a text.
 
-    uses: all, or a sample that is the same each time, in their order; one for sentences that are there several times.
+    uses: all, or a sample that is the same each time, in their order; equal sentences count once.
     count: how many there are.
     """
 
@@ -64,7 +61,6 @@ def find_uses(corpus: Path | str, word: str, *, most: int = MOST_USES, ignore_ca
 
     Raises `InputError` when there are none.
     """
-    check_word(word)
     generator, count, kept = random.Random(0), 0, list[Use]()
     for use in _uses(corpus, word, ignore_case):
         count += 1
@@ -73,18 +69,9 @@ def find_uses(corpus: Path | str, word: str, *, most: int = MOST_USES, ignore_ca
         elif (place := generator.randrange(count)) < most:  # each use is kept with the same probability
             kept[place] = use
     if not kept:
-        advice = "" if ignore_case else ", or --ignore-case"
-        raise InputError(
-            f"{corpus} has no token {shortened(word)!r}: choose a word of the text, written as there{advice}"
-        )
+        raise InputError(f"{corpus} has no token {shortened(word)!r}, as it is written here (see --ignore-case)")
     distinct = {(use.tokens, use.position): use for use in sorted(kept, key=lambda use: -use.line)}
     return FoundUses(sorted(distinct.values(), key=lambda use: (use.line, use.position)), count)
-
-
-def check_word(word: str) -> None:
-    """Raise an `InputError` unless it is one token."""
-    if word.split() != [word]:
-        raise InputError(f"--word takes one word without blanks, not {shortened(word)!r}")
 
 
 def positions(tokens: Sequence[str], word: str, ignore_case: bool) -> list[int]:
@@ -108,23 +95,37 @@ def use_vectors(elmo: ElmoC, uses: Sequence[Use], layer: str) -> np.ndarray:
 
     `layer` is `average`, `top`, or a number from 0; raises `InputError` for another.
     """
-    chosen = _layers(layer, elmo.layers)
+    names = {str(number): [number] for number in range(elmo.layers)}
+    names |= {"average": list(range(elmo.layers)), "top": [elmo.layers - 1]}
+    if layer not in names:
+        raise InputError(f"--layer takes {', '.join(names)}, not {shortened(layer)!r}")
     vectors = np.empty((len(uses), elmo.width), dtype=np.float32)
     words = sum(len(use.tokens) for use in uses)
     with progress_bar(total=words, unit=" words", unit_scale=True, desc="encoding", leave=False, delay=2) as progress:
         sentences = (use.tokens for use in uses)
         for row, (use, states) in enumerate(zip(uses, elmo.embed_sentences(sentences), strict=True)):
-            state: Tensor = states[chosen, use.position].mean(0)  # [L', 2P] → [2P]
+            state: Tensor = states[names[layer], use.position].mean(0)  # [L', 2P] → [2P]
             vectors[row] = state.numpy()
             progress.update(len(use.tokens))
     return vectors
 
 
-def _layers(layer: str, count: int) -> list[int]:
-    """The layers whose mean `layer` stands for, of `count`."""
-    if layer == "average":
-        return list(range(count))
-    names = [str(number) for number in range(count)]
-    if layer != "top" and layer not in names:
-        raise InputError(f"--layer takes average, top or a number from 0 to {count - 1}, not {shortened(layer)!r}")
-    return [count - 1 if layer == "top" else names.index(layer)]
+def query_use(sentence: str, word: str, *, occurrence: int = 1, ignore_case: bool) -> Use:
+    """The use of a word in a sentence of tokens, the `occurrence`-th from 1; an `InputError` where there is none."""
+    tokens = sentence.split()
+    found = positions(tokens, word, ignore_case)
+    if not 1 <= occurrence <= len(found):
+        raise InputError(
+            f"--in {shortened(sentence)!r} has the token {shortened(word)!r} {len(found)} times, so there is no "
+            f"--occurrence {occurrence}"
+        )
+    return Use(tuple(tokens), found[occurrence - 1])
+
+
+def nearest_uses(elmo: ElmoC, query: Use, uses: Sequence[Use], *, top: int, layer: str) -> list[tuple[Use, float]]:
+    """At most `top` uses and the cosines of their vectors with the query's, nearest first."""
+    vectors = use_vectors(elmo, [query, *uses], layer)
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    directions = vectors / np.maximum(norms, np.finfo(np.float32).tiny)
+    cosines = directions[1:] @ directions[0]
+    return [(uses[index], float(cosines[index])) for index in np.argsort(-cosines, kind="stable")[:top]]
