@@ -12,12 +12,11 @@ from torch import Tensor, nn
 from elmoc.corpus import BEGIN, END
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
-from elmoc.modules.layer_states import LayerStates, require_model
+from elmoc.modules.layer_states import LayerStates
 
-WORD_CHARACTERS = 50
-"""Character ids of a word, its two boundaries included: bytes after the 48th are not there."""
+# AllenNLP's `ELMoCharacterMapper`: a byte b is the id b + 1, and a word that is padding has zeros alone. A word has 50
+# ids, its two boundaries included: bytes after the 48th are not there.
 _BEGIN_SENTENCE, _END_SENTENCE, _BEGIN_WORD, _END_WORD, _PADDING = 257, 258, 259, 260, 261
-"""AllenNLP's `ELMoCharacterMapper`: a byte b is the id b + 1, and a word that is padding has zeros alone."""
 
 
 class ElmoBiLm(nn.Module):
@@ -68,43 +67,31 @@ class ElmoBiLm(nn.Module):
 def words_of(character_ids: Tensor) -> list[list[str]]:
     """The words of character ids [B, T, 50]; raises `InputError` for other ids than those of AllenNLP's indexer."""
     if character_ids.dim() != 3 or character_ids.is_floating_point():
-        raise InputError(
-            f"character ids are integers [sentences, words, {WORD_CHARACTERS}], not {character_ids.dtype} "
-            f"{list(character_ids.shape)}: index the sentences with ELMoTokenCharactersIndexer, or give lists of tokens"
-        )
+        raise InputError(f"character ids are integers [B, T, 50], not {character_ids.dtype} {character_ids.shape}")
     known: dict[bytes, str] = {}
     sentences = []
-    for ids in character_ids.cpu().numpy().astype(np.int64):
-        words = [_word(row, known) for row in ids[: _last_word(ids)]]
-        sentences.append(words)
+    for ids in character_ids.cpu().numpy().astype(np.int64):  # [T, 50]
+        filled = ids.max(axis=1, initial=0) > 0
+        count = int(filled.sum())
+        if not filled[:count].all():
+            raise InputError("a sentence has padding before its last word: pad character ids at the end")
+        sentences.append([_word(row, known) for row in ids[:count]])
     return sentences
 
 
-def _last_word(ids: np.ndarray) -> int:
-    """How many words of a sentence [T, 50] are no padding."""
-    filled = ids.max(axis=1, initial=0) > 0
-    count = int(filled.sum())
-    if not filled[:count].all():
-        raise InputError("a sentence has padding before its last word: pad character ids at the end")
-    return count
-
-
 def _word(ids: np.ndarray, known: dict[bytes, str]) -> str:
-    """The word of its character ids; `known` keeps those that were met."""
+    """The word of its character ids [50]; `known` keeps those that were met."""
     key = ids.tobytes()
     if key not in known:
-        end = np.flatnonzero(ids == _END_WORD)
-        inner = ids[1 : end[0]] if len(end) and ids[0] == _BEGIN_WORD else None
-        if inner is None or not np.all(ids[end[0] + 1 :] == _PADDING):
-            raise InputError(
-                "a word's character ids do not begin with 259, end with 260 and go on with 261: index the sentences "
-                "with ELMoTokenCharactersIndexer, or give lists of tokens"
-            )
+        end = int((ids == _END_WORD).argmax())
+        inner = ids[1:end]
         if inner.tolist() in ([_BEGIN_SENTENCE], [_END_SENTENCE]):
             known[key] = BEGIN if inner[0] == _BEGIN_SENTENCE else END
-        elif ((inner < 1) | (inner > 256)).any():
-            raise InputError(f"character id {inner.max()} is none of a byte: give ids of ELMoTokenCharactersIndexer")
         else:
+            if ids[0] != _BEGIN_WORD or not end or (ids[end + 1 :] != _PADDING).any() or (inner - 1 >> 8).any():
+                raise InputError(
+                    "character ids of a word are none of ELMoTokenCharactersIndexer's: give these, or tokens"
+                )
             known[key] = bytes((inner - 1).tolist()).decode("utf-8", "ignore")  # the 48th byte may end in a character
     return known[key]
 
@@ -117,7 +104,6 @@ class ElmoEmbedder:
     """
 
     def __init__(self, elmo: ElmoC) -> None:
-        require_model(elmo)
         self.elmo = elmo
 
     def embed_sentence(self, sentence: Sequence[str]) -> np.ndarray:

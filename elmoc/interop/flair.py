@@ -72,19 +72,11 @@ class ElmocEmbeddings(TokenEmbeddings):
     @classmethod
     def from_params(cls, params: dict[str, Any]) -> "ElmocEmbeddings":
         """Load the model that a saved tagger names; an `InputError` where it is not there, or another one."""
-        parameters = dict(params)
-        fingerprint = parameters.pop("fingerprint")
-        try:
-            embeddings = cls(**parameters)
-        except InputError as error:
+        embeddings = cls(**{name: value for name, value in params.items() if name != "fingerprint"})
+        if embeddings._elmo.fingerprint != params["fingerprint"]:
             raise InputError(
-                f"the embeddings of this tagger cannot be loaded: {error}; where things have moved, change `model` or "
-                "`vectors` in the embeddings of the tagger's state dict before it is loaded"
-            ) from None
-        if embeddings._elmo.fingerprint != fingerprint:
-            raise InputError(
-                f"{parameters['model']} (fingerprint {embeddings._elmo.fingerprint}) is not the model that the tagger "
-                f"was trained on ({fingerprint}): give that one"
+                f"{params['model']} (fingerprint {embeddings._elmo.fingerprint}) is not the model that the tagger was "
+                f"trained on ({params['fingerprint']}): give that one"
             )
         return embeddings
 

@@ -17,12 +17,14 @@ from elmoc.modules.scalar_mix import ScalarMix
 
 
 class ElmoRepresentations(NamedTuple):
-    """What an `ElmoEmbedding` makes of a batch of B sentences, the longest of T tokens."""
+    """What an `ElmoEmbedding` makes of a batch of B sentences, the longest of T tokens.
+
+    representations: [B, T, 2P] for each scalar mix; zeros where there is padding.
+    mask: bool [B, T], where there is a token.
+    """
 
     representations: list[Tensor]
-    """One [B, T, 2P] a scalar mix; zeros where there is padding."""
     mask: Tensor
-    """bool [B, T]: where there is a token."""
 
 
 class ElmoEmbedding(nn.Module):

@@ -6,11 +6,10 @@ Letters: B sentences of a batch, T the longest of them in tokens, P projection, 
 from collections.abc import Sequence
 from copy import deepcopy
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from elmoc.errors import InputError, shortened
+from elmoc.errors import InputError
 from elmoc.model import ElmoC
 
 
@@ -29,7 +28,6 @@ class LayerStates(nn.Module):
 
     def __init__(self, elmo: ElmoC, *, requires_grad: bool = False) -> None:
         super().__init__()
-        require_model(elmo)
         self._elmo = elmo
         self.encoder = deepcopy(elmo.encoder).requires_grad_().train() if requires_grad else None
         self.register_buffer("_place", torch.empty(0, device=elmo.device), persistent=False)  # moves with the module
@@ -54,13 +52,10 @@ class LayerStates(nn.Module):
     def forward(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
         """Layer states [B, L + 1, T + 2, 2P], zeros where there is padding, and bool [B, T + 2] of where there is none.
 
-        Raises `InputError` for a sentence that is no list of tokens, and for character ids.
+        Raises `InputError` for a sentence that is no list of tokens.
         """
-        if isinstance(sentences, Tensor | np.ndarray):
-            raise InputError(
-                f"lists of tokens are needed, not a tensor of shape {list(sentences.shape)}: give the words; a tensor "
-                "of character ids is read by ElmoBiLm of elmoc.interop.allennlp"
-            )
+        if isinstance(sentences, Tensor):  # whose rows are hashable, and would be taken for words
+            raise InputError("lists of tokens are needed, not a tensor: ElmoBiLm of elmoc.interop.allennlp reads ids")
         place = self._place
         assert isinstance(place, Tensor)
         if not sentences:
@@ -78,9 +73,3 @@ class LayerStates(nn.Module):
         states, lengths = self._elmo.of_words(rows, states, lengths)
         mask = torch.arange(states.shape[2], device=states.device) < lengths.to(states.device).unsqueeze(1)
         return states.masked_fill(~mask[:, None, :, None], 0.0), mask
-
-
-def require_model(elmo: object) -> None:
-    """Raise an `InputError` for what is no model, such as the path of one."""
-    if not isinstance(elmo, ElmoC):
-        raise InputError(f"a model is needed, not {shortened(repr(elmo))}: give ElmoC.from_pretrained(PATH)")

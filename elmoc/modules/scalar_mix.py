@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-NORM_EPSILON = 1e-13
-"""AllenNLP's, which is added to the variance."""
+NORM_EPSILON = 1e-13  # AllenNLP's, which is added to the variance
 
 
 class ScalarMix(nn.Module):
@@ -24,8 +23,6 @@ class ScalarMix(nn.Module):
         self, layers: int, *, weights: Sequence[float] | None = None, layer_norm: bool = False, trainable: bool = True
     ) -> None:
         super().__init__()
-        if weights is not None and len(weights) != layers:
-            raise ValueError(f"a scalar mix of {layers} layers needs {layers} weights, not {len(weights)}")
         values = torch.zeros(layers) if weights is None else torch.tensor(weights, dtype=torch.get_default_dtype())
         self.weights = nn.Parameter(values, requires_grad=trainable)  # [L + 1]
         self.gamma = nn.Parameter(torch.ones(1), requires_grad=trainable)

@@ -57,19 +57,13 @@ class ElmocComponent:
     def elmo(self) -> ElmoC:
         """The model; an `InputError` where it cannot be loaded or is not the one that the pipeline was made with."""
         if self._elmo is None:
-            try:
-                elmo = ElmoC.from_pretrained(self._path, vectors=self._vectors, device=self._device)
-                self._layers.width(elmo)
-                if self._fingerprint not in (None, elmo.fingerprint):
-                    raise InputError(
-                        f"{self._path} (fingerprint {elmo.fingerprint}) is not the model that the pipeline was made "
-                        f"with ({self._fingerprint}): give that one"
-                    )
-            except InputError as error:
+            elmo = ElmoC.from_pretrained(self._path, vectors=self._vectors, device=self._device)
+            self._layers.width(elmo)  # which says whether it has them
+            if self._fingerprint not in (None, elmo.fingerprint):
                 raise InputError(
-                    f"the component {self.name!r} cannot load its model: {error} (in spaCy: the settings "
-                    f"components.{self.name}.model and components.{self.name}.vectors of the pipeline's config)"
-                ) from None
+                    f"{self._path} (fingerprint {elmo.fingerprint}) is not the model that the pipeline was made with "
+                    f"({self._fingerprint}): name that one by the setting components.{self.name}.model"
+                )
             self._elmo, self._fingerprint = elmo, elmo.fingerprint
         return self._elmo
 
@@ -84,7 +78,7 @@ class ElmocComponent:
         return doc
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Set the tensors of a stream of docs, which are read in batches of so many."""
+        """Set the tensors of a stream of docs, `batch_size` at a time."""
         for docs in util.minibatch(stream, size=batch_size):
             self.annotate(docs)
             yield from docs

@@ -151,18 +151,9 @@ def test_few_words_and_strings(elmo: ElmoC) -> None:
     for sentences, shape in (([], (0, 0, 10)), ([[]], (1, 0, 10)), ([[], []], (2, 0, 10))):
         [states], mask = embedding(sentences)
         assert (states.shape, mask.shape) == (shape, shape[:2])
-    with pytest.raises(InputError, match="a sentence is a list of tokens, not the string 'The cat'"):
-        embedding(["The cat"])
-
-
-def test_what_is_no_model_and_what_are_no_words(elmo: ElmoC, model_path: Path) -> None:
-    for given in (str(model_path), model_path, elmo.directory, None):
-        with pytest.raises(InputError, match=r"a model is needed, not .*: give ElmoC\.from_pretrained\(PATH\)"):
-            ElmoEmbedding(given)  # type: ignore[arg-type]
-    embedding = ElmoEmbedding(elmo)
-    for ids in (torch.ones(2, 3, 50, dtype=torch.long), torch.ones(2, 3, 50, dtype=torch.long).numpy()):
-        with pytest.raises(InputError, match=r"lists of tokens are needed, not a tensor of shape \[2, 3, 50\]"):
-            embedding(ids)
+    for given in (["The cat"], torch.ones(2, 3, 50, dtype=torch.long)):
+        with pytest.raises(InputError):
+            embedding(given)
 
 
 @pytest.mark.parametrize("requires_grad", [False, True])
