@@ -23,8 +23,7 @@ from elmoc.files.arrays import load_array, save_array
 from elmoc.files.checksums import FileChecksum, fingerprint
 from elmoc.files.locks import locked
 from elmoc.files.records import as_json, read_record, write_json
-from elmoc.files.text import read_lines
-from elmoc.files.writing import atomic_path
+from elmoc.files.text import open_text, read_lines
 from elmoc.settings import setting
 
 FORMAT = "elmoc-corpus"
@@ -88,12 +87,6 @@ class CorpusRecord:
         for name, total in totals(self.train, self.held_out).items():
             if getattr(self, name) != total:
                 raise InputError(f"{name} is {getattr(self, name)}, but its shards have {total} together")
-
-    @property
-    def files(self) -> list[str]:
-        """The files that belong to the corpus, but for its tables, by their paths in the directory."""
-        shards = [name for shard in (*self.train, *self.held_out) for name in (shard.file, shard.documents_file)]
-        return ["lexicon.txt", "counts.npy", *([SUBWORDS] if self.subwords else []), *shards]
 
 
 def totals(train: Sequence[Shard], held_out: Sequence[Shard]) -> dict[str, int]:
@@ -195,33 +188,23 @@ class Corpus:
         """uint32 [tokens], memory-mapped read-only; that they are types of the corpus is not checked."""
         return np.memmap(self.path / shard.file, dtype=ID_DTYPE, mode="r", shape=(shard.tokens,))
 
-    def sentences(self, shard: Shard, *, tokens: int | None = None) -> Iterator[tuple[list[str], bool]]:
-        """The words of each sentence that has any, and whether it begins a document.
-
-        With `tokens`, of the sentences that begin before that position of the shard.
-        """
-        ids = self.read_shard(shard)
-        documents = set(self.read_documents(shard).tolist())
-        begins = np.flatnonzero(ids == self.begin_id)
-        for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(ids)], strict=True):
-            if tokens is not None and begin >= tokens:
-                break
-            words = [self.lexicon[row] for row in ids[begin + 1 : end - 1].tolist()]
-            if words:
-                yield words, begin in documents
-
     def written_sentences(self, parts: Iterable[tuple[Shard, int]], file: IO[str]) -> Iterator[tuple[Shard, list[str]]]:
-        """Write the `sentences` of shards as text, each before it is yielded with its shard.
+        """Write the sentences of shards that have any words as text, each before it is yielded with its shard.
 
         One sentence a line, and a blank line between documents. `parts` are the shards in their order, and of each the
         position before which the sentences begin that are written.
         """
-        first = True
+        between = ""
         for shard, tokens in parts:
-            for words, begins_document in self.sentences(shard, tokens=tokens):
-                file.write(("\n" if begins_document and not first else "") + " ".join(words) + "\n")
-                first = False
-                yield shard, words
+            ids = self.read_shard(shard)
+            documents = set(self.read_documents(shard).tolist())
+            begins = np.flatnonzero(ids == self.begin_id).tolist()
+            for begin, end in zip(begins, [*begins[1:], len(ids)], strict=True):
+                words = [self.lexicon[row] for row in ids[begin + 1 : end - 1].tolist()]
+                if begin < tokens and words:
+                    file.write((between if begin in documents else "") + " ".join(words) + "\n")
+                    between = "\n"
+                    yield shard, words
 
     def read_documents(self, shard: Shard) -> np.ndarray:
         """int64 [documents]: the position in the shard of each document's first token."""
@@ -242,10 +225,12 @@ def finish_corpus(
     """Write `lexicon.txt`, `counts.npy` and, last, `corpus.json`, once all else is in place."""
     path = Path(path)
     with locked(path / "corpus.json"):
-        with atomic_path(path / "lexicon.txt") as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
+        with open_text(path / "lexicon.txt") as file:
             file.writelines(f"{word}\n" for word in lexicon)
         save_array(path / "counts.npy", np.asarray(counts, dtype=np.int64))
         positions = {word: row for row, word in enumerate(lexicon) if word in (BEGIN, END, UNKNOWN)}
+        files = ["lexicon.txt", "counts.npy", *([SUBWORDS] if subwords else [])]
+        files += [name for shard in (*train, *held_out) for name in (shard.file, shard.documents_file)]
         record = CorpusRecord(
             types=len(lexicon),
             lexicon_fingerprint=lexicon_fingerprint(lexicon),
@@ -257,10 +242,9 @@ def finish_corpus(
             train=list(train),
             held_out=list(held_out),
             subwords=subwords,
-            checksums={},
+            checksums={name: FileChecksum.of(path / name) for name in files},
             **totals(train, held_out),
         )
-        record.checksums.update({name: FileChecksum.of(path / name) for name in record.files})
         info = as_json(record, format=FORMAT, version=VERSION)
         for shard in (*info["train"], *info["held_out"]):
             if not shard["source"]:

@@ -299,21 +299,14 @@ def bundled_vectors(path: Path | str) -> Path | None:
 
 def open_model_vectors(model: ModelDirectory, override: str | None) -> WordVectors:
     """Open the word vectors that a model reads: `override`, else bundled in its directory, else where they were."""
-    source = model.word_vectors
-    bundled = None if model.path is None else model.path / source.file_name
-    if override is not None:
-        origin = override
-    elif bundled is not None and bundled.exists():
-        origin = str(bundled)
-    else:
-        origin = source.origin
-        if not origin.startswith("random:") and not Path(origin).exists():
-            raise InputError(
-                f"the word vectors {origin}, which {model.path or 'this model'} reads, are not there: say where they "
-                "are now with --vectors (ElmoC.from_pretrained(..., vectors=...))"
-            )
-    vectors = open_word_vectors(origin)
-    check_vectors(vectors, source)
+    bundled = None if model.path is None else model.path / model.word_vectors.file_name
+    origin = override or (str(bundled) if bundled and bundled.exists() else model.word_vectors.origin)
+    try:
+        vectors = open_word_vectors(origin)
+        check_vectors(vectors, model.word_vectors)
+    except (InputError, OSError) as error:
+        where = "" if override else ": say where they are now with --vectors (ElmoC.from_pretrained(..., vectors=...))"
+        raise InputError(f"the word vectors that {model.path or 'this model'} reads: {error}{where}") from error
     return vectors
 
 
