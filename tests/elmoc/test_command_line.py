@@ -18,10 +18,6 @@ def loaded_after(code: str) -> tuple[list[str], str]:
     return eval(done.stderr), done.stdout
 
 
-def test_importing_elmoc_loads_nothing_heavy() -> None:
-    assert loaded_after("import elmoc; elmoc.__version__")[0] == []
-
-
 @pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in COMMANDS)], ids=" ".join)
 def test_help_loads_nothing_heavy_and_succeeds(arguments: list[str]) -> None:
     code = f"from elmoc.__main__ import main\ntry: main({arguments})\nexcept SystemExit as end: assert end.code == 0"
@@ -36,14 +32,6 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     printed = " ".join(capsys.readouterr().out.split())
     for name, command in COMMANDS.items():
         assert f" {name} {command.SUMMARY} " in printed
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_a_command_says_what_it_does(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main([name, "--help"])
-    summary = COMMANDS[name].SUMMARY
-    assert f" {summary[0].upper()}{summary[1:]}. " in " ".join(capsys.readouterr().out.split())
 
 
 def test_threads_wait_without_spinning_from_before_pytorch_loads() -> None:
@@ -77,12 +65,3 @@ def test_wrong_usage_has_status_2(arguments: list[str], capsys: pytest.CaptureFi
         main(arguments)
     assert end.value.code == 2
     assert "usage: elmoc" in capsys.readouterr().err
-
-
-def test_help_of_dump_features_names_its_options(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["dump-features", "--help"])
-    assert end.value.code == 0
-    printed = capsys.readouterr().out
-    for option in ("--all", "--top", "--average", "--layers", "--batch-size", "--cuda-device", "--device", "--vectors"):
-        assert option in printed

@@ -125,24 +125,10 @@ def test_of_what_is_selected_nothing_else_stays_in_memory(model_path: Path, monk
             assert top.untyped_storage().nbytes() == top.nbytes
 
 
-def test_progress_counts_the_words(model_path: Path) -> None:
-    counted: list[int] = []
-    ElmoC.from_pretrained(model_path).embed_batch(SENTENCES, batch_size=2, progress=counted.append)
-    assert len(counted) == 3
-    assert sum(counted) == sum(map(len, SENTENCES))
-
-
 @pytest.mark.parametrize("device", ["gpu", "cuda:99", "", "cpu:x", "cpu:256", "meta", "mps", "cuda:-1", "cuda:1\n"])
 def test_a_device_that_is_not_there_is_named(device: str) -> None:
     with pytest.raises(InputError):
         checked_device(device)
-
-
-def test_a_model_goes_to_devices_that_are_there(model_path: Path) -> None:
-    elmo = ElmoC.from_pretrained(model_path)
-    assert elmo.to("cpu") is elmo
-    with pytest.raises(InputError, match="cuda:99"):
-        elmo.to(torch.device("cuda:99"))
 
 
 def test_numbers_of_devices_do_not_wrap_around(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,23 +174,6 @@ def test_a_stream_of_sentences_is_embedded_in_order(model_path: Path, monkeypatc
         torch.testing.assert_close(ours, elmo.embed(sentence), atol=1e-5, rtol=0)
 
 
-def test_a_stream_is_read_in_batches_of_the_sizes_that_are_given(
-    model_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    elmo = ElmoC.from_pretrained(model_path)
-    read: list[list[int]] = []
-    sentences = elmo._inference.sentences
-
-    def counting(vectors: torch.Tensor, lengths: torch.Tensor) -> list[torch.Tensor]:
-        read.append((lengths - 2).tolist())
-        return sentences(vectors, lengths)
-
-    monkeypatch.setattr(elmo._inference, "sentences", counting)
-    for sizes in ({"batch_words": 11}, {"batch_size": 2}):
-        assert len(list(elmo.embed_sentences(SENTENCES, **sizes))) == len(SENTENCES)
-    assert read == [[30], [4], [4, 2], [1, 0], [30, 4], [4, 2], [1, 0]]
-
-
 def test_the_state_is_carried_through_documents_only_where_asked(model_path: Path) -> None:
     elmo = ElmoC.from_pretrained(model_path)
     documents = [[["cat", "sat"], ["The", "cat"]], [["x"] * 5], [], [["."], [], ["a", "b", "c"], ["cat"]]]
@@ -246,23 +215,6 @@ def test_each_word_type_is_looked_up_once_and_those_without_a_vector_are_named(m
         elmo.embed_batch([*SENTENCES, ["nowhere", "cat"]])
     assert sorted(asked) == sorted({"<s>", "</s>", "nowhere"}.union(*SENTENCES))
     assert elmo.unknown_words == ["nowhere"]
-
-
-def test_memory_of_word_rows_is_bounded() -> None:
-    vectors = RandomVectors(seed=1, size=4)
-    rows = WordRows(VectorTransform(np.ones((2, 4), dtype=np.float32)), vectors, most_bytes=3 * 16)
-    for words in (["a", "b"], ["c", "a"], ["d", "a"], ["a", "b", "c", "d", "e"], ["f"]):
-        found = rows.look_up([words])
-        np.testing.assert_array_equal(found.vectors(found.ids[0]).numpy(), vectors.lookup(words))
-        assert len(rows._ids) <= len(rows._table) <= max(3, len(words))
-
-
-def test_save_pretrained_writes_the_model(model_path: Path, tmp_path: Path) -> None:
-    elmo = ElmoC.from_pretrained(model_path)
-    elmo.save_pretrained(tmp_path / "copy")
-    again = ElmoC.from_pretrained(tmp_path / "copy")
-    assert again.fingerprint == elmo.fingerprint
-    assert torch.equal(again.embed(["cat", "sat"]), elmo.embed(["cat", "sat"]))
 
 
 def test_an_identity_input_layer_hands_on_the_vectors() -> None:

@@ -155,17 +155,6 @@ def test_a_header_of_wrong_places_is_an_error(model_path: Path, offsets: object)
         ElmoC.from_pretrained(model_path)
 
 
-def test_files_get_the_permissions_of_the_umask(model_path: Path) -> None:
-    before = os.umask(0o022)
-    try:
-        write_model_directory(model_path, tiny_model())
-    finally:
-        os.umask(before)
-    assert {file.name: file.stat().st_mode & 0o777 for file in model_path.iterdir()} == dict.fromkeys(
-        ("README.md", "config.json", "heads.safetensors", "model.safetensors"), 0o644
-    )
-
-
 def test_a_card_that_somebody_has_changed_stays(model_path: Path) -> None:
     card = model_path / "README.md"
     for updates in (7, 8):
@@ -183,13 +172,6 @@ def test_features_never_need_the_heads(model_path: Path) -> None:
     assert model.output_layer.weights is None
     for name, tensor in model.encoder.state_dict().items():
         assert torch.equal(tensor, tiny_model().encoder.state_dict()[name])
-
-
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-def test_a_missing_file_is_named(model_path: Path, name: str) -> None:
-    (model_path / name).unlink()
-    with pytest.raises(InputError, match=name):
-        ElmoC.from_pretrained(model_path)
 
 
 def test_what_is_no_model_directory(tmp_path: Path) -> None:
@@ -327,12 +309,3 @@ def test_a_model_that_is_replaced_while_it_is_read_is_read_again(
         with pytest.raises(InputError):
             ElmoC.from_pretrained(path)
     assert exports > 50, "not for ever"
-
-
-def test_a_damaged_model_is_read_once(model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (model_path / "model.safetensors").write_bytes(b"x")
-    read, calls = model_directory._read_config, []
-    monkeypatch.setattr(model_directory, "_read_config", lambda path: calls.append(path) or read(path))
-    with pytest.raises(InputError, match=r"model\.safetensors"):
-        ElmoC.from_pretrained(model_path)
-    assert len(calls) == 1

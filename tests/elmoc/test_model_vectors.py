@@ -76,11 +76,6 @@ def test_vectors_of_another_name_are_bundled_under_the_one_that_is_looked_for(tm
     torch.testing.assert_close(ElmoC.from_pretrained(tmp_path / "whole").embed(["cat"]), model.embed(["cat"]))
 
 
-def test_vectors_that_need_no_file_are_not_bundled(tmp_path: Path, model_path: Path) -> None:
-    ElmoC.from_pretrained(model_path).save_pretrained(tmp_path / "whole", bundle_vectors=True)
-    assert len(list((tmp_path / "whole").iterdir())) == 4
-
-
 @pytest.mark.parametrize("link", [False, True])
 def test_word_vectors_in_a_directory_outlive_its_model(tmp_path: Path, link: bool) -> None:
     path, elsewhere = vec_model(tmp_path / "here"), tmp_path / "elsewhere.vec"
@@ -112,12 +107,3 @@ def test_a_link_to_word_vectors_takes_no_room(tmp_path: Path, monkeypatch: pytes
         assert bundled.samefile(file) == links
     write_model_directory(tmp_path / "model", model, vectors=file)
     assert not bundled.samefile(file), "a copy, unless a link is asked for"
-
-
-def test_a_model_keeps_the_file_of_its_word_vectors_when_it_is_saved_again(tmp_path: Path) -> None:
-    ElmoC.from_pretrained(vec_model(tmp_path / "here")).save_pretrained(tmp_path / "whole", bundle_vectors=True)
-    file = tmp_path / "whole/words.vec"
-    before = file.stat().st_ino
-    for bundle in (False, True):
-        ElmoC.from_pretrained(tmp_path / "whole").save_pretrained(tmp_path / "whole", bundle_vectors=bundle)
-        assert file.stat().st_ino == before, "it is not copied"

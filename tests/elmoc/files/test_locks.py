@@ -7,7 +7,6 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier
 
 import pytest
 
@@ -76,26 +75,6 @@ def test_another_thread_is_refused_until_the_first_ends(tmp_path: Path) -> None:
             write()
         other.submit(write).result()
     assert os.listdir(tmp_path) == ["file"]
-
-
-def test_of_threads_that_write_one_directory_each_writes_a_whole_one_or_is_refused(tmp_path: Path) -> None:
-    path, start = tmp_path / "directory", Barrier(3)
-
-    def write(thread: int) -> bool:
-        start.wait()
-        try:
-            with atomic_directory(path) as partial:
-                for name in "abcdef":
-                    (partial / name).write_text(str(thread))
-        except InputError:
-            return False
-        return True
-
-    with ThreadPoolExecutor(3) as threads:
-        assert any(threads.map(write, range(3)))
-    assert os.listdir(tmp_path) == ["directory"]
-    assert len({file.read_text() for file in path.iterdir()}) == 1
-    assert len(os.listdir(path)) == 6
 
 
 def test_processes_that_take_a_lock_in_turns_are_never_two(tmp_path: Path) -> None:

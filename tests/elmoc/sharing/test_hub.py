@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from elmoc import ElmoC
-from elmoc.__main__ import main
 from elmoc.errors import InputError
 from elmoc.model_directory import write_model_directory
 from elmoc.sharing.hub import is_hub_name
@@ -50,12 +49,6 @@ def test_a_snapshot_is_a_model_with_its_vectors(cache: Path) -> None:
     expected = ElmoC.from_pretrained(cache / f"models--ada--tiny/snapshots/{COMMIT}").embed(["cat", "sat"])
     for name, revision in (("ada/tiny", None), ("ada/tiny", "v1"), ("ada/tiny@v1", None), (f"ada/tiny@{COMMIT}", None)):
         torch.testing.assert_close(ElmoC.from_pretrained(name, revision=revision).embed(["cat", "sat"]), expected)
-
-
-def test_commands_take_the_name_too(cache: Path) -> None:
-    Path("sentences.txt").write_text("cat sat\n")
-    assert main(["dump-features", "ada/tiny@v1", "sentences.txt", "features.h5"]) == 0
-    assert Path("features.h5").exists()
 
 
 def test_directories_win_over_names(cache: Path) -> None:
