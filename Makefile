@@ -1,6 +1,5 @@
-# quickstart, model, test, check, docs-check and fuzz each make .venv when it is missing or older than what it is made
-# from; test-integrations makes .venv-integrations, which has spaCy and flair; test-peers and peers make .venv-peers,
-# which has what people would train instead.
+# Each target makes .venv when it is missing or older than what it is made from; test-integrations makes
+# .venv-integrations, which has spaCy and flair, and peers .venv-peers, which has what people would train instead.
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -16,15 +15,15 @@ path = "$(patsubst ~/%,$(HOME)/%,$(1))"
 quickstart: $(VENV)/installed
 	$(RUN) -m quickstart
 
-# make model TEXT='talk=talk.txt news=news.txt' OUT=models/mine CONFIG=… TIME=3h VECTORS=… LEAVE_OUT=… LICENCE=… NAME=…
-# BUNDLE=1 MODEL_OPTIONS=…
+# make model TEXT='talk=talk.txt news=news.txt' TIME=3h [OUT=models/mine FROM=MODEL CONFIG=TOML VECTORS=FILE
+# LEAVE_OUT=FILES LICENCE=TEXT NAME=TEXT BUNDLE=1 MODEL_OPTIONS='options of python -m pretrain.recipe']
 model: $(VENV)/installed
-	@[ -n "$(TEXT)" ] || { echo "error: say which text, e.g. make model TEXT=text.txt (docs/recipe.md)" >&2; exit 1; }
+	@[ -n "$(TEXT)" ] || { echo "error: say which text, e.g. make model TEXT=text.txt (docs/train.md)" >&2; exit 1; }
 	$(RUN) -m pretrain.recipe $(TEXT) $(call path,$(or $(OUT),models/mine)) \
-		$(if $(CONFIG),--config $(call path,$(CONFIG))) $(if $(TIME),--max-time $(TIME)) \
-		$(if $(VECTORS),--vectors $(call path,$(VECTORS))) $(if $(BUNDLE),--bundle) \
+		$(if $(TIME),--max-time $(TIME)) $(if $(FROM),--init-from $(call path,$(FROM))) \
+		$(if $(CONFIG),--config $(call path,$(CONFIG))) $(if $(VECTORS),--vectors $(call path,$(VECTORS))) \
 		$(if $(LEAVE_OUT),--leave-out $(LEAVE_OUT)) $(if $(LICENCE),--licence "$(LICENCE)") \
-		$(if $(NAME),--name "$(NAME)") $(MODEL_OPTIONS)
+		$(if $(NAME),--name "$(NAME)") $(if $(BUNDLE),--bundle) $(MODEL_OPTIONS)
 
 test: $(VENV)/installed
 	$(RUN) -m pytest -m "not slow" -rs $(PARALLEL)

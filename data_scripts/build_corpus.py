@@ -2,66 +2,52 @@
 
 The text has one sentence a line, words split on white space, and blank lines between documents; every file starts a
 document of its own. The text is read once: workers number the words of their piece in order of occurrence
-(`local_shards.py`), then the pieces' lexicons are merged and the ids mapped (`merge_lexicons.py`). Finished pieces stay
-in `CORPUS/.work` until the corpus is finished, so that an interrupted build goes on where it was; the result is the
-same, byte for byte, whatever the number of workers or interruptions.
+(`parts/numbered.py`), then the pieces' lexicons are merged and the ids mapped. Finished pieces stay in `CORPUS/.work`
+until the corpus is finished, so that a build that was killed goes on behind them; the result is the same, byte for
+byte, whatever the number of workers or interruptions.
 
 Where files are given as NAME=PATH, NAME is the source of their text, and every shard holds text of one source alone.
 """
 
 import argparse
 import os
-import re
+import shutil
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from itertools import compress, count, groupby
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-from data_scripts.parts.local_shards import LocalShard, left_out, piece_key, write_piece
-from data_scripts.parts.merge_lexicons import Lexicon, LocalShardSource, merge_lexicons, write_shard
-from data_scripts.parts.options import Options
-from data_scripts.parts.sources import (
-    LARGEST_SHARD,
-    files_by_source,
-    name_shards,
-    names_of,
-    pieces_of,
-    require_text,
-    shard_tokens_by_source,
-)
-from data_scripts.parts.text_pieces import Piece
+import numpy as np
+
+from data_scripts.parts.numbered import NumberedPiece, TextPart, number_piece, piece_key
+from data_scripts.parts.text_pieces import TextPiece, cut_pieces
 from data_scripts.parts.unsuitable import check_suitable
-from data_scripts.parts.work_folder import clean, work_folder
-from data_scripts.parts.workers import default_workers, parallel_map
-from elmoc.corpus import ID_DTYPE, Shard, finish_corpus
+from data_scripts.parts.workers import add_workers, parallel_map, positive
+from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN, Shard, finish_corpus
 from elmoc.errors import InputError, run_command
+from elmoc.files.arrays import save_array
 from elmoc.files.checksums import fingerprint_file
+from elmoc.files.locks import locked
 from elmoc.files.text import read_lines
-from elmoc.files.writing import require_space
+from elmoc.files.writing import atomic_path
 from elmoc.progress import progress_bar
-from elmoc.settings import setting
-from elmoc.text.named_files import estimate_tokens, find_files, find_folders, find_named_files
+from elmoc.settings import counted
+from elmoc.text.named_files import estimate_tokens, find_files, find_named_files
 from elmoc.text.overlap import RUN, SHORTEST, Overlap, reduced
-from elmoc.text.raw import sample_lines, warn_of_raw_types
+from elmoc.text.raw import warn_of_raw_types
 
-_SAMPLE_CHARACTERS = 10_000
-"""Of each file, from which is seen whether it is tokenised text; not more, since there may be many files."""
-_LEAF = re.compile(r"\([^\s()]+ [^\s()]+\)")
-"""A word of a bracketed tree, behind its label."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CorpusOptions(Options):
-    """How a corpus is made of its text."""
-
-    min_count: int = setting(least=1, most=2**62)
-    shard_tokens: int = setting(least=1, most=10**9)
-    of_every_source: bool = False
+LARGEST_SHARD = 10_000_000
+# A source has this many shards, unless it is too large or too small for it.
+SHARDS_OF_A_SOURCE = 20
+# Tokens that can still be evaluated on: a source that is too small for shards of this size has `FEW_SHARDS`.
+SMALL_SHARD, FEW_SHARDS = 200, 4
+# Tokens of the end of a shard that is held out, at least: shorter ones would hold hardly a document.
+SHORTEST_END = 1_000
+_GATHER_TOKENS = 1 << 22
 
 
 def parser() -> argparse.ArgumentParser:
@@ -71,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
         "blank lines between documents. Safe to interrupt and run again.",
     )
     parser.add_argument(
-        "input",
+        "files",
         nargs="+",
         metavar="IN",
         help="text files, .gz files, folders, or quoted globs; NAME=PATH names the kind of text, its source, by which "
@@ -84,17 +70,12 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         metavar="FILE",
         help="files (folders, globs, NAME=PATH) held out of training for evaluation; those that IN names too are left "
-        "out of training. Default: of every source as much as a shard, which is the ends of its shards, so that it is "
-        "from everywhere in the text",
-    )
-    parser.add_argument(
-        "--of-every-source",
-        action="store_true",
-        help="with --held-out: hold out a part of those sources, too, of which it names no file",
+        "out of training. Of a source without any, as much as a shard is held out: the ends of its shards, so that it "
+        "is from everywhere in the text",
     )
     parser.add_argument(
         "--min-count",
-        type=int,
+        type=positive,
         default=1,
         metavar="N",
         help="words seen fewer than N times in training become <unk> (default 1: every word type has a row)",
@@ -108,233 +89,310 @@ def parser() -> argparse.ArgumentParser:
         f"IN and held-out ones that equal one of its sentences of {SHORTEST} words or more, or share {RUN} words in a "
         "row with one (case and punctuation aside), are left out",
     )
-    parser.add_argument("--workers", type=int, default=default_workers(), metavar="N", help="processes (%(default)s)")
     parser.add_argument(
         "--shard-tokens",
-        type=int,
+        type=positive,
         metavar="N",
-        help=f"tokens in a shard, roughly; default {LARGEST_SHARD:,}, or for a small text (or source) a twentieth of "
-        "it; as much as a shard is held out by default",
+        help=f"tokens in a shard, roughly; default {LARGEST_SHARD:,}, or for a small text (or source) a twentieth",
     )
+    add_workers(parser)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     options = vars(parser().parse_args(argv))
-    files, held_out, leave_out = (options.pop(name) for name in ("input", "held_out", "leave_out"))
-
-    def run() -> None:
-        for folder in find_folders([*files, *held_out]):
-            if Path(os.path.realpath(options["corpus"])).is_relative_to(os.path.realpath(folder)):
-                raise InputError(
-                    f"{options['corpus']} is inside {folder}, all files of which are read: choose another output path"
-                )
-        train, evaluation = find_named_files(files), find_named_files(held_out)
-        build_corpus(
-            list(train),
-            held_out=list(evaluation),
-            source_of=train | evaluation,
-            leave_out=find_files(leave_out),
-            **options,
-        )
-
-    return run_command(run)
+    return run_command(lambda: build_corpus(**options))
 
 
 def build_corpus(
-    files: Sequence[Path],
+    files: Sequence[str],
     corpus: Path,
     *,
-    held_out: Sequence[Path] = (),
-    source_of: Mapping[Path, str] = MappingProxyType({}),
-    leave_out: Sequence[Path] = (),
+    held_out: Sequence[str] = (),
+    leave_out: Sequence[str] = (),
     min_count: int = 1,
-    workers: int = 1,
     shard_tokens: int | None = None,
-    of_every_source: bool = False,
-    recorded_name: Callable[[Path], str] = str,
+    workers: int = 1,
 ) -> None:
-    """Build the corpus directory `corpus` from text `files`.
-
-    `held_out` files are the held-out split (and are taken out of `files` where they are among them); without any, the
-    ends of every source's shards are, and with `of_every_source` those of sources of which none is given. `source_of`
-    has the names of the files' sources, of all or of none. Sentences that overlap with those of `leave_out` files are
-    left out. `recorded_name` is what `corpus.json` calls a file.
+    """Build the corpus directory `corpus`; see the command's help.
 
     Raises `InputError` for text that cannot be used, naming file and line, and when `corpus` is finished already or is
     some other directory.
     """
-    held_out_paths = {os.path.realpath(file) for file in held_out}
-    files = [file for file in files if os.path.realpath(file) not in held_out_paths]
-    check_files(files, held_out, corpus)
-    samples = ((file, sample_lines(file, _SAMPLE_CHARACTERS)) for file in (*files, *held_out, *leave_out))
-    raw = check_suitable(samples, characters=_SAMPLE_CHARACTERS, tokenised=True)
-    by_source = files_by_source(files, held_out, source_of)
-    tokens = {source: estimate_tokens([*train, *other]) for source, (train, other) in by_source.items()}
-    options = CorpusOptions(
-        min_count=min_count,
-        shard_tokens=LARGEST_SHARD if shard_tokens is None else shard_tokens,
-        workers=workers,
-        of_every_source=of_every_source,
-    )
-    sizes = shard_tokens_by_source(tokens, files, shard_tokens)
-    overlap = Overlap(sentence for file in leave_out for sentence in _sentences_of(file)) if leave_out else None
-    with work_folder(corpus) as work:
-        pieces = pieces_of(by_source, sizes)
-        folders = [work / piece_key(piece, overlap) for piece in pieces]
-        clean(corpus, work, keep={folder.name for folder in folders})
-        kept = sum(ids.stat().st_size for folder in folders for ids in folder.glob("*.ids"))
-        require_space(corpus, 2 * ID_DTYPE.itemsize * sum(tokens.values()) - kept)  # of pieces, and of shards
-        sources, without = read_pieces(pieces, folders, options, overlap)
-        train = [source.shard for source in sources if not source.held_out]
-        evaluation = [source.shard for source in sources if source.held_out]
-        lexicon = _write_shards(sources, corpus, work, options)
-
-        def recorded(file: Path) -> str:
-            name = source_of.get(file, "")
-            return f"{name}={recorded_name(file)}" if name else recorded_name(file)
-
+    text = find_text(files, held_out, leave_out)
+    text.check(corpus)
+    overlap = Overlap(sentence for file in text.leave_out for sentence in _sentences_of(file)) if leave_out else None
+    sizes = {source: shard_tokens or default_shard_tokens(text.tokens(source)) for source in text.sources}
+    with locked(corpus / "corpus.json"):
+        _refuse_output(corpus)
+        numbered = number_pieces(text.pieces(sizes), corpus / ".work", overlap, workers)
+        planned = plan_shards(numbered)
+        lexicon = merge_lexicons(planned, min_count)
+        shutil.rmtree(corpus / "shards", ignore_errors=True)
+        shards: dict[str, list[Shard]] = {"train": [], "held-out": []}
+        for split, part in progress_bar(iterable=planned, desc="writing", unit="shard"):
+            file = f"shards/{split}-{len(shards[split]):05}.bin"
+            shards[split].append(write_shard(part, lexicon.ids[part.numbered], corpus, file))
+        left_out = dict.fromkeys(text.sources, 0) if leave_out else {}
+        for piece in numbered if leave_out else ():
+            left_out[piece.text.source] += piece.left_out
         finish_corpus(
             corpus,
             lexicon=lexicon.words,
             counts=lexicon.counts,
-            train=train,
-            held_out=evaluation,
-            sources=[recorded(file) for file in [*files, *held_out]],
+            train=shards["train"],
+            held_out=shards["held-out"],
+            sources=text.recorded([*text.train, *text.held_out]),
             settings={
                 "min_count": min_count,
                 "shard_tokens": sizes if len(set(sizes.values())) > 1 else next(iter(sizes.values())),
-                "held_out": [recorded(file) for file in held_out] or "as much as a shard of each source",
-            }
-            | held_out_record(evaluation, [source_of.get(file, "") for file in held_out])
-            | left_out_record(leave_out, without),
+                **text.settings(shards["held-out"], left_out),
+            },
         )
-    if not set(raw) & set(files):  # which may be raw elsewhere than at their beginning
-        warn_of_raw_types(names_of(files), lexicon.words, lexicon.counts.tolist())
-    report(corpus, lexicon, train, evaluation, names=list(by_source), leave_out=leave_out, without=without)
+        shutil.rmtree(corpus / ".work")
+    warn_of_raw_types(corpus, lexicon.words, lexicon.counts.tolist())
+    report(corpus, f"{len(lexicon.words):,} word types", shards["train"], shards["held-out"])
+    for source, sentences in left_out.items():
+        print(f"{sentences:,} sentences{f' of {source}' if source else ''} left out: they overlap with --leave-out")
 
 
-def report(
-    corpus: Path,
-    lexicon: Lexicon,
-    train: Sequence[Shard],
-    held_out: Sequence[Shard],
-    *,
-    names: Sequence[str],
-    leave_out: Sequence[Path],
-    without: Mapping[str, int],
-) -> None:
-    """Print what a corpus holds, in all and of each of several sources.
+@dataclass(frozen=True)
+class CorpusText:
+    """The files of a corpus: those of both splits with the source of each ("" without one), and what to leave out."""
 
-    names: of the sources.
-    leave_out, without: the files whose sentences were left out, and how many of each source.
-    """
-    print(f"{corpus}: {len(lexicon.words):,} word types; {describe_splits(train, held_out)}")
-    for name in names if len(names) > 1 else ():
-        own = ([shard for shard in shards if shard.source == name] for shards in (train, held_out))
-        print(f"  {name}: {describe_splits(*own)}")
-    if leave_out:
-        named = [f"{count:,}" + (f" of {name}" if name else "") for name, count in without.items()]
-        print(f"sentences left out, since they overlap with those of {names_of(leave_out)}: {', '.join(named)}")
+    train: dict[Path, str]
+    held_out: dict[Path, str]
+    leave_out: list[Path]
+
+    @property
+    def sources(self) -> list[str]:
+        """The names of the kinds of text, in their order."""
+        return list(dict.fromkeys([*self.train.values(), *self.held_out.values()]))
+
+    def tokens(self, source: str) -> int:
+        """About how many tokens a source has, in both splits."""
+        return estimate_tokens(file for split in (self.train, self.held_out) for file in split if split[file] == source)
+
+    def pieces(self, shard_tokens: Mapping[str, int]) -> list[TextPiece]:
+        """The pieces of the training files, source by source, and then of the held-out files.
+
+        shard_tokens: of the shards of each source.
+        """
+        return [
+            piece
+            for is_held_out, split in enumerate((self.train, self.held_out))
+            for source, tokens in shard_tokens.items()
+            for piece in cut_pieces(
+                [file for file in split if split[file] == source], tokens, bool(is_held_out), source
+            )
+        ]
+
+    def check(self, corpus: Path) -> None:
+        """Raise an `InputError` for files that cannot make a corpus in the directory `corpus`."""
+        if not self.train:
+            raise InputError("every input file is held out: name files to train on, too")
+        if "" in self.sources and len(self.sources) > 1:
+            raise InputError("some files are given as NAME=PATH and some without a name: name all of them, or none")
+        for file in (*self.train, *self.held_out):
+            if Path(os.path.realpath(file)).is_relative_to(os.path.realpath(corpus)):
+                raise InputError(f"{file} is inside {corpus}, the corpus to be made: choose another output path")
+        check_suitable([*self.train, *self.held_out, *self.leave_out])
+
+    def recorded(self, files: Iterable[Path]) -> list[str]:
+        """Files as `corpus.json` names them: NAME=PATH, or PATH."""
+        source_of = self.train | self.held_out
+        return [f"{source_of[file]}={file}" if source_of[file] else str(file) for file in files]
+
+    def settings(self, held_out: Sequence[Shard], left_out: Mapping[str, int]) -> dict[str, Any]:
+        """What `corpus.json` says of the shards held out, and of the sentences left out of each source."""
+        settings: dict[str, Any] = {
+            "held_out": self.recorded(self.held_out) or "as much as a shard of each source",
+        }
+        others = dict.fromkeys(shard.source for shard in held_out if shard.source not in self.held_out.values())
+        if self.held_out and others:
+            settings["held_out_a_shard_of"] = list(others)
+        if left_out:
+            settings["leave_out"] = {str(file): fingerprint_file(file) for file in self.leave_out}
+            settings["left_out_sentences"] = dict(left_out)
+        return settings
+
+
+def find_text(files: Sequence[str], held_out: Sequence[str], leave_out: Sequence[str]) -> CorpusText:
+    """The files that arguments name; those that `held_out` names, too, are not trained on."""
+    train, evaluation = find_named_files(files), find_named_files(held_out)
+    aside = set(map(os.path.realpath, evaluation))
+    train = {file: source for file, source in train.items() if os.path.realpath(file) not in aside}
+    return CorpusText(train, evaluation, find_files(leave_out))
+
+
+def default_shard_tokens(tokens: int) -> int:
+    """Tokens of a shard of a source that has about `tokens`; each has its own, so that a small one cuts no other."""
+    wanted = max(tokens // SHARDS_OF_A_SOURCE, min(SMALL_SHARD, tokens // FEW_SHARDS))
+    return max(1, min(LARGEST_SHARD, wanted))
+
+
+def _refuse_output(corpus: Path) -> None:
+    """Raise an `InputError` when `corpus` is finished already, or is a directory of something else."""
+    if (corpus / "corpus.json").exists():
+        shutil.rmtree(corpus / ".work", ignore_errors=True)  # of a build that was killed while it removed it
+        raise InputError(f"{corpus} is a finished corpus already: remove it or choose another output path")
+    if not (corpus / ".work").is_dir() and any(not path.name.startswith(".corpus.json.") for path in corpus.iterdir()):
+        raise InputError(f"{corpus} exists and is not an unfinished corpus: remove it or choose another output path")
 
 
 def _sentences_of(file: Path) -> Iterator[list[str]]:
-    """The sentences of a file to leave out; an `InputError` where all are too short to be found, or bracketed trees."""
-    found = trees = False
-    all_in_brackets = True
+    """The sentences of a file to leave out; an `InputError` where nothing could be left out by any of them."""
+    long_enough, in_brackets = False, True
     for line in read_lines(file):
         words = line.split()
-        found = found or sum(map(bool, map(reduced, words))) >= SHORTEST
-        if words and all_in_brackets:
-            all_in_brackets = words[0].startswith("(")
-            trees = trees or _LEAF.search(line) is not None
+        long_enough = long_enough or sum(map(bool, map(reduced, words))) >= SHORTEST
+        in_brackets = in_brackets and line.strip()[:1] in ("(", ")", "")
         yield words
-    if trees and all_in_brackets:
+    if in_brackets or not long_enough:
         raise InputError(
-            f"{file} holds bracketed trees, whose labels and brackets are between the words, so that nothing could be "
-            "left out by it: give --leave-out the sentences in them, which `python -m downstream sentences TASK FILE` "
-            "prints of a task's file"
-        )
-    if not found:
-        raise InputError(
-            f"{file}: no line of it has {SHORTEST} words, so that nothing could be left out by it: give --leave-out "
-            "tokenised text with a whole sentence on each line"
+            f"{file}: nothing could be left out by it, since no line has {SHORTEST} words or all are bracketed trees: "
+            "give --leave-out sentences, such as `python -m downstream sentences TASK FILE` prints"
         )
 
 
-def held_out_record(shards: Sequence[Shard], named: Sequence[str]) -> dict[str, Any]:
-    """What `corpus.json` says of sources of which as much as a shard is held out, beside files of those `named`."""
-    others = dict.fromkeys(shard.source for shard in shards if shard.source not in named)
-    return {"held_out_a_shard_of": list(others)} if named and others else {}
-
-
-def left_out_record(files: Sequence[Path], sentences: Mapping[str, int]) -> dict[str, Any]:
-    """What `corpus.json` says of text that was left out: by which files, and how many sentences of each source."""
-    if not files:
-        return {}
-    return {"leave_out": {str(file): fingerprint_file(file) for file in files}, "left_out_sentences": dict(sentences)}
-
-
-def _write_shards(sources: Sequence[LocalShardSource], corpus: Path, work: Path, options: CorpusOptions) -> Lexicon:
-    """Write the shards of the corpus; returns its lexicon."""
+def number_pieces(
+    pieces: Sequence[TextPiece], work: Path, leave_out: Overlap | None, workers: int
+) -> list[NumberedPiece]:
+    """Number the words of all pieces that are not in `work` already, each in a folder there; returns all of them."""
     started = time.perf_counter()
-    lexicon = merge_lexicons(sources, work, options.min_count)
-    writing = parallel_map(partial(write_shard, corpus=corpus), sources, options.workers)
-    for _ in progress_bar(iterable=writing, desc="writing", total=len(sources), unit="shard"):
-        pass
-    print(f"lexicon merged and shards written in {time.perf_counter() - started:.1f} s")
-    return lexicon
-
-
-def check_files(files: Sequence[Path], held_out: Sequence[Path], corpus: Path) -> None:
-    """Raise an `InputError` unless there are training files, and none of any is part of the corpus to be made."""
-    if not files:
-        raise InputError("every input file is held out: name files to train on, too")
-    inside = os.path.join(os.path.realpath(corpus), "")
-    for file in [*files, *held_out]:
-        if os.path.realpath(file).startswith(inside):
-            raise InputError(f"{file} is inside {corpus}, the corpus to be made: choose another output path")
-
-
-def read_pieces(
-    pieces: Sequence[Piece], folders: Sequence[Path], options: CorpusOptions, leave_out: Overlap | None
-) -> tuple[list[LocalShardSource], Counter[str]]:
-    """Number the words of all pieces, each in its folder; returns the shards of the corpus, and where each comes from.
-
-    Beside them, how many sentences of each source were left out.
-    """
-    started = time.perf_counter()
-    read = partial(write_piece, leave_out=leave_out)
-    results: list[list[LocalShard]] = []
-    with progress_bar(
-        desc="reading", total=sum(piece.text_bytes for piece in pieces), unit="B", unit_scale=True
-    ) as bar:
-        for piece, result in zip(
-            pieces, parallel_map(read, zip(pieces, folders, strict=True), options.workers), strict=True
-        ):
-            results.append(result)
+    folders = [work / piece_key(piece, leave_out) for piece in pieces]
+    done = parallel_map(
+        lambda index: number_piece(pieces[index], folders[index], leave_out), range(len(pieces)), workers
+    )
+    text_bytes = sum(piece.text_bytes for piece in pieces)
+    with progress_bar(desc="reading", total=text_bytes, unit="B", unit_scale=True) as bar:
+        for piece, _ in zip(pieces, done, strict=True):
             bar.update(piece.text_bytes)
-    words = sum(shard.tokens - 2 * shard.sentences for result in results for shard in result)
-    seconds = time.perf_counter() - started
-    print(f"{words:,} words read in {seconds:.1f} s ({words / seconds:,.0f} words/s, {options.workers} workers)")
-    without: Counter[str] = Counter()
-    for piece, folder in zip(pieces, folders, strict=True):
-        without[piece.source] += left_out(folder)
-    require_text(pieces, results, left_out=without.total())
-    return name_shards(pieces, folders, results, of_every_source=options.of_every_source), without
+    print(f"text read in {time.perf_counter() - started:.0f} s by {counted(workers, 'process', 'processes')}")
+    return [NumberedPiece(piece, folder) for piece, folder in zip(pieces, folders, strict=True)]
 
 
-def describe_splits(train: Sequence[Shard], held_out: Sequence[Shard]) -> str:
-    """What both splits hold, in one line."""
-    return f"training {describe(train)}; held out {describe(held_out)}"
+def plan_shards(numbered: Sequence[NumberedPiece]) -> list[tuple[str, TextPart]]:
+    """The shards of the corpus in their order, each with its split, "train" or "held-out".
+
+    Of a source that has no held-out files, as much as a shard is held out. Raises an `InputError` for a source that has
+    no sentence, or none that could be held out.
+    """
+    named = {piece.text.source for piece in numbered if piece.text.held_out}
+    parts = [part for piece in numbered for part in piece.shards]
+    ends: dict[TextPart, tuple[TextPart | None, TextPart]] = {}
+    for source, held_out in dict.fromkeys((piece.text.source, piece.text.held_out) for piece in numbered):
+        own = [part for part in parts if (part.text.source, part.text.held_out) == (source, held_out)]
+        if not own or (source not in named and len(own) == 1):
+            which = f"the {'held-out' if held_out else 'training'} text{f' of {source}' if source else ''}"
+            why = "is one shard, of which none is left to hold out" if own else "has no sentence (that is not left out)"
+            raise InputError(f"{which} {why}: give more text, with a sentence on each line, or --held-out files")
+        if source not in named:
+            ends |= held_out_ends(own)
+    planned: list[tuple[str, TextPart]] = []
+    for part in parts:
+        before, end = ends.get(part, (part, None)) if not part.text.held_out else (None, part)
+        planned += [("train", before)] if before else []
+        planned += [("held-out", end)] if end else []
+    return planned
 
 
-def describe(shards: Sequence[Shard]) -> str:
-    """Words, sentences, documents and shards in one line."""
-    sentences, documents = sum(shard.sentences for shard in shards), sum(shard.documents for shard in shards)
-    words = sum(shard.tokens for shard in shards) - 2 * sentences
-    return f"{words:,} words in {sentences:,} sentences, {documents:,} documents, {len(shards)} shards"
+def held_out_ends(shards: Sequence[TextPart]) -> dict[TextPart, tuple[TextPart | None, TextPart]]:
+    """What to hold out of several shards of a source: as much as one, in ends of `SHORTEST_END` or more.
+
+    So it is from everywhere in the text: from each shard if they are large enough, else from some in equal distances.
+    Where there is not enough for two ends, or no shard can be split, it is the last shard.
+
+    Returns:
+        shard → its parts: what remains for training (None: nothing does), and what is held out.
+    """
+    tokens = sum(shard.end - shard.start for shard in shards) // len(shards)
+    places = min(len(shards), tokens // SHORTEST_END)
+    ends: dict[TextPart, tuple[TextPart | None, TextPart]] = {}
+    for place in range(places if places > 1 else 0):
+        shard = shards[(2 * place + 1) * len(shards) // (2 * places)]
+        if parts := shard.split(min(tokens // places, (shard.end - shard.start) // 2)):
+            ends[shard] = parts
+    return ends or {shards[-1]: (None, shards[-1])}
+
+
+@dataclass(frozen=True)
+class MergedLexicon:
+    """The lexicon of a corpus.
+
+    words: the most frequent in training first, equal ones by code point.
+    counts: int64 [V], how often each stands in the training shards.
+    ids: of each piece, uint32 [its types]: the ids of these in the lexicon.
+    """
+
+    words: list[str]
+    counts: np.ndarray
+    ids: dict[NumberedPiece, np.ndarray]
+
+
+def merge_lexicons(planned: Sequence[tuple[str, TextPart]], min_count: int) -> MergedLexicon:
+    """Merge the lexicons of all pieces.
+
+    With `min_count` above 1 the words that are rarer become `<unk>`, but never `<s>` and `</s>`.
+    """
+    rows: defaultdict[str, int] = defaultdict(count().__next__)
+    pieces: dict[NumberedPiece, np.ndarray] = {}
+    totals: list[tuple[np.ndarray, np.ndarray]] = []
+    for piece, of_piece in groupby(planned, key=lambda each: each[1].numbered):
+        words = piece.lexicon
+        occurs, in_training = np.zeros(len(words), dtype=bool), np.zeros(len(words), dtype=np.int64)
+        for split, part in of_piece:
+            counts = np.bincount(part.ids, minlength=len(words))
+            occurs |= counts > 0
+            in_training += counts * (split == "train")
+        found = compress(words, occurs.tolist())  # a word of sentences that were left out may occur nowhere
+        own = np.zeros(len(words), dtype=ID_DTYPE)
+        own[occurs] = np.fromiter(map(rows.__getitem__, found), dtype=ID_DTYPE, count=int(occurs.sum()))
+        pieces[piece] = own
+        totals.append((own[occurs], in_training[occurs]))
+    unknown = rows[UNKNOWN] if min_count > 1 else None
+    words = list(rows)
+    counts = np.zeros(len(words), dtype=np.int64)
+    for own, in_training in totals:
+        counts[own] += in_training
+    kept = counts >= (min_count if min_count > 1 else 0)
+    kept[[rows[BEGIN], rows[END]]] = True
+    if unknown is not None:
+        kept[unknown] = True
+        counts[unknown] += counts[~kept].sum()
+    order = np.array(sorted(np.flatnonzero(kept).tolist(), key=words.__getitem__), dtype=np.int64)
+    order = order[np.argsort(-counts[order], kind="stable")]
+    final = np.zeros(len(words), dtype=ID_DTYPE)
+    final[order] = np.arange(len(order), dtype=ID_DTYPE)
+    final[~kept] = final[unknown or 0]
+    ids = {piece: final[own] for piece, own in pieces.items()}
+    return MergedLexicon([words[row] for row in order.tolist()], counts[order], ids)
+
+
+def write_shard(part: TextPart, ids: np.ndarray, corpus: Path, file: str) -> Shard:
+    """Write a shard of the corpus: its tokens, by the `ids` of the types of its piece, and its document positions."""
+    local, documents = part.ids, part.documents
+    with atomic_path(corpus / file) as partial, open(partial, "wb") as output:
+        for start in range(0, len(local), _GATHER_TOKENS):
+            output.write(ids[local[start : start + _GATHER_TOKENS]].data)
+    save_array((corpus / file).with_suffix(".documents.npy"), documents)
+    return Shard(file, len(local), part.sentences, len(documents), part.text.source)
+
+
+def report(corpus: Path, types: str, train: Sequence[Shard], held_out: Sequence[Shard]) -> None:
+    """Print what a corpus holds: a row for each split and, where there are several, for each source of it."""
+    print(f"{corpus}: {types}")
+    print(f"{'':30}{'words':>16}{'sentences':>14}{'documents':>12}{'shards':>8}")
+    for split, shards in (("training", train), ("held out", held_out)):
+        sources = list(dict.fromkeys(shard.source for shard in shards))
+        for name in [None, *(sources if len(sources) > 1 else [])]:
+            own = [shard for shard in shards if name in (None, shard.source)]
+            sentences = sum(shard.sentences for shard in own)
+            words = sum(shard.tokens for shard in own) - 2 * sentences
+            title = split if name is None else f"  {name}"
+            documents = sum(shard.documents for shard in own)
+            print(f"{title:30}{words:>16,}{sentences:>14,}{documents:>12,}{len(own):>8,}")
 
 
 if __name__ == "__main__":

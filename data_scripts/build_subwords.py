@@ -9,33 +9,26 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from data_scripts.build_corpus import describe_splits
-from data_scripts.parts.options import Options
-from data_scripts.parts.work_folder import clean, work_folder
-from data_scripts.parts.workers import default_workers, parallel_map
+from data_scripts.build_corpus import report
+from data_scripts.parts.workers import add_workers, parallel_map
 from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN, Corpus, Shard, finish_corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files.arrays import save_array
-from elmoc.files.writing import require_space, reserve_space
+from elmoc.files.locks import locked
+from elmoc.files.writing import atomic_directory, refuse_existing
 from elmoc.model_directory import read_model_directory
 from elmoc.progress import progress_bar
-from elmoc.settings import setting
 from elmoc.word_vectors.subwords import Subwords, SubwordVectors, require_tokenizers
 
+# Occurrences of a word that the learner is given at once.
 BLOCK_WORDS = 10_000
-"""Occurrences of a word that the learner is given at once."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SubwordOptions(Options):
-    """units: the most there are, with the 256 bytes and what begins and ends a sentence."""
-
-    units: int = setting(32_000, least=259, most=2**24)
+# The 256 bytes, the marks of a sentence, and a merge.
+FEWEST_UNITS = 259
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="MODEL",
         help="the units of this model or run directory, or of this corpus of subwords (what --init-from needs)",
     )
-    parser.add_argument("--workers", type=int, default=default_workers(), metavar="N", help="processes (%(default)s)")
+    add_workers(parser)
     options = vars(parser.parse_args(argv))
     return run_command(lambda: build_subwords(**options))
 
@@ -62,53 +55,44 @@ def build_subwords(
     words: Path, corpus: Path, *, units: int = 32_000, like: str | None = None, workers: int = 1
 ) -> None:
     """Build the corpus of subwords; see the command's help. Raises `InputError` for a corpus that has them already."""
-    options = SubwordOptions(units=units, workers=workers)
+    if units < FEWEST_UNITS:
+        raise InputError(f"--units must be at least {FEWEST_UNITS}, not {units}")
     source = Corpus(words)
     source.require_words()
-    with work_folder(corpus) as work:
-        clean(corpus, work, keep=set())
-        learnt = learn(source, options.units) if like is None else units_of(like)
-        try:
-            split = learnt.rows_of_types(source)
-        except InputError as error:
-            raise InputError(f"--like {like}: {error}: build the corpus of words without --min-count") from None
+    with locked(corpus):
+        refuse_existing(corpus)
+        learnt = learn(source, units) if like is None else units_of(like)
+        split = learnt.rows_of_types(source)
         lengths = np.array([len(rows) for rows in split])
         rows = np.concatenate([np.asarray(each, dtype=np.int64) for each in split])
         counts = np.bincount(rows, weights=np.repeat(source.counts, lengths), minlength=len(learnt.units))
         order = np.argsort(-counts, kind="stable")  # most frequent first, as in every corpus
         new_row = np.empty_like(order)
         new_row[order] = np.arange(len(order))
-        writer = Splitter(source, corpus, lengths, new_row[rows].astype(ID_DTYPE))
-        both = (*source.train, *source.held_out)
-        tokens = sum(shard.tokens for shard in both)
-        require_space(corpus, ID_DTYPE.itemsize * round(counts.sum() / source.counts.sum() * tokens))
-        (corpus / "shards").mkdir()
-        written = progress_bar(
-            iterable=parallel_map(writer.write, both, options.workers), desc="writing", total=len(both), unit="shard"
-        )
-        shards = list(written)
-        train, held_out = shards[: len(source.train)], shards[len(source.train) :]
         lexicon = [learnt.units[row] for row in order.tolist()]
-        learnt.write_merges(corpus)
-        share = units_of_a_word(train, source.train)
-        finish_corpus(
-            corpus,
-            lexicon=lexicon,
-            counts=counts[order].astype(np.int64),
-            train=train,
-            held_out=held_out,
-            sources=source.record.sources,
-            settings={
-                "words": os.path.realpath(words),
-                "units": len(lexicon),
-                "units_of_a_word": share,
-                **({} if like is None else {"like": like}),
-            },
-            subwords=True,
-        )
-    if like is None and len(lexicon) < options.units:
-        print(f"the text has too few different words for {options.units:,} units: there are {len(lexicon):,}")
-    print(f"{corpus}: {len(lexicon):,} units, {share:.3f} a word; in units: {describe_splits(train, held_out)}")
+        with atomic_directory(corpus) as partial:
+            (partial / "shards").mkdir()
+            writer = Splitter(source, partial, lengths, new_row[rows].astype(ID_DTYPE))
+            both = (*source.train, *source.held_out)
+            written = parallel_map(writer.write, both, workers)
+            shards = list(progress_bar(iterable=written, desc="writing", total=len(both), unit="shard"))
+            train, held_out = shards[: len(source.train)], shards[len(source.train) :]
+            learnt.write_merges(partial)
+            share = units_of_a_word(train, source.train)
+            settings = {"words": os.path.realpath(words), "units": len(lexicon), "units_of_a_word": share}
+            finish_corpus(
+                partial,
+                lexicon=lexicon,
+                counts=counts[order].astype(np.int64),
+                train=train,
+                held_out=held_out,
+                sources=source.record.sources,
+                settings=settings | ({} if like is None else {"like": like}),
+                subwords=True,
+            )
+    if like is None and len(lexicon) < units:
+        print(f"the text has too few different words for {units:,} units: there are {len(lexicon):,}")
+    report(corpus, f"{len(lexicon):,} units, {share:.3f} a word; here words are units", train, held_out)
 
 
 def units_of_a_word(units: Sequence[Shard], words: Sequence[Shard]) -> float:
@@ -118,7 +102,7 @@ def units_of_a_word(units: Sequence[Shard], words: Sequence[Shard]) -> float:
 
 
 def learn(corpus: Corpus, units: int) -> Subwords:
-    """Units of the words of a corpus, at most so many."""
+    """At most this number of units, of the words of a corpus."""
     library = require_tokenizers()
     marks = corpus.marks
     alphabet = sorted(library.pre_tokenizers.ByteLevel.alphabet())
@@ -182,10 +166,7 @@ class Splitter:
         lengths = self.lengths[ids]
         places = np.cumsum(lengths) - lengths  # of each word's first unit
         rows = np.repeat(self.first[ids] - places, lengths) + np.arange(lengths.sum())
-        units, target = self.units[rows], self.corpus / shard.file
-        reserve_space(target, units.nbytes)
-        with open(target, "r+b") as file:
-            file.write(units.data)
+        (self.corpus / shard.file).write_bytes(self.units[rows].data)
         save_array(self.corpus / shard.documents_file, places[self.words.read_documents(shard)])
         return replace(shard, tokens=len(rows))
 

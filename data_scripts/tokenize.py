@@ -8,26 +8,20 @@ counts as tokenised, so running the command on it changes nothing. Byte order ma
 """
 
 import argparse
-import glob
-import os
-import re
-import shlex
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from data_scripts.parts.options import Options
 from data_scripts.parts.unsuitable import check_suitable
-from data_scripts.parts.workers import default_workers, parallel_map
+from data_scripts.parts.workers import add_workers, parallel_map
 from elmoc.batches import buffered
 from elmoc.errors import InputError, run_command
 from elmoc.files.locks import locked
-from elmoc.files.text import open_text, read_lines, require_file
+from elmoc.files.text import open_text, read_lines
 from elmoc.files.writing import refuse_existing
 from elmoc.progress import progress_bar
-from elmoc.settings import counted
 from elmoc.text.raw import sample_lines
 from elmoc.tokenizer import (
     BYTE_ORDER_MARK,
@@ -41,8 +35,6 @@ from elmoc.tokenizer import (
 SAMPLE_CHARACTERS = 1_000_000
 _BLOCK_CHARACTERS = 1 << 18
 _LONGEST_PARAGRAPH = 1 << 20  # characters that are tokenised at once, which takes a hundred times their memory
-_HYPHENS = ("-", "\u2010", "\xad")
-"""Which divide a word at the end of a line: the usual sign, Unicode's own, and the soft hyphen."""
 _ANSWERS = {"auto": None, "yes": True, "no": False}
 
 
@@ -69,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="whether the lines of raw text are wrapped paragraphs, to be joined (auto: they are when they are of a "
         "like width and most end in the middle of a sentence)",
     )
-    parser.add_argument("--workers", type=int, default=default_workers(), metavar="N", help="processes (%(default)s)")
+    add_workers(parser)
     options = vars(parser.parse_args(argv))
     for name in ("tokenised", "wrapped"):
         options[name] = _ANSWERS[options[name]]
@@ -84,108 +76,43 @@ def tokenise_file(
     Raises `InputError` when the target exists or is being written, or the source is missing, empty, broken, no UTF-8,
     or JSON lines.
     """
-    Options(workers=workers)
-    require_one_file(source)
-    with locked(target):
-        refuse_existing(target)
-        _tokenise_file(source, target, tokenised=tokenised, wrapped=wrapped, workers=workers)
-
-
-def require_one_file(source: Path) -> None:
-    """Raise an `InputError` unless `source` is an ordinary file; of a folder or a glob it says how to make one."""
-    if source.is_dir():
-        pattern, quoted = f"{glob.escape(str(source))}/*", f"{shlex.quote(str(source))}/*"
-    else:
-        pattern, quoted = str(source), re.sub(r"[^*?[\]!]+", lambda text: shlex.quote(text[0]), str(source))
-    if not source.is_file() and glob.has_magic(pattern) and (files := glob.glob(pattern)):
-        inside = any(os.path.samefile(os.path.dirname(file) or ".", ".") for file in files)
-        joined = "../raw.txt" if inside else "raw.txt"  # which must not be one of the files
-        raise InputError(
-            f"{source} is not one file, which is needed: join the files of text first, with blank lines between them "
-            f"(`for file in {quoted}; do gzip -cdf < \"$file\"; printf '\\n\\n'; done > {joined}`)"
-        )
-    require_file(source)
-
-
-def _tokenise_file(source: Path, target: Path, *, tokenised: bool | None, wrapped: bool | None, workers: int) -> None:
-    sample = sample_lines(source, SAMPLE_CHARACTERS)
-    if not any(line.strip() for line in sample):
-        raise InputError(f"{source} is empty, there is no text to tokenise: give another file")
-    check_suitable([(source, sample)], characters=SAMPLE_CHARACTERS)
-    text = "\n".join(sample)
-    if tokenised is None:
-        tokenised = looks_tokenised(text)
-    if tokenised:
-        print(f"{source} is tokenised already: its lines stay as they are (--tokenised no tokenises them)")
-    else:
-        wrapped = looks_wrapped(sample) if wrapped is None else wrapped
-        print(f"{source} is raw text, {'wrapped: its lines are joined' if wrapped else 'its lines are not wrapped'}")
     started = time.perf_counter()
     words = sentences = 0
-    divided = DividedWords()
-    with closing(progress(source)) as lines, open_text(target) as file:
-        if tokenised:
-            blocks: Iterable[list[str]] = ([line] for line in lines)
-        else:
-            whole = divided.count(lines) if wrapped else lines
-            blocks = tokenise_blocks(whole, sentence_splitter(text), bool(wrapped), workers)
-            blocks = single_blank_lines(blocks)
-        for block in blocks:
-            for line in block:
-                file.write(f"{line}\n")
-                words += len(line.split())
-                sentences += not line.isspace() and bool(line)
+    with locked(target):
+        refuse_existing(target)
+        sample = sample_lines(source, SAMPLE_CHARACTERS)
+        if not any(line.strip() for line in sample):
+            raise InputError(f"{source} is empty, there is no text to tokenise: give another file")
+        check_suitable([source])
+        text = "\n".join(sample)
+        tokenised = looks_tokenised(text) if tokenised is None else tokenised
+        wrapped = looks_wrapped(sample) if wrapped is None else wrapped
+        with closing(read_text(source)) as lines, open_text(target) as file:
+            if tokenised:
+                print(f"{source} is tokenised already: its lines stay as they are (--tokenised no tokenises them)")
+                blocks: Iterable[list[str]] = ([line] for line in lines)
+            else:
+                print(f"{source} is raw text, {'wrapped: its lines are joined' if wrapped else 'not wrapped'}")
+                split = sentence_splitter(text)
+                paragraphs = buffered(_paragraphs(lines, wrapped), len, most=_BLOCK_CHARACTERS)
+                done = parallel_map(lambda block: tokenise_paragraphs(block, split), paragraphs, workers)
+                blocks = single_blank_lines(done)
+            for block in blocks:
+                for line in block:
+                    file.write(f"{line}\n")
+                    words += len(line.split())
+                    sentences += not line.isspace() and bool(line)
     seconds = time.perf_counter() - started
     print(f"{target}: {words:,} words in {sentences:,} sentences ({words / seconds:,.0f} words/s)")
-    if divided.lines:
-        print(
-            f"{source}: a hyphen ends {counted(divided.lines, 'line')} before one that begins with a small letter: "
-            "words that are divided there stay two; put them together first if there are many"
-        )
 
 
-def progress(source: Path) -> Generator[str, None, None]:
-    """The lines of `source` without byte order marks, with a progress bar.
-
-    Raises `InputError` for a line with a NUL character.
-    """
+def read_text(source: Path) -> Generator[str, None, None]:
+    """The lines of `source` without byte order marks, with a progress bar; a NUL character is an `InputError`."""
     lines = progress_bar(iterable=read_lines(source), desc="tokenising", unit="line", unit_scale=True)
     for number, line in enumerate(lines, 1):
         if "\0" in line:
             raise InputError(f"{source}, line {number}: the text holds a NUL character: take it out of the text")
         yield line.replace(BYTE_ORDER_MARK, "")
-
-
-class DividedWords:
-    """Counts lines that end in a letter and a hyphen, where the next line begins with a small letter.
-
-    A word may be divided there (`gele-`, `gentlich`), or have a hyphen of its own (`well-`, `known`).
-    """
-
-    def __init__(self) -> None:
-        self.lines = 0
-
-    def count(self, lines: Iterable[str]) -> Iterator[str]:
-        """The same lines."""
-        before = ""
-        for line in lines:
-            if before.endswith(_HYPHENS) and before[-2:-1].isalpha() and line.lstrip()[:1].islower():
-                self.lines += 1
-            yield line
-            before = line.rstrip()
-
-
-_split: Callable[[str], Sequence[str]] | None = None
-
-
-def tokenise_blocks(
-    lines: Iterable[str], split: Callable[[str], Sequence[str]], wrapped: bool, workers: int
-) -> Iterator[list[str]]:
-    """Yield the tokenised sentences of raw lines block by block, "" where a document ends."""
-    global _split
-    _split = split  # workers are forked with it
-    blocks = buffered(_paragraphs(lines, wrapped), len, most=_BLOCK_CHARACTERS)
-    yield from parallel_map(_tokenise_paragraphs, blocks, workers)
 
 
 def _paragraphs(lines: Iterable[str], wrapped: bool) -> Iterator[str]:
@@ -226,14 +153,11 @@ def _cut(paragraph: str) -> Iterator[str]:
     yield paragraph[start:]
 
 
-def _tokenise_paragraphs(paragraphs: list[str]) -> list[str]:
-    assert _split is not None
+def tokenise_paragraphs(paragraphs: Sequence[str], split: Callable[[str], Sequence[str]]) -> list[str]:
+    """The sentences of paragraphs, as lines; "" for one that is empty, where a document ends."""
     lines: list[str] = []
     for paragraph in paragraphs:
-        if paragraph:
-            lines += [" ".join(words) for words in tokenise_paragraph(paragraph, _split)]
-        else:
-            lines.append("")
+        lines += [" ".join(words) for words in tokenise_paragraph(paragraph, split)] if paragraph else [""]
     return lines
 
 

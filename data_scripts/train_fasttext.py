@@ -11,52 +11,51 @@ string made of subwords that training never saw has the zero vector.
 import argparse
 import contextlib
 import ctypes
-import errno
 import math
 import os
+import re
 import signal
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from data_scripts.parts.options import Options
-from data_scripts.parts.workers import default_workers, how_it_ended
+from data_scripts.parts.workers import add_workers
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files.locks import locked
-from elmoc.files.writing import atomic_path, human_bytes, refuse_existing, require_space, temporary_path
+from elmoc.files.writing import atomic_path, human_bytes, refuse_existing, temporary_path
 from elmoc.process import end_with_parent
-from elmoc.settings import setting
+from elmoc.progress import progress_bar
+from elmoc.settings import check_settings, setting
 from elmoc.word_vectors.fasttext.file import MAX_SIZE, open_file
 
 _BLOCK_TOKENS = 1 << 20
 _M_PERTURB = -6  # of glibc's malloc.h
-_SHORTEST_SUBWORD, _LONGEST_SUBWORD = 3, 6
-_HEADER_BYTES = 8 + 56 + 28  # magic and version, arguments, sizes of the dictionary
-_ENTRY_BYTES = 1 + 8 + 1  # of a word of the dictionary, besides the word: zero byte, count, type
-_MATRIX_BYTES = 1 + 16  # a matrix besides its numbers: whether it is quantised, rows and columns
-_LITTLE_TEXT = 1_000_000
-"""Fewer words give poor vectors."""
+_LITTLE_TEXT = 1_000_000  # words; fewer give poor vectors
 _LARGEST = 2**31 - 1  # fastText's numbers are C's int
+_PROGRESS = re.compile(rb"Progress:\s*([\d.]+)%")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FastTextSettings(Options):
-    """What fastText is trained with; `workers` threads."""
+class FastTextSettings:
+    """What fastText is trained with; `workers` threads. Raises `InputError` for what the library does not check."""
 
-    seed: int = setting(least=0, most=_LARGEST)
-    dim: int = setting(above=0, most=MAX_SIZE)
+    seed: int = setting(0, least=0, most=_LARGEST)
+    dim: int = setting(300, above=0, most=MAX_SIZE)
     epochs: int = setting(above=0, most=100_000)
     buckets: int = setting(above=0, most=_LARGEST)
     min_count: int = setting(above=0, most=_LARGEST)
     learning_rate: float = setting(0.05, above=0)
+    workers: int = setting(1, least=1, most=1024)
+
+    def __post_init__(self) -> None:
+        check_settings(self, lambda name: f"--{name.replace('_', '-')}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,30 +68,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("corpus", type=Path, metavar="CORPUS", help="corpus directory")
     parser.add_argument("output", type=Path, metavar="OUT.bin", help="fastText model to make")
-    parser.add_argument("--dim", type=int, default=300, metavar="E", help="width of the vectors (%(default)s)")
-    parser.add_argument("--epochs", type=int, metavar="N", help="passes over the corpus (5 up to 1M words, 1 from 25M)")
-    parser.add_argument(
-        "--buckets", type=int, metavar="N", help="rows for hashed subwords (100,000 for 1M words, growing as the root)"
-    )
-    parser.add_argument(
-        "--min-count",
-        type=int,
-        metavar="N",
-        help="rarer words have no row of their own, only subwords (2 up to 2M words, then 5)",
-    )
-    parser.add_argument("--workers", type=int, default=default_workers(), metavar="N", help="threads (%(default)s)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random start (%(default)s)")
-    parser.add_argument("--learning-rate", type=float, default=0.05, metavar="X", help="(%(default)s)")
+    for name, kind, text in (
+        ("--dim", int, "width of the vectors (300)"),
+        ("--epochs", int, "passes over the corpus (5 up to 1M words, 1 from 25M)"),
+        ("--buckets", int, "rows for hashed subwords (100,000 for 1M words, growing as the root)"),
+        ("--min-count", int, "rarer words have no row of their own, only subwords (2 up to 2M words, then 5)"),
+        ("--seed", int, "of the random start (0)"),
+        ("--learning-rate", float, "(0.05)"),
+    ):
+        parser.add_argument(name, type=kind, default=argparse.SUPPRESS, metavar="N", help=text)
+    add_workers(parser)
     options = vars(parser.parse_args(argv))
     return run_command(lambda: _train_with(Corpus(options.pop("corpus")), options.pop("output"), options))
 
 
 def _train_with(corpus: Corpus, output: Path, options: dict[str, Any]) -> None:
-    """Train as the command line says; what it leaves out (None) follows from the size of the corpus."""
+    """Train as the command line says; what it leaves out follows from the size of the corpus."""
     words = count_words(corpus)
     of_size = {"epochs": epochs_for(words), "buckets": buckets_for(words), "min_count": min_count_for(words)}
-    given = {name: value for name, value in options.items() if value is not None}
-    train_fasttext(corpus, output, FastTextSettings(**of_size | given))
+    train_fasttext(corpus, output, FastTextSettings(**of_size | options))
 
 
 def count_words(corpus: Corpus) -> int:
@@ -119,67 +113,32 @@ def train_fasttext(corpus: Corpus, output: Path, settings: FastTextSettings) -> 
     """Train on the training shards of `corpus` and write the model to `output`.
 
     The text is written beside the output for fastText to read, and removed afterwards. Raises `InputError` when the
-    output exists, is being written or is not a `.bin`, the disk is too small, or the vectors are not finite.
+    output exists, is being written or is not a `.bin`, no word is frequent enough, or the vectors are not finite.
     """
     if output.suffix != ".bin":
         raise InputError(f"{output}: the name of a fastText model ends in .bin")
     corpus.require_words()
-    with locked(output):
-        refuse_existing(output)
-        _train(corpus, output, settings)
-
-
-def _train(corpus: Corpus, output: Path, settings: FastTextSettings) -> None:
-    rows = corpus.counts >= settings.min_count  # what fastText keeps; `</s>` is a word to it, `<s>` is not written
-    rows[corpus.begin_id] = False
-    known = int(rows.sum() - rows[corpus.end_id])
-    if known < 1:
-        raise InputError(
-            f"no word of {corpus.path} occurs {settings.min_count} times in training: give a smaller --min-count"
-        )
-    lengths = np.array([len(word.encode()) for word in corpus.lexicon])
-    model_bytes = model_size(lengths[rows], settings)
-    require_space(output, model_bytes + int((lengths + 1) @ corpus.counts))
+    known = int((corpus.counts >= settings.min_count).sum())
+    if known <= 2:  # `<s>` and `</s>`; fastText would train on these alone
+        raise InputError(f"no word of {corpus.path} occurs {settings.min_count} times: give a smaller --min-count")
     words = count_words(corpus)
     print(
-        f"{words:,} words, {known:,} of {corpus.types:,} types occur at least {settings.min_count} times; dimensions "
-        f"{settings.dim}, epochs {settings.epochs}, buckets {settings.buckets:,}, threads {settings.workers}; the file "
-        f"will have about {human_bytes(model_bytes)}",
+        f"{words:,} words, {known:,} types that occur {settings.min_count} times or more; dimensions {settings.dim}, "
+        f"epochs {settings.epochs}, buckets {settings.buckets:,}, threads {settings.workers}",
         flush=True,
     )
     if words < _LITTLE_TEXT:
-        print(
-            f"warning: vectors of only {words:,} words of text are poor: published ones are better "
-            "(docs/word_vectors.md): give their file to data_scripts.build_vectors, or to pretrain.recipe by --vectors",
-            file=sys.stderr,
-        )
-    started = time.perf_counter()
-    with temporary_path(output, "text") as text:
-        write_text(corpus, text)
-        with atomic_path(output) as partial:
+        print("warning: vectors of so little text are poor: published ones are better (docs/train.md)", file=sys.stderr)
+    started = time.monotonic()
+    with locked(output):
+        refuse_existing(output)
+        with temporary_path(output, "text") as text, atomic_path(output) as partial:
+            write_text(corpus, text)
             _train_in_child(text, partial, settings)
-            _require_whole(partial)
-    seconds = time.perf_counter() - started
-    print(
-        f"{output}: {human_bytes(output.stat().st_size)}, trained in {seconds:.0f} s "
-        f"({words * settings.epochs / seconds:,.0f} words/s)"
-    )
-
-
-def model_size(lengths: np.ndarray, settings: FastTextSettings) -> int:
-    """Bytes of the model's file, given those of its words: `</s>` and the words that occur often enough."""
-    rows = 2 * len(lengths) + settings.buckets  # of both matrices: words and subwords, and words
-    return (
-        _HEADER_BYTES + int(lengths.sum()) + _ENTRY_BYTES * len(lengths) + 2 * _MATRIX_BYTES + 4 * settings.dim * rows
-    )
-
-
-def _require_whole(model: Path) -> None:
-    """Raise the error of a full disk unless the model is whole: fastText does not notice that it cannot write."""
-    try:
-        open_file(model)
-    except InputError:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(model)) from None
+            open_file(partial)  # fastText does not notice that it cannot write: a model that is not whole fails here
+    seconds = time.monotonic() - started
+    speed = words * settings.epochs / seconds
+    print(f"{output}: {human_bytes(output.stat().st_size)}, trained in {seconds:.0f} s ({speed:,.0f} words/s)")
 
 
 def write_text(corpus: Corpus, path: Path) -> None:
@@ -194,34 +153,44 @@ def write_text(corpus: Corpus, path: Path) -> None:
 
 
 def _train_in_child(text: Path, model: Path, settings: FastTextSettings) -> None:
-    """Train in another process, which can be interrupted, and in which the library can crash alone."""
-    context = get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_train_here, args=(text, model, settings, sender, os.getpid()), daemon=True)
+    """Train in another process, which can be interrupted, in which the library can crash alone, and whose progress,
+    which the library prints over itself on standard error, can be read."""
+    read_end, write_end = os.pipe()
+    child = get_context("fork").Process(
+        target=_train_here, args=(text, model, settings, write_end, os.getpid()), daemon=True
+    )
     child.start()
-    sender.close()
-    message = None
+    os.close(write_end)
+    said = b""
     try:
-        message = receiver.recv()
-    except EOFError:
-        pass
+        with (
+            open(read_end, "rb", buffering=0) as errors,
+            progress_bar(
+                total=100, desc="fastText", unit="%", bar_format="{l_bar}{bar}| {elapsed} < {remaining}"
+            ) as bar,
+        ):
+            while chunk := errors.read(4096):
+                said = (said + chunk)[-4096:]
+                if found := _PROGRESS.findall(said):
+                    bar.update(float(found[-1]) - bar.n)
     except BaseException:
         child.terminate()
         raise
     finally:
         child.join()
-    if message is None:
-        message = f"fastText {how_it_ended([child])}: give fewer --buckets, or a smaller --dim"
-    if message:
-        raise InputError(message)
+    if child.exitcode:
+        last = said.decode(errors="replace").strip().splitlines()[-1:]
+        why = f"was ended by signal {-child.exitcode}" if child.exitcode < 0 else f"failed: {''.join(last)}"
+        raise InputError(f"fastText {why}: with too little memory give fewer --buckets or a smaller --dim")
 
 
-def _train_here(text: Path, model: Path, settings: FastTextSettings, sender: Connection, parent: int) -> None:
+def _train_here(text: Path, model: Path, settings: FastTextSettings, errors: int, parent: int) -> None:
+    os.dup2(errors, 2)
+    os.close(errors)
     end_with_parent(parent, signal.SIGKILL)
     import fasttext
 
     zero_fresh_memory()
-    diverged = "the vectors diverged (they are not finite): give a smaller --learning-rate or more --buckets"
     try:
         # train_unsupervised takes every argument but this one, and reads it from here
         fasttext.FastText.unsupervised_default["seed"] = settings.seed
@@ -232,24 +201,18 @@ def _train_here(text: Path, model: Path, settings: FastTextSettings, sender: Con
             epoch=settings.epochs,
             bucket=settings.buckets,
             minCount=settings.min_count,
-            minn=_SHORTEST_SUBWORD,
-            maxn=_LONGEST_SUBWORD,
+            minn=3,
+            maxn=6,
             lr=settings.learning_rate,
             thread=settings.workers,
-            verbose=2 if sys.stderr.isatty() else 0,  # its progress is written over itself
+            verbose=2,
         )
-        words = trained.get_words()
-        finite = all(np.isfinite(trained.get_word_vector(word)).all() for word in words)
-        if finite:
-            with contextlib.suppress(
-                ValueError
-            ):  # it cannot be opened, which the parent sees, as it sees other failures
-                trained.save_model(str(model))
-        sender.send("" if finite else diverged)
-    except RuntimeError as error:
-        sender.send(diverged if "NaN" in str(error) else f"fastText: {error}")
-    except (ValueError, MemoryError) as error:
-        sender.send(f"fastText cannot be trained: {error}")
+        if not all(np.isfinite(trained.get_word_vector(word)).all() for word in trained.get_words()):
+            raise RuntimeError("the vectors diverged (they are not finite): give a smaller --learning-rate")
+        trained.save_model(str(model))
+    except Exception as error:
+        os.write(2, f"\n{error}".encode())
+        os._exit(1)
 
 
 def zero_fresh_memory() -> None:

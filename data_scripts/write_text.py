@@ -1,15 +1,14 @@
 """Writing text: the sentences of a corpus directory as tokenised text again, for tools that read such.
 
 So they read as much of each source as an epoch of training reads: without the sentences that were left out when the
-corpus was built, and each source as often as `data.sources` says. (Of a fraction it is the beginning of every shard,
-where training reads some shards whole, others in the next epoch.) Words that were left out by `--min-count` are
-`<unk>`.
+corpus was built, and each source as often as `data.sources` says. Of a fraction it is the beginning of every shard.
+Words that were left out by `--min-count` are `<unk>`.
 """
 
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil
 from pathlib import Path
 
@@ -38,11 +37,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="how many times each source is written, as data.sources has it: 1 unless said, 0 leaves it out, and of a "
         "fraction so much from the beginning of each of its shards",
     )
+    parser.add_argument(
+        "--tokens", type=int, metavar="N", help="about N tokens at most, in the same proportions of all shards"
+    )
     options = vars(parser.parse_args(argv))
     return run_command(lambda: write_text(**options))
 
 
-def write_text(corpus: Path, target: Path, *, sources: Sequence[str] = (), held_out: bool = False) -> None:
+def write_text(
+    corpus: Path, target: Path, *, sources: Sequence[str] = (), held_out: bool = False, tokens: int | None = None
+) -> None:
     """Write the text of a corpus; see the command's help.
 
     Raises `InputError` for a corpus that cannot be read or is one of subwords, for sources that it has not, and for a
@@ -51,23 +55,22 @@ def write_text(corpus: Path, target: Path, *, sources: Sequence[str] = (), held_
     source = Corpus(corpus)
     source.require_words()
     shards = source.held_out if held_out else source.train
-    times = parse_sources(sources, source.held_out_sources if held_out else source.sources)
-    tokens: Counter[str] = Counter()
-    sizes = [times.get(shard.source, 1.0) * shard.tokens for shard in shards]
-    with (
-        locked(target),
-        progress_bar(total=round(sum(sizes)), unit=" words", unit_scale=True, desc="writing text") as progress,
-    ):
+    times = dict.fromkeys(source.held_out_sources if held_out else source.sources, 1.0)
+    times |= parse_sources(sources, list(times))
+    total = sum(times[shard.source] * shard.tokens for shard in shards)
+    if tokens is not None and tokens < total:
+        times = {name: each * tokens / total for name, each in times.items()}
+    written: Counter[str] = Counter()
+    with locked(target), progress_bar(total=round(total), unit=" words", unit_scale=True, desc="writing") as bar:
         refuse_existing(target)
-        parts = ((shard, ceil(share * shard.tokens)) for shard, share in passes(shards, times))
         with open_text(target) as file:
-            for shard, words in source.written_sentences(parts, file):
-                tokens[shard.source] += len(words)
-                progress.update(len(words) + 2)
-            if not tokens:
+            for shard, words in source.written_sentences(passes(shards, times), file):
+                written[shard.source] += len(words)
+                bar.update(len(words) + 2)
+            if not written:
                 raise InputError(f"--sources {' '.join(sources)} leaves no text: give another source a number above 0")
-    by_source = ", ".join(f"{name} {count:,}" for name, count in tokens.items() if name)
-    print(f"{target}: {tokens.total():,} words" + (f" ({by_source})" if by_source else ""))
+    by_source = ", ".join(f"{name} {count:,}" for name, count in written.items() if name)
+    print(f"{target}: {written.total():,} words" + (f" ({by_source})" if by_source else ""))
 
 
 def parse_sources(given: Sequence[str], sources: Sequence[str]) -> dict[str, float]:
@@ -75,25 +78,23 @@ def parse_sources(given: Sequence[str], sources: Sequence[str]) -> dict[str, flo
     found = {}
     for text in given:
         name, _, number = text.rpartition("=")
-        if name not in sources or not name:
-            known = f"it has {', '.join(sources)}" if any(sources) else "its text has no names"
-            raise InputError(f"--sources {text}: the corpus has no source {name!r:.50}; {known}")
         try:
             found[name] = float(number)
         except ValueError:
             found[name] = -1
-        if not 0 <= found[name] <= MOST_TIMES:
-            raise InputError(f"--sources {text}: give a number from 0 to {MOST_TIMES:,}")
+        if name not in sources or not 0 <= found[name] <= MOST_TIMES:
+            known = ", ".join(filter(None, sources)) or "none, since its text has no names"
+            raise InputError(f"--sources {text}: give NAME=X, a source ({known}) and a number from 0 to {MOST_TIMES:,}")
     return found
 
 
-def passes(shards: Sequence[Shard], times: Mapping[str, float]) -> Iterator[tuple[Shard, float]]:
-    """The shards and the share of each that is written, one pass after the other."""
-    for number in range(max(1, ceil(max(times.values(), default=1)))):
+def passes(shards: Sequence[Shard], times: dict[str, float]) -> Iterator[tuple[Shard, int]]:
+    """The shards and the number of tokens of each that are written, one pass after the other."""
+    for number in range(max(1, ceil(max(times.values())))):
         for shard in shards:
-            share = min(1.0, times.get(shard.source, 1.0) - number)
+            share = min(1.0, times[shard.source] - number)
             if share > 0:
-                yield shard, share
+                yield shard, ceil(share * shard.tokens)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Quickstart: the whole way from raw text to a probe's score, in a few minutes on a CPU.
 
-`make quickstart` runs the commands of a user one after the other: raw text → corpus → vectors → encoder → features →
-probe. Everything is left under `runs/quickstart/`: corpus/, run/, features.h5, results.json, curve.png.
+`make quickstart` runs the commands of a user one after the other: raw text → tokenised text → model → features →
+probe. Everything is left under `runs/quickstart/`: run/, features.h5, results.json, curve.png.
 """
 
 import json
@@ -20,13 +20,13 @@ ROOT = Path(__file__).resolve().parent.parent
 DATA = Path("quickstart/data")
 OUT = Path("runs/quickstart")
 ENTITIES = {split: DATA / f"entities_{split}.conll.gz" for split in ("train", "dev", "test")}
+# Metrics of held-out text, and what the table calls them.
 METRICS = {
     "cosine": "cosine with the true word",
     "accuracy_at_1": "accuracy@1",
     "accuracy_at_10": "accuracy@10",
     "reciprocal_rank": "mean reciprocal rank",
 }
-"""Metrics of held-out text → what the table calls them."""
 PROBE_INPUTS = {"vectors": "fastText alone", "features": "features alone", "both": "features + fastText"}
 LIMITS = """
 These numbers show that every step works, and whether the encoder learns: is it above the best constant prediction?
@@ -56,31 +56,23 @@ def quickstart() -> None:
         print(f"removing {OUT} of an earlier quickstart")
         shutil.rmtree(ROOT / OUT)
     (ROOT / OUT).mkdir(parents=True)
-    corpus, vectors, run_directory = OUT / "corpus", OUT / "vectors.bin", OUT / "run"
-    sentences, features, probe_results = OUT / "sentences.txt", OUT / "features.h5", OUT / "probe.jsonl"
-    run_module("raw text to tokenised sentences", "data_scripts.tokenize", DATA / "novels.txt.gz", OUT / "novels.txt")
-    run_module("tokenised text to a corpus directory", "data_scripts.build_corpus", OUT / "novels.txt", corpus)
-    run_module("fastText vectors of the corpus", "data_scripts.train_fasttext", corpus, vectors)
-    for name, processing in (("input", "none"), ("target", "whiten")):
-        run_module(
-            f"the {name} vectors of every word type",
-            *("data_scripts.build_vectors", corpus, vectors, "--name", name, "--post-process", processing),
-        )
+    text, run, sentences, features = OUT / "novels.txt", OUT / "run", OUT / "sentences.txt", OUT / "features.h5"
+    probe_results = OUT / "probe.jsonl"
+    run_module("raw text to tokenised sentences", "data_scripts.tokenize", DATA / "novels.txt.gz", text)
     run_module(
-        "pretraining a small ELMo-C, both directions",
-        *("pretrain", "pretrain/configs/quickstart.toml", run_directory, "--set", f"data.corpus={corpus}"),
-        *("--max-time", "90s"),
+        "tokenised text to a small ELMo-C (what `make model` does)",
+        *("pretrain.recipe", text, run, "--config", "pretrain/configs/quickstart.toml", "--max-time", "90s"),
     )
-    run_module("the learning curve", "pretrain.plot", run_directory, OUT / "curve.png")
+    run_module("the learning curve", "pretrain.plot", run, OUT / "curve.png")
     run_module("the probe's sentences", "downstream", "sentences", "ner", *ENTITIES.values(), output=sentences)
-    run_module("their contextual features", "elmoc", "dump-features", run_directory, sentences, features)
+    run_module("their contextual features", "elmoc", "dump-features", run, sentences, features)
     run_module(
         "the NER probe: fastText alone, and with features",
         *("downstream", "ner", "--small", "--seeds", 1, "--results", probe_results),
-        *("--features", features, "--vectors", vectors),
+        *("--features", features, "--vectors", run / "vectors.bin"),
         *(word for split, path in ENTITIES.items() for word in (f"--{split}", path)),
     )
-    report(run_directory, probe_results, time.monotonic() - started)
+    report(run, probe_results, time.monotonic() - started)
 
 
 def report(run_directory: Path, probe_results: Path, seconds: float) -> None:
@@ -100,7 +92,7 @@ def report(run_directory: Path, probe_results: Path, seconds: float) -> None:
     for probe in probes:
         del probe["counts"]  # thousands of numbers, which stay in the probe's own file of results
     write_json(ROOT / OUT / "results.json", {"pretraining": last, "probes": probes, "seconds": round(seconds, 1)})
-    print(f"\nEverything is in {OUT}/: corpus/, run/ (with model/), features.h5, results.json, curve.png")
+    print(f"\nEverything is in {OUT}/: run/ (with model/), features.h5, results.json, curve.png")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def test_quickstart_ends_with_scores_and_can_be_run_twice(tmp_path: Path) -> Non
     assert results["pretraining"]["accuracy_at_10"] > results["pretraining"]["constant_accuracy_at_10"]
     assert {probe["inputs"] for probe in results["probes"]} == {"vectors", "both"}
     assert all(probe["mean"] > 20 for probe in results["probes"])
-    assert all((left / name).exists() for name in ("corpus/corpus.json", "run/model/config.json", "features.h5"))
+    assert all((left / name).exists() for name in ("run/corpus/corpus.json", "run/model/config.json", "features.h5"))
     assert (left / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 

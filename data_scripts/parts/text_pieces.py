@@ -1,8 +1,7 @@
-"""Pieces of text: how files are cut into pieces of bounded size, and read block by block.
+"""Pieces of text: how are files cut into pieces of bounded size, and how is a piece read?
 
 A piece is what one worker reads: a byte range of a large plain file, one whole `.gz` file (gzip cannot be entered in
-the middle), or several small files, which the last piece may have behind a part of a large one. The cut depends on the
-files and the wanted size alone, never on the workers.
+the middle), or several small files. The cut depends on the files and the wanted size alone, never on the workers.
 """
 
 import re
@@ -10,11 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from elmoc.files.text import BROKEN_GZIP, MAX_LINE_BYTES, broken_gzip, invalid_utf8, line_too_long, open_binary
+from elmoc.corpus import BEGIN, END
+from elmoc.errors import InputError, reading
+from elmoc.files.text import MAX_LINE_BYTES, open_binary
 from elmoc.text.named_files import BYTES_PER_TOKEN, estimate_text_bytes
 
 BLOCK_BYTES = 4 << 20
 _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
+# Words that a corpus cannot hold: the marks of sentence boundaries, and what ends a string in fastText.
+_REFUSED = re.compile(rf"(?<!\S)(?:{BEGIN}|{END})(?!\S)|\0")
 
 
 @dataclass(frozen=True)
@@ -27,11 +30,11 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Piece:
-    """What one worker reads: segments in order, the split and the source they belong to.
+class TextPiece:
+    """What one worker reads: segments in order, all of one source and one split.
 
     text_bytes: estimated size of the uncompressed text.
-    shard_tokens: about how many tokens the shards have that it is cut into.
+    shard_tokens: about how many tokens a shard of it has.
     """
 
     segments: tuple[Segment, ...]
@@ -41,13 +44,13 @@ class Piece:
     source: str = ""
 
 
-def cut_pieces(files: Sequence[Path], shard_tokens: int, held_out: bool, source: str = "") -> list[Piece]:
+def cut_pieces(files: Sequence[Path], shard_tokens: int, held_out: bool, source: str = "") -> list[TextPiece]:
     """Cut `files`, all of one source, into pieces of about a shard each, in the order of the files.
 
     A rest of less than half a shard is in one piece with what comes before it: the last shard may be held out.
     """
     piece_bytes = shard_tokens * BYTES_PER_TOKEN
-    pieces: list[Piece] = []
+    pieces: list[TextPiece] = []
     group: list[Path] = []
     sizes: list[int] = []
 
@@ -57,7 +60,7 @@ def cut_pieces(files: Sequence[Path], shard_tokens: int, held_out: bool, source:
             if last and pieces and 2 * size < piece_bytes:
                 before = pieces.pop()
                 segments, size = before.segments + segments, before.text_bytes + size
-            pieces.append(Piece(segments, held_out, size, shard_tokens, source))
+            pieces.append(TextPiece(segments, held_out, size, shard_tokens, source))
             group.clear()
             sizes.clear()
 
@@ -67,10 +70,8 @@ def cut_pieces(files: Sequence[Path], shard_tokens: int, held_out: bool, source:
         if large or sum(sizes) + size > 1.25 * piece_bytes:
             close_group()
         if large:
-            pieces += [
-                Piece((segment,), held_out, size, shard_tokens, source)
-                for segment, size in _cut_file(file, size, piece_bytes)
-            ]
+            for segment, bytes_of_segment in _cut_file(file, size, piece_bytes):
+                pieces.append(TextPiece((segment,), held_out, bytes_of_segment, shard_tokens, source))
         else:
             group.append(file)
             sizes.append(size)
@@ -103,54 +104,48 @@ def _cut_file(path: Path, size: int, piece_bytes: int) -> Iterator[tuple[Segment
             yield Segment(str(path), start, end), end - start
 
 
-def read_blocks(segment: Segment, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[int, str]]:
-    r"""Yield (number of the first line within the segment, text) for blocks of whole lines.
+def read_blocks(segment: Segment, block_bytes: int = BLOCK_BYTES) -> Iterator[str]:
+    r"""Yield the text of a segment in blocks of whole lines; only "\n" ends a line, and every text ends with one.
 
-    Only "\n" ends a line; every text ends with one. Raises `InputError` naming file and line for invalid UTF-8, a
-    broken gzip file, and a line of more than `MAX_LINE_BYTES`.
+    Raises `InputError` naming file and line for invalid UTF-8, a NUL character, and the words `<s>` and `</s>`; naming
+    the file for broken gzip data and a line of more than `MAX_LINE_BYTES`.
     """
-    path = segment.path
-    line = 1
-    rest = b""
-    with open_binary(path) as file:
+    position, rest = segment.start, b""
+    with reading(segment.path), open_binary(segment.path) as file:
         file.seek(segment.start)
-        left = float("inf") if segment.end is None else segment.end - segment.start
         while True:
-            try:
-                data = file.read(int(min(block_bytes, left)))
-            except BROKEN_GZIP as error:
-                raise broken_gzip(path, line_number(segment, line + rest.count(b"\n")) - 1, error) from None
-            left -= len(data)
-            if len(rest) + (data.find(b"\n") if b"\n" in data else len(data)) > MAX_LINE_BYTES:
-                raise line_too_long(path, line_number(segment, line))
-            if data:
-                cut = data.rfind(b"\n") + 1
-                if not cut:
-                    rest += data
-                    continue
-                block, rest = rest + data[:cut], data[cut:]
-            elif rest:
-                block, rest = rest + b"\n", b""
-            else:
+            most = block_bytes if segment.end is None else min(block_bytes, segment.end - file.tell())
+            data = rest + file.read(most)
+            ended = len(data) == len(rest)
+            cut = len(data) if ended else data.rfind(b"\n") + 1
+            block, rest = data[:cut], data[cut:]
+            if len(rest) > MAX_LINE_BYTES:
+                raise InputError(f"{segment.path}: a line is longer than {MAX_LINE_BYTES >> 20} MiB")
+            if block:
+                yield _text_of(segment, block, position)
+                position += len(block)
+            if ended:
                 return
-            if line == 1 and segment.start == 0:
-                block = block.removeprefix(b"\xef\xbb\xbf")
-            try:
-                text = block.decode("utf-8")
-            except UnicodeDecodeError as error:
-                number = line + block.count(b"\n", 0, error.start)
-                raise invalid_utf8(path, line_number(segment, number), error) from None
-            yield line, text
-            line += block.count(b"\n")
 
 
-def line_number(segment: Segment, line: int) -> int:
-    """The number in the whole file of a line of the segment (both from 1); reads what stands before the segment."""
-    before = 0
-    if segment.start:
-        with open(segment.path, "rb") as file:
-            left = segment.start
-            while left > 0 and (data := file.read(min(BLOCK_BYTES, left))):
-                before += data.count(b"\n")
-                left -= len(data)
-    return before + line
+def _text_of(segment: Segment, block: bytes, position: int) -> str:
+    """The text of a block that stands at a position (in bytes, uncompressed) of its file."""
+
+    def line_of(byte: int) -> int:
+        with open_binary(segment.path) as file:
+            left = position + byte
+            blocks = (file.read(min(BLOCK_BYTES, left - start)) for start in range(0, left, BLOCK_BYTES))
+            return 1 + sum(block.count(b"\n") for block in blocks)
+
+    try:
+        text = block.decode("utf-8-sig" if position == 0 else "utf-8")
+    except UnicodeDecodeError as error:
+        byte = block[error.start : error.start + 1].hex()
+        raise InputError(
+            f"{segment.path}, line {line_of(error.start)}: byte 0x{byte} is not valid UTF-8; convert the file, for "
+            "instance with iconv"
+        ) from None
+    if found := _REFUSED.search(text):
+        line = line_of(len(text[: found.start()].encode()))
+        raise InputError(f"{segment.path}, line {line}: the text holds {found[0]!r}, which marks an end: take it out")
+    return text if text.endswith("\n") else f"{text}\n"

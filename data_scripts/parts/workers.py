@@ -1,75 +1,67 @@
-"""Worker processes: a function applied to many items in order, without hanging when a process dies."""
+"""Worker processes: how is a function applied to many items in order by several processes?"""
 
+import argparse
 import os
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import active_children, get_context
-from multiprocessing.process import BaseProcess
-from typing import TypeVar
+from multiprocessing import get_context
+from typing import Any, TypeVar
 
-from data_scripts.parts.options import MOST_WORKERS
-from elmoc.errors import InputError
 from elmoc.process import available_cores, end_with_parent
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+# Items under way for each worker: an endless iterable of items is not read into memory.
 _LOOK_AHEAD = 4
-"""Items under way for each worker."""
-
-
-def default_workers() -> int:
-    """One for each CPU core that this process may use."""
-    return min(available_cores(), MOST_WORKERS)
+_function: Callable[[Any], Any] | None = None  # what a worker does with items: it is forked with it, not sent it
 
 
 def parallel_map(function: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
-    """Yield `function(item)` for all items, in their order, computed by `workers` forked processes.
+    """Yield `function(item)` for all items, in their order, computed by forked processes; by this one where it is one.
 
-    With one worker everything happens in this process. A few items a worker are under way at most, so `items` may be
-    endless. An exception of `function` is raised here; a worker that dies (killed for its memory) is an `InputError`.
-    Workers see what this process had in memory, and end with it.
+    Workers see what this process had in memory, and end with it. An exception of `function` is raised here.
     """
     if workers == 1:
         yield from map(function, items)
         return
-    others = active_children()
-    executor = ProcessPoolExecutor(
-        workers, mp_context=get_context("fork"), initializer=_start_worker, initargs=(os.getpid(),)
+    pool = ProcessPoolExecutor(
+        workers, mp_context=get_context("fork"), initializer=_start_worker, initargs=(os.getpid(), function)
     )
-    processes: list[BaseProcess] = []
     try:
         pending: deque[Future[Result]] = deque()
         for item in items:
-            pending.append(executor.submit(function, item))
-            processes = processes or [each for each in active_children() if each not in others]
+            pending.append(pool.submit(_do, item))
             if len(pending) >= _LOOK_AHEAD * workers:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
-    except BrokenProcessPool:
-        executor.shutdown(wait=True)
-        raise InputError(
-            f"a worker process {how_it_ended(processes)}: run the command again with fewer --workers"
-        ) from None
     finally:
-        executor.shutdown(wait=True, cancel_futures=True)
+        pool.shutdown(cancel_futures=True)
 
 
-def how_it_ended(processes: Sequence[BaseProcess]) -> str:
-    """How the first of the processes that ended by itself did so, e.g. `was ended by SIGSEGV`.
-
-    The others end by SIGTERM, when their pool is broken.
-    """
-    signals = [-each.exitcode for each in processes if each.exitcode and each.exitcode < 0]
-    if signal.SIGKILL in signals:
-        return "was killed, probably because memory ran out"
-    names = [signal.Signals(number).name for number in sorted(signals, key=lambda number: number == signal.SIGTERM)]
-    return f"was ended by {names[0]}" if names else "ended without a result"
-
-
-def _start_worker(parent: int) -> None:
+def _start_worker(parent: int, function: Callable[[Any], Any]) -> None:
+    global _function
+    _function = function
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interrupted worker ends without a traceback
     end_with_parent(parent, signal.SIGKILL)
+
+
+def _do(item: Any) -> Any:
+    assert _function is not None
+    return _function(item)
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """Add `--workers`, which is one for each core by default."""
+    parser.add_argument(
+        "--workers", type=positive, default=available_cores(), metavar="N", help="processes (%(default)s)"
+    )
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 on, as the type of a command-line option."""
+    if (number := int(text)) < 1:
+        raise ValueError
+    return number

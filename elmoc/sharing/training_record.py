@@ -5,7 +5,7 @@ from typing import Any
 
 from elmoc.encoders import DIRECTIONS
 
-# the kind of text that `python -m pretrain.adapt` mixes in: other text than what it is given
+# the kind of text that an adapted model (`pretrain.recipe --init-from`) reads beside the new text
 GENERAL = "general"
 
 

@@ -1,1 +1,1 @@
-"""Recipe: from tokenised text to a model directory, by the commands of a user one after the other."""
+"""The recipe: from text to a model by one command."""

@@ -1,80 +1,82 @@
-"""The command `python -m pretrain.recipe TEXT… OUT`: from tokenised text to a model directory; `make model` calls it.
+"""The command `python -m pretrain.recipe TEXT… OUT`: from tokenised text to a model; `make model` calls it.
 
-A corpus is built, fastText is trained on it (or word vectors are given), the two vector tables are made, and the
-encoder is trained. `OUT` is then a run directory; its `model/` has a model card and, where that is asked for, the word
-vectors.
+A corpus is built, fastText is trained on it (or word vectors are given), two vector tables are made, and the encoder is
+trained. With `--init-from MODEL` a trained model goes on with new text: its word vectors are taken, and general text of
+its own corpus is mixed in. `OUT` is then a run directory, whose name can be given wherever a model is asked for.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from elmoc.errors import InputError, run_command
-from pretrain import CONFIGS
-from pretrain.recipe.options import add_options, require_no_corpus, require_text, shared_values
+from elmoc.errors import run_command
 
 
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m pretrain.recipe",
-        description="Make a model directory from tokenised text. Safe to interrupt; goes on by the same command.",
-    )
-    add_options(parser, text="text")
-    parser.add_argument(
-        "--config",
-        default=str(CONFIGS / "small.toml"),
-        metavar="TOML",
-        help="of the training (pretrain/configs/small.toml)",
+        description="Make a model from tokenised text, or adapt one to new text (--init-from). Safe to interrupt; goes "
+        "on by the same command.",
     )
     parser.add_argument(
-        "--vectors", metavar="FILE", help="word vectors to use (default: fastText, trained on the text)"
+        "text", nargs="+", help="tokenised text: files, .gz files, folders, quoted globs; NAME=PATH names its kind"
+    )
+    parser.add_argument("output", type=Path, help="the run directory to make")
+    parser.add_argument("--max-time", metavar="TIME", help="fit the training into this time, e.g. 20m, 3h")
+    parser.add_argument(
+        "--config", metavar="TOML", help="of the training (default: small.toml or fast.toml, as text and time allow)"
+    )
+    parser.add_argument(
+        "--vectors", metavar="FILE", help="word vectors to use (default: fastText trained on the text, or the model's)"
     )
     parser.add_argument(
         "--targets", default="whiten", metavar="WHAT", help="how target vectors are post-processed (%(default)s)"
     )
+    parser.add_argument("--init-from", metavar="MODEL", help="the model or run directory to go on from")
+    parser.add_argument(
+        "--general",
+        metavar="CORPUS",
+        help="with --init-from: corpus directory of general text to mix in (default: the one that the model was "
+        "trained on, where that is there; 'none' for none)",
+    )
+    parser.add_argument(
+        "--general-share", type=float, default=0.3, metavar="X", help="general text, of what is read (%(default)s)"
+    )
+    parser.add_argument("--held-out", nargs="+", default=[], metavar="FILE", help="text to be evaluated on alone")
+    parser.add_argument(
+        "--leave-out",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="tokenised text whose sentences must not be read, such as the parts of tasks that you report scores on",
+    )
     parser.add_argument("--bundle", action="store_true", help="put the word vectors into the model directory")
+    parser.add_argument("--licence", metavar="TEXT", help="of the text, for the model card")
+    parser.add_argument("--name", metavar="TEXT", help="of the model, for the model card")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a setting of training"
+    )
     return parser
+
+
+def make_model(arguments: argparse.Namespace) -> None:
+    """Make a model as the parsed command line says; raises `InputError` where a step fails."""
+    from elmoc.files.locks import locked
+    from pretrain.recipe.plan import Recipe, print_report
+    from pretrain.recipe.steps import run_steps
+
+    recipe = Recipe(arguments)
+    with locked(recipe.record):
+        recipe.begin()
+        run_steps(recipe.steps())
+    print_report(arguments.output)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     arguments = parser().parse_args(argv)
     return run_command(lambda: make_model(arguments))
-
-
-def make_model(arguments: argparse.Namespace) -> None:
-    """Make a model as the parsed command line says; raises `InputError` where a step fails."""
-    from elmoc.word_vectors.transform import TransformKind
-    from pretrain.config import load_config
-    from pretrain.recipe.begun import begun, require_no_file
-    from pretrain.recipe.plan import Recipe, require_kinds
-    from pretrain.recipe.steps import run_steps
-
-    # what is wrong is said now, and not after hours
-    require_no_file(arguments.output)
-    require_no_corpus(arguments.set, "the corpus that the encoder is trained on is made here, of the text")
-    config = load_config(arguments.config, arguments.set, quiet=True)
-    names = {config.data.input_vectors, config.data.target_vectors}
-    if config.input_layer.shared or not names <= {"input", "target"}:
-        raise InputError(
-            "this command makes the tables `input` and `target` of word vectors, and trains on these alone: with other "
-            "data.input_vectors, data.target_vectors or input_layer.kind, run its steps one by one (see the page "
-            "docs/own_text.md)"
-        )
-    require_kinds(arguments.text, config.data.sources)
-    TransformKind.parse(arguments.targets)
-    recipe = Recipe(
-        config=arguments.config,
-        vectors=arguments.vectors,
-        targets=arguments.targets,
-        bundle=arguments.bundle,
-        **shared_values(arguments),
-    )
-    recipe.require_vectors()
-    require_text(arguments, recipe.corpus)
-    with begun(arguments.output, "python -m pretrain.recipe", recipe.options, open_options=lambda: recipe.open_options):
-        run_steps(recipe.steps())
-    print(f"the model is in {arguments.output / 'model'}: its README.md is the model card")
 
 
 if __name__ == "__main__":

@@ -1,138 +1,259 @@
-"""Plan of a recipe: its steps, and the files they leave in the run directory."""
+"""Plan of a recipe: which steps lead from text to a model, and with which settings is it trained?"""
 
+import argparse
+import os
+import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError
-from elmoc.files.records import toml_value
-from elmoc.model_directory import read_model_directory, write_model_directory
-from elmoc.text.named_files import split_name
+from elmoc.files.records import read_json, toml_value, write_json, write_toml
+from elmoc.files.writing import atomic_path
+from elmoc.model_directory import read_model_directory
+from elmoc.settings import differences, parse_duration
+from elmoc.sharing.training_record import GENERAL
+from elmoc.text.named_files import estimate_tokens, find_named_files, split_name
 from elmoc.word_vectors.opening import open_word_vectors
-from pretrain.config import load_config
-from pretrain.data.windows import TextGroups, require_held_out, windows_per_epoch
-from pretrain.recipe.steps import Step, corpus_command, seconds_of_training, training_command
-from pretrain.run.directory import RunDirectory
+from pretrain import CONFIGS
+from pretrain.config import RunConfig, load_config
+from pretrain.evaluation import MACRO, sources_of
+from pretrain.recipe.steps import Step
+from pretrain.run.directory import RunDirectory, read_metrics
 
-_FIXED = ("texts", "held_out", "leave_out", "vectors", "targets")
-"""What decides which text and vectors are read; the run itself says which of its settings may not change."""
+# small.toml (9.8 million parameters) reads a quarter to a half of the words that fast.toml (2.5 million) reads in the
+# same time, and is ahead once it has read some ten million: in twenty minutes of one core it read 1.5 million and was
+# behind (reciprocal rank .324 and .332); in an hour of two fast cores 30 million, and was ahead (.374 and .360, of
+# other text). At its slowest, 1,700 words/s of two cores, ten million words take 100 minutes.
+SMALL_FROM_WORDS, SMALL_FROM_SECONDS = 10_000_000, 2 * 3600
+# An epoch has at least this number of updates: of a small text fewer streams are read at once.
+UPDATES_AT_LEAST, STREAMS_AT_LEAST = 40, 4
+# Held-out tokens of general text, at most, that an adapted model is evaluated on.
+GENERAL_HELD_OUT_TOKENS = 50_000
+# An adapted model is trained with the settings of the training before it (those of `_KEPT` sections, without
+# `_NOT_KEPT`, which are of a run), at half of its learning rate: its output layer and encoder are near their end.
+_KEPT = ("encoder", "output_layer", "train", "optimiser")
+_NOT_KEPT = {f"train.{name}" for name in ("epochs", "updates", "mix_shards", "seed")}
+_SLOWER = 0.5
+# What decides what the output is made of: it stays the same as long as the recipe goes on.
+_FIXED = ("text", "held_out", "leave_out", "vectors", "targets", "init_from", "general", "general_share")
+SHOWN = {
+    "cosine": "cosine",
+    "accuracy_at_10": "accuracy@10",
+    "reciprocal_rank": "reciprocal rank",
+    "perplexity": "perplexity",
+}
 
 
-def require_kinds(texts: Sequence[str], weights: Mapping[str, float]) -> None:
-    """Raise an `InputError` for weights of kinds of text (`data.sources`) that are not among `texts`, or all 0."""
-    kinds = list(dict.fromkeys(split_name(text)[0] for text in texts))
-    if unknown := [name for name in weights if name not in kinds]:
-        named = ", ".join(kind for kind in kinds if kind) or "none"
-        raise InputError(
-            f"data.sources has a weight of {unknown[0]:.50}, which is no kind of the text that is given (its kinds: "
-            f"{named}): correct the weight, or name the text as {unknown[0]:.50}=PATH"
-        )
-    if not any(weights.get(kind, 1.0) for kind in kinds):
-        raise InputError("data.sources gives every kind of text the weight 0: give one a weight above 0")
-
-
-@dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What a recipe is given (see the command's help), and its steps; `card` is what the model card says of it."""
+    """The steps to a model; `given` is the command line.
 
-    texts: tuple[str, ...]
-    held_out: tuple[str, ...]
-    leave_out: tuple[str, ...]
-    output: Path
-    config: str
-    max_time: str | None
-    vectors: str | None
-    targets: str
-    bundle: bool
-    card: dict[str, str]
-    sets: tuple[str, ...]
+    Raises `InputError` for what cannot be used of it, before anything is made.
+    """
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """What stays the same as long as the recipe goes on."""
-        return {name: getattr(self, name) for name in _FIXED}
-
-    @property
-    def open_options(self) -> tuple[str, ...]:
-        """Those of `options` that nothing was made with as yet."""
-        return () if self._input_table.exists() else ("vectors",)
-
-    @property
-    def corpus(self) -> Path:
-        """The corpus directory."""
-        return self.output / "corpus"
-
-    @property
-    def word_vectors(self) -> str:
-        """The word vectors that the encoder reads."""
-        return self.vectors or str(self.output / "vectors.bin")
-
-    @property
-    def _input_table(self) -> Path:
-        return self.corpus / "vectors/input.json"
-
-    @property
-    def _target_table(self) -> Path:
-        return self.corpus / "vectors/target.json"
-
-    def require_vectors(self) -> None:
-        """Raise an `InputError` where vectors are given that cannot be opened, unless both tables of them are made."""
-        if self.vectors is not None and not self._target_table.exists():
+    def __init__(self, given: argparse.Namespace) -> None:
+        self.given = given
+        self.output: Path = given.output
+        self.record = self.output / "begun.json"
+        self.corpus = self.output / "corpus"
+        self.vectors = self.target_vectors = given.vectors or str(self.output / "vectors.bin")
+        self.targets = given.targets
+        self.general: str | None = None
+        self.texts, self.held_out = list(given.text), list(given.held_out)
+        self.model = None if given.init_from is None else read_model_directory(given.init_from)
+        if self.model is not None:
+            self._start_from_model()
+        if any(each.partition("=")[0].strip() == "data.corpus" for each in given.set):
+            raise InputError("--set data.corpus: the corpus is made here, of the text: leave it out")
+        if given.max_time is not None:
+            parse_duration(given.max_time)
+        if (given.vectors or self.model) and not (self.corpus / "vectors/target.json").exists():
             open_word_vectors(self.vectors, only=[])
+        self.config = given.config or self._begun().get("config") or self._suitable_config()
+        if given.config or self.model is None:
+            load_config(self.config, self._sets(), quiet=True)
+
+    def begin(self) -> None:
+        """Write down how the output was begun; an `InputError` when it was begun otherwise, or by something else."""
+        now = {name: getattr(self.given, name) for name in _FIXED} | {"config": self.config}
+        if self.record.exists():
+            if differing := differences(self._begun(), now):
+                raise InputError(f"{self.output} was begun with other values of {', '.join(differing)}")
+        elif any(each.name != ".begun.json.lock" for each in self.output.iterdir()):
+            raise InputError(f"{self.output} is not empty, and was not begun by this command: choose another directory")
+        else:
+            write_json(self.record, now)
+
+    def _begun(self) -> dict[str, Any]:
+        return read_json(self.record) if self.record.exists() else {}
+
+    def _suitable_config(self) -> str:
+        """The config that suits the text and the time; says which."""
+        if self.model is not None:
+            return str(self.output / "adapt.toml")
+        words = estimate_tokens(find_named_files(self.texts))
+        enough_time = self.given.max_time is None or parse_duration(self.given.max_time) >= SMALL_FROM_SECONDS
+        name = "small.toml" if words >= SMALL_FROM_WORDS and enough_time else "fast.toml"
+        time = "no limit of time" if self.given.max_time is None else self.given.max_time
+        print(f"config: {name}, for about {words / 1e6:,.1f} million words and {time} (--config takes another)")
+        return str(CONFIGS / name)
 
     def steps(self) -> list[Step]:
         """The steps in their order."""
-        corpus = self.corpus
+        general, general_held_out = self.output / "general.txt", self.output / "general_held_out.txt"
+        vectors, corpus, given = self.corpus / "vectors", self.corpus, self.given
+        held_out = ["--held-out", *self.held_out] if self.held_out else []
+        held_out += ["--leave-out", *given.leave_out] if given.leave_out else []
+        like = ["--like", given.init_from] if self.model else []
+        table = ["data_scripts.build_vectors", corpus]
         steps = [
-            Step("a corpus of the text", self._build_corpus, corpus / "corpus.json"),
-            Step("a look at how much text there is", self._check_corpus),
-            Step("fastText vectors of the corpus", self._train_fasttext, Path(self.word_vectors)),
-            Step("input vectors of every word type", lambda: self._table("input", "none"), self._input_table),
-            Step("target vectors of every word type", lambda: self._table("target", self.targets), self._target_table),
-            Step("training", self._train, seconds=seconds_of_training(self.output, self.max_time)),
+            Step("general text", self._write_general, general),
+            Step(
+                "general text, held out",
+                lambda: [*self._write_text(general_held_out, GENERAL_HELD_OUT_TOKENS), "--held-out"],
+                general_held_out,
+            ),
+            Step(
+                "a corpus of the text",
+                lambda: ["data_scripts.build_corpus", *self.texts, corpus, *held_out],
+                corpus / "corpus.json",
+            ),
+            Step(
+                "fastText vectors of the corpus",
+                lambda: ["data_scripts.train_fasttext", corpus, self.vectors],
+                Path(self.vectors),
+            ),
+            Step(
+                "input vectors of every word type",
+                lambda: [*table, self.vectors, "--name", "input", *like],
+                vectors / "input.json",
+            ),
+            Step(
+                "target vectors of every word type",
+                lambda: [*table, self.target_vectors, "--name", "target", "--post-process", self.targets],
+                vectors / "target.json",
+            ),
+            Step("training", self._train),
+            Step("word vectors for the model directory", self._bundle),
         ]
-        if self.vectors is not None:
-            del steps[2]
-        if self.bundle:
-            steps.append(Step("word vectors for the model directory", self._bundle))
-        return steps
-
-    def _build_corpus(self) -> Sequence[object]:
-        return corpus_command(self.texts, self.corpus, held_out=self.held_out, leave_out=self.leave_out)
-
-    def _check_corpus(self) -> None:
-        """What is too little for the training is said now, and not after the steps before it."""
-        config, corpus = load_config(self.config, self._sets, quiet=True), Corpus(self.corpus)
-        train = config.train
-        require_held_out(corpus, train.window)
-        groups = TextGroups(corpus, config.data.sources, mix=train.mix_shards, seed=train.seed)
-        windows_per_epoch(groups, streams=train.streams, window=train.window)
-
-    def _train_fasttext(self) -> Sequence[object]:
-        return ["data_scripts.train_fasttext", self.corpus, self.word_vectors]
-
-    def _table(self, name: str, processing: str) -> Sequence[object]:
-        more = ["--name", name, "--post-process", processing]
-        return ["data_scripts.build_vectors", self.corpus, self.word_vectors, *more]
+        left_out = set() if self.general else {"general text", "general text, held out"}
+        left_out |= {"fastText vectors of the corpus"} if given.vectors or self.model else set()
+        left_out |= set() if given.bundle else {"word vectors for the model directory"}
+        return [step for step in steps if step.title not in left_out]
 
     def _train(self) -> Sequence[object]:
-        return training_command(self.config, self.output, self._sets, self.max_time)
+        corpus = Corpus(self.corpus)
+        if self.model is not None and not self.given.config:
+            write_toml(Path(self.config), self._adapted())
+        config = load_config(self.config, self._sets(), quiet=True)
+        streams = _streams_for(corpus.train_tokens, config)
+        fewer = [f"train.streams={streams}"] if streams < config.train.streams else []
+        sets = [f"--set={each}" for each in [*self._sets(), *fewer]]
+        begun = ["--resume"] if RunDirectory(self.output).config.exists() else []
+        if self.model is not None and not begun:
+            begun = ["--init-from", self.given.init_from]
+        time = [] if self.given.max_time is None else ["--max-time", self.given.max_time]
+        return ["pretrain", self.config, self.output, *sets, *begun, *time]
 
-    @property
     def _sets(self) -> list[str]:
-        """What `--set` gives the training."""
-        card = [f"card.{name}={toml_value(text)}" for name, text in self.card.items() if text]
-        return [f"data.corpus={self.corpus}", *self.sets, *card]
+        """The settings that `--set` gives the training."""
+        card = {"name": self.given.name, "licence": self.given.licence}
+        cards = [f"card.{name}={toml_value(text)}" for name, text in card.items() if text]
+        return [*self.given.set, f"data.corpus={self.corpus}", *cards]
 
     def _bundle(self) -> None:
-        """Write the model directory again with the file of its word vectors, unless it has them."""
-        path = RunDirectory(self.output).model
-        model = read_model_directory(path)
-        origin = Path(model.word_vectors.origin)
-        if model.stored_vectors is not None or str(origin).startswith("random:") or (path / origin.name).is_file():
-            return
-        own = self.vectors is None  # others may be written into by whoever gave them
-        write_model_directory(path, model, vectors=Path(self.word_vectors), link=own)
-        print(f"{path / origin.name}: the word vectors are in the model directory")
+        """Put the file of the word vectors into the model directory; a link of those that were trained here."""
+        source, target = Path(self.vectors), RunDirectory(self.output).model / Path(self.vectors).name
+        if source.is_file() and not target.exists():
+            with atomic_path(target) as partial:
+                partial.unlink()
+                (shutil.copyfile if self.given.vectors or self.model else os.link)(source, partial)
+
+    def _start_from_model(self) -> None:
+        """Take the word vectors, the kind of targets and the general text of the model to go on from."""
+        assert self.model is not None
+        assert self.model.path is not None
+        targets = self.model.output_layer.target_vectors(str(self.model.path))
+        if targets is None:
+            raise InputError(f"{self.given.init_from} was not trained against word vectors: use `python -m pretrain`")
+        source = self.model.word_vectors
+        bundled = self.model.path / source.file_name
+        self.vectors = self.given.vectors or (str(bundled) if bundled.exists() else source.origin)
+        self.target_vectors = self.vectors if targets.fingerprint == source.fingerprint else targets.origin
+        self.targets = targets.post_processing
+        self.general = self.given.general
+        if self.general is None:
+            corpus = str(self._training().get("corpus"))
+            there = (Path(corpus) / "corpus.json").exists() or (self.output / "general.txt").exists()
+            self.general = corpus if there else "none"
+            print(f"general text: {corpus if there else f'none, {corpus} of the model is not there (--general)'}")
+        self.general = None if self.general == "none" else self.general
+        new = {split_name(text)[0] or "new" for text in self.texts}
+        if GENERAL in new:
+            raise InputError(f"{GENERAL}=… is what general text is called here: give your text another name")
+        self.texts = [text if split_name(text)[0] else f"new={text}" for text in self.texts]
+        name = new.pop() if len(new) == 1 else "new"
+        self.held_out = [text if split_name(text)[0] else f"{name}={text}" for text in self.held_out]
+        if self.general is not None:
+            self.texts.append(f"{GENERAL}={self.output / 'general.txt'}")
+            self.held_out.append(f"{GENERAL}={self.output / 'general_held_out.txt'}")
+
+    def _training(self) -> Mapping[str, Any]:
+        """What the model says of its training; of directions that were trained apart and joined, of the first."""
+        assert self.model is not None
+        training: Mapping[str, Any] = self.model.training
+        while isinstance(half := training.get("forward"), Mapping):
+            training = half
+        return training
+
+    def _write_general(self) -> Sequence[object]:
+        share = self.given.general_share
+        tokens = round(share / (1 - share) * estimate_tokens(find_named_files(self.given.text)))
+        return self._write_text(self.output / "general.txt", max(1, tokens))
+
+    def _write_text(self, path: Path, tokens: int) -> list[object]:
+        """A sample of the general text, its kinds in the proportions in which the model's training read them."""
+        assert self.general is not None
+        weights = self._training().get("recipe", {}).get("data.sources", {})
+        known = [f"{name}={weights[name]}" for name in Corpus(self.general).sources if name in weights]
+        sources = ["--sources", *known] if known else []
+        return ["data_scripts.write_text", self.general, path, "--tokens", tokens, *sources]
+
+    def _adapted(self) -> dict[str, dict[str, Any]]:
+        """The settings of going on with the model, by section."""
+        recipe = self._training().get("recipe", {})
+        if "schedule.base" not in recipe:
+            raise InputError(f"{self.given.init_from} does not say how it was trained: give --config")
+        settings: dict[str, dict[str, Any]] = {section: {} for section in _KEPT}
+        for key, value in recipe.items():
+            section, _, name = key.partition(".")
+            if section in _KEPT and key not in _NOT_KEPT and value is not None:
+                settings[section][name] = value
+        assert self.model is not None
+        settings["train"] |= {"directions": list(self.model.encoder.directions), "epochs": 2.0, "mix_shards": 20}
+        rate = _SLOWER * recipe["schedule.base"]
+        return settings | {"schedule": {"base": rate, "linear_warmup_updates": 20, "linear_cooldown": 0.6}}
+
+
+def _streams_for(tokens: int, config: RunConfig) -> int:
+    """The streams of the config, or fewer where the text is too small for them."""
+    enough = tokens // (config.train.window * UPDATES_AT_LEAST)
+    return min(config.train.streams, max(STREAMS_AT_LEAST, enough))
+
+
+def print_report(run: Path) -> None:
+    """Print the held-out figures of the exported model by kind of text, beside those before the first update."""
+    after = read_model_directory(RunDirectory(run).model).training["held_out"]
+    first = read_metrics(run, "evaluation")[0]
+    titles = {f"{kind}/": f"{kind} text, " for kind in sources_of(after)} or {"": ""}
+    print(f"\n{'held out':32}{'before':>10}{'after':>10}{'best constant':>16}")
+    for prefix, title in (titles | {MACRO: "mean over kinds, "}).items():
+        for metric, label in SHOWN.items():
+            figures = (first.get(prefix + metric), after.get(prefix + metric), after.get(f"{prefix}constant_{metric}"))
+            if figures[1] is not None:
+                before, now, constant = (
+                    "–" if each is None else f"{each:.3f}" if each < 1000 else f"{each:.3g}" for each in figures
+                )
+                print(f"{title + label:32}{before:>10}{now:>10}{constant:>16}")
+    print(f"\nthe model is in {run}: give that name wherever a model is asked for; {run}/model/README.md is its card")

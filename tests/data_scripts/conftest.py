@@ -28,7 +28,7 @@ def small_text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def _corpus_of_small_text(small_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("corpus") / "corpus"
-    build_corpus([small_text], path)
+    build_corpus([str(small_text)], path)
     return path
 
 

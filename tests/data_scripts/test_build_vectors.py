@@ -8,10 +8,12 @@ import pytest
 from data_scripts.build_vectors import main
 from data_scripts.train_fasttext import main as train_fasttext
 from elmoc.corpus import Corpus
+from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import RandomVectors
 from elmoc.word_vectors.table import VectorTable
-from tests.tiny import write_corpus
+from elmoc.word_vectors.transform import VectorTransform
+from tests.tiny import tiny_model
 
 
 def write_vectors(path: Path, words: list[str], size: int = 8, scale: float = 1.0) -> np.ndarray:
@@ -64,26 +66,6 @@ def test_words_without_a_vector(small_corpus: Corpus, tmp_path: Path, capfd) -> 
     assert "warning: words without a vector" in captured.err
 
 
-@pytest.mark.parametrize(
-    ("words", "hint"),
-    [
-        (["the", "cat", "sat", "rome"], True),
-        (["the", "cat", "sat", "Rome"], False),
-        (["the", "sat", "rome"], False),
-        (["The", "cat", "Rome", "sat"], False),
-    ],
-)
-def test_vectors_of_lower_cased_text_are_noticed(tmp_path: Path, capfd, words: list[str], hint: bool) -> None:
-    """Where most tokens without a vector have capital letters, and no token with them has one."""
-    sentences = [["The", "cat", "sat", "the", "cat"], ["Rome", "sat", "the", "cat", "cat"]] * 3
-    corpus = write_corpus(tmp_path / "corpus", [sentences], [sentences])
-    write_vectors(tmp_path / "v.txt", words)
-    assert main([str(corpus.path), str(tmp_path / "v.txt"), "--name", "t"]) == 0
-    error = capfd.readouterr().err
-    assert "warning: words without a vector make up" in error
-    assert ("; most of them have capital letters, which these vectors are without" in error) == hint
-
-
 @pytest.mark.parametrize("what", ["centre", "remove-top=2", "whiten"])
 def test_the_transform_is_fitted_to_the_words_by_count(small_corpus: Corpus, tmp_path: Path, what: str) -> None:
     words = words_of(small_corpus)
@@ -130,33 +112,46 @@ def test_too_large_for_float16(small_corpus: Corpus, tmp_path: Path, capfd, work
     assert main([*command, "--dtype", "float32"]) == 0
 
 
-def test_a_transform_that_leaves_nothing_is_refused_before_anything_is_looked_up(
-    small_corpus: Corpus, monkeypatch: pytest.MonkeyPatch, error_line
-) -> None:
-    monkeypatch.setattr(RandomVectors, "lookup", None)
-    command = [str(small_corpus.path), "random:1:4", "--name", "t", "--post-process", "remove-top=4"]
-    assert "remove-top=4 leaves nothing of vectors of width 4" in error_line(main(command))
-
-
 @pytest.mark.parametrize(
-    ("vectors", "options", "message"),
+    ("vectors", "options", "named"),
     [
-        ("random:1", [], "random:SEED:SIZE"),
-        ("nothing.bin", [], "does not exist"),
-        ("nothing.txt", [], "does not exist"),
+        ("random:1", [], "random:1"),
+        ("nothing.bin", [], "nothing.bin"),
+        ("nothing.txt", [], "nothing.txt"),
         ("random:1:4", ["--name", "a/b"], "--name a/b"),
-        ("random:1:4", ["--post-process", "remove-top=0"], "unknown transform 'remove-top=0'"),
-        ("random:1:4", ["--post-process", "remove-top=4"], "remove-top=4 leaves nothing of vectors of width 4"),
+        ("random:1:4", ["--post-process", "remove-top=0"], "remove-top=0"),
+        ("random:1:4", ["--post-process", "remove-top=4"], "remove-top=4"),
         ("nan.txt", [], "not finite"),
         ("foreign.txt", ["--post-process", "centre"], "zero vector"),
     ],
 )
-def test_bad_arguments(small_corpus: Corpus, tmp_path: Path, monkeypatch, capfd, vectors, options, message) -> None:
+def test_bad_arguments(small_corpus: Corpus, tmp_path: Path, monkeypatch, error_line, vectors, options, named) -> None:
     monkeypatch.chdir(tmp_path)
     Path("nan.txt").write_text(f"{words_of(small_corpus)[3]} 1 nan 2\n")
     Path("foreign.txt").write_text("elsewhere 1 2 3\n")
-    assert main([str(small_corpus.path), vectors, "--name", "t", "--workers", "1", *options]) == 1
-    error = capfd.readouterr().err.splitlines()[-1]
-    assert error.startswith("error: ")
-    assert message in error
+    command = [str(small_corpus.path), vectors, "--name", "t", "--workers", "1", *options]
+    assert named in error_line(main(command))
     assert not list(small_corpus.path.glob("vectors/*"))
+
+
+def test_with_like_the_models_transform_is_used(small_corpus: Corpus, tmp_path: Path, error_line) -> None:
+    model = tiny_model()
+    generator = np.random.default_rng(2)
+    transform = VectorTransform(
+        boundary=generator.standard_normal((2, 6), dtype=np.float32),
+        mean=generator.standard_normal(6, dtype=np.float32),
+        matrix=generator.standard_normal((6, 6), dtype=np.float32),
+    )
+    model.transform = transform
+    model.word_vectors = type(model.word_vectors)("random:3:6", "random:3:6", 6, "whiten")
+    write_model_directory(tmp_path / "model", model)
+    like = ["--name", "input", "--dtype", "float32", "--like", str(tmp_path / "model")]
+    assert "random:4:6" in error_line(main([str(small_corpus.path), "random:4:6", *like]))
+    error_line(main([str(small_corpus.path), "random:3:6", *like, "--post-process", "centre"]))
+    assert not list((small_corpus.path / "vectors").glob("*.json"))
+    assert main([str(small_corpus.path), "random:3:6", *like]) == 0
+    table = VectorTable(small_corpus, "input")
+    assert table.transform.same_as(transform)
+    assert table.source.post_processing == "whiten"
+    expected = transform.lookup(small_corpus.lexicon, RandomVectors(seed=3, size=6))
+    np.testing.assert_allclose(table.rows, expected, rtol=1e-5, atol=1e-5)

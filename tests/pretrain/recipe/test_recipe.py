@@ -1,6 +1,6 @@
-"""The recipe: from a little text to a model directory with its card, by the same command after an interruption."""
+"""The recipe: from a little text to a model with its card, from a model to one adapted to new text, and resumed."""
 
-import re
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,24 +8,30 @@ import pytest
 
 from elmoc import ElmoC
 from elmoc.corpus import Corpus
-from elmoc.errors import InputError
 from elmoc.files.text import read_lines
-from pretrain.recipe.__main__ import main
-from pretrain.recipe.plan import require_kinds
+from elmoc.model_directory import read_model_directory
+from elmoc.word_vectors.table import VectorTable
+from pretrain.join import join
+from pretrain.recipe.__main__ import main, parser
+from pretrain.recipe.plan import Recipe
+from pretrain.run.directory import read_metrics
 from tests.elmoc.word_vectors.fasttext.files import fasttext_bytes
+from tests.pretrain.conftest import TinyRuns
 from tests.tiny import learnable_sentences
 
 Fails = Callable[[int], str]
-SETTINGS = {
-    "encoder.projection_size": 8,
-    "encoder.cell_size": 12,
-    "train.streams": 4,
+OF_RUN = {
     "train.updates": 4,
-    "train.window": 5,
     "train.device": '"cpu"',
     "evaluation.words": 60,
     "evaluation.every_updates": 4,
     "evaluation.candidates": 20,
+}
+SETTINGS = OF_RUN | {
+    "encoder.projection_size": 8,
+    "encoder.cell_size": 12,
+    "train.streams": 4,
+    "train.window": 5,
 }
 
 
@@ -49,88 +55,56 @@ def test_text_becomes_a_model_with_a_card(
 ) -> None:
     out, config = tmp_path / "out", ["--config", tmp_path / "tiny.toml"]
     options = ["--vectors", tmp_path / "vectors.bin", "--bundle", "--name", "Ada's", "--licence", "CC BY 4.0", *config]
-    assert recipe(*texts, out, *options, "--set=encoder.layers=0") == 1
-    assert not steps_here, "the config is checked first"
     (tmp_path / "vectors.bin").rename(tmp_path / "away.bin")
-    assert recipe(*texts, out, *options) == 1
-    assert not steps_here, "and that the vectors are there"
-    (tmp_path / "vectors.bin").write_bytes(b"damaged")
-    assert recipe(*texts, out, *options) == 1
-    assert not steps_here, "and that they are vectors"
+    for more in ([], ["--set=encoder.layers=0"], ["--max-time", "soon"], ["--set=data.corpus=other"]):
+        assert recipe(*texts, out, *options, *more) == 1
+    assert not steps_here, "what cannot be is found before anything is made"
     assert not out.exists()
     (tmp_path / "away.bin").rename(tmp_path / "vectors.bin")
-    (tmp_path / "late.vec").write_text("w1 nan 1 1\n")
-    assert recipe(*texts, out, *options, "--vectors", tmp_path / "late.vec") == 1
-    assert recipe(*texts, out, *options) == 0, "others may be given as long as nothing was made of them"
-    assert [line[0] for line in steps_here] == [
-        "data_scripts.build_corpus",
-        "data_scripts.build_vectors",  # which failed
-        "data_scripts.build_vectors",
-        "data_scripts.build_vectors",
-        "pretrain",
-    ]
-    assert "step 1 of 6: a corpus of the text: done before" in capsys.readouterr().out
-    assert recipe(*texts, out, *options, "--vectors", "random:1:8") == 1
-    assert re.search(r"other values of vectors \(was '.*, is 'random:1:8'\)", capsys.readouterr().err), "cut where long"
+    assert recipe(*texts, out, *options) == 0
+    commands = ["data_scripts.build_corpus", "data_scripts.build_vectors", "data_scripts.build_vectors", "pretrain"]
+    assert [line[0] for line in steps_here] == commands
     assert not (out / "model/vectors.bin").samefile(tmp_path / "vectors.bin"), "whoever gave it may write into it"
+    assert VectorTable(Corpus(out / "corpus"), "target").source.post_processing == "whiten"
     (tmp_path / "vectors.bin").unlink()
     assert ElmoC.from_pretrained(out).embed(["w1", "w2"]).shape == (3, 2, 16), "the vectors are bundled"
-    card = list(read_lines(out / "model/README.md"))
-    assert "# Ada's" in card
-    assert "- Licence of the text it was trained on: CC BY 4.0" in card
-    assert "On held-out text of the kind `two`:" in card
-    assert any(line.startswith("| `one` | ") for line in card)
-    assert "cell_size = 12" in card
-    assert recipe(*texts, out, *options) == 0, "once both tables are made, it goes on without the vectors"
+    card = "\n".join(read_lines(out / "model/README.md"))
+    assert "Ada's" in card
+    assert "CC BY 4.0" in card
+    assert "two text, cosine" in capsys.readouterr().out
+    files = {path: path.read_bytes() for path in (out / "model").iterdir()}
+    steps_here.clear()
+    assert recipe(*texts, out, *options) == 0, "it is finished"
+    assert [line[0] for line in steps_here] == ["pretrain"]
+    assert "--resume" in steps_here[0]
+    assert {path: path.read_bytes() for path in (out / "model").iterdir()} == files
 
 
-def test_the_default_config_is_found_from_any_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Fails
+def test_it_goes_on_only_as_it_was_begun(
+    texts: list[str],
+    tmp_path: Path,
+    steps_here: list[list[str]],
+    error_line: Fails,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert "there.bin does not exist" in error_line(recipe("text.txt", tmp_path / "out", "--vectors", "there.bin"))
+    out, config = tmp_path / "out", ["--config", tmp_path / "tiny.toml", "--vectors", "random:1:8"]
+    (tmp_path / "empty.txt").write_text("")
+    assert recipe(f"one={tmp_path / 'empty.txt'}", out, *config) == 1
+    assert [line[0] for line in steps_here] == ["data_scripts.build_corpus"]
+    (tmp_path / "empty.txt").write_text((tmp_path / "one.txt").read_text())
+    steps_here.clear()
+    assert recipe(f"one={tmp_path / 'empty.txt'}", out, *config, train__window=200) == 1, "too little text"
+    assert steps_here[-1][0] == "pretrain"
+    capsys.readouterr()
+    assert "text" in error_line(recipe(*texts, out, *config))
+    assert "vectors" in error_line(recipe(f"one={tmp_path / 'empty.txt'}", out, *config, "--vectors", "random:2:8"))
+    assert recipe(f"one={tmp_path / 'empty.txt'}", out, *config) == 0
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/notes.txt").write_text("mine")
+    assert "mine" in error_line(recipe(*texts, tmp_path / "mine", *config))
 
 
-def test_kinds_without_text_held_out_have_their_last_part_held_out(
-    texts: list[str], tmp_path: Path, steps_here: list[list[str]]
-) -> None:
-    sentences = [" ".join(words) for words in learnable_sentences(40, seed=9)]
-    (tmp_path / "apart.txt").write_text("\n".join(sentences) + "\n")
-    options = ["--config", tmp_path / "tiny.toml", "--vectors", tmp_path / "vectors.bin"]
-    options += ["--leave-out", tmp_path / "dev.txt"]
-    (tmp_path / "dev.txt").write_text("w1 w2 w3 w4 w5 w6\n")
-    two = tmp_path / "two.txt"
-    two.write_text("W1 w2 w3 w4 w5 w6 !\n" + two.read_text())
-    assert recipe(*texts, tmp_path / "out", *options, "--held-out", f"one={tmp_path / 'apart.txt'}") == 0
-    corpus = Corpus(tmp_path / "out/corpus")
-    assert corpus.record.settings["left_out_sentences"]["two"] > 0, "but for case and punctuation it is the same"
-    assert set(corpus.held_out_sources) == {"one", "two"}
-    held_out = sum(shard.tokens for shard in corpus.held_out if shard.source == "one")
-    assert held_out == sum(len(line.split()) + 2 for line in sentences if line != "w1 w2 w3 w4 w5 w6")
-
-
-@pytest.mark.parametrize("option", ["TEXT", "--held-out", "--leave-out"])
-def test_text_that_is_none_is_found_before_anything_is_made(
-    texts: list[str], tmp_path: Path, steps_here: list[list[str]], error_line: Fails, option: str
-) -> None:
-    (tmp_path / "latin.txt").write_bytes(b"one\ncaf\xe9\n")
-    config, latin = ["--config", tmp_path / "tiny.toml"], f"one={tmp_path / 'latin.txt'}"
-    given = [*texts, latin] if option == "TEXT" else texts
-    more = [option, latin.removeprefix("one=") if option == "--leave-out" else latin] if option != "TEXT" else []
-    said = error_line(recipe(*given, tmp_path / "out", *config, *more))
-    assert "latin.txt, line 2: byte 0xe9 is not valid UTF-8" in said
-    assert not steps_here
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_file_in_the_place_of_the_run_directory(texts: list[str], tmp_path: Path, error_line: Fails) -> None:
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder/vectors.npy").write_bytes(b"\x93NUMPY")
-    said = error_line(recipe(tmp_path / "folder", tmp_path / "one.txt", "--config", tmp_path / "tiny.toml"))
-    assert "one.txt is an existing file, but OUT, the last of the names, is a directory to make: choose another" in said
-
-
-def test_bundled_vectors_of_its_own_take_no_room_twice(
+def test_own_vectors_are_trained_and_take_no_room_twice(
     texts: list[str], tmp_path: Path, steps_here: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def write_vectors(words: list[str]) -> int:
@@ -138,88 +112,110 @@ def test_bundled_vectors_of_its_own_take_no_room_twice(
         return 0
 
     monkeypatch.setattr("data_scripts.train_fasttext.main", write_vectors)
-    out = tmp_path / "out"
-    assert recipe(*texts, out, "--config", tmp_path / "tiny.toml", "--bundle") == 0
+    out, left_out = tmp_path / "out", tmp_path / "dev.txt"
+    left_out.write_text("".join(list((tmp_path / "two.txt").open())[:3]) + "w1 w2 w3 w4 w5 w6\n")
+    options = ["--bundle", "--held-out", f"one={tmp_path / 'apart.txt'}", "--leave-out", left_out]
+    (tmp_path / "apart.txt").write_text("w1 w2 w3\n" * 40)
+    assert recipe(*texts, out, "--config", tmp_path / "tiny.toml", *options) == 0
     assert (out / "model/vectors.bin").samefile(out / "vectors.bin")
-
-
-@pytest.mark.parametrize("setting", ["input_layer.kind=character_cnn", "data.target_vectors=random"])
-def test_other_tables_are_refused_before_anything_is_made(
-    texts: list[str], tmp_path: Path, error_line: Fails, setting: str
-) -> None:
-    config = ["--config", tmp_path / "tiny.toml"]
-    said = error_line(recipe(*texts, tmp_path / "out", *config, f"--set={setting}"))
-    assert "this command makes the tables `input` and `target` of word vectors, and trains on these alone" in said
-    assert not (tmp_path / "out").exists()
-
-
-def test_another_corpus_than_that_of_the_text_is_refused(texts: list[str], tmp_path: Path, error_line: Fails) -> None:
-    said = error_line(recipe(*texts, tmp_path / "out", "--config", tmp_path / "tiny.toml", "--set=data.corpus=other"))
-    assert "--set data.corpus: the corpus that the encoder is trained on is made here, of the text: leave it" in said
-    assert not (tmp_path / "out").exists()
+    corpus = Corpus(out / "corpus")
+    assert set(corpus.held_out_sources) == {"one", "two"}
+    assert sum(shard.tokens for shard in corpus.held_out if shard.source == "one") == 5 * 40
+    assert corpus.record.settings["left_out_sentences"]["two"] > 0
 
 
 @pytest.mark.parametrize(
-    ("weights", "message"),
+    ("words", "time", "config"),
     [
-        (
-            "{three=2.0}",
-            "data.sources has a weight of three, which is no kind of the text that is given (its kinds: one",
-        ),
-        ("{one=0, two=0.0}", "data.sources gives every kind of text the weight 0: give one a weight above 0"),
+        (20_000_000, None, "small.toml"),
+        (20_000_000, "3h", "small.toml"),
+        (20_000_000, "1h", "fast.toml"),
+        (2_000_000, None, "fast.toml"),
+        (2_000_000, "9h", "fast.toml"),
     ],
 )
-def test_weights_of_kinds_of_text_are_checked_before_anything_is_made(
-    texts: list[str], tmp_path: Path, error_line: Fails, weights: str, message: str
+def test_the_config_follows_from_text_and_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: int, time: str | None, config: str
 ) -> None:
-    config = ["--config", tmp_path / "tiny.toml", f"--set=data.sources={weights}"]
-    assert message in error_line(recipe(*texts, tmp_path / "out", *config))
-    assert not (tmp_path / "out").exists()
+    monkeypatch.setattr("pretrain.recipe.plan.estimate_tokens", lambda _files: words)
+    (tmp_path / "text.txt").write_text("some text .\n")
+    given = ["--max-time", time] if time else []
+    recipe = Recipe(parser().parse_args([str(tmp_path / "text.txt"), str(tmp_path / "out"), *given]))
+    assert Path(recipe.config).name == config
 
 
-def test_weights_of_text_without_a_name_or_with_the_right_one() -> None:
-    with pytest.raises(InputError, match=r"weight of one, .* \(its kinds: none\): .* name the text as one=PATH"):
-        require_kinds(["some.txt", "folder/one=two.txt"], {"one": 2.0})
-    require_kinds(["one=a.txt", "two=b.txt", "one=c.txt"], {"one": 2.0, "two": 0.0})
-    require_kinds(["some.txt"], {})
+@pytest.fixture
+def model(runs: TinyRuns) -> Path:
+    layer = {"kind": "contrastive", "extra_candidates": 3, "cosine_weight": 1.0}
+    settings = {f"output_layer__{name}": value for name, value in layer.items()}
+    return runs.run("first", train__updates=4, evaluation__every_updates=4, card__licence="CC0", **settings).path
 
 
-def test_it_is_gone_on_with_as_it_was_begun(
-    texts: list[str],
+@pytest.fixture
+def new_text(tmp_path: Path) -> Path:
+    words = [" ".join(f"new{word}" for word in sentence) for sentence in learnable_sentences(150, seed=8)]
+    (tmp_path / "new.txt").write_text("\n".join(words) + "\n")
+    return tmp_path / "new.txt"
+
+
+def adapt(model: Path, *words: object) -> int:
+    sets = [f"--set={name}={value}" for name, value in OF_RUN.items()]
+    return main([*map(str, words), "--init-from", str(model), *sets])
+
+
+@pytest.mark.parametrize("inside", ["", "model"])
+def test_a_model_goes_on_with_new_text_and_general_text(
+    model: Path,
+    new_text: Path,
     tmp_path: Path,
     steps_here: list[list[str]],
-    error_line: Fails,
     capsys: pytest.CaptureFixture[str],
+    inside: str,
 ) -> None:
-    out, config = tmp_path / "out", ["--config", tmp_path / "tiny.toml"]
-    (tmp_path / "empty.txt").write_text("")
-    (tmp_path / "lines.json").write_text('{"text": "It rained ."}\n' * 50)
-    assert recipe(tmp_path / "nowhere.txt", out, *config) == 1
-    assert "nowhere.txt" in capsys.readouterr().err
-    assert recipe(tmp_path / "lines.json", out, *config) == 1
-    assert "lines.json holds JSON lines, not text" in capsys.readouterr().err
-    assert [path.name for path in out.rglob("*")] == ["begun.json"]
-    assert recipe(tmp_path / "empty.txt", out, *config) == 1, "nothing was made before, so that it may begin otherwise"
-    assert "the input files hold no sentences" in capsys.readouterr().err
-    assert "was begun with other values of texts (was" in error_line(recipe(*texts, out, *config))
-    begun = tmp_path / "out/begun.json"
-    begun.write_text("{")
-    assert "begun.json" in error_line(recipe(*texts, out, *config))
-    assert "--max-time takes a number" in error_line(recipe(*texts, tmp_path / "x", *config, "--max-time", "soon"))
-    assert "unknown transform 'white'" in error_line(recipe(*texts, tmp_path / "z", *config, "--targets", "white"))
-    assert not (tmp_path / "z").exists()
-    assert "nowhere.toml does not exist" in error_line(recipe(*texts, tmp_path / "y", "--config", "nowhere.toml"))
+    out = tmp_path / "out"
+    assert adapt(model / inside, new_text, out, "--licence", "CC BY 4.0") == 0
+    assert [line[0].removeprefix("data_scripts.") for line in steps_here] == [
+        *("write_text", "write_text", "build_corpus", "build_vectors", "build_vectors", "pretrain")
+    ]
+    printed = capsys.readouterr().out
+    assert "going on from" in printed
+    for kind in ("new", "general"):
+        assert f"\n{kind} text, perplexity" in printed
+        assert f"{kind}/cosine" in read_metrics(out, "evaluation")[-1]
+    corpus, old = Corpus(out / "corpus"), read_model_directory(model)
+    assert corpus.sources == ["new", "general"]
+    assert VectorTable(corpus, "input").transform.same_as(old.transform)
+    general = sum(shard.tokens for shard in corpus.train if shard.source == "general")
+    assert general / corpus.train_tokens == pytest.approx(0.3, abs=0.1)
+    config = json.loads((out / "config.json").read_text())
+    assert {"kind": "contrastive", "extra_candidates": 3, "cosine_weight": 1.0}.items() <= config[
+        "output_layer"
+    ].items()
+    assert config["schedule"]["base"] == 0.005
+    assert config["train"]["epochs"] == 2
+    adapted = read_model_directory(out)
+    assert adapted.training["started_from"]["licence"] == "CC0"
+    assert ElmoC.from_pretrained(out).embed(["new1", "w2"]).shape == (3, 2, 16)
+    steps_here.clear()
+    assert adapt(model / inside, new_text, out, "--licence", "CC BY 4.0") == 0
+    assert [line[0] for line in steps_here] == ["pretrain"]
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"train__window": 200}, "out/corpus holds out only "),
-        ({"train__streams": 400}, "train.streams=400 with train.window=5 need 2,400 tokens, targets included"),
-    ],
-)
-def test_too_little_text_is_found_before_vectors_are_made(
-    texts: list[str], tmp_path: Path, steps_here: list[list[str]], error_line: Fails, setting: dict, message: str
+def test_without_general_text_and_what_cannot_be_adapted(
+    model: Path, new_text: Path, tmp_path: Path, steps_here: list[list[str]], error_line: Fails
 ) -> None:
-    assert message in error_line(recipe(*texts, tmp_path / "out", "--config", tmp_path / "tiny.toml", **setting))
-    assert [line[0] for line in steps_here] == ["data_scripts.build_corpus"]
+    assert adapt(model, f"general={new_text}", tmp_path / "out") == 1
+    assert adapt(model, new_text, tmp_path / "out", "--vectors", "random:9:8", "--general", "none") == 1
+    assert [line[0].removeprefix("data_scripts.") for line in steps_here] == ["build_corpus", "build_vectors"]
+    assert adapt(model, f"talk={new_text}", tmp_path / "other", "--general", "none") == 0
+    assert Corpus(tmp_path / "other/corpus").sources == ["talk"]
+
+
+def test_a_joined_model_goes_on(runs: TinyRuns, new_text: Path, tmp_path: Path, steps_here: list[list[str]]) -> None:
+    settings = {"train__updates": 4, "evaluation__every_updates": 4}
+    halves = [str(runs.run(each, train__directions=[each], **settings).path) for each in ("forward", "backward")]
+    join(*halves, str(tmp_path / "joined"))
+    assert adapt(tmp_path / "joined", new_text, tmp_path / "out") == 0
+    assert steps_here[-1][0] == "pretrain"
+    config = json.loads((tmp_path / "out/config.json").read_text())
+    assert {"streams": 4, "window": 5, "directions": ["forward", "backward"]}.items() <= config["train"].items()

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from elmoc.errors import InputError
-from pretrain.recipe.steps import Step, run_module, run_steps, seconds_of_training
-from pretrain.run.directory import RunDirectory
+from pretrain.recipe.steps import Step, run_module, run_steps
 
 SLOW = """\
 import signal, sys, time
@@ -38,21 +37,12 @@ def test_what_is_finished_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixtu
     ran: list[int] = []
     steps = [
         Step("one", lambda: ran.append(1), tmp_path / "there"),
-        Step("two", lambda: ran.append(2), tmp_path / "missing", seconds=7200),
-        Step("three", lambda: ran.append(3), seconds=60),
+        Step("two", lambda: ran.append(2), tmp_path / "missing"),
+        Step("three", lambda: ran.append(3)),
     ]
     run_steps(steps)
     assert ran == [2, 3]
-    printed = capsys.readouterr().out
-    assert "step 1 of 3: one: done before" in printed
-    assert "step 2 of 3: two (0 s so far, 2 h 1 min of training to come)" in printed
-
-
-def test_a_training_that_was_begun_says_itself_what_is_left(tmp_path: Path) -> None:
-    assert seconds_of_training(tmp_path, "2h") == 7200
-    assert seconds_of_training(tmp_path, None) is None
-    RunDirectory(tmp_path).config.write_text("")
-    assert seconds_of_training(tmp_path, "2h") is None
+    assert "step 1 of 3: one: done before" in capsys.readouterr().out
 
 
 def test_a_command_that_fails_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,15 +50,6 @@ def test_a_command_that_fails_ends_it(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="the command above ended with status 3"):
         run_module(["fails"])
-
-
-def test_an_interrupted_step_says_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
-    def interrupted() -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_steps([Step("one", interrupted)])
-    assert "stopped in step 1 of 1: run the command that you gave again" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

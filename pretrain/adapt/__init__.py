@@ -1,1 +1,0 @@
-"""Adapting: a trained model goes on with new text, without forgetting the old."""

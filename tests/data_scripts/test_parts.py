@@ -1,0 +1,197 @@
+"""Parts of the data scripts: ends that are held out, pieces of long lines, workers, and text that is none."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
+from itertools import chain, count
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from data_scripts.build_corpus import SHORTEST_END, held_out_ends, main
+from data_scripts.parts import text_pieces
+from data_scripts.parts.numbered import NumberedPiece, number_piece, piece_key
+from data_scripts.parts.text_pieces import Segment, TextPiece, cut_pieces, read_blocks
+from data_scripts.parts.unsuitable import check_suitable
+from data_scripts.parts.workers import parallel_map
+from elmoc.corpus import Corpus, Shard
+from elmoc.errors import InputError
+
+
+def sentences_of(corpus: Corpus, shards: list[Shard]) -> list[list[str]]:
+    """The sentences of shards, in their order, without boundaries."""
+    text = " ".join(corpus.lexicon[row] for shard in shards for row in corpus.read_shard(shard))
+    return [sentence.replace("<s>", "").split() for sentence in text.split("</s>")[:-1]]
+
+
+def write_files(names: str, *, documents: int, sentences: int = 20) -> list[list[str]]:
+    """Files whose every word is in one place alone; returns their sentences."""
+    written = []
+    for name in names:
+        with open(name, "w") as file:
+            for document in range(documents):
+                for number in range(sentences):
+                    written.append([name, f"document{document}", f"sentence{number}", "."])
+                    file.write(" ".join(written[-1]) + "\n")
+                file.write("\n")
+    return written
+
+
+def test_what_is_held_out_is_from_all_of_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written = write_files("abcdef", documents=240)
+    assert main([*"abcdef", "corpus"]) == 0
+    corpus = Corpus("corpus")
+    train, held_out = sentences_of(corpus, corpus.train), sentences_of(corpus, corpus.held_out)
+    assert sorted(chain(train, held_out)) == sorted(written), "every sentence is in one of the two"
+    assert {sentence[0] for sentence in held_out} == set("abcdef")
+    assert 0.03 < len(held_out) / len(written) < 0.07
+    place = {tuple(sentence): number for number, sentence in enumerate(written)}
+    places = np.array([place[tuple(sentence)] for sentence in held_out])
+    assert np.diff(np.concatenate([[0], places, [len(written)]])).max() < 0.15 * len(written), "no long part without"
+    assert all(shard.tokens >= SHORTEST_END / 2 for shard in corpus.held_out)
+    for shard in (*corpus.train, *corpus.held_out):
+        own, starts = sentences_of(corpus, [shard]), corpus.read_documents(shard)
+        first_of_document = np.flatnonzero(corpus.read_shard(shard) == corpus.begin_id).searchsorted(starts)
+        new = [own[number][:2] != own[number - 1][:2] for number in range(1, len(own))]
+        assert first_of_document.tolist() == [0, *(np.flatnonzero(new) + 1)]
+        assert (shard.sentences, shard.documents) == (len(own), len(starts))
+
+
+def numbered_piece(folder: Path, text: str, shard_tokens: int) -> NumberedPiece:
+    (folder / "text").write_text(text)
+    piece = TextPiece((Segment(str(folder / "text")),), False, len(text), shard_tokens)
+    number_piece(piece, folder / piece_key(piece, None), None)
+    return NumberedPiece(piece, folder / piece_key(piece, None))
+
+
+def test_a_shard_of_one_sentence_is_not_split(tmp_path: Path) -> None:
+    shards = numbered_piece(tmp_path, ("word " * 2998 + "\n") * 5, 3000).shards
+    assert [shard.sentences for shard in shards] == [1] * 5
+    assert shards[0].split(500) is None
+    assert held_out_ends(shards) == {shards[4]: (None, shards[4])}, "the last one whole, where none can be split"
+
+
+@pytest.mark.parametrize(("tokens", "sentences"), [(1, 1), (5, 1), (6, 1), (50, 10), (10**6, 99)])
+def test_an_end_has_about_the_wanted_tokens(tmp_path: Path, tokens: int, sentences: int) -> None:
+    (shard,) = numbered_piece(tmp_path, "a b c\n" * 100, 10_000).shards
+    parts = shard.split(tokens)
+    assert parts is not None
+    before, end = parts
+    assert (before.start, before.end, end.end) == (shard.start, end.start, shard.end)
+    assert (before.sentences + end.sentences, end.sentences) == (100, sentences)
+
+
+def test_blocks_and_pieces_give_back_every_line(tmp_path: Path) -> None:
+    lines = ["é" * length for length in [0, 1, 50, 3000, 5, 70_000, 0, 0, 40_000] * 9]
+    (tmp_path / "a").write_text("\ufeff" + "\n".join(lines), encoding="utf-8")
+    pieces = cut_pieces([tmp_path / "a"], 4000, False)
+    assert len(pieces) > 5
+    text = "".join(text for piece in pieces for each in piece.segments for text in read_blocks(each, block_bytes=700))
+    assert text.removesuffix("\n").split("\n") == lines
+
+
+def test_a_line_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_pieces, "MAX_LINE_BYTES", 50)
+    (tmp_path / "a").write_text(f"{'a' * 50}\n\n{'b' * 40}\nc\n{'d' * 50}")
+    assert "".join(read_blocks(Segment(str(tmp_path / "a")), 7)) == (tmp_path / "a").read_text() + "\n"
+    (tmp_path / "b").write_text("a\n" + "b" * 100)
+    with pytest.raises(InputError, match="/b: "):
+        list(read_blocks(Segment(str(tmp_path / "b")), 7))
+
+
+def end_by_kill(number: int) -> None:
+    if number:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def full_disk(_: int) -> None:
+    raise OSError(28, os.strerror(28), "out")
+
+
+def test_errors_of_a_worker_are_those_of_the_command() -> None:
+    with pytest.raises(OSError, match="No space left on device: 'out'"):
+        list(parallel_map(full_disk, range(3), 2))
+    with pytest.raises(BrokenProcessPool):
+        list(parallel_map(end_by_kill, [0, 0, 1, 0], 2))
+
+
+def test_items_may_be_endless() -> None:
+    def numbers() -> Iterator[int]:
+        for number in count():
+            assert number < 100, "it reads on and on before it gives anything"
+            yield number
+
+    results = parallel_map(lambda number: number + 1, numbers(), 2)
+    assert next(results) == 1
+    results.close()
+
+
+def note_and_wait(folder: Path) -> None:
+    (folder / str(os.getpid())).touch()
+    signal.pause()
+
+
+def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
+    parent = get_context("fork").Process(target=lambda: list(parallel_map(note_and_wait, [tmp_path] * 2, 2)))
+    parent.start()
+    try:
+        while len(workers := [int(path.name) for path in tmp_path.iterdir()]) < 2:
+            time.sleep(0.01)
+    finally:
+        parent.kill()
+        parent.join()
+    end = time.monotonic() + 20
+    while any(runs(number) for number in workers):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def runs(number: int) -> bool:
+    """Whether a process runs that is not waiting to be reaped."""
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+UNSUITABLE = {
+    "Chinese": "我们都是中国人，今天天气很好。他说：“明天会下雨吗？”\n大家都去公园散步。\n",
+    "Japanese of many loanwords": "コンピュータープログラムをアップデートしました。\nインターネットでテストした\n",
+    "Burmese": "မြန်မာနိုင်ငံသည်အရှေ့တောင်အာရှတွင်တည်ရှိသောနိုင်ငံဖြစ်သည်။ ထိုနိုင်ငံ၌လူဦးရေများသည်။\n",
+    "Thai": "ประเทศไทยเป็นประเทศที่ตั้งอยู่ในเอเชียตะวันออกเฉียงใต้ มีพรมแดนติดกับลาว\n",
+    "a table": "year\tsum\tplace\n1984\t3.5\tRome\n1985\t-\tOslo\n" * 20,
+    "CoNLL-U": "# sent_id = 1\n# text = It rained\n1\tIt\tPRON\t_\n2\trained\tVERB\t_\n\n" * 5,
+}
+SUITABLE = {
+    "tokenised Chinese": "我们 都 是 中国人 ， 今天 天气 很 好 。\n中华人民共和国 成立 了 。\n",
+    "a list of katakana words": "コンピューター\nインターネット\nスーパーマーケット\nエアー・コンディショナー\n",
+    "tokenised Thai": "ประเทศไทย เป็น ประเทศ ที่ ตั้ง อยู่ ใน เอเชีย\n",
+    "Korean": "대한민국은 민주공화국이다. 대한민국의 주권은 국민에게 있다.\n",
+    "a quotation in Chinese": "The novel begins: 我们都是中国人，今天天气很好。他说 . It goes on in English .\n",
+    "German": "Donaudampfschifffahrtsgesellschaftskapitän\nRindfleischetikettierungsüberwachungsgesetz\n",
+    "indented text": "\tIt rained .\n\tA cat sat .\t\n" * 20,
+    "words divided by tabs": "It\trained\t.\nA\tlarge\tcat\tsat\t.\nNo\t.\n" * 20,
+    "one object among text": '{"a": 1}\nIt rained .\n',
+    "nothing": "\n \n",
+}
+
+
+@pytest.mark.parametrize("name", [*UNSUITABLE, *SUITABLE])
+def test_columns_and_text_without_spaces_are_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    (tmp_path / "a").write_text((UNSUITABLE | SUITABLE)[name])
+    check_suitable([tmp_path / "a"])
+    assert (f"{tmp_path}/a" in capsys.readouterr().err) == (name in UNSUITABLE)
+
+
+@pytest.mark.parametrize("text", ['\n{"text": "It rained ."}\n' * 9, f'{{"text": "{"It rained . " * 50_000}"}}\n'])
+def test_json_lines_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a").write_text(text)
+    with pytest.raises(InputError, match="/a holds JSON lines"):
+        check_suitable([tmp_path / "a"])
