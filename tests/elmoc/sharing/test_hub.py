@@ -59,28 +59,11 @@ def test_directories_win_over_names(cache: Path) -> None:
         ElmoC.from_pretrained("ada/other")
 
 
-@pytest.mark.parametrize(
-    ("path", "named"),
-    [
-        ("ada/tiny", True),
-        ("ada/tiny@v1", True),
-        ("ada/tiny@refs/pr/1", True),
-        ("ada.b-c/t_1.2", True),
-        ("tiny", False),
-        ("a/b/c", False),
-        ("./tiny", False),
-        ("../tiny", False),
-        ("/ada/tiny", False),
-        ("ada/", False),
-        ("ada/tiny@", False),
-        ("ada/tiny\n", False),
-        ("ädä/tiny", False),
-        (Path("ada/tiny"), True),
-        (Path("/ada/tiny"), False),
-    ],
-)
-def test_what_looks_like_a_name(path: str | Path, named: bool) -> None:
-    assert is_hub_name(path) == named
+def test_what_looks_like_a_name() -> None:
+    named = ["ada/tiny", "ada/tiny@v1", "ada/tiny@refs/pr/1", "ada.b-c/t_1.2", Path("ada/tiny")]
+    not_named = ["tiny", "a/b/c", "./tiny", "../tiny", "/ada/tiny", "ada/", "ada/tiny@", "ada/tiny\n", "ädä/tiny"]
+    assert all(map(is_hub_name, named))
+    assert not any(map(is_hub_name, not_named))
 
 
 def test_an_unknown_model_without_a_network(cache: Path) -> None:
