@@ -12,7 +12,7 @@ from elmoc.encoders import EncoderState
 from elmoc.settings import setting
 from pretrain.data.batches import BatchMaker, gather
 from pretrain.data.sources import TrainingData
-from pretrain.data.windows import Window
+from pretrain.data.windows import Window, held_out_windows
 from pretrain.execution.device import Execution
 from pretrain.output_layers import OutputLayerSettings, Scorer
 from pretrain.train_state import TrainState
@@ -92,7 +92,17 @@ def windows_of_sources(data: TrainingData, words: int) -> Iterator[tuple[str, It
     sources = data.corpus.held_out_sources
     streams = STREAMS if len(sources) == 1 else max(STREAMS_OF_A_SOURCE, STREAMS // len(sources))
     for source in sources:
-        yield source, data.held_out_windows(words=-(-words // len(sources)), most_streams=streams, source=source)
+        yield (
+            source,
+            held_out_windows(
+                data.corpus,
+                streams=streams,
+                window=data.window,
+                directions=data.directions,
+                words=math.ceil(words / len(sources)),
+                source=source,
+            ),
+        )
 
 
 def slices_of_sources(sources: Sequence[str], lengths: Sequence[int]) -> dict[str, slice]:

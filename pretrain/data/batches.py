@@ -7,14 +7,14 @@ K the most candidates of any window.
 """
 
 import math
-import queue
-import threading
 import warnings
+from collections import deque
 from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ from pretrain.output_layers import Candidates, Targets
 
 Item = TypeVar("Item")
 # Batches that are made while another is computed with.
-BATCHES_AHEAD = 2
+BATCHES_AHEAD = 3
 # Windows of ids that are read ahead, so that nothing waits while the sentences of the next shards are shuffled.
 WINDOWS_AHEAD = 64
 
@@ -199,8 +199,8 @@ class Slot:
     """The buffers of one window: `host` in main memory and, for a GPU, pinned with twins there, `buffers`.
 
     The background thread calls `wait`, fills `host`, and calls `send`; the thread that computes calls `receive` before
-    it uses `buffers`, and `release` after. A slot has to be released before it is filled again: the bounded queue
-    between the threads sees to that (see `stream_batches`).
+    it uses `buffers`, and `release` after. A slot has to be released before it is filled again:
+    `stream_batches` sees to that.
 
     Slots are made, received and released on the stream that computes; other streams that read the buffers have to be
     joined with it before. `wait` looks at an event, so a CUDA graph captured meanwhile in another thread needs
@@ -262,10 +262,10 @@ def stream_batches(
     if first is None:
         return
     side = None if device.type == "cpu" else torch.cuda.Stream(device)
-    # One is being used, `ahead` wait in the queue, and one is being filled: since the queue holds no more, whoever
-    # takes a batch out has released the one before, and that is the next slot to be filled.
+    # One is being used, and `ahead` are made or being made: whoever takes a batch has released the one before it, and
+    # only then is the next one asked for, which is made in that slot.
     slots = []
-    for _ in range(ahead + 2):
+    for _ in range(ahead + 1):
         host = maker.buffers(first.shape, torch.device("cpu"), pin=side is not None)
         slots.append(Slot(host, host if side is None else maker.buffers(first.shape, device), side))
 
@@ -298,37 +298,12 @@ def prefetched(items: Iterator[Item], ahead: int) -> Generator[Item, None, None]
 
     An exception in the thread is raised here. Closing the generator ends the thread.
     """
-    ready: queue.Queue[tuple[Item | None, BaseException | None]] = queue.Queue(maxsize=ahead)
-    stopped = threading.Event()
-
-    def put(entry: tuple[Item | None, BaseException | None]) -> bool:
-        while not stopped.is_set():
-            try:
-                ready.put(entry, timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    def work() -> None:
+    end = object()
+    with ThreadPoolExecutor(1, "vector-streaming") as thread:
         try:
-            for item in items:
-                if not put((item, None)):
-                    return
-            put((None, None))
-        except BaseException as error:
-            put((None, error))
-
-    thread = threading.Thread(target=work, name="vector-streaming", daemon=True)
-    thread.start()
-    try:
-        while True:
-            item, error = ready.get()
-            if error is not None:
-                raise error
-            if item is None:
-                return
-            yield item
-    finally:
-        stopped.set()
-        thread.join()
+            coming = deque(thread.submit(next, items, end) for _ in range(ahead))
+            while (item := coming.popleft().result()) is not end:
+                coming.append(thread.submit(next, items, end))
+                yield cast("Item", item)
+        finally:
+            thread.shutdown(cancel_futures=True)

@@ -17,7 +17,6 @@ from pretrain.data.windows import (
     Position,
     TextGroups,
     Window,
-    held_out_windows,
     require_held_out,
     training_windows,
     windows_per_epoch,
@@ -188,17 +187,6 @@ class TrainingData:
                 }
             position = window.next
             yield Window({name: ids[own] for name, ids in window.ids.items()}, position, candidates)
-
-    def held_out_windows(self, *, words: int, most_streams: int, source: str = "") -> Iterator[Window]:
-        """Windows of `words` held-out tokens of a source, in at most `most_streams` streams."""
-        return held_out_windows(
-            self.corpus,
-            streams=most_streams,
-            window=self.window,
-            directions=self.directions,
-            words=words,
-            source=source,
-        )
 
     def batch_maker(self) -> BatchMaker:
         """What makes batches of training windows."""

@@ -1,5 +1,7 @@
-"""Input layers: what is known of each word of the lexicon, and the trained network, if any, that makes vectors of it.
+"""Input layers: what is known of each word of the lexicon, and which trained network, if any, makes vectors of it?
 
+A new input layer is a file beside this one with its settings (`kind`, `open_table`, `build`) and, if it is trained,
+its network (`forward`, `stored`, `load`), and a row in `INPUT_LAYERS` of `pretrain/config.py`.
 Letters: V lexicon size, n words, D numbers that are known of a word, P projection.
 """
 
@@ -19,27 +21,29 @@ from elmoc.word_vectors.subwords import FILE_NAME as SUBWORDS
 from elmoc.word_vectors.table import VectorTable
 from elmoc.word_vectors.transform import VectorTransform
 
+# The name of a trained input network in checkpoints.
 INPUT = "input"
-"""The name of a trained input network in checkpoints."""
 
 
 class LexiconTable(Protocol):
-    """What is known of each word of the lexicon, such as its vector; the rows of a window are streamed."""
+    """What is known of each word of the lexicon, such as its vector; the rows of a window are streamed.
+
+    path       what tells tables apart
+    rows       [V, D]
+    size       D
+    zero_rows  words of which nothing is known
+    transform  what its vectors have been through, for words outside the table
+    """
 
     name: str
     path: Path
-    """What tells tables apart."""
     rows: np.ndarray
-    """[V, D]"""
     size: int
-    """D"""
     source: VectorSource
     zero_rows: int
-    """Words of which nothing is known."""
 
     @property
-    def transform(self) -> VectorTransform:
-        """What its vectors have been through, for words outside the table."""
+    def transform(self) -> VectorTransform: ...
 
 
 class MadeTable:
@@ -51,39 +55,26 @@ class MadeTable:
         fingerprint: what tells it apart from others of the same name.
     """
 
-    def __init__(self, name: str, rows: np.ndarray, fingerprint: str) -> None:
-        self.name = name
-        self.path = Path(name)
-        self.rows = rows
-        self.size: int = rows.shape[1]
-        self.zero_rows = 0
-        self.source = VectorSource(name, fingerprint, self.size, "none")
+    zero_rows = 0
 
-    @property
-    def transform(self) -> VectorTransform:
-        """One that changes nothing: the network reads what is known as it is."""
-        return VectorTransform(np.zeros((2, self.size), dtype=np.float32))
+    def __init__(self, name: str, rows: np.ndarray, fingerprint: str) -> None:
+        self.name, self.path = name, Path(name)
+        self.rows, self.size = rows, int(rows.shape[1])
+        self.source = VectorSource(name, fingerprint, self.size, "none")
+        self.transform = VectorTransform(np.zeros((2, self.size), dtype=np.float32))  # which changes nothing
 
 
 class InputNetwork(nn.Module, ABC):
-    """A trained network that makes a vector of a word, the same for both directions, as the original ELMo has it."""
+    """A trained network that makes a vector of a word, the same for both directions, as the original ELMo has it.
+
+    title: what it is called in print.
+    """
 
     title: ClassVar[str]
-    """What it is called in print."""
 
     @abstractmethod
     def forward(self, rows: Tensor) -> Tensor:
         """Rows of the input table [n, D] → float32 [n, P]."""
-
-    @property
-    @abstractmethod
-    def multiplications(self) -> int:
-        """How many there are at most in its products for a distinct word of a window."""
-
-    @property
-    @abstractmethod
-    def activation_bytes(self) -> int:
-        """What autograd keeps at most of a distinct word of a window."""
 
     @property
     def has_weights(self) -> bool:
@@ -91,7 +82,7 @@ class InputNetwork(nn.Module, ABC):
         return any(True for _ in self.parameters())
 
     def tie(self, rows: nn.Parameter) -> None:
-        """Read the vectors [V, P] of an output layer, to which they belong; an `InputError` where it has no such."""
+        """Read the vectors [V, P] of an output layer, to which they belong; an `InputError` where it has none."""
         raise InputError(
             f"output_layer.tied needs an input layer that has a vector for each type, and a {self.title} has none: "
             "choose input_layer.kind=subwords, or leave it out"
@@ -108,12 +99,14 @@ class InputNetwork(nn.Module, ABC):
 
 @dataclass(frozen=True)
 class InputLayerSettings(ABC):
-    """The settings of one kind of input, and all that training has to know of the kind."""
+    """The settings of one kind of input, `input_layer.…` in a config, and all that training has to know of the kind.
+
+    kind: its name in configs.
+    shared: whether there is a network, which all directions train.
+    """
 
     kind: ClassVar[str]
-    """Its name in configs."""
     shared: ClassVar[bool] = False
-    """Whether there is a network, which all directions train."""
 
     @abstractmethod
     def open_table(self, corpus: Corpus, name: str) -> LexiconTable:

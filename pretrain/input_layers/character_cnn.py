@@ -1,4 +1,4 @@
-"""A trained character CNN, the original ELMo's input layer (Peters et al. 2018; after Kim et al. 2016).
+"""A trained character CNN: how is a vector made of a word's spelling (Peters et al. 2018; Kim et al. 2016)?
 
 Both directions share it. The words of the lexicon are spelled once, at the beginning of the run.
 """
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import check_weights
 from elmoc.errors import InputError
-from elmoc.settings import check_settings, setting
+from elmoc.settings import setting
 from elmoc.word_vectors.character_cnn import (
     UTF8,
     CharacterCnn,
@@ -25,10 +25,10 @@ from elmoc.word_vectors.stored import StoredVectors
 from pretrain.input_layers import InputLayerSettings, InputNetwork, LexiconTable, MadeTable
 
 ELMO_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+# Words that are spelled at once.
 BLOCK = 1 << 14
-"""Words that are spelled at once."""
+# Of a highway layer at first: most of what it reads goes through (Srivastava et al. 2015).
 CARRY_BIAS = -2.0
-"""Of a highway layer at first: most of what it reads goes through (Srivastava et al. 2015)."""
 
 
 class CharacterTable(MadeTable):
@@ -47,7 +47,10 @@ class CharacterTable(MadeTable):
 
 
 class CharacterNetwork(InputNetwork):
-    """The character CNN with random weights as bilm-tf draws them, all of them trained."""
+    """The character CNN with random weights as bilm-tf draws them, all of them trained.
+
+    Characters are uniform in ±1, filters in ±0.05, highway layers and projection normal by their width.
+    """
 
     title = "character CNN"
 
@@ -55,10 +58,6 @@ class CharacterNetwork(InputNetwork):
         super().__init__()
         self.network = CharacterCnn(config)
         self.network.characters.weight.requires_grad_()
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Characters uniform in ±1, filters in ±0.05, highway layers and projection normal by their width."""
         network = self.network
         nn.init.uniform_(network.characters.weight, -1, 1)
         for convolution in network.convolutions:
@@ -81,25 +80,6 @@ class CharacterNetwork(InputNetwork):
         vectors: Tensor = self.network(characters[:, : longest + self.network.config.widest])
         return vectors.float()
 
-    @property
-    def activation_bytes(self) -> int:
-        """What its filters and highway layers keep of a word of as many characters as fit."""
-        config = self.network.config
-        filters = sum((config.max_characters_per_token - width + 1) * number for width, number in config.filters)
-        characters = config.max_characters_per_token * config.character_size
-        return 4 * (characters + filters + (2 + 5 * config.highways) * config.filter_count + config.projection_size)
-
-    @property
-    def multiplications(self) -> int:
-        """Those of a word of as many characters as fit."""
-        config = self.network.config
-        filters = sum(
-            (config.max_characters_per_token - width + 1) * width * config.character_size * number
-            for width, number in config.filters
-        )
-        size = config.filter_count
-        return filters + 2 * config.highways * size * size + size * config.projection_size
-
     def stored(self) -> CharacterCnnVectors:
         weights = {name: tensor.detach().float().cpu() for name, tensor in self.network.state_dict().items()}
         return CharacterCnnVectors(CharacterCnnRecord(self.network.config, UTF8), weights)
@@ -107,10 +87,9 @@ class CharacterNetwork(InputNetwork):
     def load(self, stored: StoredVectors) -> None:
         if not isinstance(stored, CharacterCnnVectors):
             raise InputError("the model has no character CNN: choose its input_layer.kind")
-        ours, theirs = (asdict(each) for each in (self.network.config, stored.record.network))
+        ours = asdict(self.network.config) | {"spelling": UTF8}
+        theirs = asdict(stored.record.network) | {"spelling": stored.record.spelling}
         differing = [f"{name} (here {ours[name]}, there {theirs[name]})" for name in ours if ours[name] != theirs[name]]
-        if stored.record.spelling != UTF8:
-            differing.append(f"spelling (here {UTF8}, there {stored.record.spelling})")
         if differing:
             raise InputError(f"the character CNN has other sizes: {', '.join(differing)}")
         check_weights(stored.weights, self.network.state_dict())
@@ -136,11 +115,7 @@ class CharacterCnnInput(InputLayerSettings):
     characters: int = setting(50, least=3, most=2**12)
 
     def __post_init__(self) -> None:
-        check_settings(self, lambda name: f"input_layer.{name}")
-        try:
-            self.network(1)
-        except InputError as error:
-            raise InputError(f"input_layer: {error}") from None
+        self.network(1)  # raises what is impossible
 
     def network(self, projection_size: int) -> CharacterCnnConfig:
         """The sizes of the network."""

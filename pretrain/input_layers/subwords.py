@@ -1,4 +1,4 @@
-"""A lookup of subwords: a trained vector for each unit of a corpus of subwords, the same for both directions."""
+"""A lookup of subwords: which trained vector has each unit of a corpus of subwords, for both directions?"""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -57,14 +57,6 @@ class SubwordNetwork(InputNetwork):
         """Numbers of units int32 [n, 1] → float32 [n, P]."""
         return self.scale * F.embedding(rows[:, 0].long(), self.rows)
 
-    @property
-    def activation_bytes(self) -> int:
-        return 4 * self.rows.shape[1]
-
-    @property
-    def multiplications(self) -> int:
-        return 0
-
     def stored(self) -> SubwordVectors:
         vectors = self.scale * self.rows.detach().float().cpu()
         return SubwordVectors(vectors, self._subwords.units, self._subwords.merges)
@@ -78,9 +70,6 @@ class SubwordNetwork(InputNetwork):
                 "the subwords of the corpus are others than those of the model: make the corpus by `python -m "
                 "data_scripts.build_subwords … --like MODEL`"
             )
-        if stored.vectors.shape != self.rows.shape:
-            widths = self.rows.shape[1], stored.vectors.shape[1]
-            raise InputError(f"the vectors of subwords have another width (here {widths[0]}, there {widths[1]})")
         row_of = {unit: row for row, unit in enumerate(stored.units)}  # numbered by their counts in another corpus
         self.rows.copy_(stored.vectors[[row_of[unit] for unit in self._subwords.units]] / self.scale)
 

@@ -1,7 +1,8 @@
 """Sampled softmax: how is the next word told from types that are drawn, with trained or fixed vectors?
 
 It is the original ELMo's output layer (Peters et al. 2018). The types drawn are the same for all targets of a window.
-Each score is corrected by the chance that its type is drawn, so that in expectation the optimum is that of the softmax over all types (Bengio and Senécal 2008; Jean et al. 2015).
+Each score is corrected by the chance that its type is drawn, so that in expectation the optimum is that of the softmax
+over all types (Bengio and Senécal 2008; Jean et al. 2015).
 Letters: N targets, P projection, E width of vectors, C classes, U candidates, S those that are drawn.
 """
 

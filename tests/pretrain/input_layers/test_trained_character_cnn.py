@@ -167,13 +167,10 @@ def test_a_corpus_of_subwords_is_refused(
 
 
 def test_impossible_settings(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
-    assert runs.status("run", **CNN | {"input_layer__filters": [[11, 2]]}) == 1
-    assert "input_layer: filters must be at most 100 pairs of a width (1 to 10, the" in capsys.readouterr().err
+    for change, key in (({"filters": [[11, 2]]}, "filters"), ({"characters": 2}, "input_layer.characters")):
+        assert runs.status("run", **CNN | {f"input_layer__{name}": value for name, value in change.items()}) == 1
+        assert key in capsys.readouterr().err
     assert runs.status("run", train__cuda_graph=True, **CNN) == 1
-    assert "train.cuda_graph needs updates that are all alike, and those with character_cnn are not" in (
-        capsys.readouterr().err
-    )
-    with pytest.raises(InputError, match=r"input_layer\.characters must be at least 3 and at most 4096, not 2"):
-        CharacterCnnInput(characters=2)
-    with pytest.raises(InputError, match="input_layer"):
+    assert "train.cuda_graph" in capsys.readouterr().err
+    with pytest.raises(InputError, match="filters"):
         CharacterCnnInput(filters=())
