@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import check_weights
 from elmoc.errors import InputError
-from elmoc.settings import setting
+from elmoc.settings import check_settings, setting
 from elmoc.word_vectors.character_cnn import (
     UTF8,
     CharacterCnn,
@@ -115,6 +115,7 @@ class CharacterCnnInput(InputLayerSettings):
     characters: int = setting(50, least=3, most=2**12)
 
     def __post_init__(self) -> None:
+        check_settings(self, lambda name: f"input_layer.{name}")
         self.network(1)  # raises what is impossible
 
     def network(self, projection_size: int) -> CharacterCnnConfig:
