@@ -134,22 +134,15 @@ class TrainingData:
     @cached_property
     def fingerprints(self) -> dict[str, str]:
         """What names the data of a run, by the setting it comes from: a resumed run has to read the same."""
-        corpus, names = self.corpus, {}
-        shards = [(each.file, each.tokens, each.sentences, each.source) for each in (*corpus.train, *corpus.held_out)]
-        files = [corpus.record.checksums[name].whole for name in corpus.record.files if name in corpus.record.checksums]
-        names["data.corpus"] = fingerprint(
-            repr((corpus.lexicon_fingerprint, len(corpus.train), shards, files)).encode()
-        )
-        tables = {"data.input_vectors": self.inputs} | (
-            {"data.target_vectors": self.targets} if self.reads_targets else {}
-        )
-        for setting, table in tables.items():
-            arrays = table.transform.arrays
-            transform = fingerprint(
-                *(part for name in sorted(arrays) for part in (name.encode(), arrays[name].tobytes()))
-            )
-            source = table.source
-            names[setting] = f"{source.fingerprint} {source.post_processing} {table.rows.dtype} {transform}"
+        corpus, tables = self.corpus, {"data.input_vectors": self.inputs, "data.target_vectors": self.targets}
+        shards = [(each.file, each.source) for each in (*corpus.train, *corpus.held_out)]
+        files = sorted((name, checksum.whole) for name, checksum in corpus.record.checksums.items())
+        names = {"data.corpus": fingerprint(repr((len(corpus.train), shards, files)).encode())}
+        for name, table in tables.items() if self.reads_targets else [("data.input_vectors", self.inputs)]:
+            arrays, source = table.transform.arrays, table.source
+            parts = (part for key in sorted(arrays) for part in (key.encode(), arrays[key].tobytes()))
+            kind = (source.fingerprint, source.post_processing, str(table.rows.dtype))
+            names[name] = " ".join([*kind, fingerprint(*parts)])
         return names
 
     def require_same_data(self, before: Mapping[str, str]) -> None:

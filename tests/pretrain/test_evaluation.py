@@ -66,13 +66,19 @@ def test_mean_direction_by_hand() -> None:
     torch.testing.assert_close(direction, torch.tensor([10 * 0.6 - 2, 10 * 0.8 + 5]))
 
 
+def constants(retriever: Retriever, ids: np.ndarray) -> dict[str, float]:
+    """The metrics of targets, those of the best constant prediction among them."""
+    predictions = torch.zeros(len(ids), retriever.candidates.shape[1])
+    return retriever.metrics(torch.zeros(len(ids)), predictions, ids, {"": slice(None)})[""]
+
+
 def test_no_constant_has_a_greater_mean_cosine_than_the_mean_direction() -> None:
     generator = np.random.default_rng(2)
     rows = (generator.standard_normal((50, 5)) + 0.5).astype(np.float32)
     counts = generator.integers(1, 100, 50)
     retriever = retriever_of(rows, counts, 50)
     tokens = np.repeat(np.arange(50), counts)
-    best = retriever.constant_cosine(tokens)
+    best = constants(retriever, tokens)["constant_cosine"]
     for _ in range(50):
         other = retriever.constant + 0.3 * torch.randn(5) * retriever.constant.norm()
         assert float(retriever.cosines(other.expand(len(tokens), -1), tokens).mean()) < best
@@ -83,12 +89,12 @@ def test_constant_baselines_by_hand() -> None:
     retriever = retriever_of(rows, np.array([3, 1, 9, 0]), 3)
     # the direction is (3, 1)/√10; a target without a direction does not count for the cosine
     ids = np.array([0, 1, 2, 3])
-    assert retriever.constant_cosine(ids) == pytest.approx((3 + 1 + 4 / 2**0.5) / 10**0.5 / 3)
+    assert constants(retriever, ids)["constant_cosine"] == pytest.approx((3 + 1 + 4 / 2**0.5) / 10**0.5 / 3)
     # types in order of frequency: ranks 1, 2, and misses without a vector and past the three candidates
-    metrics = retriever.constant_retrieval(ids)
-    assert metrics["accuracy_at_1"] == 1 / 4
-    assert metrics["reciprocal_rank"] == pytest.approx((1 + 1 / 2) / 4)
-    assert metrics["outside"] == 2 / 4
+    metrics = constants(retriever, ids)
+    assert metrics["constant_accuracy_at_1"] == 1 / 4
+    assert metrics["constant_reciprocal_rank"] == pytest.approx((1 + 1 / 2) / 4)
+    assert metrics["constant_outside"] == 2 / 4
 
 
 def test_a_type_without_a_vector_is_a_miss_of_model_and_constant_alike() -> None:
