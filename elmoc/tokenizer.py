@@ -26,12 +26,10 @@ ABBREVIATIONS = frozenset(
     )
 )
 _OTHER_ENDS = "।॥۔؟።፧։"  # of the scripts of India, of Arabic, Ethiopic and Armenian
-SENTENCE_ENDS = ".?!" + _OTHER_ENDS
-"""The last character of a sentence."""
+SENTENCE_ENDS = ".?!" + _OTHER_ENDS  # the last character of a sentence
 SMALLEST_TRAINING_TEXT = 50_000  # characters; fewer teach Punkt more wrong abbreviations than right ones
 
-BYTE_ORDER_MARK = "\ufeff"
-"""Which is no part of the text; where files were joined, it stands inside of it, too."""
+BYTE_ORDER_MARK = "\ufeff"  # no part of the text; where files were joined, it stands inside of it, too
 _GERSHAYIM = "\u05f4"  # the mark of Hebrew acronyms, for which `"` is written most often
 _STRAIGHT = str.maketrans(
     {"“": '"', "”": '"', "„": '"', "‟": '"', "‘": "'", "’": "'", "‚": ",", "‛": "'"}

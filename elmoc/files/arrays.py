@@ -20,9 +20,7 @@ def save_array(path: Path | str, array: np.ndarray) -> None:
         np.save(file, array)
 
 
-def load_arrays(
-    path: Path | str, *, shapes: Mapping[str, tuple[int, ...]], dtype: Any, advice: str = ""
-) -> dict[str, np.ndarray]:
+def load_arrays(path: Path | str, *, shapes: Mapping[str, tuple[int, ...]], dtype: Any) -> dict[str, np.ndarray]:
     """Read a `.npz` file of floating-point arrays of known names, shapes and one type.
 
     Raises `InputError` when it is damaged, or holds others, or numbers that are not finite.
@@ -38,9 +36,7 @@ def load_arrays(
     return arrays
 
 
-def load_array(
-    path: Path | str, *, shape: tuple[int | None, ...], dtype: Any, mmap: bool = False, advice: str = ""
-) -> np.ndarray:
+def load_array(path: Path | str, *, shape: tuple[int | None, ...], dtype: Any, mmap: bool = False) -> np.ndarray:
     """Read a `.npy` file of a known shape (None is any length) and type; memory-mapped read-only with `mmap`.
 
     Raises `InputError` when it is truncated, damaged, or of another shape or type.

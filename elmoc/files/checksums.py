@@ -34,7 +34,7 @@ class FileChecksum:
                 progress(len(block))
         return cls(os.path.getsize(path), _ends(path), digest.hexdigest())
 
-    def check_ends(self, path: Path | str, *, advice: str = "") -> None:
+    def check_ends(self, path: Path | str) -> None:
         """Raise an `InputError` unless the file has its size and its first and last block; reads no more than these."""
         check_size(path, self.bytes)
         if _ends(path) != self.ends:
@@ -47,7 +47,7 @@ class FileChecksum:
             raise InputError(f"{path} is damaged: its content is not what was written")
 
 
-def check_size(path: Path | str, size: int, *, advice: str = "") -> None:
+def check_size(path: Path | str, size: int) -> None:
     """Raise an `InputError` unless there is a file of `size` bytes."""
     if not os.path.isfile(path) or os.path.getsize(path) != size:
         raise InputError(f"{path} is missing, truncated or changed: {size:,} bytes are expected")

@@ -49,11 +49,6 @@ def tidy_folder(folder: Path) -> None:
             remove(left)
 
 
-def is_beside(name: str) -> bool:
-    """Whether a file of this name is a lock, or what a writer works with."""
-    return name.startswith(".") and name.endswith((".lock", ".partial", ".old"))
-
-
 def unfinished_path(path: Path) -> Path:
     """The folder for what a killed writer of `path` has left to be gone on with; it ends when `path` is there."""
     return path.parent / f".{path.name}.unfinished"

@@ -14,8 +14,6 @@ from elmoc.files.writing import atomic_path
 
 # a longer line is refused: whoever reads it keeps it in memory several times
 MAX_LINE_BYTES = 1 << 26
-# what reading raises where gzip data breaks off, is damaged, or is none
-BROKEN_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 def open_binary(path: Path | str) -> IO[bytes]:
@@ -48,12 +46,14 @@ def read_lines(path: Path | str, *, encoding: str = "utf-8-sig") -> Iterator[str
         try:
             for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), 1):
                 if len(line) > MAX_LINE_BYTES:
-                    raise line_too_long(path, number)
+                    raise InputError(f"{path}, line {number} is longer than {MAX_LINE_BYTES >> 20} MiB: break it")
                 yield line.decode(encoding if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
-            raise invalid_utf8(path, number, error) from None
-        except BROKEN_GZIP as error:
-            raise broken_gzip(path, number, error) from None
+            byte = error.object[error.start]
+            advice = "convert the file (for instance with iconv)"
+            raise InputError(f"{path}, line {number}: byte 0x{byte:02x} is not valid UTF-8: {advice}") from None
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InputError(f"{path}: the gzip data is broken after line {number:,} ({error})") from None
 
 
 @contextmanager
@@ -64,21 +64,3 @@ def open_text(path: Path | str) -> Iterator[IO[str]]:
         output: Any = gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) if gz else raw
         with io.TextIOWrapper(output, encoding="utf-8", newline="\n") as file:
             yield file
-
-
-def line_too_long(path: Path | str, line: int) -> InputError:
-    """The error for a line of more than `MAX_LINE_BYTES`."""
-    return InputError(f"{path}, line {line} is longer than {MAX_LINE_BYTES >> 20} MiB: break it into several lines")
-
-
-def invalid_utf8(path: Path | str, line: int, error: UnicodeDecodeError) -> InputError:
-    """The error for text that is not UTF-8: names file, line and byte."""
-    byte = error.object[error.start]
-    return InputError(
-        f"{path}, line {line}: byte 0x{byte:02x} is not valid UTF-8; convert the file (for instance with iconv)"
-    )
-
-
-def broken_gzip(path: Path | str, lines: int, error: Exception) -> InputError:
-    """The error for a gzip file that breaks off or is damaged after a number of whole lines, or is none."""
-    return InputError(f"{path}: the gzip data is truncated or damaged after line {lines:,} ({error})")

@@ -54,12 +54,6 @@ def find_named_files(arguments: Sequence[str]) -> dict[Path, str]:
     return {file: name for name, path in named for file in _files_of(path)}
 
 
-def find_folders(arguments: Sequence[str]) -> list[Path]:
-    """The folders among arguments such as `PATH` or `NAME=PATH`."""
-    paths = [Path(split_name(argument)[1]) for argument in arguments]
-    return [path for path in paths if path.is_dir()]
-
-
 def _files_of(argument: str) -> list[Path]:
     path = Path(argument)
     if argument and path.is_dir():

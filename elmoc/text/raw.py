@@ -1,4 +1,4 @@
-"""Raw text: whether the words of a text have marks attached, as before it was tokenised, and the warning of that."""
+"""Raw text: do the words of a text have marks attached, as before it was tokenised?"""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -8,14 +8,14 @@ from elmoc.corpus import BEGIN, END
 from elmoc.files.text import read_lines
 from elmoc.tokenizer import ends_in_full_stop, ends_in_mark
 
+# words from which a text is judged that is not counted anyway
 SAMPLE_WORDS = 100_000
-"""From which a text is judged that is not counted anyway."""
+# text is called raw from this share of words on, where it is about a tenth; in tokenised text it is near nothing
 _MANY_WITH_MARK = 0.01
-"""From this share of words on a text is called raw, where it is about a tenth; in tokenised text it is near nothing."""
+# as few words may be names (Yahoo!), of however few words
 _FEW_WITH_MARK = 2
-"""So many may be names (Yahoo!), of however few words."""
+# letters of an abbreviation that is written in small letters; few have more
 _LONGEST_ABBREVIATION = 3
-"""Letters of one that is written in small letters; few have more."""
 
 
 def sample_lines(path: Path | str, characters: int) -> list[str]:
@@ -42,28 +42,15 @@ def attached_marks(sentence: Sequence[str]) -> int:
     return marks + (marks > 0 or (len(stem) > _LONGEST_ABBREVIATION and stem == stem.lower()))
 
 
-def count_marks(lines: Iterable[str]) -> tuple[int, int]:
-    """How many words lines have, each of them a sentence, and how many of the words end in a mark."""
-    sentences = [line.split() for line in lines]
-    return sum(map(len, sentences)), sum(map(attached_marks, sentences))
-
-
-def looks_raw(*, words: int, with_mark: int) -> bool:
-    """Whether so many words of a text have a mark attached that it is raw."""
-    return with_mark > max(_FEW_WITH_MARK, _MANY_WITH_MARK * words)
-
-
-def warn_of_raw_text(name: Path | str, *, words: int, with_mark: int) -> bool:
-    """Say so on standard error where a text looks raw, as many of its words have a mark attached; returns whether."""
-    raw = looks_raw(words=words, with_mark=with_mark)
-    if raw:
+def warn_of_raw_text(name: Path | str, *, words: int, with_mark: int) -> None:
+    """Say so on standard error where a text looks raw, as many of its words have a mark attached."""
+    if with_mark > max(_FEW_WITH_MARK, _MANY_WITH_MARK * words):
         print(
             f"warning: {with_mark / words:.1%} of the words of {name} end in a comma or another mark, as in text that "
             "is not tokenised: `python -m data_scripts.tokenize --tokenised no` makes words of them: give what it "
             "writes instead",
             file=sys.stderr,
         )
-    return raw
 
 
 def warn_of_raw_types(name: Path | str, types: Iterable[str], counts: Iterable[int]) -> None:
@@ -78,5 +65,5 @@ def warn_of_raw_types(name: Path | str, types: Iterable[str], counts: Iterable[i
 
 def warn_of_raw_file(path: Path | str) -> None:
     """`warn_of_raw_text` of the beginning of a file with a sentence a line."""
-    words, with_mark = count_marks(sample_lines(path, 5 * SAMPLE_WORDS))
-    warn_of_raw_text(path, words=words, with_mark=with_mark)
+    sentences = [line.split() for line in sample_lines(path, 5 * SAMPLE_WORDS)]
+    warn_of_raw_text(path, words=sum(map(len, sentences)), with_mark=sum(map(attached_marks, sentences)))
