@@ -16,7 +16,7 @@ from elmoc.devices import checked_device, checked_precision
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.pooling import POOLINGS, pooled
-from elmoc.encoders.windows import CarriedState, Piece, encode_next, encode_windows
+from elmoc.encoders.windows import CarriedState, StatesPiece, encode_next, encode_windows
 from elmoc.errors import InputError, shortened
 from elmoc.files.arrays import all_finite
 from elmoc.model_directory import (
@@ -279,7 +279,7 @@ class ElmoC:
         for buffer in buffered(sentences, lambda sentence: max(1, len(sentence))):  # any number may be empty
             yield from self.embed_batch(buffer, batch_words=batch_words, batch_size=batch_size)
 
-    def embed_pieces(self, tokens: Sequence[str], carried: CarriedState | None = None) -> Iterator[Piece]:
+    def embed_pieces(self, tokens: Sequence[str], carried: CarriedState | None = None) -> Iterator[StatesPiece]:
         """Yield the layer states of one sentence of any length in pieces of at most `WINDOW_WORDS` words.
 
         Where subwords are read, there is one piece a direction.
@@ -309,7 +309,7 @@ class ElmoC:
             width = self.width // len(self.encoder.directions)
             for index in range(len(self.encoder.directions) if len(tokens) else 0):
                 columns = slice(index * width, (index + 1) * width)
-                yield Piece(0, columns, whole[..., columns])
+                yield StatesPiece(0, columns, whole[..., columns])
 
     def embed_documents(
         self, documents: Sequence[Sequence[Sequence[str]]], carried: CarriedState | None = None
@@ -367,7 +367,7 @@ class ElmoC:
             progress(int(done) - int(before))
         return self._pooled(rows, index, states)
 
-    def _pieces(self, length: int, vectors: Callable[[int, int], Tensor], carried: CarriedState) -> Iterator[Piece]:
+    def _pieces(self, length: int, vectors: Callable[[int, int], Tensor], carried: CarriedState) -> Iterator[StatesPiece]:
         """The pieces of a sentence of `length` positions, `<s>` and `</s>` counted; `vectors` are [m, E] of some."""
         for piece in encode_windows(self._inference, length, vectors, carried, window=WINDOW_WORDS):
             self._checked(piece.states)

@@ -16,8 +16,8 @@ from torch.utils.checkpoint import checkpoint
 from elmoc.settings import check_settings, setting
 
 DIRECTIONS = ("forward", "backward")
+# What stands between word vectors and an encoder: a trained projection to its width, or nothing.
 INPUT_LAYERS = ("projection", "identity")
-"""What stands between word vectors and an encoder: a trained projection to its width, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -38,23 +38,17 @@ class EncoderState:
 class EncoderOutput:
     """What one direction makes of a window."""
 
-    layer_states: list[Tensor]
-    """L + 1 tensors [B, T, P]: the output of the input layer, then that of each layer."""
-    state: EncoderState
-    """After the last step."""
+    layer_states: list[Tensor]  # L + 1 tensors [B, T, P]: the output of the input layer, then that of each layer
+    state: EncoderState  # after the last step
 
 
 class SentenceWords(NamedTuple):
     """Where the words of B sentences are: M words in the order of the text."""
 
-    first: Tensor
-    """int64 [B]: the first word of each sentence."""
-    lengths: Tensor
-    """int64 [B]"""
-    places: Tensor
-    """int64 [M]: where the state of layer 0 of each word begins in the layer states."""
-    strides: Tensor
-    """int64 [M]: from there to that of the next layer."""
+    first: Tensor  # int64 [B]: the first word of each sentence
+    lengths: Tensor  # int64 [B]
+    places: Tensor  # int64 [M]: where the state of layer 0 of each word begins in the layer states
+    strides: Tensor  # int64 [M]: from there to that of the next layer
 
 
 class PreparedEncoder(Protocol):
@@ -145,10 +139,8 @@ class Encoder(nn.Module, ABC):
 class EncoderSizes(ABC):
     """The settings that every encoder has, and what it says of itself before it is built; defaults are the paper's."""
 
-    kind: ClassVar[str]
-    """Its name in configs and model directories."""
-    carries_state: ClassVar[bool] = True
-    """Whether what is read before a window, or a sentence, can change its states."""
+    kind: ClassVar[str]  # its name in configs and model directories
+    carries_state: ClassVar[bool] = True  # whether what is read before a window, or a sentence, can change its states
 
     projection_size: int = setting(512, least=1, most=2**20)
     layers: int = setting(2, least=1, most=1000)
@@ -174,11 +166,3 @@ class EncoderSizes(ABC):
     @abstractmethod
     def implementation(self, *, fast: bool, device: torch.device, dtype: torch.dtype) -> str:
         """What runs on a device in a type, e.g. `the fused recurrence (…)`."""
-
-    @abstractmethod
-    def activation_bytes(self, *, fast: bool, recompute: bool, dtype: torch.dtype) -> int:
-        """Roughly what autograd keeps of a word in one direction, with matrix products in `dtype`."""
-
-    def attention_multiplications(self, window: int) -> int:
-        """Of words with each other, for each word of a window in one direction; 0 where there is no attention."""
-        return 0

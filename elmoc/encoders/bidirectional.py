@@ -21,8 +21,8 @@ from elmoc.input_layers import InputLayer
 from elmoc.input_layers.identity import Identity
 from elmoc.input_layers.vector_projection import VectorProjection
 
+# The encoders there are, by the name that configs and model directories have for them.
 ENCODERS: dict[str, type[EncoderSizes]] = {sizes.kind: sizes for sizes in (LstmSizes, PlainLstmSizes, TransformerSizes)}
-"""The encoders there are, by the name that configs and model directories have for them."""
 
 
 @dataclass(frozen=True)

@@ -95,8 +95,7 @@ class LayerRun:
     kernels: StepKernels
     prepared: PreparedWeights
     workspace: Workspace
-    keep: bool
-    """Whether activations are kept for the backward pass."""
+    keep: bool  # whether activations are kept for the backward pass
 
 
 class Activations(NamedTuple):

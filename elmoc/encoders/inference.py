@@ -15,15 +15,13 @@ from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.input_layers import InputLayer
 from elmoc.input_layers.vector_projection import VectorProjection
 
-_PADDED_WORDS = 16384
-"""Of a batch, where nothing faster runs than the encoder itself."""
-
+_PADDED_WORDS = 16384  # of a padded batch, where only the encoder's own `forward` runs
+# Words that an input layer reads at once, at least. Libraries add up the products of fewer rows in another order, and
+# in bf16 a difference in the last bit grows.
 _LEAST_WORDS = 64
-"""That an input layer reads at once: libraries add up the products of fewer rows in another order, and in bf16 a
-difference in the last bit grows."""
-
+# Columns of an input layer's product, at least. With fewer than 12, libraries add up the products of every other word
+# in another order.
 _LEAST_COLUMNS = 16
-"""Of a product of an input layer: with fewer than 12, libraries add up those of every other word in another order."""
 
 
 class InferenceEncoder:

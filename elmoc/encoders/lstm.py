@@ -47,14 +47,6 @@ class LstmSizes(EncoderSizes):
         kernels = choose_kernels(device.type, dtype, torch.float32)
         return f"the fused recurrence (between its products: {kernels.description})"
 
-    def activation_bytes(self, *, fast: bool, recompute: bool, dtype: torch.dtype) -> int:
-        cell, projection = self.cell_size, self.projection_size
-        if fast:  # gates and the products' other factors in the type of the products, cells and outputs in float32
-            layer = dtype.itemsize * (4 * cell + 3 * projection) + 4 * (cell + 2 * projection)
-        else:
-            layer = 4 * (8 * cell + 6 * projection)
-        return layer + self.layers * 8 * projection if recompute else self.layers * layer
-
 
 class ProjectedLstmLayer(nn.Module):
     """An LSTM layer with projection, clips, and layer normalisation and dropout inside the recurrence.

@@ -38,10 +38,6 @@ class PlainLstmSizes(EncoderSizes):
     def implementation(self, *, fast: bool, device: torch.device, dtype: torch.dtype) -> str:
         return "PyTorch's LSTM"
 
-    def activation_bytes(self, *, fast: bool, recompute: bool, dtype: torch.dtype) -> int:
-        layer = 4 * 8 * self.projection_size  # four gates, cell, its tanh, hidden state, dropped output
-        return layer + self.layers * 4 * self.projection_size if recompute else self.layers * layer
-
 
 class PlainLstm(Encoder):
     """A stack of LSTM layers; what each puts out, but for the carried state, is dropped out with one mask a window."""

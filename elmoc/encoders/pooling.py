@@ -6,8 +6,8 @@ Letters: m units, n words, W width.
 import torch
 from torch import Tensor
 
+# The state of a word's first unit, of its last, or the mean of all.
 POOLINGS = ("first", "last", "mean")
-"""The state of a word's first unit, of its last, or the mean of all."""
 
 
 def pooled(states: Tensor, bounds: Tensor, pooling: str) -> Tensor:

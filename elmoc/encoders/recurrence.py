@@ -15,46 +15,36 @@ from torch.nn import functional as F
 class LSTMState(NamedTuple):
     """A layer's recurrent state."""
 
-    hidden: Tensor
-    """[B, P]: the last output, which is also what the next step reads."""
-    cell: Tensor
-    """[B, C]"""
+    hidden: Tensor  # [B, P]: the last output, which is also what the next step reads
+    cell: Tensor  # [B, C]
 
 
 class RecurrenceWeights(NamedTuple):
     """What a layer brings to the recurrence: C cell, P projection, I the width of what it reads."""
 
-    input: Tensor
-    """W_x [4C, I], gates in the order i, f, g, o"""
-    hidden: Tensor
-    """W_h [4C, P]"""
-    bias: Tensor
-    """[4C]"""
-    projection: Tensor
-    """W_p [P, C]"""
-    norm_weight: Tensor | None
-    """[P]; None switches layer normalisation off"""
-    norm_bias: Tensor | None
-    """[P]"""
+    input: Tensor  # W_x [4C, I], gates in the order i, f, g, o
+    hidden: Tensor  # W_h [4C, P]
+    bias: Tensor  # [4C]
+    projection: Tensor  # W_p [P, C]
+    norm_weight: Tensor | None  # [P]; None switches layer normalisation off
+    norm_bias: Tensor | None  # [P]
 
 
 class RecurrenceOptions(NamedTuple):
     """How a layer runs over a window."""
 
-    cell_clip: float
-    """0 switches a clip off."""
+    cell_clip: float  # 0 switches a clip off
     projection_clip: float
-    norm_epsilon: float
-    """Of the layer normalisation."""
+    norm_epsilon: float  # of the layer normalisation
+    # [B, P], one mask for the whole window (already divided by the keep probability), or None.
     dropout_mask: Tensor | None
-    """[B, P], one mask for the whole window (already divided by the keep probability), or None."""
+    # int [B], for batches padded at the end, or None: past its length a stream's outputs are zero and its state stands
+    # still.
     lengths: Tensor | None
-    """int [B], for batches padded at the end, or None: past its length a stream's outputs are zero and its state stands
-    still."""
 
 
+# What steps through time, as `plain_recurrence` does.
 Recurrence = Callable[[Tensor, LSTMState, RecurrenceWeights, RecurrenceOptions], tuple[Tensor, LSTMState]]
-"""What steps through time, as `plain_recurrence` does."""
 
 
 def plain_recurrence(

@@ -56,17 +56,6 @@ class TransformerSizes(EncoderSizes):
     def implementation(self, *, fast: bool, device: torch.device, dtype: torch.dtype) -> str:
         return "PyTorch's scaled dot-product attention"
 
-    def activation_bytes(self, *, fast: bool, recompute: bool, dtype: torch.dtype) -> int:
-        width, hidden = self.projection_size, self.feedforward_size
-        # two norms' inputs and two sums in float32; what products read and attention makes in their type (on a CPU
-        # attention has 8 bytes more of each number of the width)
-        layer = 4 * 4 * width + dtype.itemsize * (7 * width + 3 * hidden)
-        return layer + self.layers * 4 * width if recompute else self.layers * layer
-
-    def attention_multiplications(self, window: int) -> int:
-        # a score with each word up to itself, (window + 1) / 2 on average, and as many to mix their values
-        return self.layers * self.projection_size * (window + 1)
-
 
 class Transformer(Encoder):
     """A stack of pre-norm Transformer layers (Xiong et al. 2020), with a layer norm at its end.

@@ -12,19 +12,16 @@ from torch import Tensor
 from elmoc.encoders import EncoderState
 from elmoc.encoders.inference import InferenceEncoder
 
+# The state of each direction, by its name, that is carried from one sentence to the next; empty is zero state.
 CarriedState = dict[str, EncoderState]
-"""The state of each direction, by its name, that is carried from one sentence to the next; empty is zero state."""
 
 
-class Piece(NamedTuple):
+class StatesPiece(NamedTuple):
     """A part of a sentence's layer states."""
 
-    start: int
-    """The first of its words."""
-    columns: slice
-    """Those of one direction."""
-    states: Tensor
-    """float32 [L + 1, m, P], on the CPU."""
+    start: int  # the first of its words
+    columns: slice  # those of one direction
+    states: Tensor  # float32 [L + 1, m, P], on the CPU
 
 
 def encode_windows(
@@ -34,7 +31,7 @@ def encode_windows(
     carried: CarriedState,
     *,
     window: int,
-) -> Iterator[Piece]:
+) -> Iterator[StatesPiece]:
     """Yield the layer states of a sentence, without `<s>` and `</s>`, in pieces of at most `window` words.
 
     All pieces of the forward direction come first, those of the backward direction from the last word to the first.
@@ -62,7 +59,7 @@ def encode_windows(
             first, last = max(start, 1), min(stop, length - 1)  # without `<s>` and `</s>`
             if first < last:
                 columns = slice(index * width, (index + 1) * width)
-                yield Piece(first - 1, columns, states[:, first - start : last - start])
+                yield StatesPiece(first - 1, columns, states[:, first - start : last - start])
 
 
 def encode_next(

@@ -1,7 +1,7 @@
 """Compiled libraries: how a C++ file of ours is compiled on this machine, and kept safely.
 
-It is compiled once for a processor, and the library is kept in the user's cache directory; from there it is loaded only
-if it is whole and nobody else can have written it.
+It is compiled once for a processor, and the library is kept in the user's cache directory, where nobody else can write;
+from there it is loaded only if it is whole.
 """
 
 import ctypes
@@ -13,10 +13,9 @@ import shutil
 import stat
 import subprocess
 import tempfile
-import time
-from contextlib import suppress
 from pathlib import Path
 
+# Tried in this order: not every compiler and processor takes all of them. Without OpenMP one thread runs.
 FLAGS = (
     ("-march=native", "-mprefer-vector-width=512", "-fopenmp"),
     ("-march=native", "-fopenmp"),
@@ -25,12 +24,10 @@ FLAGS = (
     ("-mcpu=native",),
     (),
 )
-"""Tried in this order: not every compiler and processor takes all of them. Without OpenMP one thread runs."""
 COMMON_FLAGS = ("-O3", "-std=c++17", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
 
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _COMPILER_SECONDS = 600
-_ABANDONED_SECONDS = 24 * 3600
 
 
 class KernelBuildError(Exception):
@@ -68,16 +65,14 @@ def load_library(source: Path, compiler: str) -> tuple[ctypes.CDLL, str]:
 
 
 def kept_library(folder: Path, name: str) -> Path | None:
-    """The library of that name that was compiled before, if it is whole and no other user can have written it.
+    """The library of that name that was compiled before; one that is damaged or another's is removed.
 
-    Its name ends in the hash of its content. One that is damaged or another's is removed.
+    Its name ends in the hash of its content: a damaged one would crash the process that loads it.
     """
     for library in folder.glob(f"{name}-*.so"):
         status = library.lstat()
-        own = (
-            stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE_BY_OTHERS
-        )
-        if own and library == _path_of(folder, name, library):
+        own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+        if own and not status.st_mode & _WRITABLE_BY_OTHERS and library == _path_of(folder, name, library):
             return library
         library.unlink(missing_ok=True)
     return None
@@ -88,10 +83,6 @@ def build(source: Path, command: list[str], folder: Path, name: str) -> Path:
 
     It gets its name when it is whole, which says what it holds: several processes can do this at once.
     """
-    for left in folder.glob("build-*"):  # by processes that were killed
-        with suppress(FileNotFoundError):  # of one that has just ended
-            if time.time() - left.stat().st_mtime > _ABANDONED_SECONDS:
-                shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as scratch:
         for flags in FLAGS:
             output = Path(scratch) / name

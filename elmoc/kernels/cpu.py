@@ -17,13 +17,13 @@ from elmoc.kernels.lstm_step import GatesBackward, GatesForward, LayerConstants,
 SOURCE = Path(__file__).with_suffix(".cpp")
 
 POINTER, LONG, FLOAT, INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_int
+# Of each kernel: the tensors of its named tuple, tensors of the layer, then step, sizes and clips, and threads.
 SIGNATURES: dict[str, list[Any]] = {
     "gates_forward": [POINTER] * 7 + [LONG] * 3 + [FLOAT, INT],
     "gates_backward": [POINTER] * 8 + [LONG] * 3 + [FLOAT, INT],
     "output_forward": [POINTER] * 9 + [LONG] * 4 + [FLOAT, FLOAT, INT],
     "output_backward": [POINTER] * 10 + [LONG] * 4 + [FLOAT, INT],
 }
-"""Of each kernel: the tensors of its named tuple, tensors of the layer, then step, sizes and clips, and threads."""
 
 
 class CompiledKernels:

@@ -10,10 +10,9 @@ import triton.language as tl
 
 from elmoc.kernels.lstm_step import GatesBackward, GatesForward, LayerConstants, OutputBackward, OutputForward
 
-COLUMNS = 256
-"""Cells that one program handles at a time."""
+COLUMNS = 256  # cells that one program handles at a time
+# The most groups of streams, for the gradients of the norm and of the bias.
 NORM_PARTS, BIAS_PARTS = 256, 32
-"""The most groups of streams, for the gradients of the norm and of the bias."""
 
 
 @triton.jit

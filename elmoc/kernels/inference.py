@@ -17,11 +17,10 @@ from elmoc.kernels.compiling import KernelBuildError, default_compiler
 from elmoc.kernels.cpu import load
 
 SOURCE = Path(__file__).with_suffix(".cpp")
-SPARE_WORDS = 32
-"""Rows that the kernels may read behind the last word of what a layer reads."""
+SPARE_WORDS = 32  # rows that the kernels may read behind the last word of what a layer reads
 
+# Of a panel of the step's weight, of any panel, and of a block of a panel in bfloat16.
 _CELLS, _COLUMNS, _DEPTH = 16, 64, 32
-"""Of a panel of the step's weight, of any panel, and of a block of a panel in bfloat16."""
 
 
 class _Arguments(ctypes.Structure):

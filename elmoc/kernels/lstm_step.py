@@ -77,8 +77,7 @@ class GatesBackward(NamedTuple):
 class StepKernels(Protocol):
     """The four kernels of a step."""
 
-    description: str
-    """What runs, as a run's description prints it."""
+    description: str  # what runs, as a run's description prints it
 
     def parts(self, streams: int) -> tuple[int, int]:
         """How many partial sums of the gradients of the norm and of the bias are kept."""

@@ -14,8 +14,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+# (x, out) → x times a prepared matrix, in `out` where the library can write there, else in a new tensor.
 Matmul = Callable[[Tensor, Tensor], Tensor]
-"""(x, out) → x times a prepared matrix, in `out` where the library can write there, else in a new tensor."""
 
 
 def prepare_linear(weight: Tensor) -> Matmul:

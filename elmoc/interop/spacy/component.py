@@ -20,8 +20,8 @@ from elmoc.interop.token_vectors import LayerChoice, token_vectors
 from elmoc.model import BATCH_SIZE, ElmoC
 from elmoc.model_directory import bundled_vectors
 
+# The attribute of a layer `elmoc.TensorTok2Vec.v1` that holds its pipeline's component.
 UPSTREAM = "elmoc"
-"""The attribute of a layer `elmoc.TensorTok2Vec.v1` that holds its pipeline's component."""
 
 
 class ElmocComponent:
