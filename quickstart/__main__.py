@@ -39,8 +39,12 @@ def run_module(title: str, *arguments: object, output: Path | None = None) -> No
 
     Raises `InputError` where the command fails.
     """
-    shown = shlex.join(["python", "-m", *map(str, arguments)]) + (f" > {output}" if output else "")
-    print(f"\n── {title}\n$ {shown}", flush=True)
+    lines = [f"\n── {title}\n$ python -m"]
+    for word in [*map(shlex.quote, map(str, arguments)), *(["> " + str(output)] if output else [])]:
+        if len(lines[-1]) + len(word) > 110:
+            lines.append("   ")
+        lines[-1] += f" {word}"
+    print(" \\\n".join(lines), flush=True)
     started = time.monotonic()
     with open(ROOT / output, "w", encoding="utf-8") if output else open(1, "w", closefd=False) as stdout:
         status = subprocess.run([sys.executable, "-m", *map(str, arguments)], cwd=ROOT, stdout=stdout).returncode
