@@ -80,8 +80,8 @@ class CorpusRecord:
     sources: list[str]
     train: list[Shard]
     held_out: list[Shard]
-    checksums: dict[str, FileChecksum]
     subwords: bool = False
+    checksums: dict[str, FileChecksum]
 
     def __post_init__(self) -> None:
         for name, total in totals(self.train, self.held_out).items():

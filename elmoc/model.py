@@ -24,7 +24,6 @@ from elmoc.model_directory import (
     model_files,
     open_model_vectors,
     read_model_directory,
-    read_while_replaced,
     write_model_directory,
 )
 from elmoc.sharing.hub import download_model, is_hub_name
@@ -99,13 +98,9 @@ class ElmoC:
         if is_hub_name(path):
             path = download_model(str(path), partial(model_files, with_vectors=vectors is None), revision=revision)
 
-        def load() -> tuple[ModelDirectory, WordVectors]:
-            directory = read_model_directory(path, fast=True)
-            return directory, open_model_vectors(directory, vectors)
-
-        directory, word_vectors = read_while_replaced(path, load)
+        directory = read_model_directory(path, fast=True)
         directory.encoder.to(chosen)
-        return cls(directory, word_vectors, dtype=dtype, pooling=pooling)
+        return cls(directory, open_model_vectors(directory, vectors), dtype=dtype, pooling=pooling)
 
     def save_pretrained(self, path: Path | str, *, bundle_vectors: bool = False) -> None:
         """Write the model directory; one that exists already is replaced only by a whole one.

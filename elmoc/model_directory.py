@@ -14,11 +14,11 @@ A run directory is accepted wherever a model directory is: its exported `model/`
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -37,13 +37,10 @@ from elmoc.word_vectors.sources import VectorSource, WordVectors, check_vectors
 from elmoc.word_vectors.stored import StoredVectors
 from elmoc.word_vectors.transform import TransformKind, VectorTransform
 
-T = TypeVar("T")
 FORMAT, VERSION = "elmoc-model", 3
 WEIGHTS, HEADS, CARD = "model.safetensors", "heads.safetensors", "README.md"
 ADVICE = "copy or export the model again"
 _OF_TARGETS = "targets."
-# how often a model may be replaced while it is read
-_MOST_REPLACED = 3
 
 
 @dataclass(frozen=True)
@@ -163,7 +160,7 @@ def write_model_directory(
             word_vectors=model.word_vectors,
             output_layer=model.output_layer.config,
             training=model.training,
-            checksums={file.name: FileChecksum.of(file) for file in written},
+            checksums={file.name: FileChecksum.of(file) for file in sorted(written)},
         )
         write_record(folder / "config.json", record, format=FORMAT, version=VERSION)
 
@@ -206,41 +203,14 @@ def _link(file: Path | str, link: Path | str) -> None:
         shutil.copy2(file, link, follow_symlinks=False)
 
 
-def read_while_replaced(path: Path | str, read: Callable[[], T]) -> T:
-    """What `read` makes of a model directory or a run directory, of which it may read some files before others.
-
-    Where that fails, and the model has been replaced meanwhile, as a run does with its own, the new one is read.
-    """
-    for _ in range(_MOST_REPLACED):
-        before = _model_state(Path(path))
-        try:
-            return read()
-        except (InputError, OSError):
-            if _model_state(Path(path)) == before:
-                raise
-    return read()
-
-
-def _model_state(path: Path) -> list[tuple[int, int, int]]:
-    """What tells the model of a directory from those before it: the file of its record, and when that was written."""
-    found = []
-    for name in ("model/config.json", "config.json"):
-        with suppress(OSError):
-            status = os.stat(path / name)
-            found.append((status.st_dev, status.st_ino, status.st_mtime_ns))
-    return found
-
-
 def read_model_directory(path: Path | str, *, fast: bool = False) -> ModelDirectory:
-    """Read a model directory, or the `model/` of a run directory; one that is replaced meanwhile is read again.
+    """Read a model directory, or the `model/` of a run directory.
 
     `fast` chooses the fast implementation of its encoder. Raises `InputError` when the directory is missing, of another
-    version, damaged in the first or last block of a file, or holds weights that are not finite.
+    version, damaged in the first or last block of a file, or holds weights that are not finite. So it is where a run
+    replaces its model while it is read.
     """
-    return read_while_replaced(path, lambda: _read_model(_model_path(Path(path)), fast))
-
-
-def _read_model(path: Path, fast: bool) -> ModelDirectory:
+    path = _model_path(Path(path))
     record = _read_config(path / "config.json")
     size = record.word_vectors.size
     config = EncoderConfig.from_dict(record.encoder, word_vector_size=size, where=str(path / "config.json"))

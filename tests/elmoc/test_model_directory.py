@@ -6,7 +6,6 @@ import shutil
 import struct
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,6 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from elmoc import model as model_file
-from elmoc import model_directory
 from elmoc.errors import InputError
 from elmoc.model import ElmoC
 from elmoc.model_directory import read_model_directory, write_model_directory
@@ -259,46 +256,3 @@ def test_what_is_no_part_of_the_model_stays(tmp_path: Path) -> None:
     assert (path / ".git/objects/ab").read_text() == "a commit"
     assert (path / "LICENSE").read_text() == "mine"
     assert not (path / text_vectors.name).exists(), "they are those of the model before"
-
-
-def bundled_model(path: Path, words: str, *directions: str) -> None:
-    """Write a model with its word vectors beside it, as a run does that has found a better one."""
-    words_file = path.with_name("words.vec")
-    words_file.write_text(words)
-    write_model_directory(path, tiny_model(vectors=TextVectors(words_file), directions=directions), vectors=words_file)
-
-
-@pytest.mark.parametrize(
-    ("module", "name", "reads_first"),
-    [
-        (model_directory, "_read_config", True),
-        (model_directory, "_read_tensors", True),
-        (model_file, "open_model_vectors", False),
-    ],
-)
-def test_a_model_that_is_replaced_while_it_is_read_is_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, reads_first: bool
-) -> None:
-    path, read, exports = tmp_path / "model", getattr(module, name), 1
-    better = cycle([("2 3\ncat 1 0 2\nsat 3 1 0\n", "backward"), ("2 3\ncat 1 0 2\nsat 0 1 0\n", "forward")])
-
-    def read_and_replaced(*arguments: Any) -> Any:
-        nonlocal exports
-        found = read(*arguments) if reads_first else None
-        if exports:
-            exports -= 1
-            with monkeypatch.context() as patch:
-                patch.setattr(module, name, read)
-                bundled_model(path, *next(better))
-        return found if reads_first else read(*arguments)
-
-    bundled_model(path, "2 3\ncat 1 0 2\nsat 0.5 1 0\n", "forward", "backward")
-    with monkeypatch.context() as patch:
-        patch.setattr(module, name, read_and_replaced)
-        elmo = ElmoC.from_pretrained(path)
-        assert elmo.encoder.directions == ("backward",)
-        assert elmo.word_vectors.lookup(["sat"]).tolist() == [[3, 1, 0]]
-        exports = 100
-        with pytest.raises(InputError):
-            ElmoC.from_pretrained(path)
-    assert exports > 50, "not for ever"
