@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from textwrap import wrap
 
 import numpy as np
 import torch
@@ -14,37 +15,33 @@ from pretrain.data.batches import BatchMaker, gather
 from pretrain.data.sources import TrainingData
 from pretrain.data.windows import Window, held_out_windows
 from pretrain.execution.device import Execution
-from pretrain.output_layers import OutputLayerSettings, Scorer
+from pretrain.output_layers import Scorer
 from pretrain.train_state import TrainState
 
+# held-out text is read in at most this many streams, shared out among its sources
 STREAMS = 64
-"""Held-out text is read in at most this many streams, shared out among its sources."""
+# streams of each source at least: fewer would be slow
 STREAMS_OF_A_SOURCE = 16
-"""That many for each source at least: fewer would be slow."""
-
-# The metrics that an evaluation prints, and their labels.
-SHOWN = {
+# metrics that are printed, as far as an output layer has them, and their headings
+COLUMNS = {
     "cosine": "cosine",
-    "accuracy_at_1": "accuracy@1",
+    "perplexity": "perplexity",
     "accuracy_at_10": "accuracy@10",
     "reciprocal_rank": "reciprocal rank",
-    "perplexity": "perplexity",
-    "vocabulary_perplexity": "perplexity over the whole vocabulary",
-    "word_perplexity": "perplexity of words",
 }
-OF_A_SOURCE = {"cosine": "cosine", "accuracy_at_10": "accuracy@10"}
-"""What is printed of each source, and its label."""
+# metrics that are printed of each source
+OF_A_SOURCE = ("cosine", "accuracy_at_10")
+# before the name of a metric: its macro average, the mean over sources
 MACRO = "macro_"
-"""Before the name of a metric: its macro average, the mean over sources."""
 
 
 @dataclass(frozen=True)
 class EvaluationConfig:
     """Held-out evaluation.
 
-    every_updates: updates between two evaluations; 0 is ten times a run.
+    every_updates: updates between two evaluations; 0, or any number with `--max-time`, is ten times a run.
     words: held-out words that are read, an equal share of them from each source.
-    candidates: most frequent types among which the true word is ranked.
+    candidates: most frequent word types among which the true word is ranked.
     """
 
     every_updates: int = setting(0, least=0)
@@ -62,10 +59,7 @@ def evaluate(
     that a source with less text counts less; `NAME/METRIC` is over the words of the source NAME, averaged over the
     directions.
     """
-    state.encoder.eval()
-    state.output_layers.eval()
-    if state.input_network is not None:
-        state.input_network.eval()
+    state.set_training(False)
     sources = data.corpus.held_out_sources
     predictions: list[dict[str, torch.Tensor]] = []
     targets: list[dict[str, np.ndarray]] = []
@@ -164,30 +158,47 @@ def predict(
     )
 
 
-def evaluation_line(state: TrainState, settings: OutputLayerSettings, values: dict[str, float], unit: str) -> str:
-    """The held-out metrics as one line, and two more where there are several sources; `unit` is what was read."""
+class EvaluationTable:
+    """What a run prints of its evaluations: a row each, under a heading, at most 100 characters wide.
 
-    def shown(metric: str) -> str:
-        constant = f"constant_{metric}"
-        return f"{values[metric]:.4f}" + (f" ({values[constant]:.4f})" if constant in values else "")
+    Beside a metric stands that of the best constant prediction; `unit` is what the run reads.
+    """
 
-    metrics = [f"{label} {shown(metric)}" for metric, label in SHOWN.items() if metric in values]
-    if "outside" in values:
-        metrics.append(f"targets outside the candidates {values['outside']:.1%}")
-    place = f"update {state.update:,}, {state.words / 1e6:.2f}M {unit}"
-    lines = [f"{place}, held out (best constant): {', '.join(metrics)}"]
-    by_source = {
-        name: [values[f"{name}/{metric}"] for metric in OF_A_SOURCE if f"{name}/{metric}" in values]
-        for name in sources_of(values)
-    }
-    if len(by_source) > 1:
-        labels = [label for metric, label in OF_A_SOURCE.items() if metric in values]
-        shown_metrics = [" ".join([name, *(f"{value:.3f}" for value in each)]) for name, each in by_source.items()]
-        lines.append(f"  by source ({', '.join(labels)}): {', '.join(shown_metrics)}")
-    if (macro := MACRO + settings.metric) in values:
-        name = settings.metric.replace("_", " ")
-        lines.append(f"  mean over sources of the {name}, by which the best model is chosen: {values[macro]:.4f}")
-    return "\n".join(lines)
+    def __init__(self, unit: str) -> None:
+        self._unit = unit
+        self._columns: list[tuple[str, str]] = []
+
+    def rows(self, values: Mapping[str, float], *, words: int, seconds: float, loss: float) -> Iterator[str]:
+        """The lines of an evaluation: the heading before the first, its row, and its sources where there are several.
+
+        Args:
+            values: its metrics.
+            words, seconds: read and gone so far.
+            loss: of training, NaN before there is any.
+        """
+        if not self._columns:
+            self._columns = [(metric, label) for metric, label in COLUMNS.items() if metric in values]
+            yield "held-out metrics and (in brackets) those of the best constant prediction"
+            heading = f"{'million ' + self._unit:>14} {'minutes':>8} {'loss':>8}"
+            yield heading + "".join(f" {label:>16}" for _, label in self._columns)
+        cells = [_cell(values[metric], values.get(f"constant_{metric}")) for metric, _ in self._columns]
+        shown_loss = "" if math.isnan(loss) else f"{loss:.4f}"
+        yield f"{words / 1e6:>14.2f} {seconds / 60:>8.1f} {shown_loss:>8}" + "".join(f" {cell:>16}" for cell in cells)
+        metrics = [metric for metric, _ in self._columns if metric in OF_A_SOURCE]
+        of_sources = {
+            source: [values[f"{source}/{metric}"] for metric in metrics if f"{source}/{metric}" in values]
+            for source in sources_of(values)
+        }
+        if len(of_sources) > 1:
+            parts = [" ".join([source, *(f"{value:.3f}" for value in each)]) for source, each in of_sources.items()]
+            labels = ", ".join(COLUMNS[metric] for metric in metrics)
+            text = f"by source ({labels}): {'; '.join(parts)}"
+            yield from wrap(text, 100, initial_indent="  ", subsequent_indent="    ")
+
+
+def _cell(*values: float | None) -> str:
+    value, *constant = [f"{each:.4f}" if abs(each) < 10 else f"{each:,.0f}" for each in values if each is not None]
+    return f"{value} ({constant[0]})" if constant else value
 
 
 def sources_of(names: Iterable[str]) -> list[str]:

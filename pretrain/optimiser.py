@@ -10,19 +10,20 @@ from torch.optim import Adagrad, AdamW, Optimizer
 
 from elmoc.settings import setting
 
+# updates between two that the average takes in: weights move little meanwhile, and each costs half an Adam step
 EVERY = 10
-"""Updates between two that the average takes in: weights move little meanwhile, and each costs half an Adam step."""
 
 
 @dataclass(frozen=True)
 class OptimiserConfig:
     """AdamW with a bound on the gradient norm of each direction (they are separate models) and of each shared part.
 
-    weight_decay: what the rate takes from the weights, apart from the gradient (Loshchilov and Hutter 2019): an update
-    at the rate r multiplies matrices by 1 − r · weight_decay. Biases and the weights of layer norms are left alone, and
-    so are the vectors of a sampled softmax, which Adagrad updates.
-    average: evaluate and export an average of the weights instead of the last ones; this is the mean age of what it is
-    made of, as a share of the updates so far (0: the last weights; see `WeightAverage`).
+    beta1: decay of Adam's mean of the gradient.
+    beta2: decay of Adam's mean of its square.
+    epsilon: what Adam adds to the root of that.
+    gradient_norm: the bound.
+    weight_decay: an update at the rate r multiplies matrices, not biases or layer norms, by 1 − r · weight_decay.
+    average: export an average of the weights whose mean age is this share of the updates so far (0: the last weights).
     """
 
     beta1: float = setting(0.9, least=0, below=1)
@@ -31,11 +32,6 @@ class OptimiserConfig:
     gradient_norm: float = setting(1.0, above=0)
     weight_decay: float = setting(0.0, least=0, most=1e3)
     average: float = setting(0.0, least=0, most=0.5)
-
-    @property
-    def values_of_a_weight(self) -> int:
-        """How many numbers a checkpoint has of each weight: its value, Adam's two moments, and its average."""
-        return 4 if self.average else 3
 
 
 def new_optimiser(parameters: Sequence[Tensor], config: OptimiserConfig, device: torch.device) -> AdamW:
@@ -98,21 +94,6 @@ def values_of(parameter: Tensor) -> Tensor:
     gradient = parameter.grad
     assert gradient is not None
     return gradient._values() if gradient.is_sparse else gradient
-
-
-def optimiser_state(optimiser: Optimizer, *, begun: bool) -> dict[int, dict[str, Tensor]]:
-    """Tensors of the shapes and types of an optimiser's state, under its numbers of the weights.
-
-    Adam has none before the run has `begun`.
-    """
-    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
-    names = ["sum"] if isinstance(optimiser, Adagrad) else ["exp_avg", "exp_avg_sq"] if begun else []
-    if not names:
-        return {}
-    return {
-        index: {"step": torch.zeros(()), **dict.fromkeys(names, parameter)}
-        for index, parameter in enumerate(parameters)
-    }
 
 
 class WeightAverage:

@@ -1,13 +1,13 @@
-"""The set-up of a run: everything that has to be opened and checked before the first update."""
+"""The set-up of a run: everything that has to be opened, made and checked before the first update."""
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from elmoc.corpus import BEGIN, END
 from elmoc.encoders import DIRECTIONS
@@ -18,7 +18,7 @@ from elmoc.word_vectors.opening import read_stored
 from elmoc.word_vectors.sources import VectorSource, check_vectors
 from elmoc.word_vectors.stored import StoredVectors
 from elmoc.word_vectors.transform import VectorTransform
-from pretrain.config import MOST_UPDATES, RunConfig
+from pretrain.config import RunConfig
 from pretrain.data.sources import TrainingData, open_sources
 from pretrain.distributed.processes import Processes
 from pretrain.execution.device import Execution, choose_execution
@@ -27,15 +27,20 @@ from pretrain.input_layers import InputNetwork
 from pretrain.output_layers import SHARED, OutputLayer, OutputLayers, Scorer
 from pretrain.train_state import TrainState, new_state
 
+# Seeds of first weights: a shared output layer has 2³¹ + seed, an input network 2³¹ − 1 − seed, the directions
+# 2 · seed and 2 · seed + 1. PyTorch's generator on the CPU takes the last 32 bits of a seed alone.
 SHARED_SEED = 2**31
-"""Seeds of first weights: a shared output layer has 2³¹ + seed, an input network 2³¹ − 1 − seed.
-
-The directions have 2 · seed and 2 · seed + 1. PyTorch's generator on the CPU takes the last 32 bits of a seed alone."""
 
 
 @dataclass
 class TrainingSetup:
-    """The parts of a run, all of them checked."""
+    """The parts of a run, all of them checked.
+
+    updates: of the whole run as the config has it.
+    stored_vectors: the word vectors that the encoder reads, where they go with models (see `ModelDirectory`).
+    input_network: makes word vectors, if the run trains one.
+    started_from: the training record of the model that the run started from, where it did.
+    """
 
     config: RunConfig
     data: TrainingData
@@ -43,35 +48,10 @@ class TrainingSetup:
     output_layers: OutputLayers
     execution: Execution
     processes: Processes
+    updates: int
     stored_vectors: Path | StoredVectors | None = None
-    """The word vectors that the encoder reads, where they go with models (see `ModelDirectory`)."""
     input_network: InputNetwork | None = None
-    """The network that makes word vectors, if the run trains one."""
     started_from: dict[str, Any] | None = None
-    """The training record of the model that the run started from, where it did."""
-
-    @property
-    def updates(self) -> int:
-        """Updates of the whole run as the config has it."""
-        train = self.config.train
-        updates = train.updates or max(1, round(train.epochs * self.data.updates_per_epoch))
-        if updates > MOST_UPDATES:
-            raise InputError(
-                f"train.epochs={train.epochs:g} are {updates:,} updates, {MOST_UPDATES:,} are the most: use fewer"
-            )
-        return updates
-
-    @property
-    def parameters(self) -> int:
-        """Trainable parameters, of all directions."""
-        return sum(parameter.numel() for module in self.parts.values() for parameter in module.parameters())
-
-    @property
-    def parts(self) -> dict[str, nn.Module]:
-        """What is trained, of all directions."""
-        network = self.input_network
-        of_input = {network.title: network} if network is not None and network.has_weights else {}
-        return {**of_input, "encoder": self.encoder, "output layer": self.output_layers}
 
     @property
     def implementation(self) -> str:
@@ -79,16 +59,6 @@ class TrainingSetup:
         execution = self.execution
         return self.encoder.config.sizes.implementation(
             fast=execution.fast, device=execution.device, dtype=execution.dtype
-        )
-
-    def summary(self, updates: int | None) -> str:
-        """The first line that a run prints; `updates` is its length, where that is known already."""
-        length = "as many updates as --max-time allows" if updates is None else f"{updates:,} updates"
-        processes = f", {self.processes.world_size} processes" if self.processes.world_size > 1 else ""
-        return (
-            f"{self.data.corpus.train_tokens:,} training tokens, {length}, "
-            f"{self.data.updates_per_epoch:,} an epoch, on {self.execution.device} in {self.execution.precision}, "
-            f"by {self.implementation}{processes}"
         )
 
     @property
@@ -103,36 +73,31 @@ class TrainingSetup:
             "train.recompute": train.recompute,
         }
 
-    @property
-    def card(self) -> dict[str, str]:
-        """What the model card is to say that nothing else knows."""
-        return {name: text for name, text in asdict(self.config.card).items() if text}
-
     def training_record(self) -> dict[str, object]:
         """What a model directory says of how it was trained, apart from how far; no clocks: equal runs, equal files."""
         corpus, train = self.data.corpus, self.config.train
-        before = {} if self.started_from is None else {"started_from": self.started_from}
+        record: dict[str, object] = {name: text for name, text in asdict(self.config.card).items() if text}
         tokens = {
             source: sum(shard.tokens for shard in corpus.train if shard.source == source)
             for source in corpus.sources
             if source and self.config.data.sources.get(source) != 0
         }
-        return (
-            self.card
-            | {
-                "corpus": os.path.abspath(corpus.path),
-                "sources": corpus.record.sources,
-                "corpus_tokens": corpus.train_tokens,
-                "corpus_types": corpus.types,
-                **({"tokens_by_source": tokens} if tokens else {}),
-                "streams": train.streams,
-                "window": train.window,
-                "learning_rate": self.config.schedule.base,
-                "precision": self.execution.precision,
-            }
-            | ({"units_of_a_word": corpus.record.settings["units_of_a_word"]} if corpus.record.subwords else {})
-            | before
-        )
+        record |= {
+            "corpus": os.path.abspath(corpus.path),
+            "sources": corpus.record.sources,
+            "corpus_tokens": corpus.train_tokens,
+            "corpus_types": corpus.types,
+            **({"tokens_by_source": tokens} if tokens else {}),
+            "streams": train.streams,
+            "window": train.window,
+            "learning_rate": self.config.schedule.base,
+            "precision": self.execution.precision,
+        }
+        if corpus.record.subwords:
+            record["units_of_a_word"] = corpus.record.settings["units_of_a_word"]
+        if self.started_from is not None:
+            record["started_from"] = self.started_from
+        return record
 
     def new_state(self) -> TrainState:
         """The state before the first update, of the directions that this process trains."""
@@ -176,12 +141,20 @@ class TrainingSetup:
         )
 
 
-def open_setup(config: RunConfig, processes: Processes | None = None) -> TrainingSetup:
-    """Open and check everything that a run needs; its modules have sizes, and no weights yet.
+def set_up(
+    config: RunConfig,
+    init_from: str | None = None,
+    processes: Processes | None = None,
+    *,
+    own_model: Path | None = None,
+) -> TrainingSetup:
+    """Open and make everything that a run needs.
 
     Args:
         config: of the run.
+        init_from: names a model directory whose weights it goes on from.
         processes: among which the work is divided; None is this process alone.
+        own_model: the model directory that a resumed run has exported.
     """
     train = config.train
     processes = processes or Processes()
@@ -192,107 +165,70 @@ def open_setup(config: RunConfig, processes: Processes | None = None) -> Trainin
         fast=train.recurrence == "fused",
         local_rank=processes.local_rank,
     )
-    shared = [each.kind for each in (config.input_layer, config.output_layer) if each.shared]
-    if shared and train.parallel == "directions" and processes.world_size > 1:
-        raise InputError(
-            f'train.parallel="directions" is for directions that share nothing, and both share {" and ".join(shared)}: '
-            "leave it out"
-        )
-    if train.cuda_graph and (shared or not config.output_layer.has_fixed_sizes):
-        raise InputError(
-            "train.cuda_graph needs updates that are all alike, and those with "
-            f"{' and '.join(shared) or config.output_layer.kind} are not: leave it out"
-        )
-    if train.cuda_graph and (execution.device.type != "cuda" or processes.world_size > 1):
-        raise InputError(
-            f"train.cuda_graph is for one process on a GPU, and this is {processes.world_size} on "
-            f"{execution.device.type}: leave it out"
-        )
+    require_possible(config, execution, processes)
     if train.threads:
         torch.set_num_threads(train.threads)
     data = open_data(config)
-    encoder_config = EncoderConfig(config.encoder, input_size(config, data))
-    with torch.device("meta"):  # without weights, so that modules of any size can be counted
-        encoder = BidirectionalEncoder(encoder_config, directions=train.directions)
-        names = [SHARED] if config.output_layer.shared else train.directions
-        output_layers = OutputLayers({name: output_layer_of(config, data) for name in names})
-        input_network = config.input_layer.build(config.encoder.projection_size, data.inputs)
-    setup = TrainingSetup(config, data, encoder, output_layers, execution, processes, input_network=input_network)
-    tie(setup)
-    data.updates_per_epoch, setup.updates  # noqa: B018 (too little text, or too long a run, is found out now)
-    return setup
-
-
-def set_up(config: RunConfig, init_from: str | None = None, processes: Processes | None = None) -> TrainingSetup:
-    """Open everything a run needs, and make its weights: see `open_setup` and `make_weights`."""
-    setup = open_setup(config, processes)
-    make_weights(setup, init_from)
-    return setup
-
-
-def make_weights(setup: TrainingSetup, init_from: str | None = None) -> None:
-    """Give the modules of a setup weights.
-
-    Args:
-        setup: as `open_setup` leaves it, with modules on the `meta` device.
-        init_from: names a model directory whose weights it goes on from.
-    """
-    config, data, execution, processes = setup.config, setup.data, setup.execution, setup.processes
-    train = config.train
-    setup.encoder, setup.output_layers = initial_modules(config, data, fast=execution.fast)
-    if setup.input_network is not None:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(SHARED_SEED - 1 - data.seed)
-            setup.input_network = config.input_layer.build(config.encoder.projection_size, data.inputs)
-    tie(setup)
+    by_epochs = max(1, round(train.epochs * data.updates_per_epoch))  # where there is too little text, it says so
+    encoder, output_layers, network = initial_modules(config, data, fast=execution.fast)
     for direction in train.directions:
-        setup.encoder.direction(direction).encoder.recompute = train.recompute
+        encoder.direction(direction).encoder.recompute = train.recompute
+    setup = TrainingSetup(
+        config,
+        data,
+        encoder,
+        output_layers,
+        execution,
+        processes,
+        updates=train.updates or by_epochs,
+        input_network=network,
+    )
     if init_from is not None:
-        record = OutputLayerRecord(config.output_layer.record(corpus=data.corpus, targets=data.targets), None)
         before = initialise_from(
             init_from,
-            setup.encoder,
-            setup.output_layers,
-            record,
+            encoder,
+            output_layers,
+            OutputLayerRecord(config.output_layer.record(corpus=data.corpus, targets=data.targets), None),
             inputs=data.inputs,
             targets=data.targets if data.reads_targets else None,
-            input_network=setup.input_network,
+            input_network=network,
         )
-        setup.started_from = before.training
-        setup.stored_vectors = before.stored_vectors if setup.input_network is None else None
-    if processes.is_rank0 and setup.input_network is None:
-        setup.stored_vectors = read_stored_vectors(setup)
+        setup.started_from, setup.stored_vectors = before.training, before.stored_vectors
+    if processes.is_rank0 and network is None:
+        source, before_it = data.inputs.source, setup.stored_vectors
+        copies = [] if own_model is None else [own_model / source.file_name]
+        copies += [before_it] if isinstance(before_it, Path) else []
+        setup.stored_vectors = read_stored_vectors(source, copies)
+    return setup
 
 
-def tie(setup: TrainingSetup) -> None:
-    """Have the input network read the vectors of the output layer, where these are tied."""
-    rows = setup.output_layers.tied_rows
-    if rows is not None:
-        if setup.input_network is None:
-            raise InputError("output_layer.tied needs an input layer that is trained: choose input_layer.kind=subwords")
-        setup.input_network.tie(rows)
+def require_possible(config: RunConfig, execution: Execution, processes: Processes) -> None:
+    """Raise an `InputError` for settings with each of which alone a run could train, but not with all of them."""
+    train, shared = config.train, config.input_layer.shared or config.output_layer.shared
+    if shared and train.parallel == "directions" and processes.world_size > 1:
+        raise InputError('train.parallel="directions" is for directions that share nothing: leave it out')
+    alone = execution.device.type == "cuda" and processes.world_size == 1
+    if train.cuda_graph and (shared or not config.output_layer.has_fixed_sizes or not alone):
+        raise InputError("train.cuda_graph is for one process on a GPU, and updates that are all alike: leave it out")
 
 
-def read_stored_vectors(setup: TrainingSetup) -> StoredVectors | None:
+def read_stored_vectors(source: VectorSource, copies: Sequence[Path]) -> StoredVectors | None:
     """The stored vectors that the table of inputs was made from, read now: they may be gone when a model is exported.
 
-    None where it was made from others. Of one that cannot be found, or has changed, a warning is printed.
+    None where it was made from others. Of vectors that cannot be found, or have changed, a warning is printed.
     """
-    source = setup.data.inputs.source
     if not source.origin.endswith(".safetensors"):
         return None
-    copy = [setup.stored_vectors] if isinstance(setup.stored_vectors, Path) else []
-    for file in [*copy, Path(source.origin)]:
+    for file in [*filter(Path.is_file, copies), Path(source.origin)]:
         try:
             stored: StoredVectors = read_stored(file)
             check_vectors(stored, source)
-        except InputError as error:
+        except (InputError, OSError) as error:
             problem = error
         else:
             return stored
     print(
-        f"warning: models of this run will not hold their word vectors ({problem}): who uses "
-        "them has to name these with --vectors",
+        f"warning: models of this run will not hold their word vectors ({problem}): use them with --vectors",
         file=sys.stderr,
     )
     return None
@@ -322,34 +258,37 @@ def open_data(config: RunConfig) -> TrainingData:
     )
 
 
-def initial_modules(config: RunConfig, data: TrainingData, *, fast: bool) -> tuple[BidirectionalEncoder, OutputLayers]:
-    """Encoder and output layers with random weights, those of a direction the same whichever others are trained."""
-    encoder_config = EncoderConfig(config.encoder, input_size(config, data))
+def initial_modules(
+    config: RunConfig, data: TrainingData, *, fast: bool
+) -> tuple[BidirectionalEncoder, OutputLayers, InputNetwork | None]:
+    """Modules with random weights, those of a direction the same whichever others are trained."""
+    size = config.encoder.projection_size if config.input_layer.shared else data.inputs.size
+    encoder_config = EncoderConfig(config.encoder, size)
+
+    def output_layer() -> OutputLayer:
+        return config.output_layer.build(
+            projection_size=config.encoder.projection_size, corpus=data.corpus, targets=data.targets
+        )
+
     with torch.device("meta"):  # without weights of their own
         encoder = BidirectionalEncoder(encoder_config, directions=data.directions, fast=fast)
     layers = {}
-    for index, direction in enumerate(DIRECTIONS):
-        if direction in data.directions:
-            with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]):
+        for index, direction in enumerate(DIRECTIONS):
+            if direction in data.directions:
                 torch.manual_seed(2 * data.seed + index)
                 alone = BidirectionalEncoder(encoder_config, directions=(direction,))
                 if not config.output_layer.shared:
-                    layers[direction] = output_layer_of(config, data)
-            encoder.direction(direction).load_state_dict(alone.direction(direction).state_dict(), assign=True)
-    if config.output_layer.shared:
-        with torch.random.fork_rng(devices=[]):
+                    layers[direction] = output_layer()
+                encoder.direction(direction).load_state_dict(alone.direction(direction).state_dict(), assign=True)
+        if config.output_layer.shared:
             torch.manual_seed(SHARED_SEED + data.seed)
-            layers[SHARED] = output_layer_of(config, data)
-    return encoder, OutputLayers(layers)
-
-
-def input_size(config: RunConfig, data: TrainingData) -> int:
-    """The width of the vectors that the encoder reads."""
-    return config.encoder.projection_size if config.input_layer.shared else data.inputs.size
-
-
-def output_layer_of(config: RunConfig, data: TrainingData) -> OutputLayer:
-    """An output layer with random weights."""
-    return config.output_layer.build(
-        projection_size=config.encoder.projection_size, corpus=data.corpus, targets=data.targets
-    )
+            layers[SHARED] = output_layer()
+        torch.manual_seed(SHARED_SEED - 1 - data.seed)
+        network = config.input_layer.build(config.encoder.projection_size, data.inputs)
+    output_layers = OutputLayers(layers)
+    if (rows := output_layers.tied_rows) is not None:
+        if network is None:
+            raise InputError("output_layer.tied needs an input layer that is trained: choose input_layer.kind=subwords")
+        network.tie(rows)
+    return encoder, output_layers, network

@@ -116,10 +116,7 @@ class TrainStep:
 
         Where the loss or the norm of the gradient is not finite, a direction's weights stay as they are.
         """
-        self._state.encoder.train()
-        self._state.output_layers.train()
-        if self._state.input_network is not None:
-            self._state.input_network.train()
+        self._state.set_training(True)
         values = self.threads.map(lambda direction: self.update_direction(direction, batch, rate))
         numbers = torch.stack(list(values.values())).tolist()  # the one wait for a GPU
         steps = dict(zip(values, map(DirectionStep.of, numbers), strict=True))

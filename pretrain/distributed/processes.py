@@ -4,8 +4,11 @@
 """
 
 import io
+import os
+import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -17,10 +20,10 @@ from torch import nn
 from elmoc.errors import describe_error
 from pretrain.config import TrainConfig
 from pretrain.distributed.direction_group import DirectionGroup, direction_ranks
-from pretrain.distributed.errors import RaisedTogether, collective_errors
+from pretrain.distributed.errors import PeerWatch, RaisedTogether, collective_errors, exit_with
 
+# longer than rank 0 evaluates or saves while the others wait; a process that dies is noticed at once
 TIMEOUT = timedelta(minutes=30)
-"""Longer than rank 0 evaluates or saves while the others wait. A process that dies is noticed at once."""
 
 Value = TypeVar("Value")
 
@@ -30,34 +33,26 @@ class Processes:
     """This process and the others of its run; by default it is the only one.
 
     Every process calls the methods that exchange values, in the same order.
+
+    rank, world_size: among all processes.
+    local_rank: among those of its machine, which is also the number of its GPU.
+    launch: names the `torchrun` that started this process, and may start it again.
+    ranks: those that train each direction, once directions are assigned.
+    groups: of the directions that this process trains.
     """
 
     rank: int = 0
     world_size: int = 1
     local_rank: int = 0
-    """Its number among those of its machine, which is also that of its GPU."""
-    local_world_size: int = 1
-    """How many there are on its machine."""
     launch: str | None = None
-    """What names the launch by `torchrun`, which may start the processes several times."""
-    restarted: bool = False
-    """Whether it has done so."""
     ranks: dict[str, range] = field(default_factory=dict)
-    """The ranks that train each direction, once directions are assigned."""
     groups: dict[str, DirectionGroup] = field(default_factory=dict)
-    """Those of the directions that this process trains."""
-    _asked: tuple[torch.Tensor, dist.Work] | None = None
-    """The question of `any_at_last_step` that is on its way."""
+    _asked: tuple[torch.Tensor, dist.Work] | None = None  # the question of `agree` that is on its way
 
     @property
     def is_rank0(self) -> bool:
         """Whether this is the process that evaluates, writes and prints."""
         return self.rank == 0
-
-    @property
-    def is_beside_rank0(self) -> bool:
-        """Whether rank 0 is this process, or another one of its machine; `torchrun` numbers those of one in a row."""
-        return self.rank == self.local_rank
 
     @property
     def directions(self) -> tuple[str, ...]:
@@ -142,29 +137,27 @@ class Processes:
         """The plain value of every process, by rank."""
         if self.world_size == 1:
             return [value]
-        packed = pack(value)
-        sizes = [torch.empty(1, dtype=torch.int64) for _ in range(self.world_size)]
+        values: list[Any] = [None] * self.world_size
         with collective_errors():
-            dist.all_gather(sizes, torch.tensor([len(packed)]))
-            longest = int(max(sizes))
-            everywhere = [torch.empty(longest, dtype=torch.uint8) for _ in sizes]
-            dist.all_gather(everywhere, torch.nn.functional.pad(packed, (0, longest - len(packed))))
-        return [unpack(each[:size]) for each, size in zip(everywhere, sizes, strict=True)]
+            dist.all_gather_object(values, value)
+        return values
 
-    def any_at_last_step(self, flag: bool) -> bool:
-        """Whether the flag was set in any process: now where there is one process, else when this was last called.
+    def agree(self, asked: bool, seconds: float) -> tuple[bool, float]:
+        """Whether any process was asked to stop, and the seconds by the clock that is ahead, the same everywhere.
 
-        So the message travels behind an update, and the answer is the same everywhere.
+        With several processes these are the values of when this was last called (nothing, at first): so the message
+        travels behind an update.
         """
         if self.world_size == 1:
-            return flag
-        before, asked = self._asked, torch.tensor([flag], dtype=torch.int32)
+            return asked, seconds
+        before, values = self._asked, torch.tensor([asked, seconds], dtype=torch.float64)
         with collective_errors():
-            self._asked = asked, dist.all_reduce(asked, dist.ReduceOp.MAX, async_op=True)
+            self._asked = values, dist.all_reduce(values, dist.ReduceOp.MAX, async_op=True)
             if before is None:
-                return False
+                self._asked[1].wait()
+                return False, float(values[1])
             before[1].wait()
-        return bool(before[0])
+        return bool(before[0][0]), float(before[0][1])
 
     @contextmanager
     def raise_together(self) -> Iterator[None]:
@@ -184,16 +177,64 @@ class Processes:
         """Raise an `InputError` in every process unless all of them have the same values."""
         everywhere = self.all_gather(values)
         for rank, others in enumerate(everywhere):
-            keys = dict.fromkeys([*everywhere[0], *others])  # a setting that one kind of a section has may not be there
-            differing = [
-                key
-                for key in keys
-                if key not in everywhere[0] or key not in others or others[key] != everywhere[0][key]
-            ]
-            if differing:
-                raise RaisedTogether(
-                    f"rank {rank} has other values than rank 0 for {', '.join(differing)}: give all of them the same"
-                )
+            keys = everywhere[0].keys() | others.keys()
+            if differing := [key for key in sorted(keys) if everywhere[0].get(key) != others.get(key)]:
+                raise RaisedTogether(f"rank {rank} has other values than rank 0 for {', '.join(differing)}")
+
+
+@contextmanager
+def connect() -> Iterator[Processes]:
+    """The processes of this run, as `torchrun` describes them in the environment; connected while the block lasts.
+
+    Only rank 0 has a standard output, and an error of another one names its rank.
+    """
+    rank, world_size, local_rank = (
+        int(os.environ.get(name, default)) for name, default in (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0))
+    )
+    # torchrun's id is "none" unless it was given one; its own process lives while it starts ours again
+    run_id = os.environ.get("TORCHELASTIC_RUN_ID")
+    launch = None if run_id is None else f"{run_id} {os.getppid()}"
+    processes = Processes(rank=rank, world_size=world_size, local_rank=local_rank, launch=launch)
+    if world_size == 1:
+        yield processes
+        return
+    try:
+        with redirect_stdout(None) if rank else nullcontext():
+            with collective_errors():
+                store, _, _ = next(dist.rendezvous("env://", timeout=TIMEOUT))
+                store = rendezvous(dist.PrefixStore("elmoc", store), rank, world_size, TIMEOUT)
+                dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size, timeout=TIMEOUT)
+            watch = PeerWatch(rank, world_size)
+            yield processes
+            with collective_errors():
+                dist.barrier()
+    except BaseException as error:
+        exit_with(error, rank)
+    watch.end()
+    dist.destroy_process_group()
+
+
+def rendezvous(store: dist.Store, rank: int, world_size: int, timeout: timedelta) -> dist.Store:
+    """The part of a store that only the processes of this start use.
+
+    `torchrun` keeps its store when it starts processes again, and in it the addresses of those that are gone (pytorch
+    issue 135712); the restarts that it counts may differ from machine to machine. So rank 0 makes up a name for this
+    start, and each of the others takes it up once it is answered under that name.
+    """
+    name = uuid.uuid4().hex
+    if rank == 0:
+        store.set("start", name)
+        present = [store.get(f"{name}/{other}").decode() for other in range(1, world_size)]  # each waits for its rank
+        store.set(f"{name}/present", " ".join(present))
+        return dist.PrefixStore(name, store)
+    deadline = time.monotonic() + timeout.total_seconds()
+    while time.monotonic() < deadline:
+        start = store.get("start").decode()  # perhaps one that is over
+        store.set(f"{start}/{rank}", name)
+        if store.check([f"{start}/present"]) and name in store.get(f"{start}/present").decode().split():
+            return dist.PrefixStore(start, store)
+        time.sleep(0.1)
+    raise dist.DistError(f"rank 0 has not answered for {timeout}")
 
 
 def pack(value: Any) -> torch.Tensor:

@@ -72,7 +72,7 @@ class Recipe:
             open_word_vectors(self.vectors, only=[])
         self.config = given.config or self._begun().get("config") or self._suitable_config()
         if given.config or self.model is None:
-            load_config(self.config, self._sets(), quiet=True)
+            load_config(self.config, self._sets())
 
     def begin(self) -> None:
         """Write down how the output was begun; an `InputError` when it was begun otherwise, or by something else."""
@@ -146,7 +146,7 @@ class Recipe:
         corpus = Corpus(self.corpus)
         if self.model is not None and not self.given.config:
             write_toml(Path(self.config), self._adapted())
-        config = load_config(self.config, self._sets(), quiet=True)
+        config = load_config(self.config, self._sets())
         streams = _streams_for(corpus.train_tokens, config)
         fewer = [f"train.streams={streams}"] if streams < config.train.streams else []
         sets = [f"--set={each}" for each in [*self._sets(), *fewer]]

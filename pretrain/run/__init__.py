@@ -1,1 +1,1 @@
-"""Run: its directory, what it records, its clock, and how it is asked to stop."""
+"""Run: its directory, what it records there and prints, and how it is asked to stop."""

@@ -1,40 +1,44 @@
-"""Recorder: what a run writes while it goes on, and the values that rank 0 gathers from the others for it.
+"""Recorder: what a run writes and prints while it goes on, and what rank 0 gathers from the other processes for it.
 
 Every process has a recorder and calls the same methods of it. The collective calls of `evaluate` and `save` stand here
 once, and no process can skip one: all that rank 0 does alone, between them, is in its `RunWriter`.
 """
 
 import math
+import sys
 import time
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
-import torch
-from torch import Tensor
+from tqdm import tqdm
 
-from elmoc.errors import InputError
-from elmoc.model_directory import read_model_directory, write_model_directory
-from pretrain.checkpoint import Checkpoint
+from elmoc.errors import InputError, drop_output, reason
+from elmoc.model_directory import write_model_directory
+from elmoc.progress import progress_bar
+from elmoc.settings import duration
 from pretrain.config import fixed_settings
 from pretrain.distributed.processes import Processes
-from pretrain.evaluation import MACRO, evaluate, evaluation_line, score_of, sources_of
-from pretrain.run.clock import Clock
+from pretrain.evaluation import MACRO, EvaluationTable, evaluate, score_of, sources_of
 from pretrain.run.directory import MetricsLog, RunDirectory
-from pretrain.run.output import Output
 from pretrain.run.stop_signals import StopRequest
 from pretrain.setup import TrainingSetup
 from pretrain.step import DirectionStep, summary
 from pretrain.train_state import TrainState
 
+# what only the processes of a direction have; the weights of every direction are everywhere, but may be old
 OF_A_DIRECTION = ("optimisers", "averages", "generators", "recurrent")
-"""What only the processes of a direction have. The weights of every direction are everywhere, but may be old."""
+# evaluations of a run with --max-time: one before the first update, and one at each tenth
+EVALUATIONS = 11
+# the share of --max-time that evaluations may take
+EVALUATING = 0.1
 
 
 class Recorder:
     """Logs, evaluates and saves a run.
 
     Args:
-        setup, state, clock: of the run.
+        setup, state: of the run.
         run: its directory.
         resumed: the checkpoint that it goes on from, if it does.
         stop: what asks it to stop, as it is asked where what it prints is not taken.
@@ -42,55 +46,55 @@ class Recorder:
 
     def __init__(
         self,
-        *,
         setup: TrainingSetup,
         state: TrainState,
         run: RunDirectory,
-        clock: Clock,
-        resumed: Checkpoint | None,
+        *,
+        resumed: dict[str, Any] | None,
         stop: StopRequest,
     ) -> None:
         self._processes = setup.processes
         self._state = state
-        self._clock = clock
-        self._saved: int | None = None
+        self._log = setup.config.log
+        self._saved = None if resumed is None else state.update
+        self._saved_seconds = state.seconds
         self._writer = RunWriter(setup, state, run, resumed, stop) if setup.processes.is_rank0 else None
 
-    def add(self, steps: dict[str, DirectionStep], rate: float) -> None:
-        """Take note of an update, of which all processes know; every few of them become a line of the log."""
+    def add(self, steps: dict[str, DirectionStep], rate: float, seconds: float) -> None:
+        """Take note of an update that took `seconds`; every few of them become a line of the log."""
         if self._writer is not None:
-            self._writer.add(steps, rate, self._clock)
-
-    def say(self, sentence: str) -> None:
-        """Print a line above the progress bar, once for all processes."""
-        if self._writer is not None:
-            self._writer.say(sentence)
+            self._writer.add(steps, rate, seconds)
 
     def evaluate(self) -> None:
         """Evaluate; when it is the best so far, export the model and save a checkpoint."""
-        started = time.monotonic()
-        self._state.evaluated = self._state.update
-        is_best = False
-        with self._state.averaged():
-            gather_weights(self._processes, self._state)
+        state, is_best = self._state, False
+        with state.averaged():
+            gather_weights(self._processes, state)
             with self._processes.raise_together():
                 if self._writer is not None:
-                    values = self._writer.evaluate()
-                    self._clock.record_evaluation(time.monotonic() - started)
-                    is_best = self._writer.write_evaluation(values)
-        if self._processes.broadcast_from_rank0(is_best):
+                    is_best = self._writer.evaluate()
+        is_best, state.evaluation_seconds, state.evaluation_words = self._processes.broadcast_from_rank0(
+            (is_best, state.evaluation_seconds, state.evaluation_words)
+        )
+        state.tenths = state.progress.tenths
+        if is_best:
             self.save()
+
+    @property
+    def checkpoint_is_due(self) -> bool:
+        """Whether to save now, every `checkpoint_updates` or `checkpoint_minutes`; the same in every process."""
+        if self._log.checkpoint_updates:
+            return self._state.update % self._log.checkpoint_updates == 0
+        return self._state.seconds - self._saved_seconds > 60 * self._log.checkpoint_minutes
 
     def save(self) -> None:
         """Write a checkpoint of the state as it is now, unless this update has one."""
         if self._saved == self._state.update:
             return
-        self._saved = self._state.update
-        self._state.seconds, self._state.longest_evaluation = self._clock.seconds(), self._clock.longest_evaluation
+        self._saved, self._saved_seconds = self._state.update, self._state.seconds
         values = gather_state(self._processes, self._state)
         if self._writer is not None:
             self._writer.write_checkpoint(values)
-        self._clock.record_checkpoint()
 
     def close(self) -> None:
         """Close the log."""
@@ -106,127 +110,137 @@ class RunWriter:
         setup: TrainingSetup,
         state: TrainState,
         run: RunDirectory,
-        resumed: Checkpoint | None,
+        resumed: dict[str, Any] | None,
         stop: StopRequest,
     ) -> None:
         self._setup = setup
         self._state = state
         self._run = run
-        self._output_layer = setup.config.output_layer
+        self._stop = stop
         self._scorer = setup.scorer()
         self._steps: list[dict[str, DirectionStep]] = []  # since the last line of the log
+        self._seconds: list[float] = []  # of these updates, as far as this process made them
         if resumed is not None:
-            self._steps = steps_of(resumed.unlogged)
-            run.remove_checkpoints(keep=setup.config.log.keep, best=state.best_update)  # it may have been killed before
-            self._renew_card()
-        self._log = MetricsLog(run, size=resumed.metrics_bytes if resumed else 0, update=state.update)
-        self._latest: dict[str, float] = {}
-        words, unit = state.updates * setup.data.words_per_update, setup.data.corpus.unit
-        self._output = Output(stop, total=words, done=state.words, unit=unit)
-        if resumed is not None and state.update == state.updates:
-            self._output.print(
-                f"{run.path} is finished: to train it longer, start a new run, in another directory, with "
-                f"--init-from {run.path}"
-            )
+            self._steps = [
+                {name: DirectionStep(*each) for name, each in steps.items()} for steps in resumed["unlogged"]
+            ]
+        self._log = MetricsLog(run.metrics, size=resumed["metrics_bytes"] if resumed else 0)
+        self._table = EvaluationTable(setup.data.corpus.unit)
+        self._loss = math.nan  # of the last line of the log
+        self._began, self._share = time.monotonic(), state.progress.share
+        self._bar = progress_bar(total=1.0, initial=self._share, bar_format="{percentage:3.0f}% |{bar:20}| {desc}")
+        if state.progress.is_over:
+            self._print(f"{run.path} is finished: to train on, start a new run with --init-from {run.path}")
 
-    def _renew_card(self) -> None:
-        """Have a model that was exported before say the name and the licence that the run is given now."""
-        if not self._setup.card or not self._run.model.exists():
-            return
-        model = read_model_directory(self._run.model)
-        training = model.training | self._setup.card
-        if training != model.training:
-            write_model_directory(self._run.model, replace(model, training=training))
-
-    def add(self, steps: dict[str, DirectionStep], rate: float, clock: Clock) -> None:
+    def add(self, steps: dict[str, DirectionStep], rate: float, seconds: float) -> None:
         """See `Recorder.add`."""
         state, words = self._state, self._setup.data.words_per_update
-        self._output.advance(words, total=state.updates * words)
         self._steps.append(steps)
-        if state.update % self._setup.config.log.every_updates and state.update != state.updates:
+        self._seconds.append(seconds)
+        share = state.progress.share
+        with self._taken():
+            self._bar.update(share - self._bar.n)
+        if state.update % self._setup.config.log.every_updates and not state.progress.is_over:
             return
-        values = summary(self._steps)
-        speed = clock.words_per_second(words)
+        values, speed = summary(self._steps), words * len(self._seconds) / sum(self._seconds)
         more = {"learning_rate": rate, "words_per_second": speed, "masked_targets": state.masked}
         self._log.write("train", state.update, state.words, values | more)
+        self._loss = values["loss"]
         self._steps.clear()
-        self._latest["loss"] = values["loss"]
-        metrics = ", ".join(f"{name} {value:.4f}" for name, value in self._latest.items())
-        self._output.show(f"update {state.update:,}/{state.updates:,}, {metrics}")
+        self._seconds.clear()
+        left = (time.monotonic() - self._began) * (1 - share) / max(1e-9, share - self._share)
+        best = f", best {self._setup.config.output_layer.metric.replace('_', ' ')} {state.best_score:.4f}"
+        unit = self._setup.data.corpus.unit
+        self._bar.set_description_str(
+            f"{duration(left)} left, {speed:,.0f} {unit}/s, loss {self._loss:.4f}"
+            + (best if state.best_update is not None else ""),
+            refresh=False,
+        )
 
-    def say(self, sentence: str) -> None:
-        """Print a line above the progress bar."""
-        self._output.print(sentence)
-
-    def evaluate(self) -> dict[str, float]:
-        """The held-out metrics of the weights as they are now."""
-        setup = self._setup
-        words = setup.config.evaluation.words
-        return evaluate(self._state, setup.data, self._scorer, words=words, execution=setup.execution)
-
-    def write_evaluation(self, values: dict[str, float]) -> bool:
+    def evaluate(self) -> bool:
         """Log and print held-out metrics; export the model when its score is the best so far, which is the answer.
 
         The score is the metric of the output layers; where there are several sources, its mean over them, which is
         logged, too. Raises `InputError` where there is no best so far and can be none.
         """
-        state, metric = self._state, self._output_layer.metric
+        state, config = self._state, self._setup.config
+        values = self._held_out()
+        metric = config.output_layer.metric
         score = score_of(values, metric)
         if len(sources_of(values)) > 1:
             metric = MACRO + metric
             values = values | {metric: score}
         self._log.write("evaluation", state.update, state.words, values)
-        self._latest[f"held-out {metric}"] = score
-        self._output.print(evaluation_line(state, self._output_layer, values, self._setup.data.corpus.unit))
+        for line in self._table.rows(values, words=state.words, seconds=state.seconds, loss=self._loss):
+            self._print(line)
         if state.best_update is None and math.isnan(score):
             raise InputError(
-                f"the held-out {metric}, by which the best model is chosen, is not a number: check that the vector "
-                "tables hold no huge numbers, and that held-out words have target vectors which are not all zeros"
+                f"the held-out {metric}, by which the best model is chosen, is not a number: check the vector tables"
             )
-        is_best = score > state.best_score
-        if is_best:
-            state.best_score, state.best_update = score, state.update
-            held_out = {name: round(value, 5) if math.isfinite(value) else None for name, value in values.items()}
-            training = self._setup.training_record() | {
-                "words": state.words,
-                "updates": state.update,
-                "held_out": held_out,
-                "recipe": fixed_settings(self._setup.config),
-            }
-            write_model_directory(self._run.model, self._setup.model_directory(training))
-        return is_best
+        if not score > state.best_score:
+            return False
+        state.best_score, state.best_update = score, state.update
+        held_out = {name: round(value, 5) if math.isfinite(value) else None for name, value in values.items()}
+        training = self._setup.training_record() | {
+            "words": state.words,
+            "updates": state.update,
+            "held_out": held_out,
+            "recipe": fixed_settings(config),
+        }
+        write_model_directory(self._run.model, self._setup.model_directory(training))
+        return True
+
+    def _held_out(self) -> dict[str, float]:
+        """The held-out metrics; with `--max-time` the first evaluation is timed, and uses fewer words if it is slow."""
+        setup, state = self._setup, self._state
+        words, started = state.evaluation_words or setup.config.evaluation.words, time.monotonic()
+        values = evaluate(state, setup.data, self._scorer, words=words, execution=setup.execution)
+        if state.max_seconds and not state.evaluation_seconds:
+            state.evaluation_seconds, state.evaluation_words = time.monotonic() - started, words
+            most = EVALUATING * state.max_seconds / EVALUATIONS
+            if state.evaluation_seconds > most:
+                state.evaluation_words = max(1, int(words * most / state.evaluation_seconds))
+                self._print(
+                    f"evaluations read {state.evaluation_words:,} held-out words in place of {words:,}, "
+                    f"to take at most {EVALUATING:.0%} of the time"
+                )
+                state.evaluation_seconds = most
+                return self._held_out()
+        return values
 
     def write_checkpoint(self, values: dict[str, Any]) -> None:
         """Write what `gather_state` gave to the run directory."""
         more = {
             "data": self._setup.data.fingerprints,
+            "started_from": self._setup.started_from,
             "metrics_bytes": self._log.size(),
-            "unlogged": tensors_of(self._steps),
+            "unlogged": [{name: tuple(step) for name, step in steps.items()} for steps in self._steps],
         }
-        self._run.save(
-            self._state.update,
-            values | more,
-            keep=self._setup.config.log.keep,
-            best=self._state.best_update,
-        )
+        keep = self._setup.config.log.keep
+        self._run.save(self._state.update, values | more, keep=keep, best=self._state.best_update)
 
     def close(self) -> None:
         """Close the progress bar and the log."""
-        self._output.close()
+        with self._taken():
+            self._bar.close()
         self._log.close()
 
+    def _print(self, text: str) -> None:
+        """Print a line above the progress bar."""
+        with self._taken():
+            tqdm.write(text)
+            print(end="", flush=True)
 
-def tensors_of(steps: list[dict[str, DirectionStep]]) -> dict[str, Tensor]:
-    """What updates did as a checkpoint has it: for each direction float64 [n, 3]."""
-    return {
-        name: torch.tensor([each[name] for each in steps], dtype=torch.float64) for name in (steps[0] if steps else ())
-    }
-
-
-def steps_of(tensors: dict[str, Tensor]) -> list[dict[str, DirectionStep]]:
-    """What `tensors_of` made tensors of."""
-    by_direction = [[(name, DirectionStep.of(numbers)) for numbers in rows.tolist()] for name, rows in tensors.items()]
-    return [dict(steps) for steps in zip(*by_direction, strict=True)]
+    @contextmanager
+    def _taken(self) -> Iterator[None]:
+        """Ask the run to stop, so that it saves, where what the block prints is not taken, as by a closed terminal."""
+        try:
+            yield
+        except OSError as error:
+            self._stop.asked = True
+            drop_output()
+            with suppress(OSError):
+                print(f"warning: what this run prints is not taken ({reason(error)}): it stops", file=sys.stderr)
 
 
 def gather_weights(processes: Processes, state: TrainState) -> None:

@@ -100,7 +100,7 @@ class Together:
 
 
 def without_progress(text: str) -> list[str]:
-    return [line for line in text.replace("\r", "\n").splitlines() if line.strip() and "words/s" not in line]
+    return [line for line in text.replace("\r", "\n").splitlines() if line.strip() and "% |" not in line]
 
 
 @pytest.fixture(scope="module")
@@ -139,12 +139,12 @@ def assert_close_end(run: RunDirectory, other: RunDirectory) -> None:
     for kind, atol in ROUNDING.items():
         for value, expected in zip(tensors_of(one[kind]), tensors_of(two[kind]), strict=True):
             torch.testing.assert_close(value, expected, atol=atol, rtol=1e-4)
-    for kind in ("generators", "position", "update", "updates", "words", "masked", "data", "device"):
+    for kind in ("generators", "position", "update", "updates", "tenths", "words", "masked", "data", "device"):
         assert_same(one[kind], two[kind], kind)
 
 
 def assert_same_end(run: RunDirectory, other: RunDirectory) -> None:
-    assert_same(last_checkpoint(run), last_checkpoint(other), but=("seconds", "longest_evaluation", "metrics_bytes"))
+    assert_same(last_checkpoint(run), last_checkpoint(other), but=("seconds", "metrics_bytes"))
     assert read_metrics(run.path, "evaluation") == read_metrics(other.path, "evaluation")
 
 
@@ -216,7 +216,7 @@ def test_each_direction_in_a_process_of_its_own_stopped_and_resumed(runs: TinyRu
     launch.wait_for_checkpoint(EVERY)
     launch.process.send_signal(signal.SIGTERM)
     assert launch.end() != 0
-    assert "stopped after saving: go on by the same command with --resume" in launch.said(0, "stdout")[-1]
+    assert "stopped after saving" in launch.said(0, "stdout")[-1]
     assert [launch.said(rank) for rank in range(2)] == [["interrupted"]] * 2
     assert EVERY <= last_checkpoint(launch.run)["update"] < UPDATES
     together = Together(runs, "halves", "--resume", **HALVES)
@@ -302,11 +302,12 @@ def test_every_part_has_the_gradients_of_all_processes(
     assert_close_end(together.run, runs.run("alone", **SETTINGS | settings))
 
 
-def test_a_time_limit_sets_the_same_length_everywhere(runs: TinyRuns) -> None:
+def test_a_time_limit_ends_all_processes_at_once(runs: TinyRuns) -> None:
     together = Together(runs, "run", "--max-time=2s", train__updates=10**6)
     assert together.end() == [0, 0], [together.said(rank) for rank in range(2)]
     checkpoint = last_checkpoint(together.run)
-    assert 8 < checkpoint["update"] == checkpoint["updates"] < 10**6
+    assert 2 < checkpoint["update"] < 10**6
+    assert checkpoint["seconds"] > 1.5
 
 
 # killed, and going on with as many processes or another number
@@ -319,7 +320,6 @@ def test_killed_and_started_again_by_torchrun_it_ends_the_same(runs: TinyRuns, p
     assert launch.end() == 0
     (line,) = launch.said(0)
     assert line.startswith(f"error: {LOST}")
-    assert line.endswith("go on from the last checkpoint by the same command with --resume")
     assert_same_end(launch.run, pair)
 
 

@@ -2,22 +2,19 @@
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
 from elmoc.encoders import EncoderState
-from pretrain.config import load_config
 from pretrain.data.sources import TrainingData
-from pretrain.execution.cuda_graph import UNTIL_RECORDED, WARM_UP, CudaGraphStep
+from pretrain.execution.cuda_graph import WARM_UP, CudaGraphStep
 from pretrain.output_layers import Targets
-from pretrain.run.clock import MEASURED_UPDATES, UNMEASURED_UPDATES
 from pretrain.run.directory import read_metrics
-from pretrain.setup import TrainingSetup, set_up
+from pretrain.setup import TrainingSetup
 from pretrain.step import StepInputs, StepResult, TrainStep
-from pretrain.train import new_clock, new_train_step
+from pretrain.train import new_train_step
 from pretrain.train_state import TrainState
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 
@@ -102,16 +99,6 @@ def test_it_is_recorded_once_and_given_copies() -> None:
         assert repeated(inputs).item() == 2 * number
         value.fill_(-1.0)  # what was given may be overwritten
     assert len(records) == 1
-
-
-def test_the_update_that_records_is_not_measured(runs: TinyRuns) -> None:
-    overrides = [argument.removeprefix("--set=") for argument in runs.arguments("run")[2:]]
-    setup = set_up(load_config(runs.config, overrides))
-    graph = replace(setup, config=replace(setup.config, train=replace(setup.config.train, cuda_graph=True)))
-    state = setup.new_state()
-    plain, recorded = (new_clock(each, state, None).measured_after for each in (setup, graph))
-    assert (plain, recorded) == (UNMEASURED_UPDATES + MEASURED_UPDATES, UNTIL_RECORDED + MEASURED_UPDATES)
-    assert recorded > plain
 
 
 def test_it_is_refused_without_a_gpu(runs: TinyRuns, error_line: Callable[[int], str]) -> None:

@@ -1,40 +1,51 @@
-"""Run directories: what another run has left in one is neither written over nor taken for this run's."""
+"""Run directories and their logs: nothing of another run is written over, and half a line is passed over."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from pretrain.run.directory import RunDirectory
+import pytest
+
+from elmoc.errors import InputError
+from pretrain.run.directory import MetricsLog, read_metrics
 from tests.pretrain.conftest import TinyRuns
 
 Fails = Callable[[int], str]
+TRAIN = {"kind": "train", "update": 3, "words": 60, "loss": 0.5, "words_per_second": None}
+EVALUATION = {"kind": "evaluation", "update": 3, "words": 60, "cosine": 0.25}
 
 
 def test_what_a_run_has_left_is_not_written_over(runs: TinyRuns, error_line: Fails) -> None:
     run = runs.run("run")
-    run.config.unlink()
-    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
-    of_another = "is of another run: move what it has left there, or choose another directory"
-    assert error_line(runs.status("run")) == f"error: {run.checkpoint_path(12)} {of_another}"
-    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
-    shutil.rmtree(run.checkpoints)
-    assert error_line(runs.status("run")) == f"error: {run.metrics} {of_another}"
-    run.metrics.unlink()
-    model = {path: path.read_bytes() for path in run.model.iterdir()}
-    assert error_line(runs.status("run")) == f"error: {run.model} {of_another}"
-    assert {path: path.read_bytes() for path in run.model.iterdir()} == model
+    for left in (run.config, run.checkpoints, run.metrics, run.model):
+        before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+        assert str(run.path if left == run.config else left) in error_line(runs.status("run"))
+        assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
-def test_a_model_directory_is_no_run_directory(runs: TinyRuns, error_line: Fails) -> None:
+def test_a_model_or_corpus_directory_is_no_run_directory(runs: TinyRuns, error_line: Fails) -> None:
     model = runs.run("run", train__updates=1).model
-    for options in ([], ["--resume"]):
-        said = error_line(runs.status("run/model", *options))
-        assert said.startswith(f"error: {model} is a model directory: choose another directory for the run (")
+    assert str(model) in error_line(runs.status("run/model"))
+    assert str(model) in error_line(runs.status("run/model", "--resume"))
+    assert str(runs.corpus) in error_line(runs.status(str(runs.corpus)))
 
 
-def test_the_checkpoint_that_was_just_written_is_kept(tmp_path: Path) -> None:
-    run = RunDirectory(tmp_path)
-    run.checkpoints.mkdir()
-    for update in (12, 3):
-        run.save(update, {"update": update}, keep=1, best=None)
-    assert run.checkpoint_path(3) in run.checkpoint_paths()
+@pytest.mark.parametrize("end", [b"", b"{", b'{"kind": "train", "upd\xc3', b"\0" * 4096])
+def test_a_last_line_that_a_kill_broke_off_is_passed_over(tmp_path: Path, end: bytes) -> None:
+    lines = "".join(json.dumps(line) + "\n" for line in (TRAIN, EVALUATION)).encode()
+    (tmp_path / "metrics.jsonl").write_bytes(lines + end)
+    assert read_metrics(tmp_path, "train") == [TRAIN]
+    assert read_metrics(tmp_path, "evaluation") == [EVALUATION]
+    log = MetricsLog(tmp_path / "metrics.jsonl", size=len(lines) + len(end))
+    log.write("train", 4, 80, {"loss": 0.25})
+    log.close()
+    assert [line["update"] for line in read_metrics(tmp_path, "train")] == [3, 4]
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"update": 1}'])
+def test_any_other_damage_names_the_file(tmp_path: Path, line: str) -> None:
+    (tmp_path / "metrics.jsonl").write_text(f"{line}\n{json.dumps(TRAIN)}\n")
+    with pytest.raises(InputError, match=r"metrics\.jsonl"):
+        read_metrics(tmp_path, "train")

@@ -4,7 +4,6 @@ import random
 import shutil
 import signal
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,14 +14,8 @@ import torch
 
 from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
-from elmoc.errors import InputError
-from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.sources import RandomVectors
-from pretrain.checkpoint import Checkpoint, flat
 from pretrain.run.directory import RunDirectory, read_metrics
-from pretrain.setup import TrainingSetup
-from pretrain.step import TrainStep
-from pretrain.train import new_train_step
 from pretrain.train_state import TrainState
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 from tests.tiny import add_table, learnable_sentences, write_corpus
@@ -62,7 +55,7 @@ def wait_for_checkpoint(run: RunDirectory, process: WarmProcess, update: int) ->
 def assert_same_end(run: RunDirectory, whole: RunDirectory) -> None:
     """The run has the checkpoint (but for the clock), the evaluations and the model of the whole one."""
     assert last_checkpoint(run)["update"] == UPDATES
-    assert_same(last_checkpoint(run), last_checkpoint(whole), but=("seconds", "longest_evaluation", "metrics_bytes"))
+    assert_same(last_checkpoint(run), last_checkpoint(whole), but=("seconds", "metrics_bytes"))
     assert read_metrics(run.path, "evaluation") == read_metrics(whole.path, "evaluation")
     for name in ("model.safetensors", "heads.safetensors"):
         assert (run.model / name).read_bytes() == (whole.model / name).read_bytes()
@@ -97,7 +90,7 @@ def test_signals_save_first_and_the_resumed_run_ends_the_same(runs: TinyRuns, wh
         process.send_signal(number)
         assert process.wait() == 130, "so that what is chained to it does not start"
         assert "Traceback" not in process.stderr
-        assert "stopped after saving: go on by the same command with --resume" in process.stdout
+        assert "stopped after saving" in process.stdout
         before, reached = reached, last_checkpoint(run)["update"]
         assert before + EVERY <= reached < UPDATES
     runs.run("killed", "--resume", **LONG)
@@ -110,9 +103,7 @@ def test_killed_before_the_first_checkpoint_a_run_starts_again(runs: TinyRuns) -
     for path in run.checkpoint_paths():
         path.unlink()
     runs.run("run", "--resume")
-    assert_same(
-        last_checkpoint(undisturbed), last_checkpoint(run), but=("seconds", "longest_evaluation", "metrics_bytes")
-    )
+    assert_same(last_checkpoint(undisturbed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
     assert read_metrics(run.path, "evaluation") == read_metrics(undisturbed.path, "evaluation")
 
 
@@ -127,28 +118,6 @@ def test_what_a_killed_process_left_half_written_is_removed(runs: TinyRuns) -> N
     assert [path for path in run.path.rglob("*") if path.name.startswith(".")] == []
 
 
-def test_a_resumed_run_does_not_hold_its_checkpoint(runs: TinyRuns, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = {"encoder__cell_size": 40, "optimiser__average": 0.1, "log__checkpoint_updates": 5}
-    run = runs.run("run", **settings)
-    run.checkpoint_path(12).unlink()
-    read, left = [], []
-
-    def noted(state: TrainState, checkpoint: Checkpoint, **options: Any) -> None:
-        load(state, checkpoint, **options)
-        read.extend(weakref.ref(tensor) for _, tensor in flat([checkpoint.encoder, checkpoint.averages]))
-
-    def look(setup: TrainingSetup, state: TrainState) -> TrainStep:
-        left.extend(each for each in read if each() is not None)
-        return new_train_step(setup, state)
-
-    load = TrainState.load
-    monkeypatch.setattr(TrainState, "load", noted)
-    monkeypatch.setattr("pretrain.train.new_train_step", look)
-    runs.run("run", "--resume", **settings)
-    assert read
-    assert not left
-
-
 def test_a_finished_run_stays_as_it_is(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:
     run = runs.run("run")
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
@@ -156,8 +125,7 @@ def test_a_finished_run_stays_as_it_is(runs: TinyRuns, capsys: pytest.CaptureFix
     assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
     out = capsys.readouterr().out
     assert out.count("done: the model is in") == 2
-    hint = f"{run.path} is finished: to train it longer, start a new run, in another directory, with --init-from "
-    assert out.count(hint + str(run.path)) == 1, "said of the run that was finished before"
+    assert out.count(f"{run.path} is finished") == 1, "said of the run that was finished before"
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
@@ -171,20 +139,9 @@ def test_a_truncated_checkpoint_is_named_and_the_one_before_works(
     path.write_bytes(content[: int(len(content) * share)])
     error = error_line(runs.status("run", "--resume", log__checkpoint_updates=5, log__keep=3))
     assert str(path) in error
-    assert "remove it to go on from the one before" in error
     path.unlink()
     runs.run("run", "--resume", log__checkpoint_updates=5, log__keep=3)
-    assert_same(ended, last_checkpoint(run), but=("seconds", "longest_evaluation", "metrics_bytes"))
-
-
-def test_a_checkpoint_of_something_else_is_named(runs: TinyRuns, error_line: Fails) -> None:
-    run = runs.run("run")
-    path = run.checkpoint_paths()[-1]
-    for content in ({"weights": torch.zeros(3)}, torch.zeros(3), last_checkpoint(run) | {"version": 1}):
-        torch.save(content, path)
-        assert str(path) in error_line(runs.status("run", "--resume"))
-    path.write_bytes(b"not a checkpoint at all, but long enough to look like one")
-    assert str(path) in error_line(runs.status("run", "--resume"))
+    assert_same(ended, last_checkpoint(run), but=("seconds", "metrics_bytes"))
 
 
 def test_resume_with_other_settings_names_them(runs: TinyRuns, error_line: Fails) -> None:
@@ -193,9 +150,6 @@ def test_resume_with_other_settings_names_them(runs: TinyRuns, error_line: Fails
     assert "train.updates (was 12, is 13)" in error
     assert "encoder.dropout (was 0.1, is 0.3)" in error
     assert "log." not in error
-    assert (
-        f"give the same to go on with it, or start a new run in another directory (--init-from {runs.folder}" in error
-    )
 
 
 def test_resume_may_log_differently(runs: TinyRuns) -> None:
@@ -208,7 +162,7 @@ def test_resume_may_log_differently(runs: TinyRuns) -> None:
 
 
 def test_resume_without_a_run_and_with_another_model(runs: TinyRuns, error_line: Fails) -> None:
-    assert "holds no run to resume: start it without --resume" in error_line(runs.status("run", "--resume"))
+    assert "holds no run" in error_line(runs.status("run", "--resume"))
     assert not (runs.folder / "run").exists()
     error = error_line(runs.status("run", "--resume", "--init-from", "somewhere"))
     assert "--resume goes on with a run, --init-from starts one" in error
@@ -251,17 +205,10 @@ def test_a_checkpoint_of_update_0_is_gone_on_from_without_a_second_evaluation(ru
     assert read_metrics(undisturbed.path, "evaluation") == evaluations
 
 
-def test_a_run_directory_without_a_model_says_so(runs: TinyRuns) -> None:
-    run = runs.run("run")
-    shutil.rmtree(run.model)
-    with pytest.raises(InputError, match="is not a model directory"):
-        read_model_directory(run.path)
-
-
 def test_killed_before_the_first_checkpoint_the_model_it_started_from_is_not_forgotten(
-    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch, error_line: Fails
+    runs: TinyRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = runs.run("first")
+    runs.run("first")
     monkeypatch.chdir(runs.folder)
     undisturbed = runs.run("undisturbed", "--init-from=first", train__seed=3)
     run = runs.run("run", "--init-from=first", train__seed=3)
@@ -269,16 +216,7 @@ def test_killed_before_the_first_checkpoint_the_model_it_started_from_is_not_for
     for path in run.checkpoint_paths():
         path.unlink()
     runs.run("run", "--resume", train__seed=3)
-    assert_same(
-        last_checkpoint(undisturbed), last_checkpoint(run), but=("seconds", "longest_evaluation", "metrics_bytes")
-    )
-    for path in run.checkpoint_paths():
-        path.unlink()
-    shutil.copytree(runs.run("better", train__updates=11).model, first.model, dirs_exist_ok=True)
-    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
-    said = f"error: {first.path} has another model than when {run.path} was started from it: start another run"
-    assert error_line(runs.status("run", "--resume", train__seed=3)) == said
-    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+    assert_same(last_checkpoint(undisturbed), last_checkpoint(run), but=("seconds", "metrics_bytes"))
 
 
 HOLD = """
@@ -315,17 +253,13 @@ def test_a_run_that_is_going_on_cannot_be_resumed_beside_it(runs: TinyRuns, erro
     runs.run("run", "--resume", log__keep=1)
 
 
-def test_a_run_that_another_process_is_starting_is_not_started(runs: TinyRuns, error_line: Fails) -> None:
-    run = RunDirectory(runs.folder / "run")
-    with trained_by_another(run):
-        assert "another process is writing" in error_line(runs.status("run"))
-    assert list(run.path.iterdir()) == []
-
-
 def test_of_two_that_start_the_same_run_at_once_one_trains(runs: TinyRuns, whole: RunDirectory) -> None:
     both = [start(runs, log=log, **LONG) for log in ("one", "other")]
     statuses = [process.wait() for process in both]
-    said = sorted((process.stderr.splitlines()[-1:], status) for process, status in zip(both, statuses, strict=True))
+    said = sorted(
+        ((process.stderr.splitlines()[-1:], status) for process, status in zip(both, statuses, strict=True)),
+        key=lambda each: -each[1],
+    )
     run = RunDirectory(runs.folder / "killed")
     refused = [f"error: another process is writing {run.config}: wait for it, or stop it"]
     exists = [f"error: {run.path} holds a run already: go on with it by --resume, or choose another directory"]
@@ -342,13 +276,13 @@ def test_data_that_has_moved_is_taken_where_it_is_now(runs: TinyRuns, tiny_corpu
     shutil.copytree(tiny_corpus.path, tmp_path / "moved")
     runs.run("run", "--resume", data__corpus=str(tmp_path / "moved"))
     assert read_metrics(run.path, "evaluation") == evaluations
-    assert_same(last_checkpoint(run), end, but=("seconds", "longest_evaluation", "metrics_bytes"))
+    assert_same(last_checkpoint(run), end, but=("seconds", "metrics_bytes"))
 
 
 def test_resumed_on_another_kind_of_device_masks_go_on_from_a_new_seed(
     runs: TinyRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def noted(state: TrainState, checkpoint: Checkpoint, **options: Any) -> None:
+    def noted(state: TrainState, checkpoint: dict[str, Any], **options: Any) -> None:
         load(state, checkpoint, **options)
         found.update({name: generator.get_state() for name, generator in state.generators.items()})
 
