@@ -198,7 +198,7 @@ def merge(values: dict[str, Any], over: Mapping[str, Any]) -> None:
             values[section] = settings
             continue
         kinds = KINDS.get(section, {})
-        old, new = kinds.get(before.get("kind", next(iter(kinds), None))), kinds.get(str(settings.get("kind")))
+        old, new = (kinds.get(each) for each in (before.get("kind", next(iter(kinds), "")), str(settings.get("kind"))))
         if old and new:
             of_other = {each.name for each in fields(old)} - {each.name for each in fields(new)}
             before = {name: value for name, value in before.items() if name not in of_other}
