@@ -83,7 +83,7 @@ def figure_of_merit(rows: Sequence[Row], less: Sequence[Row] | None = None) -> M
             same = [each for each in alike if each.results["vectors"].word_vectors == vectors.word_vectors]
             other = (same or alike)[0]
             gain -= other.gains["both"].points
-            items_error = float((row.resampled_gains["both"] - other.resampled_gains["both"]).std(ddof=1))
+            items_error = float((row.gains["both"].resampled - other.gains["both"].resampled).std(ddof=1))
             if np.array_equal(vectors.counts, other.results["vectors"].counts):
                 groups, cancelled = [both.scores, other.results["both"].scores], [vectors.scores]
             else:

@@ -19,21 +19,20 @@ def draw_curve(rows: Sequence[Row], path: Path) -> None:
     if not points:
         raise InputError("there is no curve to draw: encoders need words read (training_words), and data in common")
     words, merits = [count for count, _ in points], [merit for _, merit in points]
-    figure = new_figure(11, 5)
-    left, right = figure.subplots(1, 2)
-    left.errorbar(words, [each.value for each in merits], [each.error for each in merits], fmt="o-", capsize=3)
-    left.set_ylabel("figure of merit ± standard error (1: the gains of Li et al. 2019)")
+    figure = new_figure(9, 5)
+    axes = figure.subplots()
     for place, shares in enumerate(zip(*(merit.shares for merit in merits), strict=True)):
         errors = [math.hypot(share.items_error, share.seeds_error or 0.0) for share in shares]
         marker = "os^vD*PX"[place % 8] + "-"  # sets of data differ in more than colour
-        label = f"{shares[0].task} {shares[0].dataset}".replace("$", r"\$")
-        right.errorbar(words, [share.gain for share in shares], errors, fmt=marker, capsize=2, label=label)
-    right.set_ylabel("both − vectors, in points ± standard error")
-    for axes in (left, right):
-        axes.set_xscale("log")
-        axes.set_xlabel("words that the encoder has read")
-        axes.axhline(0, color="black", linewidth=1)
-        axes.grid(alpha=0.3)
+        label = f"{shares[0].task} {shares[0].dataset}, in points".replace("$", r"\$")
+        axes.errorbar(words, [share.gain for share in shares], errors, fmt=marker, capsize=2, label=label)
+    values, errors = [each.value for each in merits], [each.error for each in merits]
+    axes.errorbar(words, values, errors, fmt="k--", capsize=3, label="figure of merit (1: the gains of the paper)")
+    axes.set_xscale("log")
+    axes.set_xlabel("words that the encoder has read")
+    axes.set_ylabel("gain of both over vectors ± standard error")
+    axes.axhline(0, color="black", linewidth=1)
+    axes.grid(alpha=0.3)
     figure.legend(loc="outside right upper", fontsize="small", frameon=False)
     save_figure(figure, path)
 

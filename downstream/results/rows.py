@@ -49,15 +49,18 @@ class Score:
 
 @dataclass(frozen=True)
 class Gain:
-    """The difference of the mean to that of word vectors alone, in points; `p_value` is one-sided (no gain).
+    """The difference of the mean to that of word vectors alone, in points, and how sure it is.
 
-    `error` is its standard deviation over the resamples.
+    p_value    one-sided: of no gain
+    error      standard deviation over the resamples
+    resampled  in each resample, float64 [R]; rows with as many items have the same draws of them
     """
 
     points: float
     interval: Interval
     p_value: float
     error: float
+    resampled: np.ndarray
 
     def __str__(self) -> str:
         points, low, high = (f"{round(number, 2) + 0.0:+.2f}" for number in (self.points, *astuple(self.interval)))
@@ -68,15 +71,13 @@ class Gain:
 class Row:
     """One line of the table: kind of inputs → result, score, and gain over word vectors alone.
 
-    resampled_gains  the gain in each resample, float64 [R]; rows with as many items have the same draws of them
-    dataset          data set and split, and in what the row differs from others on them: `wnut17 dev, hidden_size 100`
-    encoder          its name, and that of the word vectors; "–" without
+    dataset  data set and split, and in what the row differs from others on them: `wnut17 dev, hidden_size 100`
+    encoder  its name, and that of the word vectors; "–" without
     """
 
     results: Mapping[str, Result]
     scores: Mapping[str, Score]
     gains: Mapping[str, Gain]
-    resampled_gains: Mapping[str, np.ndarray]
     dataset: str
     encoder: str
     word_vectors: str
@@ -150,8 +151,8 @@ def _arrange(results: Sequence[Result]) -> list[dict[str, Result]]:
 
 def _compare(
     results: Mapping[str, Result], metrics: Metrics, resamples: int
-) -> tuple[dict[str, Score], dict[str, Gain], dict[str, np.ndarray]]:
-    """Scores, gains and resampled gains of a row, by kind of inputs."""
+) -> tuple[dict[str, Score], dict[str, Gain]]:
+    """Scores and gains of a row, by kind of inputs."""
     metric = next(iter(results.values())).metric
     resampled = resampled_scores(
         [result.counts for result in results.values()],
@@ -162,15 +163,13 @@ def _compare(
     scores = {
         kind: Score(*mean_and_deviation(result.scores), interval(of_kind[kind])) for kind, result in results.items()
     }
-    gains, resampled_gains = {}, {}
-    for kind in results:
-        if kind == "vectors" or "vectors" not in results:
-            continue
-        differences = np.round(of_kind[kind] - of_kind["vectors"], 9)  # equal systems differ by rounding errors
-        points = scores[kind].mean - scores["vectors"].mean
-        gains[kind] = Gain(points, interval(differences), p_value(differences), float(differences.std(ddof=1)))
-        resampled_gains[kind] = differences
-    return scores, gains, resampled_gains
+    gains = {}
+    for kind in ("features", "both") if "vectors" in results else ():
+        if kind in results:
+            differences = np.round(of_kind[kind] - of_kind["vectors"], 9)  # equal systems differ by rounding errors
+            points, error = scores[kind].mean - scores["vectors"].mean, float(differences.std(ddof=1))
+            gains[kind] = Gain(points, interval(differences), p_value(differences), error, differences)
+    return scores, gains
 
 
 def _encoder_names(results: Sequence[Result]) -> dict[str, str]:
@@ -219,15 +218,12 @@ def _told_apart(names: Mapping[str, str], more: Mapping[str, str]) -> dict[str, 
 def _differences(
     row: Mapping[str, Result], alike: Sequence[Mapping[str, Result]], vectors: Mapping[str, str]
 ) -> list[str]:
-    """In what a row differs from others of the same task, data set and split: data, vectors, preset or settings."""
-    facts = [_facts(other, vectors) for other in alike]
+    """In what a row differs from others of the same task, data set and split: in its preset, or from those of it."""
+    presets = [next(iter(other.values())).preset for other in alike]
     own, preset = _facts(row, vectors), next(iter(row.values())).preset
-    of_preset = [each for each in facts if each["preset"] == preset]
-    return [
-        shown
-        for name, shown in own.items()
-        if shown and len({each.get(name) for each in (of_preset if name.startswith("settings.") else facts)}) > 1
-    ]
+    others = [_facts(other, vectors) for other, each in zip(alike, presets, strict=True) if each == preset]
+    parts = [preset] if len(set(presets)) > 1 else []
+    return parts + [shown for name, shown in own.items() if shown and len({each.get(name) for each in others}) > 1]
 
 
 def _facts(row: Mapping[str, Result], vectors: Mapping[str, str]) -> dict[str, str]:
@@ -241,7 +237,6 @@ def _facts(row: Mapping[str, Result], vectors: Mapping[str, str]) -> dict[str, s
         )
     facts |= {f"reader.{name}": f"{name} {value}" for name, value in first.reader.items()}
     facts["vectors"] = vectors[str(with_vectors.word_vectors)] if with_vectors else ""
-    facts["preset"] = first.preset
     facts |= {f"settings.{name}": f"{name} {each}" for name, each in without_state_settings(first.settings).items()}
     facts["settings.train_fraction"] = f"{percent(first.settings['train_fraction'])} of train"
     return facts

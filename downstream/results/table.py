@@ -167,6 +167,9 @@ def row_as_json(row: Row) -> dict[str, Any]:
             }
             for kind, result in row.results.items()
         },
-        "gains": {kind: asdict(gain) for kind, gain in row.gains.items()},
+        "gains": {
+            kind: {name: value for name, value in asdict(gain).items() if name != "resampled"}
+            for kind, gain in row.gains.items()
+        },
         "paper": PAPER.get(row.first.task),
     }

@@ -21,15 +21,9 @@ from elmoc.errors import shortened
 from elmoc.files.checksums import fingerprint
 from elmoc.process import end_with_parent, interrupted_by_sigterm
 from elmoc.progress import progress_bar
-from elmoc.settings import counted
 from elmoc.version import VERSION
 
 POLL_SECONDS = 0.1
-# time a word of the training data in each epoch, in that of other tasks
-WEIGHTS = {"srl": 4.5, "coref": 1.5}
-# what word vectors alone take of the time of both
-BASELINE_WEIGHT = 0.6
-BAR = "{desc}: {percentage:3.0f}% |{bar}| {elapsed}, about {remaining} left"
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +32,7 @@ class Job:
 
     arguments  of `python -m downstream`, but for the file of results
     result     where its line of results is kept
-    cost       about how long it takes
+    words      that it reads in training: about how long it takes
     """
 
     probe: SuiteProbe
@@ -46,7 +40,7 @@ class Job:
     name: str
     arguments: Sequence[str]
     result: Path
-    cost: int
+    words: int
 
 
 def make_jobs(
@@ -78,15 +72,14 @@ def make_jobs(
             given.append(f"{option_name(option)}={value}")
     settings, reader = probe.settings[inputs], asdict(probe.reader)
     data = {split.name: split.fingerprints for split in splits}
-    weight = WEIGHTS.get(probe.task.name, 1.0) * (BASELINE_WEIGHT if inputs == "vectors" else 1.0)
     jobs = []
     for seed in range(1, probe.seeds[inputs] + 1):
         depends_on = [probe.task.name, inputs, seed, data, reader, asdict(settings), identity, VERSION]
         name = f"{probe.file_name}.{inputs}.seed{seed}"
         key = fingerprint(json.dumps(depends_on, sort_keys=True).encode())
         arguments = [probe.task.name, *given, "--seeds", f"{seed}-{seed}"]
-        cost = round(weight * sum(splits[0].lengths) * settings.epochs)
-        jobs.append(Job(probe, inputs, name, arguments, folder / f"{name}.{key}.json", cost))
+        words = sum(splits[0].lengths) * settings.epochs
+        jobs.append(Job(probe, inputs, name, arguments, folder / f"{name}.{key}.json", words))
     return jobs
 
 
@@ -95,7 +88,7 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
 
     Output goes to NAME.log in `logs`. A line is printed for each job that fails; returns how many these are.
     """
-    waiting = sorted((job for job in jobs if not job.result.exists()), key=lambda job: job.cost)
+    waiting = sorted((job for job in jobs if not job.result.exists()), key=lambda job: job.words)
     running: dict[subprocess.Popen[bytes], Job] = {}
     if not waiting:
         return 0
@@ -103,7 +96,7 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
     logs.mkdir(parents=True, exist_ok=True)
     with (
         interrupted_by_sigterm(),
-        progress_bar(total=sum(job.cost for job in waiting), desc=counted(len(waiting), "run"), bar_format=BAR) as bar,
+        progress_bar(total=len(waiting), desc="suite", unit=" runs") as bar,
     ):
         try:
             while waiting or running:
@@ -113,7 +106,7 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
                 time.sleep(POLL_SECONDS)
                 for process in [each for each in running if each.poll() is not None]:
                     job = running.pop(process)
-                    bar.update(job.cost)
+                    bar.update()
                     if process.returncode == 0:
                         os.replace(_partial(job), job.result)
                         continue

@@ -115,10 +115,10 @@ def test_runs_with_other_settings_or_data_are_rows_of_their_own(tmp_path: Path) 
         ),
     )
     assert [(row.dataset, bool(row.gains)) for row in rows] == [
-        ("novels test, train train.conll (100, f1), small, hidden_size 200", False),
-        ("novels test, train train.conll (100, f1), small, hidden_size 100", False),
-        ("novels test, train train.conll (100, f1), published", False),
-        ("novels test, train half.conll (50, f4), small, hidden_size 200", False),
+        ("novels test, small, train train.conll (100, f1), hidden_size 200", False),
+        ("novels test, small, train train.conll (100, f1), hidden_size 100", False),
+        ("novels test, published", False),
+        ("novels test, small, train half.conll (50, f4), hidden_size 200", False),
         ("tweets test", False),
         ("web test, column -1", False),
         ("web test, column 2", False),
