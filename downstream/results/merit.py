@@ -148,9 +148,9 @@ def merit_table(rows: Sequence[Row]) -> Table | None:
 
 def repeated_data(rows: Sequence[Row]) -> list[str]:
     """Notes on sets of data that an encoder's figure of merit counts more than once, being run in several ways."""
-    notes = []
-    for name, own in rows_of_encoders(rows).items():
-        counts = Counter(" ".join(row.first.place) for row in own if "both" in row.gains)
-        if several := [data for data, count in counts.items() if count > 1]:
-            notes.append(f"WARNING: the figure of merit of {name} counts {', '.join(several)} more than once.")
-    return notes
+    counts = Counter((row.encoder, *row.first.place) for row in rows if "both" in row.gains)
+    return [
+        f"WARNING: the figure of merit of {encoder} counts {' '.join(place)} more than once."
+        for (encoder, *place), count in counts.items()
+        if count > 1
+    ]

@@ -115,11 +115,12 @@ def read_results(paths: Iterable[Path]) -> list[Result]:
     Lines that agree in task, data, settings and inputs are one result with the seeds of all of them. Where several
     have the same seed, the last one counts. Raises `InputError` with file and line for a line that cannot be read.
     """
+    decoder = msgspec.json.Decoder(Result, dec_hook=lambda _, value: np.array(value, dtype=np.float64))
     runs: dict[str, dict[int, tuple[Result, int]]] = {}
     for path in paths:
         for number, line in enumerate(read_lines(path), 1):
             with reading(f"{path}, line {number}"):
-                result = msgspec.json.decode(line, type=Result, dec_hook=_array)
+                result = decoder.decode(line)
                 if result.inputs == "model":  # it computes the layer states that a file has
                     result = replace(result, inputs="features")
                 key = _identity([result.comparable, result.inputs, result.encoder, result.word_vectors])
@@ -127,10 +128,6 @@ def read_results(paths: Iterable[Path]) -> list[Result]:
     if not runs:
         raise InputError(f"there are no results in {', '.join(map(str, paths))}: give files that --results wrote")
     return [_pool([of_seeds[seed] for seed in sorted(of_seeds)]) for of_seeds in runs.values()]
-
-
-def _array(kind: type, value: Any) -> np.ndarray:
-    return np.array(value, dtype=np.float64)
 
 
 def _pool(runs: Sequence[tuple[Result, int]]) -> Result:

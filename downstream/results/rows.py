@@ -24,10 +24,7 @@ from downstream.results.records import (
     without_state_settings,
 )
 
-Metrics = Callable[[np.ndarray], dict[str, np.ndarray]]
-"""Those of a task: float64 [..., K] of summed counts → name → [...]."""
-Tasks = Mapping[str, Callable[[], Any]]
-"""Name → the function that loads the task."""
+Tasks = Mapping[str, Callable[[], Any]]  # name → the function that loads the task
 
 # task → the gain of ELMo-C over fastText alone in Li et al. (2019)
 PAPER = {"snli": 1.1, "coref": 4.0, "sst5": 2.5, "ner": 1.3, "srl": 2.2}
@@ -114,7 +111,7 @@ def compared_rows(paths: Sequence[Path], tasks: Tasks, *, resamples: int = RESAM
         rows.append(
             Row(
                 group,
-                *_compare(group, tasks[first.task]().metrics, resamples),
+                *_compare(group, tasks[first.task](), resamples),
                 dataset=", ".join([f"{first.dataset} {first.split}", *_differences(group, alike, vectors)]),
                 encoder=encoders[str(with_encoder.encoder)] if with_encoder else NONE,
                 word_vectors=vectors[str(with_vectors.word_vectors)] if with_vectors else NONE,
@@ -149,16 +146,10 @@ def _arrange(results: Sequence[Result]) -> list[dict[str, Result]]:
     return rows
 
 
-def _compare(
-    results: Mapping[str, Result], metrics: Metrics, resamples: int
-) -> tuple[dict[str, Score], dict[str, Gain]]:
+def _compare(results: Mapping[str, Result], task: Any, resamples: int) -> tuple[dict[str, Score], dict[str, Gain]]:
     """Scores and gains of a row, by kind of inputs."""
-    metric = next(iter(results.values())).metric
-    resampled = resampled_scores(
-        [result.counts for result in results.values()],
-        metric=lambda counts: metrics(counts)[metric],
-        resamples=resamples,
-    )
+    counts = [result.counts for result in results.values()]
+    resampled = resampled_scores(counts, metric=lambda sums: task.metrics(sums)[task.metric], resamples=resamples)
     of_kind = dict(zip(results, resampled, strict=True))
     scores = {
         kind: Score(*mean_and_deviation(result.scores), interval(of_kind[kind])) for kind, result in results.items()
@@ -175,27 +166,20 @@ def _compare(
 def _encoder_names(results: Sequence[Result]) -> dict[str, str]:
     """Identity of each encoder → a name that no other one has.
 
-    It is that of the one directory or file that its layer states are from, or the fingerprint, and how a probe is
-    given them. Encoders of one name are told apart by their weights and the options of the dump.
+    It is that of the directory or file that its layer states are from, and how a probe is given them. Encoders of one
+    name are told apart by their weights and the options of the dump.
     """
-    found: dict[str, list[Result]] = {}
-    for result in results:
-        if result.features is not None:
-            found.setdefault(str(result.encoder), []).append(result)
     names, dumps = {}, {}
-    for identity, alike in found.items():
-        origins = [result.features or {} for result in alike]
-        directories = {Path(str(origin["directory"])) for origin in origins if "directory" in origin}
-        places = {(path.parent if path.name == "model" else path).name for path in directories}
-        places = places or {Path(str(origin.get("file"))).stem for origin in origins}
-        features = origins[0]
-        fingerprint = str(features.get("model_fingerprint", features.get("model", "")))[:8]
-        short = fingerprint or encoder_identity(features)
-        given = "".join(f" {name} {value}" for name, value in alike[0].state_settings.items())
-        names[identity] = (places.pop() if len(places) == 1 else short) + given
-        options = features | {"layers": ",".join(layer_names(features))}
-        told = [f"{name} {options[name]}" for name in ("layers", "carry_state", "pooling") if options.get(name)]
-        dumps[identity] = " ".join([short, *told])
+    for result in results:
+        if result.features is not None and result.encoder not in names:
+            features, identity = result.features, str(result.encoder)
+            path = Path(str(features.get("directory", features.get("file"))))
+            name = path.parent.name if path.name == "model" else path.name if "directory" in features else path.stem
+            names[identity] = name + "".join(f" {name} {value}" for name, value in result.state_settings.items())
+            fingerprint = str(features.get("model_fingerprint", features.get("model", "")))[:8]
+            options = features | {"layers": ",".join(layer_names(features))}
+            told = [f"{name} {options[name]}" for name in ("layers", "carry_state", "pooling") if options.get(name)]
+            dumps[identity] = " ".join([fingerprint or encoder_identity(features), *told])
     return _told_apart(names, dumps)
 
 

@@ -152,24 +152,19 @@ def explanations(rows: Sequence[Row]) -> list[str]:
 def row_as_json(row: Row) -> dict[str, Any]:
     """All numbers of a row."""
     names = ("task", "dataset", "metric", "split", "unit", "preset", "data", "settings", "items")
-    of_run = ("seeds", "scores", "seconds", "examples_per_second", "mixes")
-    of_vectors = row.results.get("both", row.results.get("vectors"))
+    of_run = ("seeds", "scores", "figures", "seconds", "examples_per_second", "mixes")
+    scores = {kind: asdict(score) for kind, score in row.scores.items()}
+    for kind, result in row.results.items():
+        scores[kind] |= {name: getattr(result, name) for name in of_run}
+    gains = {kind: asdict(gain) for kind, gain in row.gains.items()}
+    for gain in gains.values():
+        del gain["resampled"]
     return {
         **{name: getattr(row.first, name) for name in names},
         "encoder": row.encoder,
         "features": row.with_encoder and row.with_encoder.features,
-        "vectors": of_vectors and of_vectors.vectors,
-        "scores": {
-            kind: {
-                **asdict(row.scores[kind]),
-                **{name: getattr(result, name) for name in of_run},
-                "figures": {name: fmean(values) for name, values in result.figures.items()},
-            }
-            for kind, result in row.results.items()
-        },
-        "gains": {
-            kind: {name: value for name, value in asdict(gain).items() if name != "resampled"}
-            for kind, gain in row.gains.items()
-        },
+        "word_vectors": row.word_vectors,
+        "scores": scores,
+        "gains": gains,
         "paper": PAPER.get(row.first.task),
     }

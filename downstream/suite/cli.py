@@ -12,7 +12,6 @@ from typing import Any
 
 from downstream.inputs.feature_states import FeatureStates
 from downstream.inputs.kinds import INPUT_KINDS, SEPARATOR
-from downstream.inputs.source_options import add_model_options, require_model
 from downstream.probe.splits import read_split
 from downstream.probe.task import Split
 from downstream.results.merit import figure_of_merit, repeated_data
@@ -49,8 +48,7 @@ def run_suite(arguments: Sequence[str], tasks: Tasks) -> None:
         raise InputError(f"{options.suite} names no word vectors: give --vectors FILE")
     encoder = Path(os.path.abspath(options.model or options.features or "vectors"))
     name = encoder.parent.name if encoder.name == "model" else encoder.name.removesuffix(".h5")
-    parts = [name, *([options.pooling] if options.pooling else []), *(["quick"] if options.quick else [])]
-    out = options.out or Path(options.suite.stem, "-".join(parts))
+    out = options.out or Path(options.suite.stem, f"{name}-quick" if options.quick else name)
     with locked(out / "suite.json"):
         failed = _run(options, probes, tasks, out)
     if failed:
@@ -63,7 +61,7 @@ def _run(options: argparse.Namespace, probes: Sequence[SuiteProbe], tasks: Tasks
     for folder in (out / "results", baseline):
         folder.mkdir(parents=True, exist_ok=True)
     vectors = SEPARATOR.join(open_word_vectors(each, only=[]).fingerprint for each in options.vectors)
-    model = _open_model(options) if options.model else None
+    model = ElmoC.from_pretrained(options.model, device=options.device, precision="auto") if options.model else None
     data = [_read_data(probe) for probe in probes]
     notes = overlap_notes(
         options.corpus or [],
@@ -91,17 +89,6 @@ def _run(options: argparse.Namespace, probes: Sequence[SuiteProbe], tasks: Tasks
     failed = run_jobs(asked, at_once=options.jobs, logs=out / "logs")
     _report(options, [job for job in jobs if job.result.exists()], out, tasks, encoder, notes)
     return failed
-
-
-def _open_model(options: argparse.Namespace) -> ElmoC:
-    """The model as the dump opens it."""
-    return ElmoC.from_pretrained(
-        options.model,
-        vectors=options.model_vectors,
-        device=options.device,
-        precision="auto",
-        pooling=options.pooling,
-    )
 
 
 def _read_data(probe: SuiteProbe) -> list[Split]:
@@ -134,8 +121,6 @@ def _dump(model: ElmoC, options: argparse.Namespace, splits: Sequence[Split], fo
         _write_sentences(text, splits)
         command = ["dump-features", str(options.model), str(text), str(features), "--dtype", "float16", "--resume"]
         command += ["--device", options.device]
-        command += ["--vectors", options.model_vectors] if options.model_vectors else []
-        command += ["--pooling", options.pooling] if options.pooling else []
         environment = os.environ | {"OMP_NUM_THREADS": str(options.jobs)}
         if subprocess.run([sys.executable, "-m", "elmoc", *command], env=environment).returncode:
             raise InputError(f"the features of {options.model} were not made (see above)")
@@ -168,15 +153,13 @@ def _report(
     notes = [*explanations(rows), *repeated_data(rows), *notes]
     print("\n" + tables_as_text(rows, [runs_table(rows)], notes))
     print(f"figure of merit: {merit or 'there is none without results of both and of vectors'}")
-    report = {
-        "suite": str(options.suite),
+    content = {
         "encoder": encoder or None,
-        "training_words": encoder.get("training_words"),
         "merit": merit and {**vars(merit), "shares": [asdict(share) for share in merit.shares]},
         "notes": notes,
         "rows": [row_as_json(row) for row in rows],
     }
-    write_json(out / "suite.json", report)
+    write_json(out / "suite.json", content)
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -189,22 +172,13 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     states = parser.add_mutually_exclusive_group()
     states.add_argument("--model", type=Path, metavar="DIR", help="model or run directory: the encoder")
     states.add_argument("--features", type=Path, metavar="FILE.h5", help="features of the sentences of --sentences")
-    add_model_options(parser)
     parser.add_argument("--vectors", nargs="+", metavar="V", help="word vectors, in place of the suite file's")
     parser.add_argument("--data", type=Path, metavar="DIR", help="what paths of data in the suite file are relative to")
     parser.add_argument("--quick", action="store_true", help="run the quick suite: its [probe.quick] tables")
     parser.add_argument("--inputs", default="vectors,both", metavar="KIND,…", help=f"of {', '.join(INPUTS)}")
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="results and logs (default: SUITE/ENCODER[-POOLING][-quick])"
-    )
-    parser.add_argument(
-        "--corpus",
-        type=Path,
-        action="append",
-        metavar="DIR",
-        help="corpus of the pretraining text, in which sentences of dev and test parts are looked for; once for each "
-        "(default: those that the model's training record names)",
-    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="results and logs (default: SUITE/ENCODER[-quick])")
+    text = "corpus in which sentences of dev and test parts are looked for (default: those of the model's training)"
+    parser.add_argument("--corpus", type=Path, action="append", metavar="DIR", help=text)
     parser.add_argument(
         "--baseline", type=Path, metavar="DIR", help="results of word vectors alone (default: baseline beside --out)"
     )
@@ -221,7 +195,6 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     if options.jobs < 1:
         parser.error("--jobs: at least one process is needed")
     checked_device(options.device)
-    require_model(options)
     if options.inputs == ["vectors"]:
         options.model = options.features = None
     elif not (options.model or options.features or options.sentences):

@@ -65,12 +65,12 @@ def make_jobs(
     for split, files in probe.files.items():
         given += [f"--{split}", *map(str, files)]
     given += ["--name", probe.name, "--inputs", inputs, *sources, *(["--small"] if probe.preset == "small" else [])]
-    for option, value in probe.options[inputs].items():
+    settings, reader = probe.settings[inputs], asdict(probe.reader)
+    for option, value in (asdict(settings) | reader).items():
         if isinstance(value, bool):
             given.append(option_name(option if value else f"no-{option}"))
         else:
             given.append(f"{option_name(option)}={value}")
-    settings, reader = probe.settings[inputs], asdict(probe.reader)
     data = {split.name: split.fingerprints for split in splits}
     jobs = []
     for seed in range(1, probe.seeds[inputs] + 1):

@@ -87,10 +87,7 @@ class SuiteEntries:
 
 @dataclass(frozen=True)
 class SuiteProbe:
-    """A probe as it is run: its task, data and reader, and for each kind of inputs the seeds, options and settings.
-
-    options  inputs → what the command line of the task is given
-    """
+    """A probe as it is run: its task, data and reader, and for each kind of inputs the number of seeds and settings."""
 
     task: Task[Any, Any]
     name: str
@@ -98,7 +95,6 @@ class SuiteProbe:
     preset: str
     reader: ReaderOptions
     seeds: Mapping[str, int]
-    options: Mapping[str, Options]
     settings: Mapping[str, TrainingSettings]
 
     @property
@@ -148,28 +144,22 @@ def _probe(
     if entry.task not in tasks:
         raise InputError(f"{where}: task must be one of {', '.join(tasks)}, not {entry.task!r}")
     task = tasks[entry.task]()
-    parts: list[Changes] = [entry.quick, entry] if quick and entry.quick else [entry]  # the first goes before
-    seeds = _first([part.seeds for part in parts] + [entries.seeds])
-    baseline = _first([part.baseline_seeds for part in parts] + [entries.baseline_seeds, seeds])
-    fraction = _first([part.train_fraction for part in parts])
+    parts: list[Changes] = [entry, entry.quick] if quick and entry.quick else [entry]  # the last counts
+    seeds = _last([entries.seeds] + [part.seeds for part in parts])
+    baseline = _last([seeds, entries.baseline_seeds] + [part.baseline_seeds for part in parts])
+    fraction = _last([part.train_fraction for part in parts])
+    defaults = task.small if entry.preset == "small" else task.published
     reader_names = {each.name for each in fields(task.reader)}
-    options: dict[str, Options] = {}
     settings: dict[str, TrainingSettings] = {}
     for kind in INPUTS:
-        own = options[kind] = {}
-        for table in ("options", kind):
-            for part in reversed(parts):
-                given: Options = getattr(part, table)
-                if table == kind and (unequal := {"train_fraction", *reader_names} & given.keys()):
-                    raise InputError(f"{where}: {kind}.{unequal.pop()}: all inputs have the same data")
-                own |= given
-        if fraction is not None:
-            own["train_fraction"] = fraction
-        values = {name: value for name, value in own.items() if name not in reader_names}
-        defaults = task.small if entry.preset == "small" else task.published
-        found = convert(asdict(defaults) | values, type(defaults), where=where)
+        own: Options = {} if fraction is None else {"train_fraction": fraction}
+        for options in [part.options for part in parts] + [getattr(part, kind) for part in parts]:
+            own |= options
+        for name in {"train_fraction", *reader_names} & {name for part in parts for name in getattr(part, kind)}:
+            raise InputError(f"{where}: {kind}.{name}: all inputs have the same data")
+        of_reader = {name: own.pop(name) for name in reader_names & own.keys()}
+        found = convert(asdict(defaults) | own, type(defaults), where=where)
         settings[kind] = settings_of_inputs(found, INPUT_KINDS[kind])
-    given_to_reader = {name: value for name, value in options["both"].items() if name in reader_names}
     return SuiteProbe(
         task=task,
         name=entry.name,
@@ -179,12 +169,11 @@ def _probe(
             if files
         },
         preset=entry.preset,
-        reader=convert(asdict(task.reader) | given_to_reader, type(task.reader), where=where),
+        reader=convert(asdict(task.reader) | of_reader, type(task.reader), where=where),
         seeds={kind: baseline if kind == "vectors" else seeds for kind in INPUTS},
-        options=options,
         settings=settings,
     )
 
 
-def _first(values: Sequence[Any]) -> Any:
-    return next((value for value in values if value is not None), None)
+def _last(values: Sequence[Any]) -> Any:
+    return next((value for value in reversed(values) if value is not None), None)

@@ -35,7 +35,7 @@ def test_a_suite_ends_in_a_table_and_a_figure_and_the_next_encoder_has_the_basel
     assert "ner   ten sentences dev  entity F1" in out
     assert out.splitlines()[-1].startswith("figure of merit: ")
     first = report("suite/first")
-    assert first["training_words"] == 1000
+    assert first["encoder"]["training_words"] == 1000
     assert [row["encoder"] for row in first["rows"]] == ["first", "first"]
     shares = {share["dataset"]: share for share in first["merit"]["shares"]}
     assert shares["again dev"]["seeds_error"] is None
@@ -130,21 +130,7 @@ def test_an_encoder_that_was_trained_further_is_another_wherever_it_is(suite: Ru
     assert file.stat().st_mtime_ns == before, "features are not made again"
     write_model_directory("first", read_model_directory("second"))
     assert suite("--model", "first") == BOTH
-    assert report("suite/first")["training_words"] == 2000
-
-
-def test_a_model_of_subwords_that_is_read_in_other_ways_is_another_encoder(suite: Run, subword_model: Path) -> None:
-    model = ["--model", str(subword_model)]
-    assert suite(*model) == sorted(BOTH + VECTORS)
-    assert suite(*model, "--pooling", "mean") == BOTH
-    assert suite(*model, "--pooling", "last", "--quick") == [BOTH[1], VECTORS[1]]
-    assert sorted(path.name for path in Path("suite").iterdir()) == [
-        "baseline",
-        "subwords",
-        "subwords-last-quick",
-        "subwords-mean",
-    ]
-    assert report("suite/subwords-mean")["encoder"]["pooling"] == "mean"
+    assert report("suite/first")["encoder"]["training_words"] == 2000
 
 
 @pytest.mark.parametrize(
@@ -152,7 +138,6 @@ def test_a_model_of_subwords_that_is_read_in_other_ways_is_another_encoder(suite
     [
         (["--model", "first", "--device", "cuda:99"], "cuda:99"),
         (["--model", "none"], "none"),
-        (["--features", "none.h5", "--pooling", "mean"], "--pooling"),
         (["--features", "none.h5"], "none.h5"),
         (["--inputs", "vectors", "--vectors", "none.vec"], "none.vec"),
         (["--inputs", "vectors", "--data", "nowhere"], "nowhere/ten.conll"),
