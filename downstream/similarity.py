@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
-from downstream.inputs.source_options import add_model_options
+from downstream.inputs.settings import add_model_options
 from downstream.text_table import Column, Table, text_table
 from elmoc.errors import InputError, shortened
 from elmoc.files.text import read_lines

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from downstream.inputs.kinds import INPUT_KINDS
-from downstream.inputs.probe_inputs import InputSources, open_sources
 from downstream.inputs.sentence import Sentence
-from downstream.inputs.source_options import add_source_options, check_source_options
+from downstream.inputs.settings import INPUT_KINDS, add_source_options, require_model
+from downstream.inputs.sources import InputSources, open_sources
 from downstream.linear.classifier import MOST_ITERATIONS, classify, most_frequent_of_the_word
 from downstream.linear.labels import KINDS, Labels, check_labels, read_labelled
 from downstream.probe.saved_probe import read_probe
@@ -188,7 +187,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         parser.error(f"give --train FILES, --dev FILES and --label ({KINDS}); or --mix PROBES")
     options.label = list(dict.fromkeys(options.label))
     check_labels(options.label)
-    check_source_options(options)
+    require_model(options)
     if not (options.vectors or options.features or options.model):
         parser.error("there is nothing to read: give --model DIR or --features FILE.h5, --vectors V, or both")
     return options

@@ -8,21 +8,45 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from downstream.inputs.kinds import INPUT_KINDS, InputKind, refuse_unread
-from downstream.inputs.source_options import add_source_options, check_source_options
-from downstream.inputs.state_settings import numbers_of_layers
-from downstream.probe.experiment import run_experiment
-from downstream.probe.settings import CommandSettings, add_options, chosen, given_values, option_name
+from downstream.inputs.settings import INPUT_KINDS, InputKind, add_source_options, require_model
+from downstream.probe.runs import score_probes, train_probes
+from downstream.probe.settings import add_options, chosen, given_values, option_name
 from downstream.probe.task import Task
+from downstream.results.records import append_result, open_results, summary
 from elmoc.errors import InputError
 
 SEEDS, MOST_SEEDS = "3", 10_000
-"""Default seeds; most seeds of a command, as more are a mistake."""
+# Options that `--help` shows beside those of the task's reader; `--help-all` shows all.
+USUAL = (
+    "help",
+    "help_all",
+    "train",
+    "dev",
+    "test",
+    "vectors",
+    "features",
+    "model",
+    "inputs",
+    "small",
+    "seeds",
+    "results",
+)
 
 
 def run_probes(task: Task[Any, Any], arguments: Sequence[str]) -> None:
-    """`python -m downstream TASK …`: train or score probes of the task."""
-    run_experiment(task, parse(task, arguments))
+    """`python -m downstream TASK …`: train or score probes, and append a line of results for each kind of inputs."""
+    options = parse(task, arguments)
+    if options.results:
+        open_results(options.results)
+    for folder in (options.save, options.predictions):
+        if folder:
+            folder.mkdir(parents=True, exist_ok=True)  # an impossible path is found before training
+    lines = []
+    for line in (score_probes if options.evaluate_only else train_probes)(task, options):
+        lines.append(line)
+        if options.results:
+            append_result(options.results, line)
+    print(summary(lines))
 
 
 def parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
@@ -31,120 +55,80 @@ def parse(task: Task[Any, Any], arguments: Sequence[str]) -> argparse.Namespace:
     `settings`, `reader`, `kinds` (`InputKind`s) and `seed_list` are worked out; the last two are empty where saved
     probes are scored.
     """
-    parser = _parser(task)
+    parser = _parser(task, full="--help-all" in arguments)
     options = parser.parse_args(arguments)
-    if options.evaluate_only:
-        if not options.test:
-            parser.error("--evaluate-only PROBE goes with --test FILES")
-        _refuse_training_options(options, task)
-    elif not options.train or not options.dev:
-        parser.error("give --train FILES and --dev FILES (or --evaluate-only PROBE and --test FILES)")
+    require_model(options)
     options.settings = chosen(options, task.small if options.small else task.published)
-    numbers_of_layers(options.settings.state_layers)  # which layers there are is known later
     options.reader = chosen(options, task.reader)
-    options.seed_list = [] if options.evaluate_only else _seeds(SEEDS if options.seeds is None else options.seeds)
-    options.kinds = [] if options.evaluate_only else _kinds(options)
-    check_source_options(options)
+    options.kinds, options.seed_list = [], []
+    if options.evaluate_only:
+        given = [name for name in ("train", "dev", "save", "inputs", "seeds") if getattr(options, name) is not None]
+        given += ["small"] * options.small + list(given_values(options, task.published))
+        if given or not options.test:
+            others = "".join(f", not with {option_name(name)}" for name in given)
+            parser.error(f"--evaluate-only PROBE goes with --test FILES{others}")
+    elif options.train and options.dev:
+        options.kinds, options.seed_list = _kinds(options), _seeds(options.seeds or SEEDS)
+    else:
+        parser.error("give --train FILES and --dev FILES (or --evaluate-only PROBE and --test FILES)")
     return options
 
 
-def _parser(task: Task[Any, Any]) -> argparse.ArgumentParser:
+def _parser(task: Task[Any, Any], *, full: bool) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=f"python -m downstream {task.name}",
         description=f"Train the {task.name} probe on frozen inputs and report its {task.metric}, mean and standard "
         "deviation over seeds.",
     )
-    group = parser.add_argument_group("data", "plain files or .gz")
-    group.add_argument("--train", nargs="+", type=Path, metavar="FILE", help="what the probe is trained on")
-    group.add_argument("--dev", nargs="+", type=Path, metavar="FILE", help="chooses the best epoch")
-    group.add_argument("--test", nargs="+", type=Path, metavar="FILE", help="is reported; without it, dev is")
-    group.add_argument("--name", help="what the data is called in results (default: the folder of the reported file)")
-    _add_input_options(parser.add_argument_group("inputs"))
-    parser.add_argument("--seeds", metavar="N|A-B", help=f"seeds 1 … N, or A … B (default: {SEEDS})")
-    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
-    parser.add_argument("--results", type=Path, metavar="FILE.jsonl", help="append a line for each kind of inputs")
-    parser.add_argument("--predictions", type=Path, metavar="DIR", help=f"write predictions to DIR/…{task.suffix}")
-    parser.add_argument(
-        "--save",
-        type=Path,
-        metavar="DIR",
-        help="keep each trained probe in DIR/KIND.seedN; a run that was stopped goes on after the seeds that are there",
-    )
-    parser.add_argument(
-        "--evaluate-only",
-        nargs="+",
-        type=Path,
-        metavar="PROBE",
-        help="train nothing: score saved probes (DIR/KIND.seedN) on --test",
-    )
+    path: dict[str, Any] = {"type": Path, "metavar": "FILE"}
+    folder: dict[str, Any] = {"type": Path, "metavar": "DIR"}
+    add = parser.add_argument
+    add("--help-all", action="help", help="all options: saved probes, predictions, layer states, hyper-parameters")
+    add("--train", nargs="+", **path, help="training data, plain or .gz")
+    add("--dev", nargs="+", **path, help="chooses the best epoch")
+    add("--test", nargs="+", **path, help="is reported; without it, dev is")
     add_options(parser, task.reader)
-    group = parser.add_argument_group("hyper-parameters", "by default those published for ELMo")
-    changed = [
-        f"{name.replace('_', ' ')} {value}"
-        for name, value in vars(task.small).items()
-        if value != getattr(task.published, name)
-    ]
-    group.add_argument("--small", action="store_true", help=f"a preset for a CPU: {', '.join(changed)}")
-    add_options(group, task.published)
+    add_source_options(parser)
+    kinds = ", ".join(INPUT_KINDS)
+    add("--inputs", metavar="KIND,…", help=f"one run each: {kinds} (default: vectors,both where both are given)")
+    preset = [(name, value) for name, value in vars(task.small).items() if value != getattr(task.published, name)]
+    changed = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in preset)
+    add("--small", action="store_true", help=f"a preset for a CPU: {changed}")
+    add("--seeds", metavar="N|A-B", help=f"seeds 1 … N, or A … B (default: {SEEDS})")
+    add("--results", **path, help="append a line of JSON for each kind of inputs")
+    add("--name", help="what the data is called in results (default: the folder of the reported file)")
+    add("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
+    add("--save", **folder, help="keep each trained probe in DIR/KIND.seedN; one that is there is not trained again")
+    add("--evaluate-only", nargs="+", type=Path, metavar="PROBE", help="score saved probes (DIR/KIND.seedN) on --test")
+    add("--predictions", **folder, help=f"write predictions to DIR/…{task.suffix}")
+    add_options(parser, task.published)
+    shown = {*USUAL, *vars(task.reader)}
+    for action in parser._actions:
+        if not full and action.dest not in shown:
+            action.help = argparse.SUPPRESS
     return parser
 
 
-def _add_input_options(group: argparse._ArgumentGroup) -> None:
-    add_source_options(group)
-    group.add_argument(
-        "--inputs",
-        metavar="KIND,…",
-        help=f"what the probe reads, one run each: {', '.join(INPUT_KINDS)}; features are those of --features, model "
-        "those of --model, and `both` is word vectors with either (default: vectors,both where both are given)",
-    )
-
-
 def _seeds(text: str) -> list[int]:
-    match = re.fullmatch(r"(?:(\d{1,19})-)?(\d{1,19})", text)
+    match = re.fullmatch(r"(?:(\d{1,18})-)?(\d{1,18})", text)
     first, last = (int(match[1] or 1), int(match[2])) if match else (1, 0)
-    if not 1 <= first <= last < min(2**63, first + MOST_SEEDS):
+    if not 1 <= first <= last < first + MOST_SEEDS:
         raise InputError(
-            f"--seeds {text} is not possible: give their number, such as 3, or the first and last, as 2-5; at most "
-            f"{MOST_SEEDS:,} of them, each under 2^63"
+            f"--seeds {text[:50]!r} must be a number, such as 3, or a range, as 2-5, of {MOST_SEEDS} at most"
         )
     return list(range(first, last + 1))
 
 
-def _refuse_training_options(options: argparse.Namespace, task: Task[Any, Any]) -> None:
-    names = ("train", "dev", "save", "inputs", "seeds")
-    given = [f"--{name}" for name in names if getattr(options, name) is not None]
-    given += ["--small"] * options.small + _given_options(options, task.published)
-    if given:
-        raise InputError(
-            f"--evaluate-only scores probes as they were trained, and does not go with {', '.join(given)}: leave "
-            f"{'them' if len(given) > 1 else 'it'} out"
-        )
-
-
 def _kinds(options: argparse.Namespace) -> list[InputKind]:
-    given = {"vectors": options.vectors, "features": options.features, "model": options.model}
-    if options.inputs is not None:
-        names = options.inputs.split(",")
-    elif options.vectors and (options.features or options.model):
-        names = ["vectors", "both"]
-    else:
-        names = [name for name in given if given[name]]
-    if not names:
-        raise InputError("the probe has nothing to read: give --features FILE.h5 or --model DIR, --vectors V, or both")
-    for name in names:
-        if name not in INPUT_KINDS:
-            raise InputError(f"--inputs: {name!r} is not a kind of inputs; choose from {', '.join(INPUT_KINDS)}")
-        other = {"features": "model", "model": "features"}.get(name)
-        if other and given[other]:
-            renamed = dict.fromkeys(other if one == name else one for one in names)
-            raise InputError(
-                f"--inputs {name} needs --{name}: with --{other} that kind is called {other}, so give --inputs "
-                f"{','.join(renamed)}"
-            )
-        INPUT_KINDS[name].require_sources(f"--inputs {name}", options)
-    kinds = [INPUT_KINDS[name] for name in dict.fromkeys(names)]
-    refuse_unread(options, kinds, f"--inputs {options.inputs}")
-    return kinds
+    given = [name for name in ("vectors", "features", "model") if getattr(options, name)]
+    usual = ["vectors", "both"] if len(given) > 1 else given
+    names = list(dict.fromkeys(options.inputs.split(","))) if options.inputs else usual
+    if not names or not {*names} <= {*INPUT_KINDS}:
+        kinds = ", ".join(INPUT_KINDS)
+        raise InputError(
+            f"--inputs must be some of {kinds}; give --features FILE.h5 or --model DIR, --vectors V, or both"
+        )
+    return [INPUT_KINDS[name] for name in names]
 
 
 def print_sentences(task: Task[Any, Any], arguments: Sequence[str]) -> None:
@@ -161,17 +145,6 @@ def print_sentences(task: Task[Any, Any], arguments: Sequence[str]) -> None:
     options = chosen(parsed, task.reader)
     if isinstance(sys.stdout, io.TextIOWrapper):  # data for other programs, whatever the terminal shows
         sys.stdout.reconfigure(encoding="utf-8", errors="strict")
-    printed: set[tuple[str, ...]] = set()
-    for path in parsed.files:
-        for example in task.read(path, options, training=True):
-            for sentence in task.sentences(example):
-                if sentence.words not in printed:
-                    printed.add(sentence.words)
-                    print(" ".join(sentence.words))
-
-
-def _given_options(options: argparse.Namespace, settings: CommandSettings) -> list[str]:
-    """The options of these settings that the command line gives, as they are written there."""
-    return [
-        option_name(f"no-{name}" if value is False else name) for name, value in given_values(options, settings).items()
-    ]
+    examples = (example for path in parsed.files for example in task.read(path, options, training=True))
+    for words in dict.fromkeys(sentence.words for example in examples for sentence in task.sentences(example)):
+        print(" ".join(words))

@@ -1,4 +1,4 @@
-"""Settings: dataclasses whose fields are options of a command, and what a command line gives of them.
+"""Settings of a task's command: dataclasses, the options made of them, and what a command line gives.
 
 A task has two of them: the hyper-parameters of its training and the options of its reader.
 """
@@ -7,14 +7,13 @@ import argparse
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
-from downstream.inputs.kinds import InputKind
-from downstream.inputs.state_settings import AS_THEY_ARE, StateSettings
+from downstream.inputs.settings import AS_THEY_ARE, InputKind, StateSettings
 from elmoc.settings import check_settings, setting
 
+# Larger numbers overflow in float32.
 LARGE = 1e30
-"""Larger numbers overflow in float32."""
+# The weights of a layer of more units would fill 40 GB.
 MOST_UNITS = 100_000
-"""More units of a layer are a mistake: their weights alone would fill 40 GB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,32 +35,17 @@ class TrainingSettings(StateSettings, CommandSettings):
 
     learning_rate: float = setting(help="learning rate", least=0, most=LARGE)
     optimiser: str = setting("adam", help="Adam, or Adadelta with ρ = 0.95", choices=("adam", "adadelta"))
-    halve_on_plateau: bool = setting(
-        False, help="halve the learning rate after an epoch without a better development score"
-    )
+    halve_on_plateau: bool = setting(False, help="halve the learning rate after an epoch without a better dev score")
     decay: float = setting(1.0, help="multiply the learning rate by this after every 100 updates", least=0, most=2)
-    gradient_norm: float = setting(
-        0.0, help="gradients are scaled down to this global norm (0: they are not)", least=0, most=LARGE
-    )
-    gradient_value: float = setting(
-        0.0, help="each number of a gradient is cut to ± this value (0: it is not)", least=0, most=LARGE
-    )
-    standardise: bool = setting(
-        True, help="centre word vectors, and scale them to variance 1 over the words of the training data"
-    )
-    mix_l2: float = setting(
-        0.0, help="L2 penalty on the weights of the scalar mix before the softmax", least=0, most=LARGE
-    )
+    gradient_norm: float = setting(0.0, help="largest global norm of the gradients (0: any)", least=0, most=LARGE)
+    gradient_value: float = setting(0.0, help="largest absolute value in a gradient (0: any)", least=0, most=LARGE)
+    standardise: bool = setting(True, help="centre word vectors and scale them to variance 1 over the training words")
+    mix_l2: float = setting(0.0, help="L2 penalty on the scalar mix before its softmax", least=0, most=LARGE)
     batch_size: int = setting(help="examples a batch", least=1, most=1_000_000)
     epochs: int = setting(help="most epochs", least=1, most=1_000_000)
-    patience: int = setting(
-        help="stop after this number of epochs without a better development score", least=1, most=1_000_000
-    )
+    patience: int = setting(help="stop after this number of epochs without a better dev score", least=1, most=1_000_000)
     train_fraction: float = setting(
-        1.0,
-        help="train on a random part of the data, the same for all seeds and inputs, smaller ones inside larger",
-        above=0,
-        most=1,
+        1.0, help="train on a random part of the data; a smaller part lies inside a larger one", above=0, most=1
     )
 
 
@@ -71,7 +55,7 @@ AnyTraining = TypeVar("AnyTraining", bound=TrainingSettings)
 def settings_of_inputs(settings: AnyTraining, kind: InputKind) -> AnyTraining:
     """The hyper-parameters of a probe on one kind of inputs: what does not concern it is as it is by default.
 
-    Word vectors alone match nothing, as in versions that had no such setting: their probes stay the same.
+    So results of word vectors alone are the same whatever is done with layer states elsewhere.
     """
     if not kind.states:
         return replace(settings, **vars(AS_THEY_ARE) | {"match_vectors": False})

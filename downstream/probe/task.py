@@ -1,4 +1,4 @@
-"""Tasks: the interface between a task (reader, model and metric) and what all tasks share."""
+"""What a task is made of (reader, model and metric), and the splits of data that it reads."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -14,10 +14,109 @@ from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence
 from downstream.probe.settings import ReaderOptions, TrainingSettings
 from elmoc.errors import InputError
+from elmoc.files.checksums import fingerprint
 from elmoc.files.writing import atomic_path
+
+# The same for every run, so that all seeds and kinds of inputs train on the same part.
+SEED = 13
 
 Example = TypeVar("Example")
 Prediction = TypeVar("Prediction")
+
+
+class Probe(torch.nn.Module, ABC, Generic[Example, Prediction]):
+    """A task model on top of frozen inputs."""
+
+    inputs: ProbeInputs
+
+    @abstractmethod
+    def loss(self, examples: Sequence[Example]) -> Tensor:
+        """The scalar [] to minimise for a batch; the train loop adds the penalty on the scalar mix."""
+
+    @abstractmethod
+    def predict(self, examples: Sequence[Example]) -> list[Prediction]:
+        """One prediction for each example of a batch."""
+
+
+def require_numbers(scores: Tensor) -> Tensor:
+    """The scores that predictions are made of, which may be −∞; raises `InputError` where one is NaN or +∞."""
+    if not bool((scores < torch.inf).all()):
+        raise InputError("the scores of the probe are no numbers: check the features, or lower --learning-rate")
+    return scores
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(ABC, Generic[Example, Prediction]):
+    """A task: reader, model and metric.
+
+    Metrics are functions of *counts*: each example has a row of them, and the rows are summed over the examples. The
+    official scorers of all the tasks are defined in this way, and a bootstrap over examples needs it.
+
+    name       of the command and the folder
+    metric     the name of the metric that is reported, e.g. "entity F1"; a key of what `metrics` returns
+    unit       what an example is in training, in the plural: "sentences", "pairs", "phrases"
+    item       what an example is in scoring: an item of the bootstrap
+    suffix     how the name of a file of predictions ends, e.g. ".conll"
+    reader     the default options of `read`
+    model      its arguments are `inputs`, `settings` (of the class of `published`) and what `vocabulary` returns
+    published  the published hyper-parameters: the defaults of the command line
+    small      the preset for a CPU (`--small`)
+    """
+
+    name: str
+    metric: str
+    unit: str
+    item: str
+    suffix: str
+    reader: ReaderOptions = field(default_factory=ReaderOptions)
+    model: type[Probe[Example, Prediction]]
+    published: TrainingSettings
+    small: TrainingSettings
+
+    @abstractmethod
+    def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[Example]:
+        """Read one file, for training or for scoring; raises `InputError` with file and line.
+
+        options  of the class of `reader`
+        """
+
+    def sentences(self, example: Any) -> list[Sentence]:
+        """The sentences of an example, for which inputs are looked up; by default its `sentence` alone."""
+        return [example.sentence]
+
+    def training_examples(self, examples: list[Any], options: ReaderOptions) -> list[Any]:
+        """What to train on, of examples read for training; by default all of them."""
+        return examples
+
+    @abstractmethod
+    def describe(self, examples: Sequence[Example]) -> str:
+        """One printed line about a split: counts, and whatever the reader had to change or leave out."""
+
+    def vocabulary(self, train: Sequence[Example]) -> dict[str, Any]:
+        """What a model has to know of its training data (label sets), as JSON can hold it: arguments of `model`."""
+        return {}
+
+    @abstractmethod
+    def count(self, example: Example, prediction: Prediction) -> np.ndarray:
+        """float64 [K]: what the metric counts in one example."""
+
+    @abstractmethod
+    def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+        """Metrics in percent, [...] each, of summed counts [..., K]; one of them is named `metric`."""
+
+    def details(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> str:
+        """More printed lines about the reported split (scores of each label and the like); "" for none."""
+        return ""
+
+    @abstractmethod
+    def format_prediction(self, example: Example, prediction: Prediction) -> str:
+        """The lines of one example in the format of the task's official scorer."""
+
+    def write_predictions(self, path: Path, examples: Sequence[Example], predictions: Sequence[Prediction]) -> None:
+        """Write the lines of all examples to a file."""
+        with atomic_path(path) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
+            for example, prediction in zip(examples, predictions, strict=True):
+                file.write(self.format_prediction(example, prediction))
 
 
 @dataclass(frozen=True)
@@ -38,125 +137,42 @@ class Split:
     fingerprints: list[str]
 
 
-@dataclass(frozen=True)
-class NoVocabulary:
-    """The vocabulary of a model that has to know nothing of its training data."""
+def read_split(
+    task: Task[Any, Any], name: str, paths: Sequence[Path], options: ReaderOptions, *, fraction: float = 1.0
+) -> Split:
+    """Read the files of a split, and print a line about it; raises `InputError` for a file that is named twice.
 
-
-class Probe(torch.nn.Module, ABC, Generic[Example, Prediction]):
-    """A task model on top of frozen inputs."""
-
-    inputs: ProbeInputs
-
-    @abstractmethod
-    def loss(self, examples: Sequence[Example]) -> Tensor:
-        """The scalar [] to minimise for a batch; the train loop adds the penalty on the scalar mix."""
-
-    @abstractmethod
-    def predict(self, examples: Sequence[Example]) -> list[Prediction]:
-        """One prediction for each example of a batch."""
-
-
-def require_numbers(scores: Tensor) -> Tensor:
-    """The scores of which a model makes its predictions; raises `InputError` where one is NaN or infinite.
-
-    Those of what cannot be may be −∞.
+    fraction  of the examples of all files that are kept
     """
-    if not bool((scores < torch.inf).all()):
-        raise InputError(
-            "the scores of the probe are no numbers, as its weights are too large: train it again with a lower "
-            "--learning-rate"
-        )
-    return scores
+    files: dict[str, int] = {}
+    fingerprints, examples = [], []
+    for path in paths:
+        if str(path) in files:
+            raise InputError(f"--{name} names {path} twice")
+        read = task.read(path, options, training=name == "train")
+        files[str(path)] = sum(len(task.sentences(example)) for example in read)
+        fingerprints.append(fingerprint(path.read_bytes()))
+        examples += read
+    examples = random_part(task, examples, fraction)
+    if name == "train":
+        examples = task.training_examples(examples, options)
+    sentences = [task.sentences(example) for example in examples]
+    lengths = [sum(len(sentence.words) for sentence in of_example) for of_example in sentences]
+    part = "" if fraction == 1 else f": {100 * fraction:.4g} % of them"
+    print(f"{name:6} {task.describe(examples)}{part}", flush=True)
+    return Split(name, examples, [one for of_example in sentences for one in of_example], lengths, files, fingerprints)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Task(ABC, Generic[Example, Prediction]):
-    """A task: reader, model and metric.
+def random_part(task: Task[Any, Any], examples: list[Any], fraction: float) -> list[Any]:
+    """A random part of a split, in its order: of `fraction` of what was annotated together, and at least one.
 
-    Metrics are functions of *counts*: each example has a row of them, and the rows are summed over the examples. The
-    official scorers of all the tasks are defined in this way, and a bootstrap over examples needs it.
+    Phrases of a tree, predicates of a sentence and sentences of a document, which begin on one line of a file, are kept
+    or left out together. Every run draws the same, and a smaller part lies inside a larger one.
     """
-
-    name: str
-    metric: str
-    """The name of the metric that is reported, e.g. "entity F1"; a key of what `metrics` returns."""
-    unit: str
-    """What an example is in training, in the plural: "sentences", "pairs", "phrases"."""
-    item: str
-    """What an example is in scoring: an item of the bootstrap."""
-    suffix: str
-    """How the name of a file of predictions ends, e.g. ".conll"."""
-    reader: ReaderOptions = field(default_factory=ReaderOptions)
-    """The default options of `read`."""
-    model: type[Probe[Example, Prediction]]
-    """Its arguments are `inputs`, `settings` (of the class of `published`) and what `vocabulary` returns."""
-    vocabulary_type: type = NoVocabulary
-    """The dataclass of what `vocabulary` returns."""
-    published: TrainingSettings
-    """The published hyper-parameters: the defaults of the command line."""
-    small: TrainingSettings
-    """The preset for a CPU (`--small`)."""
-
-    @abstractmethod
-    def read(self, path: Path, options: ReaderOptions, *, training: bool) -> list[Example]:
-        """Read one file, for training or for scoring; raises `InputError` with file and line.
-
-        options  of the class of `reader`
-        """
-
-    def sentences(self, example: Any) -> list[Sentence]:
-        """The sentences of an example, for which inputs are looked up; by default its `sentence` alone."""
-        return [example.sentence]
-
-    def place(self, example: Any) -> tuple[str, int]:
-        """Equal for examples that were annotated together (file and line): parts of training data hold all or none."""
-        first = self.sentences(example)[0]
-        return first.file, first.line
-
-    def training_examples(self, examples: list[Any], options: ReaderOptions) -> list[Any]:
-        """What to train on, of examples read for training; by default all of them."""
+    if fraction == 1:
         return examples
-
-    @abstractmethod
-    def describe(self, examples: Sequence[Example]) -> str:
-        """One printed line about a split: counts, and whatever the reader had to change or leave out."""
-
-    def vocabulary(self, train: Sequence[Example]) -> dict[str, Any]:
-        """What a model has to know of its training data (label sets), as JSON can hold it: arguments of `model`.
-
-        They are the fields of `vocabulary_type`.
-        """
-        return {}
-
-    def build(
-        self, *, vocabulary: dict[str, Any], inputs: ProbeInputs, settings: TrainingSettings
-    ) -> Probe[Example, Prediction]:
-        """A new model with random weights."""
-        return self.model(inputs=inputs, settings=settings, **vocabulary)
-
-    @abstractmethod
-    def count(self, example: Example, prediction: Prediction) -> np.ndarray:
-        """float64 [K]: what the metric counts in one example."""
-
-    @abstractmethod
-    def metrics(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-        """Metrics in percent, [...] each, of summed counts [..., K]; one of them is named `metric`."""
-
-    def details(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> str:
-        """More printed lines about the reported split (scores of each label and the like); "" for none."""
-        return ""
-
-    @abstractmethod
-    def format_prediction(self, example: Example, prediction: Prediction) -> str:
-        """The lines of one example in the format of the task's official scorer."""
-
-    def prediction_paths(self, path: Path) -> list[Path]:
-        """The files that `write_predictions` makes for `path`: by default that one alone."""
-        return [path]
-
-    def write_predictions(self, path: Path, examples: Sequence[Example], predictions: Sequence[Prediction]) -> None:
-        """Write the lines of all examples to a file, in place of one that is there."""
-        with atomic_path(path) as partial, open(partial, "w", encoding="utf-8", newline="\n") as file:
-            for example, prediction in zip(examples, predictions, strict=True):
-                file.write(self.format_prediction(example, prediction))
+    firsts = [task.sentences(example)[0] for example in examples]
+    places = list(dict.fromkeys((first.file, first.line) for first in firsts))
+    order = np.random.default_rng(SEED).permutation(len(places))
+    kept = {places[row] for row in order[: max(1, round(fraction * len(places)))]}
+    return [example for example, first in zip(examples, firsts, strict=True) if (first.file, first.line) in kept]

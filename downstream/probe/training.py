@@ -11,15 +11,13 @@ import torch
 
 from downstream.probe.settings import TrainingSettings
 from downstream.probe.task import Probe, Split, Task
-from elmoc.encoders.bidirectional import check_finite
 from elmoc.errors import InputError
 from elmoc.progress import progress_bar
 
+# Batches are made of examples of like length within random chunks of this number of batches.
 CHUNK = 20
-"""Batches are made of examples of like length within random chunks of this number of batches."""
-
+# `decay` multiplies the learning rate once in this number of updates (Lee et al. 2018).
 DECAY_UPDATES = 100
-"""`decay` multiplies the learning rate once in this number of updates (Lee et al. 2018)."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +31,17 @@ class Epoch:
 
 @dataclass(frozen=True)
 class TrainingReport:
-    """How the training of a probe went; `best_epoch` counts from 1."""
+    """How the training of a probe went.
+
+    best_epoch           from 1
+    seconds              of the whole training, development scores included
+    examples_per_second  of training alone
+    """
 
     best_epoch: int
     epochs: list[Epoch]
     seconds: float
-    """The whole training, development scores included."""
     examples_per_second: float
-    """Training alone."""
 
     @property
     def dev_score(self) -> float:
@@ -99,6 +100,8 @@ def train_probe(
 
     generator  orders the batches; everything else is drawn from torch's global generator
     title      text before the progress bar
+
+    Raises `InputError` where a loss is not a finite number.
     """
     count = len(train.examples)
     optimiser = _Optimiser(probe, settings)
@@ -112,13 +115,13 @@ def train_probe(
             probe.train()
             losses = []
             for batch in length_batches(train.lengths, settings.batch_size, generator):
-                losses.append(optimiser.update([train.examples[row] for row in batch], f"epoch {epoch} of {title}"))
+                losses.append(optimiser.update([train.examples[row] for row in batch]))
                 progress.update(len(batch))
             seconds = time.perf_counter() - epoch_begin
-            _check_weights(probe, f"epoch {epoch} of {title}")
             score = evaluate(task, probe, dev, settings.batch_size).metrics[task.metric]
             epochs.append(Epoch(loss=sum(losses) / len(losses), dev_score=score, seconds=seconds))
-            optimiser.end_epoch(score)
+            if settings.halve_on_plateau:
+                optimiser.plateau.step(score)
             if score > best_score:
                 best_epoch, best_score = epoch, score
                 best_weights = {name: weight.clone() for name, weight in probe.state_dict().items()}
@@ -136,48 +139,33 @@ def train_probe(
     )
 
 
-def _check_weights(probe: Probe[Any, Any], place: str) -> None:
-    """Raise an `InputError` after an update that made a weight infinite or NaN, of which no loss has told yet."""
-    try:
-        check_finite(dict(probe.named_parameters()))
-    except InputError as error:
-        raise InputError(f"{error} after {place}: lower --learning-rate") from None
-
-
 class _Optimiser:
-    """Updates of a probe's weights, with clipped gradients and the learning rate's schedules by updates and epochs."""
+    """Updates of a probe's weights, with clipped gradients and the schedules of the learning rate."""
 
     def __init__(self, probe: Probe[Any, Any], settings: TrainingSettings) -> None:
         self._probe, self._settings = probe, settings
         self._parameters = [parameter for parameter in probe.parameters() if parameter.requires_grad]
         mix = set(probe.inputs.mix_parameters())
+        rate = settings.learning_rate
         groups = [
-            {"params": [each for each in self._parameters if each not in mix], "lr": settings.learning_rate},
-            {
-                "params": [each for each in self._parameters if each in mix],
-                "lr": settings.mix_rate * settings.learning_rate,
-            },
+            {"params": [each for each in self._parameters if each not in mix], "lr": rate},
+            {"params": [each for each in self._parameters if each in mix], "lr": settings.mix_rate * rate},
         ]
-        self._optimiser: torch.optim.Optimizer
-        if settings.optimiser == "adadelta":
-            self._optimiser = torch.optim.Adadelta(groups, rho=0.95)
-        else:
-            self._optimiser = torch.optim.Adam(groups)
+        self._optimiser: torch.optim.Optimizer = (
+            torch.optim.Adadelta(groups, rho=0.95) if settings.optimiser == "adadelta" else torch.optim.Adam(groups)
+        )
         self._decay = torch.optim.lr_scheduler.StepLR(self._optimiser, step_size=DECAY_UPDATES, gamma=settings.decay)
-        self._plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(
+        self.plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(
             self._optimiser, mode="max", factor=0.5, patience=0, threshold=0
         )
 
-    def update(self, examples: Sequence[Any], place: str) -> float:
-        """One update on a batch, and its loss; raises `InputError`, with the place, for one that is not finite."""
+    def update(self, examples: Sequence[Any]) -> float:
+        """One update on a batch, and its loss."""
         self._optimiser.zero_grad(set_to_none=True)
         loss = self._probe.loss(examples) + self._settings.mix_l2 * self._probe.inputs.mix_penalty()
         value = loss.item()
         if not math.isfinite(value):
-            raise InputError(
-                f"the loss became {value} in {place}: check the features and word vectors for values that are not "
-                "finite numbers, or lower --learning-rate"
-            )
+            raise InputError(f"the loss became {value}: check the features and word vectors, or lower --learning-rate")
         loss.backward()
         if self._settings.gradient_value:
             torch.nn.utils.clip_grad_value_(self._parameters, self._settings.gradient_value)
@@ -186,11 +174,6 @@ class _Optimiser:
         self._optimiser.step()
         self._decay.step()
         return value
-
-    def end_epoch(self, dev_score: float) -> None:
-        """Halve the learning rate after an epoch without a better score, if that is asked for."""
-        if self._settings.halve_on_plateau:
-            self._plateau.step(dev_score)
 
 
 def length_batches(lengths: Sequence[int], batch_size: int, generator: np.random.Generator) -> Iterator[np.ndarray]:

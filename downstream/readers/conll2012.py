@@ -10,32 +10,27 @@ then one column of arguments for each predicate of the sentence (11 … −2), a
 """
 
 import re
-import reprlib
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from downstream.readers.conll_columns import split_columns
-from elmoc.errors import InputError
+from elmoc.errors import InputError, reason
 from elmoc.files.text import read_lines
 
+# Places of columns.
 WORD, PART_OF_SPEECH, PARSE, LEMMA, SENSE, SPEAKER, FIRST_ARGUMENT, COREFERENCE = 3, 4, 5, 6, 7, 9, 11, -1
-"""Places of columns."""
-
+# The columns of a sentence without predicates.
 LEAST_COLUMNS = 12
-"""The columns of a sentence without predicates."""
-
+# The cell of a column that says nothing about a word.
 NOTHING = "-"
-"""The cell of a column that says nothing about a word."""
-
+# What stands for every word in files that are handed out without OntoNotes' text (`_skel`).
 SKELETON_WORD = "[WORD]"
-"""What stands for every word in files that are handed out without OntoNotes' text (`_skel`)."""
 
 _BEGIN = re.compile(r"#begin document \((.{0,1000})\); part \d{1,9}\s*")
-_BEGIN_EXPECTED = "`#begin document (NAME); part 000`"
 _BRACKETS = re.compile(r"((?:\([^()*\s]{1,100})*)\*(\)*)")
-_ARGUMENTS, _CONSTITUENTS = "*, (ARG0*, *) and (V*)", "*, (NP*, *)) and (TOP(S(NP*)"
 _COREFERENCE_PART = re.compile(r"(\(?)(\d{1,100})(\)?)")
 
 
@@ -55,101 +50,66 @@ class DocumentSentence:
     rows: list[list[str]]
     lines: list[int]
 
-    def add(self, line: int, columns: list[str]) -> None:
-        """Add a word; raises `InputError` unless it has as many columns as the words before it, and enough."""
-        if len(columns) < LEAST_COLUMNS or (self.rows and len(columns) != len(self.rows[0])):
-            expected = f"the sentence has {len(self.rows[0])}" if self.rows else f"at least {LEAST_COLUMNS} are needed"
-            raise InputError(
-                f"{self.file}, line {line}: {len(columns)} columns where {expected}; the line is damaged, or the file "
-                "is not in the format of CoNLL-2012"
-            )
-        self.rows.append(columns)
-        self.lines.append(line)
-
     def column(self, index: int) -> list[str]:
         """One column, from top to bottom: words as the file spells them, speakers (`-` for nobody) and so on."""
         return [row[index] for row in self.rows]
 
-    @property
-    def predicates(self) -> list[int]:
-        """The words that have a sense in the frame files; each of them has a column of arguments."""
-        return [place for place, row in enumerate(self.rows) if row[SENSE] != NOTHING]
+    def error(self, word: int, what: str) -> InputError:
+        """An error about one of its words, with file and line."""
+        return InputError(f"{self.file}, line {self.lines[word]}: {reason(what)}")
 
     def arguments(self) -> list[list[Span]]:
-        """For each column of arguments, its spans (`V` among them) by their first words, the outer before the inner.
-
-        Raises `InputError` for a cell that is no bracket expression and for brackets that do not match.
-        """
-        width = len(self.rows[0])
-        return [self._bracketed(index, "argument", _ARGUMENTS) for index in range(FIRST_ARGUMENT, width - 1)]
+        """For each column of arguments, its spans (`V` among them) by their first words, the outer before the inner."""
+        return [self._bracketed(index) for index in range(FIRST_ARGUMENT, len(self.rows[0]) - 1)]
 
     def constituents(self) -> list[Span]:
-        """The constituents of the parse by their first words, the outer before the inner.
-
-        Raises `InputError` for a cell that is no bracket expression and for brackets that do not match.
-        """
-        return self._bracketed(PARSE, "parse", _CONSTITUENTS)
+        """The constituents of the parse by their first words, the outer before the inner."""
+        return self._bracketed(PARSE)
 
     def mentions(self) -> list[Span]:
         """The mentions of the coreference column, in the order of their first and last words; labels are clusters.
 
-        A closing bracket ends the mention of its cluster that was opened last. Raises `InputError` for a cell that is
-        no bracket expression and for brackets that do not match.
+        A closing bracket ends the mention of its cluster that was opened last.
         """
         spans: list[Span] = []
-        opened: dict[str, list[int]] = {}
+        opened: defaultdict[str, list[int]] = defaultdict(list)
         for place, cell in enumerate(self.column(COREFERENCE)):
             for part in [] if cell == NOTHING else cell.split("|"):
                 match = _COREFERENCE_PART.fullmatch(part)
                 if match is None or not (match[1] or match[3]):
-                    raise self._unreadable(place, "coreference", cell, "cells like -, (12, 12), (12) and (12|(3) are")
-                cluster = match[2]
+                    raise self.error(place, f"{cell!r} is no coreference like -, (12, 12), (12) or (12|(3)")
                 if match[1]:
-                    opened.setdefault(cluster, []).append(place)
+                    opened[match[2]].append(place)
                 if match[3]:
-                    if not opened.get(cluster):
-                        raise self._unmatched(place, f"{cluster})", "opened")
-                    spans.append(Span(cluster, opened[cluster].pop(), place))
-        for cluster, places in opened.items():
-            if places:
-                raise self._unmatched(places[-1], f"({cluster}", "closed")
+                    if not opened[match[2]]:
+                        raise self.error(place, f"{part!r} closes a mention that was not opened in its sentence")
+                    spans.append(Span(match[2], opened[match[2]].pop(), place))
+        for place in (each for places in opened.values() for each in places):
+            raise self.error(place, "a mention is not closed in its sentence")
         return sorted(spans, key=lambda span: (span.first, span.last))
 
-    def _bracketed(self, index: int, what: str, examples: str) -> list[Span]:
-        """The spans of a column; `what` it holds and `examples` of its cells are for errors."""
+    def _bracketed(self, index: int) -> list[Span]:
+        """The spans of a column of arguments or of the parse."""
         spans: list[Span] = []
         opened: list[tuple[str, int]] = []
         for place, cell in enumerate(self.column(index)):
             match = _BRACKETS.fullmatch(cell)
             if match is None:
-                raise self._unreadable(place, f"{what} (column {index})", cell, f"cells like {examples} are")
+                raise self.error(place, f"column {index} has {cell!r}, no bracket like *, (ARG0*, *) or (TOP(S(NP*)")
             opened += [(label, place) for label in match[1].split("(")[1:]]
+            if len(match[2]) > len(opened):
+                raise self.error(place, f"column {index} closes a bracket that was not opened in its sentence")
             for _ in match[2]:
-                if not opened:
-                    raise self._unmatched(place, f"a ) of column {index}", "opened")
-                label, first = opened.pop()
-                spans.append(Span(label, first, place))
+                spans.append(Span(*opened.pop(), place))
         if opened:
-            raise self._unmatched(opened[-1][1], f"({opened[-1][0]}* of column {index}", "closed")
+            raise self.error(opened[-1][1], f"a bracket of column {index} is not closed in its sentence")
         spans.reverse()  # of spans of the same words, the outer was closed last
         return sorted(spans, key=lambda span: (span.first, -span.last))
-
-    def _unreadable(self, place: int, what: str, cell: str, expected: str) -> InputError:
-        return InputError(
-            f"{self.file}, line {self.lines[place]}: the {what} cell {reprlib.repr(cell)} cannot be read; {expected} "
-            "expected"
-        )
-
-    def _unmatched(self, place: int, what: str, missing: str) -> InputError:
-        return InputError(
-            f"{self.file}, line {self.lines[place]}: {what} is never {missing} in its sentence; it is damaged, or "
-            "a line of the sentence is missing"
-        )
 
 
 @dataclass(frozen=True)
 class Document:
-    """A part of a document, which begins on `line` of the file; `heading` is that line: it tells parts from each other.
+    """A part of a document; `heading` is its first line, which tells parts from each other.
 
     Files differ in how they write the number of the part: `part 000` in OntoNotes, `part 0` in LitBank.
     """
@@ -157,14 +117,13 @@ class Document:
     name: str
     heading: str
     sentences: list[DocumentSentence]
-    line: int
 
 
 def read_documents(path: Path) -> Iterator[Document]:
-    """Yield the documents of a file (plain or `.gz`), each of which has a sentence at least.
+    """Yield the documents of a file (plain or `.gz`) that have a sentence.
 
-    Raises `InputError` for a missing or damaged file, one without documents or without its words, words outside a
-    document, documents that do not end, and sentences whose lines have different or too few columns.
+    Raises `InputError` with the line where documents do not begin and end in turn, or a sentence has lines of different
+    or too few columns; and for a file without documents or without its words.
     """
     document: Document | None = None
     sentence: DocumentSentence | None = None
@@ -172,52 +131,33 @@ def read_documents(path: Path) -> Iterator[Document]:
     found = written = False
     for number, line in enumerate(read_lines(path), 1):
         columns = split_columns(line)
-        if line.startswith("#begin document"):
-            if document is not None:
-                raise _endless(path, number, document)
-            document = _begin(path, number, line)
-        elif line.startswith("#end document"):
-            if document is None:
-                raise InputError(
-                    f"{path}, line {number}: a document ends that did not begin; restore its #begin document"
-                )
-            if not document.sentences:
-                raise InputError(f"{path}, line {document.line}: the document {document.name} is empty; take it out")
-            yield document
-            document, sentence, found = None, None, True
+        begin = _BEGIN.fullmatch(line)
+        if columns and (begin is None) == (document is None):
+            raise InputError(
+                f"{path}, line {number}: `#begin document (NAME); part 000` or #end document is missing before it"
+            )
+        if begin is not None:
+            document = Document(begin[1], line, [])
         elif not columns:
             sentence = None
-        elif document is None:
-            raise InputError(
-                f"{path}, line {number}: a word stands outside a document; {_BEGIN_EXPECTED} is expected before it"
-            )
+        elif line.startswith("#end document"):
+            assert document is not None
+            if document.sentences:
+                yield document
+            document, sentence, found = None, None, True
         else:
+            assert document is not None
             if sentence is None:
                 sentence = DocumentSentence(str(path), [], [])
                 document.sentences.append(sentence)
-            sentence.add(number, columns)
+            sentence.rows.append(columns)
+            sentence.lines.append(number)
+            if not LEAST_COLUMNS <= len(columns) == len(sentence.rows[0]):
+                raise sentence.error(
+                    -1, f"{len(columns)} columns: all words of a sentence have the same, from {LEAST_COLUMNS}"
+                )
             written |= columns[WORD] != SKELETON_WORD
-    if document is not None:
-        raise _endless(path, number, document)
-    if not found:
-        raise InputError(f"{path} holds no documents: {_BEGIN_EXPECTED} is expected before the first")
+    if document is not None or not found:
+        raise InputError(f"{path}, line {number}: there is no #end document: it is cut off, or no CoNLL-2012")
     if not written:
-        raise InputError(
-            f"{path} has {SKELETON_WORD} in the place of every word: put the words in, by the corpus's own script"
-        )
-
-
-def _begin(path: Path, line: int, text: str) -> Document:
-    match = _BEGIN.fullmatch(text)
-    if match is None:
-        raise InputError(
-            f"{path}, line {line}: {reprlib.repr(text.strip())} cannot be read; {_BEGIN_EXPECTED} is expected"
-        )
-    return Document(match[1], text, [], line)
-
-
-def _endless(path: Path, line: int, document: Document) -> InputError:
-    return InputError(
-        f"{path}, line {line}: the document {document.name}, begun on line {document.line}, has no #end document; the "
-        "file may be cut off"
-    )
+        raise InputError(f"{path} has {SKELETON_WORD} in the place of every word: the corpus's own script puts them in")

@@ -14,8 +14,8 @@ from elmoc.errors import InputError
 from elmoc.files.text import read_lines
 
 DOCUMENT_START = "-DOCSTART-"
+# A file of this number of words has several sentences, and some of several words.
 MANY_WORDS = 1_000
-"""A file of so many has several sentences, and not all of one word."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class ColumnSentence:
 def read_columns(path: Path) -> Iterator[ColumnSentence]:
     """Yield the sentences of a file (plain or `.gz`).
 
-    Raises `InputError` for a missing or damaged file, one without sentences, and a line with more or fewer columns
-    than those before it. Where sentences are not told apart, or words are taken for sentences, a warning is printed.
+    Raises `InputError` for a file without sentences, and for a line with another number of columns than the first.
+    Prints a warning where all words are one sentence, or each word is one.
     """
     rows: list[list[str]] = []
     lines: list[int] = []
@@ -40,10 +40,7 @@ def read_columns(path: Path) -> Iterator[ColumnSentence]:
         if columns and columns[0] != DOCUMENT_START:
             width = width or len(columns)
             if len(columns) != width:
-                raise InputError(
-                    f"{path}, line {number}: {len(columns)} columns where the lines before have {width}; "
-                    "the line is damaged, or the files of several tasks were joined"
-                )
+                raise InputError(f"{path}, line {number}: {len(columns)} columns where the lines before have {width}")
             rows.append(columns)
             lines.append(number)
         elif rows:
@@ -53,8 +50,7 @@ def read_columns(path: Path) -> Iterator[ColumnSentence]:
     if not width:
         raise InputError(f"{path} holds no sentences: a word and its tags a line are expected")
     if words >= MANY_WORDS and sentences in (1, words):
-        shape = "is one sentence" if sentences == 1 else "has a sentence for each word"
-        print(f"warning: {path} {shape}: are its empty lines those between sentences?", file=sys.stderr)
+        print(f"warning: {path}: {words:,} words, {sentences:,} sentences: are its empty lines right?", file=sys.stderr)
 
 
 def split_columns(line: str) -> list[str]:

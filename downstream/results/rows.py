@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from downstream.inputs.kinds import SEPARATOR
+from downstream.inputs.settings import SEPARATOR
 from downstream.results.bootstrap import Interval, interval, p_value, resampled_scores
 from downstream.results.records import (
     Result,

@@ -10,10 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from downstream.inputs.feature_states import FeatureStates
-from downstream.inputs.kinds import INPUT_KINDS, SEPARATOR
-from downstream.probe.splits import read_split
-from downstream.probe.task import Split
+from downstream.inputs.settings import INPUT_KINDS, SEPARATOR
+from downstream.inputs.sources import FeatureStates
+from downstream.probe.task import Split, read_split
 from downstream.results.merit import figure_of_merit, repeated_data
 from downstream.results.records import encoder_identity
 from downstream.results.rows import Tasks, compared_rows

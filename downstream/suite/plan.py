@@ -31,7 +31,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from downstream.inputs.kinds import INPUT_KINDS
+from downstream.inputs.settings import INPUT_KINDS
 from downstream.probe.settings import ReaderOptions, TrainingSettings, settings_of_inputs
 from downstream.probe.task import Task
 from downstream.results.records import without_state_settings

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from downstream.layers.bilstm import BiLstm
+from downstream.modules.bilstm import BiLstm
 from downstream.tasks.coref.settings import CorefSettings
 
 

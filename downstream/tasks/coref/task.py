@@ -9,14 +9,14 @@ is reported beside it.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from downstream.inputs.sentence import Sentence, make_sentence
-from downstream.inputs.state_settings import SMALL_MIX_RATE
+from downstream.inputs.settings import SMALL_MIX_RATE
 from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
 from downstream.readers.conll2012 import COREFERENCE, NOTHING, SPEAKER, WORD, Document, read_documents
@@ -26,18 +26,9 @@ from downstream.tasks.coref.settings import CorefSettings
 from elmoc.errors import InputError
 from elmoc.settings import counted
 
+# Beginnings of names of documents that tell the genre: `bn/cnn/00/cnn_0000` (OntoNotes), `GUM_academic_art`.
 _GENRE = re.compile(r"([^/]+)/|GUM_([^_]+)_")
-"""How the name of a document begins that tells its genre: `bn/cnn/00/cnn_0000` (OntoNotes), `GUM_academic_art`."""
-
 _OPENING = re.compile(r"\((\d+)(\)?)")
-
-
-@dataclass(frozen=True)
-class CorefVocabulary:
-    """What the model knows of its training data."""
-
-    genres: list[str]
-    speakers: bool
 
 
 class CorefTask(Task[CorefDocument, list[list[Mention]]]):
@@ -171,7 +162,6 @@ TASK = CorefTask(
     item="documents",
     suffix=".conll",
     model=CorefProbe,
-    vocabulary_type=CorefVocabulary,
     published=PUBLISHED,
     small=replace(
         PUBLISHED,

@@ -15,9 +15,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sentence import Sentence
-from downstream.layers.bilstm import BiLstm
-from downstream.layers.character_cnn import CharacterCnn
-from downstream.layers.viterbi import viterbi
+from downstream.modules.bilstm import BiLstm
+from downstream.modules.character_cnn import CharacterCnn
+from downstream.modules.viterbi import viterbi
 from downstream.probe.settings import TrainingSettings, dropout_setting, size_setting
 from downstream.probe.task import Probe, require_numbers
 from elmoc.settings import setting
@@ -25,11 +25,10 @@ from elmoc.settings import setting
 
 @dataclass(frozen=True)
 class TaggedSentence:
-    """A sentence and its BIO tags; `mended` words had white space inside (or were empty) in the data."""
+    """A sentence and its BIO tags."""
 
     sentence: Sentence
     tags: list[str]
-    mended: int
 
 
 @dataclass(frozen=True, kw_only=True)

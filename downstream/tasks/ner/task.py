@@ -9,16 +9,15 @@ import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from msgspec import Meta
 from seqeval.metrics.sequence_labeling import get_entities
 
 from downstream.inputs.sentence import make_sentence
-from downstream.inputs.state_settings import SMALL_MIX_RATE
-from downstream.layers.character_cnn import characters_of
+from downstream.inputs.settings import SMALL_MIX_RATE
 from downstream.metrics import count_labels, label_table, precision_recall_f1
+from downstream.modules.character_cnn import characters_of
 from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
 from downstream.readers.conll_columns import read_columns
@@ -26,18 +25,10 @@ from downstream.tasks.ner.model import NerProbe, NerSettings, TaggedSentence, ta
 from elmoc.errors import InputError
 from elmoc.settings import counted, setting
 
+# The number of transitions between tags is 16 times the square of the number of types.
 MOST_TYPES = 500
-"""Entity types at most; the number of transitions between tags is 16 times its square."""
 _TAG = re.compile(r"O|[BIELSU]-\S{1,100}")
 _AS_BIOES = {"L": "E", "U": "S"}
-
-
-@dataclass(frozen=True)
-class NerVocabulary:
-    """What the model knows of its training data."""
-
-    types: Annotated[list[str], Meta(min_length=1, max_length=MOST_TYPES)]
-    characters: list[Annotated[str, Meta(min_length=1, max_length=1)]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,46 +44,33 @@ class NerTask(Task[TaggedSentence, list[str]]):
         assert isinstance(options, NerReaderOptions)
         sentences = []
         for columns in read_columns(path):
-            width = len(columns.rows[0])
-            column = options.column + width if options.column == -1 else options.column
+            width, line = len(columns.rows[0]), columns.lines[0]
+            column = options.column % width if options.column == -1 else options.column
             if not 0 < column < width:
-                raise InputError(
-                    f"{path}, line {columns.lines[0]}: there is no tag column {options.column}; the line has {width} "
-                    "columns, the first (0) being the word"
-                )
-            for row, line in zip(columns.rows, columns.lines, strict=True):
-                if not _TAG.fullmatch(row[column]):
+                raise InputError(f"{path}, line {line}: there is no tag column {options.column} among {width} columns")
+            tags = [row[column] for row in columns.rows]
+            for tag, number in zip(tags, columns.lines, strict=True):
+                if not _TAG.fullmatch(tag):
                     raise InputError(
-                        f"{path}, line {line}: {reprlib.repr(row[column])} is not a tag of the form O, B-TYPE or "
-                        "I-TYPE (nor an E-, S-, L- or U-TYPE of BIOES or BIOLU); name the column of the tags with "
-                        "--column"
+                        f"{path}, line {number}: {reprlib.repr(tag)} is no tag like O, B-TYPE, I-TYPE (nor E-, S-, L- "
+                        "or U-TYPE): name the column of the tags with --column"
                     )
-            words = [row[0] for row in columns.rows]
-            sentences.append(
-                TaggedSentence(
-                    make_sentence(words, file=path, line=columns.lines[0]),
-                    iob_to_bio([row[column] for row in columns.rows]),
-                    mended=sum(word.split() != [word] for word in words),
-                )
-            )
+            words = make_sentence([row[0] for row in columns.rows], file=path, line=line)
+            sentences.append(TaggedSentence(words, iob_to_bio(tags)))
         return sentences
 
     def describe(self, examples: Sequence[TaggedSentence]) -> str:
         tokens = sum(len(example.tags) for example in examples)
         entities = sum(tag.startswith("B-") for example in examples for tag in example.tags)
-        mended = sum(example.mended for example in examples)
         counts = (counted(len(examples), "sentence"), counted(tokens, "token"), counted(entities, "entity", "entities"))
-        text = ", ".join(counts)
-        return text + (f" ({counted(mended, 'word')} empty or with white space: read with _)" if mended else "")
+        return ", ".join(counts)
 
     def vocabulary(self, train: Sequence[TaggedSentence]) -> dict[str, Any]:
         """The entity types and the characters of `train`."""
         types = sorted({tag[2:] for example in train for tag in example.tags} - {""})
-        if not types:
-            raise InputError("the training data holds no entity: name the column of the tags with --column")
-        if len(types) > MOST_TYPES:
+        if not 0 < len(types) <= MOST_TYPES:
             raise InputError(
-                f"the training data holds {len(types):,} entity types, more than {MOST_TYPES}: name the column of the "
+                f"the training data holds {len(types):,} entity types, not 1 to {MOST_TYPES}: name the column of the "
                 "tags with --column"
             )
         return {"types": types, "characters": characters_of(example.sentence for example in train)}
@@ -148,7 +126,6 @@ TASK = NerTask(
     suffix=".conll",
     reader=NerReaderOptions(),
     model=NerProbe,
-    vocabulary_type=NerVocabulary,
     published=PUBLISHED,
     small=replace(
         PUBLISHED, mix_rate=SMALL_MIX_RATE, batch_size=32, epochs=15, patience=5, hidden_size=100, layers=1, dropout=0.3

@@ -15,7 +15,7 @@ from allennlp_light.nn.util import masked_max, masked_mean, masked_softmax, weig
 from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
-from downstream.layers.bilstm import BiLstm
+from downstream.modules.bilstm import BiLstm
 from downstream.probe.settings import MOST_UNITS, TrainingSettings, dropout_setting, size_setting
 from downstream.probe.task import Probe, require_numbers
 from downstream.readers.sentence_pairs import SentencePair

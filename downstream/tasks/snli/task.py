@@ -6,33 +6,25 @@ The model is ESIM with the hyper-parameters published for ELMo, the score accura
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from msgspec import Meta
 
 from downstream.inputs.sentence import Sentence
-from downstream.inputs.state_settings import SMALL_MIX_RATE
+from downstream.inputs.settings import SMALL_MIX_RATE
 from downstream.metrics import ratio
 from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
-from downstream.readers.sentence_pairs import LONGEST, SentencePair, read_sentence_pairs
+from downstream.readers.sentence_pairs import SentencePair, read_sentence_pairs
 from downstream.tasks.snli.model import SnliProbe, SnliSettings
 from elmoc.errors import InputError
 from elmoc.settings import counted
 
 LABELS = ("entailment", "neutral", "contradiction")
+# More labels are texts in the wrong column.
 MOST_LABELS = 1_000
-"""More labels are texts in the wrong column."""
-
-
-@dataclass(frozen=True)
-class SnliVocabulary:
-    """What the model knows of its training data."""
-
-    labels: Annotated[list[str], Meta(min_length=2, max_length=MOST_LABELS)]
 
 
 class SnliTask(Task[SentencePair, dict[str, float]]):
@@ -44,28 +36,18 @@ class SnliTask(Task[SentencePair, dict[str, float]]):
         return [example.premise, example.hypothesis]
 
     def describe(self, examples: Sequence[SentencePair]) -> str:
-        """Counts of pairs, labels and words, and of what was left out."""
         labels = Counter(example.label for example in examples)
         words = sum(len(sentence.words) for example in examples for sentence in self.sentences(example))
-        undecided = sum(example.undecided for example in examples)
-        shortened = sum(example.shortened for example in examples)
         counts = ", ".join(f"{labels[label]:,} {label}" for label in sorted(labels))
-        text = f"{counted(len(examples), 'pair')} ({counts}), {counted(words, 'word')}"
-        text += f"; left out for want of a gold label: {undecided:,}"
-        return text + (f"; sentences cut to {LONGEST} words: {shortened}" if shortened else "")
+        return f"{counted(len(examples), 'pair')} ({counts}), {counted(words, 'word')}"
 
     def vocabulary(self, train: Sequence[SentencePair]) -> dict[str, Any]:
         """SNLI's three labels, or, where there are others, those of `train`."""
         found = {example.label for example in train}
         if found <= set(LABELS):
             return {"labels": list(LABELS)}
-        if len(found) == 1:
-            raise InputError(f"all pairs of the training data have the label {found.pop()!r}: two labels are needed")
-        if len(found) > MOST_LABELS:
-            raise InputError(
-                f"the training data holds {len(found):,} labels, more than {MOST_LABELS:,}: name the column of the "
-                "labels in its first line"
-            )
+        if not 1 < len(found) <= MOST_LABELS:
+            raise InputError(f"the training data holds {len(found):,} labels, not 2 to {MOST_LABELS:,}")
         return {"labels": sorted(found)}
 
     def count(self, example: SentencePair, prediction: dict[str, float]) -> np.ndarray:
@@ -125,7 +107,6 @@ TASK = SnliTask(
     item="pairs",
     suffix=".jsonl",
     model=SnliProbe,
-    vocabulary_type=SnliVocabulary,
     published=PUBLISHED,
     small=replace(
         PUBLISHED,

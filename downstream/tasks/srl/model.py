@@ -14,9 +14,9 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from downstream.inputs.probe_inputs import ProbeInputs
-from downstream.layers.highway_lstm import AlternatingLstm
-from downstream.layers.linear import linear
-from downstream.layers.viterbi import viterbi
+from downstream.modules.highway_lstm import AlternatingLstm
+from downstream.modules.linear import linear
+from downstream.modules.viterbi import viterbi
 from downstream.probe.settings import TrainingSettings, dropout_setting, size_setting
 from downstream.probe.task import Probe, require_numbers
 from downstream.readers.conll2012 import Span

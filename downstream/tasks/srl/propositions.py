@@ -6,7 +6,6 @@ written in the columns of CoNLL-2005, which `srl-eval.pl` reads: a predicate's l
 brackets for each predicate.
 """
 
-import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -15,7 +14,7 @@ from pathlib import Path
 from seqeval.metrics.sequence_labeling import get_entities
 
 from downstream.inputs.sentence import Sentence, make_sentence
-from downstream.readers.conll2012 import LEMMA, NOTHING, WORD, DocumentSentence, Span, read_documents
+from downstream.readers.conll2012 import LEMMA, NOTHING, SENSE, WORD, DocumentSentence, Span, read_documents
 from elmoc.errors import InputError
 
 
@@ -46,9 +45,8 @@ class SrlSentence:
 def read_propositions(path: Path) -> list[SrlSentence]:
     """The sentences of a file of CoNLL-2012 documents that have a predicate.
 
-    Raises `InputError` for what `read_documents` refuses, for a sentence whose columns of arguments are not one for
-    each predicate, for a predicate without a lemma, for spans of a proposition that overlap, and for a file without
-    predicates.
+    Raises `InputError` with the line where predicates, lemmas and columns of arguments do not fit, or spans of
+    a proposition overlap; and for a file without predicates.
     """
     sentences: list[SrlSentence] = []
     without: list[int] = []
@@ -90,34 +88,24 @@ def format_propositions(sentence: SrlSentence, spans: Sequence[Sequence[Span]]) 
         lemmas[proposition.predicate] = proposition.lemma
     rows = zip(lemmas, *(_brackets(one, length) for one in spans), strict=True)
     own = "".join("\t".join(row) + "\n" for row in rows)
-    return _without_predicates(sentence.before) + own + "\n" + _without_predicates(sentence.after)
-
-
-def _without_predicates(lengths: Sequence[int]) -> str:
-    return "".join(f"{NOTHING}\n" * length + "\n" for length in lengths)
+    before, after = ("".join(f"{NOTHING}\n" * each + "\n" for each in of) for of in (sentence.before, sentence.after))
+    return f"{before}{own}\n{after}"
 
 
 def _propositions(rows: DocumentSentence) -> tuple[Proposition, ...]:
-    predicates, arguments = rows.predicates, rows.arguments()
+    """A proposition for each word with a sense in the frame files; each of them has a column of arguments."""
+    predicates, arguments = [row for row, cell in enumerate(rows.column(SENSE)) if cell != NOTHING], rows.arguments()
     if len(predicates) != len(arguments):
-        raise InputError(
-            f"{rows.file}, line {rows.lines[0]}: the sentence that begins here has {len(predicates)} predicates (words "
-            f"with a sense in column 7), but {len(arguments)} columns of arguments; mend or remove it"
-        )
+        raise rows.error(0, f"{len(predicates)} predicates (column 7), but {len(arguments)} columns of arguments")
     propositions = []
     for place, spans in zip(predicates, arguments, strict=True):
-        lemma = rows.rows[place][LEMMA]
+        lemma = "_".join(rows.rows[place][LEMMA].split())
         if lemma in ("", NOTHING):
-            raise InputError(
-                f"{rows.file}, line {rows.lines[place]}: the predicate has a sense, but no lemma (column 6)"
-            )
+            raise rows.error(place, "the predicate has a sense, but no lemma (column 6)")
         for left, right in pairwise(spans):
             if right.first <= left.last:
-                raise InputError(
-                    f"{rows.file}, line {rows.lines[right.first]}: {left.label} and {right.label} of the predicate "
-                    f"{reprlib.repr(lemma)} overlap; the roles of a predicate have no words in common"
-                )
-        propositions.append(Proposition(place, "_".join(lemma.split()), tuple(spans)))
+                raise rows.error(right.first, f"{left.label} and {right.label} of the predicate {lemma} overlap")
+        propositions.append(Proposition(place, lemma, tuple(spans)))
     return tuple(propositions)
 
 

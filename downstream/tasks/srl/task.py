@@ -7,14 +7,13 @@ sentences, which have 80 on average in PropBank's English Web Treebank.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from msgspec import Meta
 
-from downstream.inputs.state_settings import SMALL_MIX_RATE
+from downstream.inputs.settings import SMALL_MIX_RATE
 from downstream.metrics import label_table, precision_recall_f1
 from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
@@ -24,15 +23,8 @@ from downstream.tasks.srl.scorer import count_arguments, count_roles
 from elmoc.errors import InputError
 from elmoc.settings import counted
 
+# The number of transitions between tags is four times the square of the number of roles.
 MOST_LABELS = 1_000
-"""Roles at most; the number of transitions between tags is four times its square."""
-
-
-@dataclass(frozen=True)
-class SrlVocabulary:
-    """What the model knows of its training data."""
-
-    labels: Annotated[list[str], Meta(min_length=1, max_length=MOST_LABELS)]
 
 
 class SrlTask(Task[SrlSentence, Roles]):
@@ -55,13 +47,8 @@ class SrlTask(Task[SrlSentence, Roles]):
     def vocabulary(self, train: Sequence[SrlSentence]) -> dict[str, Any]:
         """The roles of `train`."""
         labels = sorted({span.label for example in train for one in example.propositions for span in one.spans})
-        if not labels:
-            raise InputError("the training data holds no roles: cells like (V*) and (ARG0*) are needed from column 11")
-        if len(labels) > MOST_LABELS:
-            raise InputError(
-                f"the training data holds {len(labels):,} roles, more than {MOST_LABELS:,}: mend its columns of "
-                "arguments"
-            )
+        if not 0 < len(labels) <= MOST_LABELS:
+            raise InputError(f"the training data holds {len(labels):,} roles, not 1 to {MOST_LABELS:,}")
         return {"labels": labels}
 
     def count(self, example: SrlSentence, prediction: Roles) -> np.ndarray:
@@ -76,18 +63,14 @@ class SrlTask(Task[SrlSentence, Roles]):
         gold = [one.spans for example in examples for one in example.propositions]
         return label_table(count_roles(gold, [spans for roles in predictions for spans in roles]))
 
-    def prediction_paths(self, path: Path) -> list[Path]:
-        """That of the gold propositions, and `path`."""
-        return [path.with_suffix(f".gold{path.suffix}"), path]
-
     def write_predictions(self, path: Path, examples: Sequence[SrlSentence], predictions: Sequence[Roles]) -> None:
         """The predicted propositions and, in a file that ends in `.gold.props`, the gold ones: what srl-eval.pl reads.
 
         Every sentence of the data is there, with or without predicates.
         """
         gold = [[one.spans for one in example.propositions] for example in examples]
-        for file, roles in zip(self.prediction_paths(path), (gold, predictions), strict=True):
-            super().write_predictions(file, examples, roles)
+        super().write_predictions(path.with_suffix(f".gold{path.suffix}"), examples, gold)
+        super().write_predictions(path, examples, predictions)
 
     def format_prediction(self, example: SrlSentence, prediction: Roles) -> str:
         return format_propositions(example, prediction)
@@ -115,7 +98,6 @@ TASK = SrlTask(
     item="sentences",
     suffix=".props",
     model=SrlProbe,
-    vocabulary_type=SrlVocabulary,
     published=PUBLISHED,
     small=replace(
         PUBLISHED,

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from downstream.inputs.probe_inputs import ProbeInputs, valid_mask
 from downstream.inputs.sentence import Sentence
-from downstream.layers.bilstm import BiLstm
+from downstream.modules.bilstm import BiLstm
 from downstream.probe.settings import TrainingSettings, dropout_setting, size_setting
 from downstream.probe.task import Probe, require_numbers
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from downstream.inputs.sentence import Sentence
-from downstream.inputs.state_settings import SMALL_MIX_RATE
+from downstream.inputs.settings import SMALL_MIX_RATE
 from downstream.metrics import ratio
 from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task

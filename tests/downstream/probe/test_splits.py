@@ -1,18 +1,16 @@
-"""Splits: parts of training data are nested, the same for every run, and kept apart in saved probes."""
+"""Splits: parts of training data are nested, the same for every run, and of what was annotated together."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from downstream.__main__ import main
-from downstream.probe.splits import random_part, read_split
-from downstream.tasks.ner.task import TASK as NER
+from downstream.inputs.sentence import Sentence
+from downstream.probe.task import random_part, read_split
 from downstream.tasks.sst5.task import TASK as SST5
 from downstream.tasks.sst5.task import Sst5ReaderOptions, distinct_phrases
-from tests.downstream.conftest import columns
 
 TREES = """\
 (3 (2 so) (3 (2 so) (4 good)))
@@ -20,19 +18,19 @@ TREES = """\
 (3 (3 so) (4 good))
 (2 (2 so) (2 so))
 """
-TINY = ["--hidden-size", "6", "--layers", "1", "--dropout", "0", "--batch-size", "5", "--epochs", "1", "--seeds", "1"]
 
 
 def test_parts_are_nested_in_order_and_of_whole_places() -> None:
+    task: Any = SimpleNamespace(sentences=lambda example: [Sentence((), "f", example[0])])
     examples = [(place, number) for place in range(50) for number in range(place % 3 + 1)]
-    parts = [random_part(examples, fraction, place=lambda one: one[0]) for fraction in (0.001, 0.1, 0.5, 0.99, 1)]
+    parts = [random_part(task, examples, fraction) for fraction in (0.001, 0.1, 0.5, 0.99, 1)]
     assert [len({place for place, _ in part}) for part in parts] == [1, 5, 25, 50, 50]
     for smaller, larger in zip(parts, parts[1:], strict=False):
         assert set(smaller) <= set(larger)
     for part in parts:
         assert part == [one for one in examples if one[0] in {place for place, _ in part}]
     assert parts[-1] == examples
-    assert parts[2] == random_part(examples, 0.5, place=lambda one: one[0]), "every run draws the same"
+    assert parts[2] == random_part(task, examples, 0.5), "every run draws the same"
 
 
 def test_a_file_is_known_by_all_of_its_bytes(tmp_path: Path) -> None:
@@ -60,45 +58,9 @@ def test_of_trees_all_phrases_or_none_are_kept(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_scoring_reads_everything(ten: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["ner", "--train", ten, "--dev", ten, "--vectors", "random:1:6", "--train-fraction", "0.3", *TINY]
+    arguments = ["ner", "--train", ten, "--dev", ten, "--vectors", "random:1:6", "--train-fraction", "0.3"]
+    arguments += ["--hidden-size", "6", "--layers", "1", "--dropout", "0", "--epochs", "1", "--seeds", "1"]
     assert main([str(one) for one in arguments]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("train  3 sentences")
     assert lines[1].startswith("dev    10 sentences")
-
-
-@pytest.mark.parametrize("fraction", ["0", "1.1", "nan"])
-def test_impossible_parts(ten: Path, fails: Callable[..., str], fraction: str) -> None:
-    arguments = ["ner", "--train", ten, "--dev", ten, "--vectors", "random:1:6", "--train-fraction", fraction]
-    assert "--train-fraction must be " in fails(*arguments)
-
-
-def test_saved_probes_of_other_parts_are_others(
-    tmp_path: Path, ten: Path, fails: Callable[..., str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    saved, results = tmp_path / "saved", tmp_path / "results.jsonl"
-    arguments = ["ner", "--train", ten, "--dev", ten, "--vectors", "random:1:6", "--save", saved, *TINY]
-    arguments = [*map(str, arguments), "--results", str(results)]
-    assert main(arguments) == 0
-    capsys.readouterr()
-    assert "was trained with other settings" in fails(*arguments, "--train-fraction", "0.5")
-    assert main(arguments) == 0
-    assert main([*arguments[:-4], "--save", str(tmp_path / "half"), *arguments[-2:], "--train-fraction", "0.5"]) == 0
-    fractions = [json.loads(line)["settings"]["train_fraction"] for line in results.read_text().splitlines()]
-    assert fractions == [1.0, 1.0, 0.5]
-
-
-def test_sentences_keep_the_place_of_their_task(ten: Path) -> None:
-    examples: list[Any] = NER.read(ten, NER.reader, training=True)
-    assert len({NER.place(example) for example in examples}) == len(examples) == 10
-
-
-def test_a_part_without_what_the_task_needs_is_told_from_data_without_it(
-    tmp_path: Path, fails: Callable[..., str]
-) -> None:
-    path = tmp_path / "one.conll"
-    path.write_text(columns("\n".join(["nothing/O here/O"] * 30 + ["Ada/B-PER wrote/O"] + ["nothing/O here/O"] * 30)))
-    arguments = ["ner", "--train", path, "--dev", path, "--vectors", "random:1:6", *TINY]
-    message = fails(*arguments, "--train-fraction", "0.05")
-    assert "holds no entity: name the column of the tags with --column; or give more of it than " in message
-    assert message.endswith("--train-fraction 0.05\n")

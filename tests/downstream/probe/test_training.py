@@ -12,7 +12,6 @@ from torch import Tensor
 from downstream.probe.settings import TrainingSettings
 from downstream.probe.task import Probe, Split
 from downstream.probe.training import TrainingReport, evaluate, length_batches, train_probe
-from downstream.results.records import mean_and_deviation, summary
 from elmoc.errors import InputError
 
 
@@ -91,8 +90,8 @@ def test_patience_and_best_weights(scores: list[float], patience: int, best: int
     assert probe.weight.item() == pytest.approx(best), "one update an epoch: the weight is that of the best epoch"
 
 
-def test_a_loss_that_is_no_number_stops_with_advice() -> None:
-    with pytest.raises(InputError, match=r"the loss became nan in epoch 1 of test: check the features"):
+def test_a_loss_that_is_no_number_stops() -> None:
+    with pytest.raises(InputError, match="nan"):
         train(CountingProbe(), [1, 2], patience=2, examples=[float("nan")])
 
 
@@ -191,34 +190,3 @@ def test_batches_come_in_random_order() -> None:
     batches = length_batches(lengths, 8, np.random.default_rng(0))
     means = [np.mean([lengths[row] for row in batch]) for batch in batches]
     assert means not in (sorted(means), sorted(means, reverse=True))
-
-
-def test_mean_and_sample_deviation() -> None:
-    assert mean_and_deviation([1.0, 2.0, 4.0, 5.0]) == (3.0, pytest.approx((10 / 3) ** 0.5))
-    assert mean_and_deviation([7.0]) == (7.0, None)
-
-
-def test_summary_shows_the_gain_over_word_vectors() -> None:
-    record = {"task": "ner", "metric": "entity F1", "split": "test", "seeds": [1, 2]}
-    record |= {"fingerprints": {}, "reader": {}, "settings": {}}
-    text = summary(
-        [
-            record | {"inputs": "vectors", "mean": 50.0, "deviation": 1.25},
-            record | {"inputs": "both", "mean": 53.5, "deviation": 0.5},
-            record | {"inputs": "features", "mean": 49.0, "deviation": 0.125},
-        ]
-    )
-    lines = [line.split() for line in text.splitlines()]
-    assert text.splitlines()[0] == "ner: entity F1 on test, 2 seeds"
-    assert lines[1:] == [
-        ["vectors", "50.00", "±", "1.25"],
-        ["both", "53.50", "±", "0.50", "gain", "+3.50"],
-        ["features", "49.00", "±", "0.12", "gain", "-1.00"],
-    ]
-
-
-def test_weights_that_are_no_numbers_stop_with_advice_though_no_loss_has_told() -> None:
-    probe = CountingProbe()
-    probe.weight.data.fill_(3.4e38)
-    with pytest.raises(InputError, match=r"weight has a number that is not finite after epoch 1 of test: lower"):
-        train(probe, [1], patience=1, examples=[1e-3], learning_rate=1e37)

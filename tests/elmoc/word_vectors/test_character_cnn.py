@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from downstream.inputs.model_states import ModelStates
 from downstream.inputs.sentence import make_sentence
-from downstream.inputs.word_table import WordTable
+from downstream.inputs.sources import ModelStates, WordTable
 from elmoc.errors import InputError
 from elmoc.interop.many_langs import read_many_langs
 from elmoc.interop.original_elmo import read_original_elmo
@@ -200,7 +199,7 @@ def test_vectors_that_overflow_are_refused() -> None:
 def test_probes_read_the_model_and_its_vectors(tmp_path: Path) -> None:
     read_original_elmo(*ORIGINAL).write(tmp_path / "model")
     sentence = make_sentence(["Zürich", "banks"], file=tmp_path, line=1)
-    [states] = ModelStates(tmp_path / "model", sentences=[sentence], memory_limit=1e9).lookup([sentence])
+    [states] = ModelStates(tmp_path / "model", sentences=[sentence]).lookup([sentence])
     assert states.shape == (3, 2, 32)
     table = WordTable(str(tmp_path / "model"), sentences=[sentence])
     torch.testing.assert_close(table.vectors, states[0, :, :16], atol=1e-6, rtol=0)

@@ -9,9 +9,9 @@ from allennlp_light.modules.stacked_alternating_lstm import StackedAlternatingLs
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from downstream.inputs.probe_inputs import InputSources, ProbeInputs
+from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import make_sentence
-from downstream.inputs.word_table import WordTable
+from downstream.inputs.sources import InputSources, WordTable
 from downstream.readers.conll2012 import Span
 from downstream.tasks.srl.model import SrlProbe, bio_masks
 from downstream.tasks.srl.propositions import Proposition, SrlSentence, spans_to_bio

@@ -6,7 +6,7 @@ from allennlp_light.modules.stacked_alternating_lstm import StackedAlternatingLs
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from downstream.layers.highway_lstm import AlternatingLstm
+from downstream.modules.highway_lstm import AlternatingLstm
 
 
 def twins(

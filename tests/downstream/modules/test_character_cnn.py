@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from downstream.inputs.sentence import make_sentence
-from downstream.layers.character_cnn import MOST_CHARACTERS, CharacterCnn, characters_of
+from downstream.modules.character_cnn import MOST_CHARACTERS, CharacterCnn, characters_of
 
 
 def sentence(text: str) -> object:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from downstream.layers.linear import linear
+from downstream.modules.linear import linear
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

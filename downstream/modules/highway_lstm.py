@@ -19,7 +19,7 @@ from allennlp_light.nn.util import get_dropout_mask
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from downstream.layers.linear import linear
+from downstream.modules.linear import linear
 from elmoc.kernels.matmul import prepare_input_gradient, prepare_linear, weight_gradient_matmul
 
 _sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input

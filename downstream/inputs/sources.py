@@ -1,0 +1,250 @@
+"""Where the inputs of a run come from: word vectors, and layer states of a feature file or of a model.
+
+They are opened and checked once for all sentences of a run, and shared by all its probes. Layer states of another
+origin need what `FeatureStates` has: `layers`, `names`, `width`, `lookup` and `describe`.
+"""
+
+import json
+import os
+import warnings
+from argparse import Namespace
+from collections import ChainMap
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from downstream.inputs.sentence import Sentence
+from downstream.inputs.settings import SEPARATOR, InputKind
+from elmoc.errors import InputError, shortened
+from elmoc.features.reader import FeatureFile
+from elmoc.model import ElmoC
+from elmoc.progress import progress_bar
+from elmoc.word_vectors.opening import open_word_vectors
+
+# Bytes of a model's layer states that are computed once and kept; those of later sentences are computed at each use.
+KEPT_BYTES = 4e9
+
+
+class FeatureStates:
+    """Layer states that stay in their feature file, which is memory-mapped.
+
+    Raises `InputError` for a sentence that is not in the file or has another number of tokens there.
+    """
+
+    def __init__(self, path: Path, *, sentences: Sequence[Sentence]) -> None:
+        self._file = FeatureFile(path)
+        self.layers, self.names, self.width = self._file.layers, self._file.layer_names, self._file.width
+        # a view, or the index of a sentence that has to be read each time
+        self._places: dict[tuple[str, ...], np.ndarray | int] = {}
+        for words, sentence in {sentence.words: sentence for sentence in sentences}.items():
+            index = self._file.find(words)
+            if index is None:
+                raise self._unusable(sentence, "is not in the file")
+            view = self._file.view(index)
+            if view.shape[-2:] != (len(words), self.width) or view.size != self.layers * len(words) * self.width:
+                raise self._unusable(sentence, f"has the shape {view.shape} there")
+            self._places[words] = index if view.flags.owndata or not view.dtype.isnative else view
+
+    def _unusable(self, sentence: Sentence, what: str) -> InputError:
+        return InputError(
+            f'{self._file.path}: the sentence "{shortened(" ".join(sentence.words))}" ({sentence.file}, line '
+            f"{sentence.line}) {what}: dump the features of what `python -m downstream sentences` prints"
+        )
+
+    def lookup(self, sentences: Sequence[Sentence]) -> list[Tensor]:
+        """float32 [layers, n, width] for each sentence: views of the file where it holds float32."""
+        states = []
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+            for sentence in sentences:
+                place = self._places[sentence.words]
+                array = self._file[place].astype(np.float32) if isinstance(place, int) else place
+                states.append(torch.from_numpy(array).float().view(self.layers, -1, self.width))
+        return states
+
+    def describe(self) -> dict[str, Any]:
+        """The file and its attributes: fingerprints of the model and its word vectors, layers.
+
+        A foreign file, which names no model, is known by its size and time.
+        """
+        path = os.path.realpath(self._file.path)
+        attributes = json.loads(json.dumps(self._file.attributes, default=_plain))
+        if not attributes.keys() & {"model", "model_fingerprint"}:
+            attributes |= {"file_size": os.stat(path).st_size, "file_time": os.stat(path).st_mtime_ns}
+        return {"file": path, "layers": self.names, **attributes}
+
+
+class ModelStates:
+    """Layer states computed from a model directory: those of a feature file of float32.
+
+    The states of the first sentences, up to `kept_bytes`, are computed at once; a printed line counts the others.
+    `vectors`, `pooling` and `device` go to `ElmoC.from_pretrained`.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        sentences: Sequence[Sentence],
+        vectors: str | None = None,
+        pooling: str | None = None,
+        device: str = "cpu",
+        kept_bytes: float = KEPT_BYTES,
+    ) -> None:
+        model = ElmoC.from_pretrained(path, vectors=vectors, device=device, precision="auto", pooling=pooling)
+        self.layers, self.names, self.width = model.layers, list(map(str, range(model.layers))), model.width
+        self._description: dict[str, Any] = {"directory": str(path), **model.describe(), "layers": self.names}
+        if model.training_words is not None:
+            self._description["training_words"] = model.training_words
+        distinct = list(dict.fromkeys(sentence.words for sentence in sentences))
+        most_words = kept_bytes / (4 * self.layers * self.width)
+        kept = distinct[: sum(total <= most_words for total in accumulate(map(len, distinct)))]
+        if len(kept) < len(distinct):
+            print(
+                f"states of {len(distinct) - len(kept):,} of {len(distinct):,} sentences are computed whenever they "
+                "are read: a feature file (`elmoc dump-features`) is faster",
+                flush=True,
+            )
+        with progress_bar(
+            total=sum(map(len, kept)), unit=" words", unit_scale=True, desc="model", leave=False, delay=2
+        ) as progress:
+            states = model.embed_batch(kept, progress=progress.update)
+        self._kept = dict(zip(kept, states, strict=True))
+        self._model = model
+
+    def lookup(self, sentences: Sequence[Sentence]) -> list[Tensor]:
+        """float32 [layers, n, width] for each sentence."""
+        missing = list(dict.fromkeys(sentence.words for sentence in sentences if sentence.words not in self._kept))
+        computed = dict(zip(missing, self._model.embed_batch(missing), strict=True)) if missing else {}
+        known = ChainMap(computed, self._kept)
+        return [known[sentence.words] for sentence in sentences]
+
+    def describe(self) -> dict[str, Any]:
+        """The directory, and what a feature file says of the model: fingerprints, layers, words of its training."""
+        return self._description
+
+
+class WordTable:
+    """The vectors of the distinct words of a run, looked up once in each of S sources and put side by side.
+
+    sizes    how many of the E numbers of a vector are from each source
+    vectors  float32 [W, E]
+    padded   float32 [W + 1, E]: the same and a row of zeros for the padding after a sentence
+    known    float32 [W + 1, S]: 1 where a source has a vector for the word, 0 where it has none (all zeros)
+    missing  how many of the words have a vector in none of the sources
+    """
+
+    def __init__(self, *origins: str, sentences: Sequence[Sentence]) -> None:
+        words = list(dict.fromkeys(word for sentence in sentences for word in sentence.words))
+        self._rows = {word: row for row, word in enumerate(words)}
+        self._sentences: dict[tuple[str, ...], np.ndarray] = {}
+        sources = [open_word_vectors(origin, only=words) for origin in origins]
+        self._origins = origins
+        self._fingerprints = [source.fingerprint for source in sources]
+        self.sizes = [source.size for source in sources]
+        self.padded = torch.zeros(len(words) + 1, sum(self.sizes))
+        self.vectors = self.padded[:-1]
+        for origin, source, block in zip(origins, sources, self.vectors.split(self.sizes, dim=1), strict=True):
+            block.copy_(torch.from_numpy(source.lookup(words)))
+            if not block.isfinite().all():
+                raise InputError(f"{origin} has vectors with numbers that are not finite")
+        self.known = torch.stack([block.any(dim=1) for block in self.padded.split(self.sizes, dim=1)], dim=1).float()
+        self.missing = int((~self.vectors.any(dim=1)).sum())
+
+    def distribution(self, sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor]:
+        """Mean [E], and standard deviation around it, of the numbers of the distinct words that have a vector.
+
+        The deviation is that of all numbers of a source: of one source [], of several [E].
+        """
+        words = dict.fromkeys(word for sentence in sentences for word in sentence.words)
+        vectors = self.vectors[[self._rows[word] for word in words]]
+        means, deviations = [], []
+        for origin, block in zip(self._origins, vectors.split(self.sizes, dim=1), strict=True):
+            block = block[block.any(dim=1)]
+            if len(block) < 2:
+                raise InputError(f"{origin} has vectors of fewer than two words of the training data")
+            means.append(block.mean(dim=0))
+            deviations.append((block - means[-1]).std())
+        if len(deviations) == 1:
+            return means[0], deviations[0]
+        return torch.cat(means), torch.stack(deviations).repeat_interleave(torch.tensor(self.sizes))
+
+    def rows(self, sentences: Sequence[Sentence], time: int) -> Tensor:
+        """int32 [B, time]: the row of each word in `padded`."""
+        rows = np.full((len(sentences), time), len(self._rows), dtype=np.int32)
+        for row, sentence in zip(rows, sentences, strict=True):
+            words = sentence.words
+            if words not in self._sentences:  # kept: every epoch reads the sentence again
+                self._sentences[words] = np.array([self._rows[word] for word in words], dtype=np.int32)
+            row[: len(words)] = self._sentences[words]
+        return torch.from_numpy(rows)
+
+    def describe(self) -> dict[str, Any]:
+        """What a line of results says about the word vectors."""
+        words, size = self.vectors.shape
+        return {
+            "origin": SEPARATOR.join(self._origins),
+            "fingerprint": SEPARATOR.join(self._fingerprints),
+            "size": size,
+            "words": words,
+            "words_without_vector": self.missing,
+        }
+
+
+LayerStates = FeatureStates | ModelStates
+
+
+@dataclass(frozen=True)
+class InputSources:
+    """The sources of the inputs of a run; None where no probe reads any."""
+
+    words: WordTable | None
+    states: LayerStates | None
+
+    def select(self, kind: InputKind) -> "InputSources":
+        """The sources that the `kind` of inputs reads."""
+        return InputSources(words=self.words if kind.words else None, states=self.states if kind.states else None)
+
+    def describe(self) -> dict[str, dict[str, Any] | None]:
+        """The fields `features` and `vectors` of a line of results."""
+        return {
+            "features": None if self.states is None else self.states.describe(),
+            "vectors": None if self.words is None else self.words.describe(),
+        }
+
+
+def open_sources(kinds: Collection[InputKind], *, sentences: Sequence[Sentence], options: Namespace) -> InputSources:
+    """Look up what the kinds of inputs read for all sentences of a run, and print what it is.
+
+    options  of the command: those of `add_source_options`, and `device`
+    """
+    words: WordTable | None = None
+    states: LayerStates | None = None
+    if any(kind.states for kind in kinds):
+        if options.features is not None:
+            states = FeatureStates(options.features, sentences=sentences)
+        elif options.model is not None:
+            how = {"vectors": options.model_vectors, "pooling": options.pooling, "device": options.device}
+            states = ModelStates(options.model, sentences=sentences, **how)
+        else:
+            raise InputError("inputs with layer states need --features FILE.h5 or --model DIR")
+        print(f"states {options.features or options.model}: {states.layers} layers of {states.width}", flush=True)
+    if any(kind.words for kind in kinds):
+        if not options.vectors:
+            raise InputError("inputs with word vectors need --vectors")
+        words = WordTable(*options.vectors, sentences=sentences)
+        count, size = words.vectors.shape
+        counts = f"{size} dimensions; {words.missing:,} of {count:,} distinct words have none"
+        print(f"words  {SEPARATOR.join(options.vectors)}: {counts}", flush=True)
+    return InputSources(words=words, states=states)
+
+
+def _plain(value: Any) -> Any:
+    """An attribute of a feature file as JSON can hold it; foreign files have bytes among them."""
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value.decode("utf-8", "replace")

@@ -1,0 +1,217 @@
+"""Runs of a command: probes are trained, or saved ones scored, seed by seed, and give lines of results."""
+
+import argparse
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from downstream.inputs.probe_inputs import ProbeInputs
+from downstream.inputs.settings import INPUT_KINDS, InputKind, layer_rows
+from downstream.inputs.sources import InputSources, open_sources
+from downstream.probe.saved_probe import RECORD, read_probe, save_probe
+from downstream.probe.settings import TrainingSettings, given_values, settings_of_inputs
+from downstream.probe.task import Probe, Split, Task, read_split
+from downstream.probe.training import evaluate, train_probe
+from downstream.results.records import mean_and_deviation
+from elmoc.devices import checked_device
+from elmoc.errors import InputError
+from elmoc.files.records import convert
+from elmoc.files.writing import refuse_existing
+from elmoc.version import VERSION
+
+# What a line of results says about the training of its probes: it stays true when they are scored on other data.
+TRAINING_FIELDS = ("preset", "dev_scores", "best_epochs", "epochs", "curves", "seconds", "examples_per_second")
+
+Line = dict[str, Any]
+
+
+def train_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[Line]:
+    """Train a probe for every kind of inputs and every seed; yields the line of results of each kind.
+
+    options  those of `downstream.probe.cli.parse`
+    """
+    device = checked_device(options.device)
+    for kind in options.kinds:
+        for seed in options.seed_list:
+            if options.predictions and not _is_saved(options, kind, seed):
+                refuse_existing(_predictions_path(task, options, kind, seed))
+    files = {"train": options.train, "dev": options.dev, "test": options.test}
+    fractions = {"train": options.settings.train_fraction}
+    splits = {
+        name: read_split(task, name, paths, options.reader, fraction=fractions.get(name, 1.0))
+        for name, paths in files.items()
+        if paths
+    }
+    sentences = [sentence for split in splits.values() for sentence in split.sentences]
+    sources = open_sources(options.kinds, sentences=sentences, options=options)
+    if sources.states is not None:
+        layer_rows(options.settings.state_layers, sources.states.names)  # before anything is trained
+    vocabulary = task.vocabulary(splits["train"].examples)
+    for kind in options.kinds:
+        settings, selected = settings_of_inputs(options.settings, kind), sources.select(kind)
+        facts = _facts(task, options, kind, splits, settings, selected)
+        lines = []
+        for seed in options.seed_list:
+            path = Path(options.save or "", f"{kind.name}.seed{seed}")
+            if _is_saved(options, kind, seed):
+                saved = read_probe(path)
+                saved.check_facts(facts)
+                print(f"{path}: {saved.content.record['scores'][0]:.2f}, trained before", flush=True)
+                lines.append(saved.content.record | {"dataset": facts["dataset"]})
+                continue
+            torch.manual_seed(seed)
+            inputs = ProbeInputs(selected, settings)
+            if settings.standardise:
+                inputs.standardise_words(splits["train"].sentences)
+            if settings.match_vectors:
+                inputs.match_words(splits["train"].sentences)
+            probe = task.model(inputs=inputs, settings=settings, **vocabulary).to(device)
+            lines.append(facts | _train(task, options, probe, splits, settings, kind=kind, seed=seed))
+            if options.save:
+                save_probe(path, probe, vocabulary, lines[-1])
+        yield joined(lines)
+
+
+def _train(
+    task: Task[Any, Any],
+    options: argparse.Namespace,
+    probe: Probe[Any, Any],
+    splits: Mapping[str, Split],
+    settings: TrainingSettings,
+    *,
+    kind: InputKind,
+    seed: int,
+) -> Line:
+    """What a line of results says of the training of a new probe, and of its scores on the reported split."""
+    title, reported = f"{task.name} {kind.name} seed {seed}", list(splits.values())[-1]
+    report = train_probe(
+        task,
+        probe,
+        train=splits["train"],
+        dev=splits["dev"],
+        settings=settings,
+        generator=np.random.default_rng(seed),
+        title=title,
+    )
+    scored = _score(task, options, probe, reported, settings.batch_size, kind=kind, seed=seed)
+    print(
+        f"{title}: {reported.name} {scored['scores'][0]:.2f} (dev {report.dev_score:.2f} in epoch {report.best_epoch} "
+        f"of {len(report.epochs)}; {report.seconds:.0f} s, {report.examples_per_second:,.0f} {task.unit} a second in "
+        "training)",
+        flush=True,
+    )
+    return scored | report.as_record()
+
+
+def score_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[Line]:
+    """Score saved probes on `--test`; yields a line of results for those that differ in their seeds alone.
+
+    The data is read as that of the training was, but for the options of the reader that the command line gives.
+    """
+    device = checked_device(options.device)
+    probes = [read_probe(path) for path in options.evaluate_only]
+    kinds = [INPUT_KINDS[saved.content.kind] for saved in probes]
+    readers = {str(saved.content.record["reader"]) for saved in probes}
+    seeds = {(saved.content.kind, saved.content.seed) for saved in probes}
+    if {saved.content.task for saved in probes} != {task.name} or len(readers) > 1 or len(seeds) < len(probes):
+        raise InputError(
+            f"--evaluate-only takes probes of the task {task.name}, whose data was read with the same options, and one "
+            "of each kind of inputs and seed: score others by two commands"
+        )
+    reader = asdict(task.reader) | probes[0].content.record["reader"] | given_values(options, task.reader)
+    options.reader = convert(reader, type(task.reader), where=str(probes[0].path / RECORD))
+    reported = read_split(task, "test", options.test, options.reader)
+    sources = open_sources(kinds, sentences=reported.sentences, options=options)
+    lines: dict[str, list[Line]] = {}
+    for saved, kind in zip(probes, kinds, strict=True):
+        record, settings = saved.content.record, saved.settings_of(task)
+        probe = saved.rebuild(task, sources.select(kind)).to(device)
+        facts = _facts(task, options, kind, {"test": reported}, settings, sources.select(kind))
+        facts |= {name: record[name] | facts[name] for name in ("data", "fingerprints")}
+        facts |= {name: record[name] for name in TRAINING_FIELDS}
+        scored = _score(task, options, probe, reported, settings.batch_size, kind=kind, seed=saved.content.seed)
+        print(f"{saved.path}: test {scored['scores'][0]:.2f}", flush=True)
+        lines.setdefault(str([kind.name, facts["settings"], facts["fingerprints"]]), []).append(facts | scored)
+    yield from map(joined, lines.values())
+
+
+def _score(
+    task: Task[Any, Any],
+    options: argparse.Namespace,
+    probe: Probe[Any, Any],
+    split: Split,
+    batch_size: int,
+    *,
+    kind: InputKind,
+    seed: int,
+) -> Line:
+    """What a line of results says of a probe's scores on a split; details are printed and predictions written."""
+    predictions, counts, metrics = evaluate(task, probe, split, batch_size)
+    if details := task.details(split.examples, predictions):
+        print(details, flush=True)
+    if options.predictions:
+        task.write_predictions(_predictions_path(task, options, kind, seed), split.examples, predictions)
+    return {
+        "seeds": [seed],
+        "scores": [metrics[task.metric]],
+        "figures": {name: [value] for name, value in metrics.items()},
+        "mixes": [probe.inputs.mix_weights()],
+        "items": len(counts),
+        "counts": [[[int(one) if one == int(one) else round(one, 6) for one in row] for row in counts.tolist()]],
+    }
+
+
+def _facts(
+    task: Task[Any, Any],
+    options: argparse.Namespace,
+    kind: InputKind,
+    splits: Mapping[str, Split],
+    settings: TrainingSettings,
+    sources: InputSources,
+) -> Line:
+    """What a line of results says about a probe before it is trained or scored; the last split is reported."""
+    reported = list(splits.values())[-1]
+    folder = Path(os.path.abspath(next(iter(reported.files)))).parent
+    return {
+        "task": task.name,
+        "dataset": options.name or folder.name or "data",
+        "inputs": kind.name,
+        "metric": task.metric,
+        "unit": task.unit,
+        "item": task.item,
+        "split": reported.name,
+        "data": {split.name: split.files for split in splits.values()},
+        "fingerprints": {split.name: split.fingerprints for split in splits.values()},
+        "reader": asdict(options.reader),
+        "settings": asdict(settings),
+        "preset": "small" if options.small else "published",
+        "device": options.device,
+        "threads": torch.get_num_threads(),
+        **sources.describe(),
+        "elmoc": VERSION,
+    }
+
+
+def _is_saved(options: argparse.Namespace, kind: InputKind, seed: int) -> bool:
+    return bool(options.save) and Path(options.save, f"{kind.name}.seed{seed}", RECORD).exists()
+
+
+def _predictions_path(task: Task[Any, Any], options: argparse.Namespace, kind: InputKind, seed: int) -> Path:
+    split = "test" if options.test else "dev"
+    return Path(options.predictions, f"{task.name}.{kind.name}.seed{seed}.{split}{task.suffix}")
+
+
+def joined(seeds: Sequence[Line]) -> Line:
+    """One line of results of those of several seeds: lists, which have an element a seed, are concatenated."""
+    line = {
+        name: [one for each in seeds for one in each[name]] if isinstance(value, list) else value
+        for name, value in seeds[0].items()
+    }
+    line["figures"] = {name: [each["figures"][name][0] for each in seeds] for name in line["figures"]}
+    line["mean"], line["deviation"] = mean_and_deviation(line["scores"])
+    return line

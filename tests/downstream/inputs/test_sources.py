@@ -1,0 +1,174 @@
+"""Sources of inputs: layer states of feature files and of models, and tables of word vectors."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from downstream.inputs.probe_inputs import ProbeInputs
+from downstream.inputs.sentence import Sentence
+from downstream.inputs.sources import FeatureStates, InputSources, ModelStates, WordTable
+from downstream.results.records import encoder_identity
+from elmoc.__main__ import main
+from elmoc.errors import InputError
+from elmoc.features.layouts.allennlp import MAP_KEY
+from elmoc.features.reader import FeatureFile
+from elmoc.word_vectors.sources import RandomVectors
+from tests.downstream.conftest import words_of
+from tests.elmoc.features.sentences import write_sentences
+
+SENTENCES = [Sentence(tuple(words), "ten.conll", 3 * row) for row, words in enumerate(words_of())]
+# Bytes of 20 words of the tiny model's states.
+SOME = 20 * 3 * 10 * 4
+
+
+def rewritten(path: Path, dtype: str, **options: object) -> Path:
+    """The same feature file with numbers of another type, or in chunks."""
+    other = path.with_name("rewritten.h5")
+    with h5py.File(path) as file, h5py.File(other, "w") as copy:
+        for name, dataset in file.items():
+            values = dataset[()]
+            copy.create_dataset(name, data=values if name == MAP_KEY else values.astype(dtype), **options)
+    return other
+
+
+@pytest.mark.parametrize("dtype", ["<f4", "<f2", "<f8", ">f4"])
+@pytest.mark.parametrize("chunks", [None, True])
+def test_features_of_other_types_and_in_chunks_are_read_as_float32(
+    features: Path, dtype: str, chunks: bool | None, recwarn: pytest.WarningsRecorder
+) -> None:
+    path = rewritten(features, dtype, chunks=chunks)
+    states = FeatureStates(path, sentences=SENTENCES)
+    with FeatureFile(path) as file:
+        for row, found in enumerate(states.lookup(SENTENCES)):
+            assert found.dtype == torch.float32
+            np.testing.assert_array_equal(found.numpy(), file[row].astype(np.float32))
+    assert not recwarn.list
+
+
+def test_a_sentence_that_is_missing_or_of_another_shape_is_named(tmp_path: Path) -> None:
+    sentences = [(line, np.zeros((3, len(line.split()), 4), dtype=np.float32)) for line in ("a", "b c")]
+    write_sentences(tmp_path / "f.h5", {}, sentences)
+    with pytest.raises(InputError, match=r"Never seen.*dev\.conll, line 12"):
+        FeatureStates(tmp_path / "f.h5", sentences=[Sentence(("Never", "seen", "."), "dev.conll", 12)])
+    for shape in ((3, 1, 4), (3, 3, 4), (2, 2, 4), (3, 2, 5), (2, 4)):
+        with h5py.File(tmp_path / "f.h5", "r+") as file:
+            del file["1"]
+            file["1"] = np.zeros(shape, dtype=np.float32)
+        with pytest.raises(InputError, match=r'"b c" \(x, line 5\)'):
+            FeatureStates(tmp_path / "f.h5", sentences=[Sentence(("b", "c"), "x", 5)])
+
+
+def test_what_is_said_of_a_file_is_json(features: Path) -> None:
+    described = FeatureStates(features, sentences=SENTENCES).describe()
+    assert described == {"file": str(features), "model": "m1", "vectors": "v1", "layers": ["0", "1", "2"]}
+    with h5py.File(features, "r+") as file:
+        del file.attrs["model"]
+        file.attrs["scales"], file.attrs["text"] = [1.5, 2.0], np.bytes_(b"x")
+    described = FeatureStates(features, sentences=SENTENCES).describe()
+    assert (described["scales"], described["text"]) == ([1.5, 2.0], "x")
+    assert described["file_size"] == features.stat().st_size
+    assert json.loads(json.dumps(described)) == described
+
+
+@pytest.fixture
+def dumped(model_path: Path, tmp_path: Path) -> FeatureStates:
+    text = tmp_path / "sentences.txt"
+    text.write_text("".join(" ".join(sentence.words) + "\n" for sentence in SENTENCES), encoding="utf-8")
+    assert main(["dump-features", str(model_path), str(text), str(tmp_path / "f.h5")]) == 0
+    return FeatureStates(tmp_path / "f.h5", sentences=SENTENCES)
+
+
+@pytest.mark.parametrize(("kept_bytes", "kept"), [(10**9, 10), (SOME, 3), (0, 0)])
+def test_states_of_a_model_are_those_of_a_feature_file(
+    model_path: Path, dumped: FeatureStates, kept_bytes: int, kept: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    states = ModelStates(model_path, sentences=SENTENCES, kept_bytes=kept_bytes)
+    assert (states.layers, states.names, states.width) == (dumped.layers, dumped.names, dumped.width)
+    for batch in (SENTENCES, SENTENCES[::-1], SENTENCES[:1], [*SENTENCES[-4:], SENTENCES[-4]]):
+        for ours, theirs in zip(states.lookup(batch), dumped.lookup(batch), strict=True):
+            torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
+    assert (f"states of {10 - kept} of 10 sentences" in capsys.readouterr().out) == (kept < 10)
+    ours, theirs = states.describe(), dumped.describe()
+    assert ours.pop("directory") == str(model_path)
+    assert ours.items() <= theirs.items()
+    assert encoder_identity(ours) == encoder_identity(theirs) != encoder_identity({**theirs, "carry_state": True})
+
+
+def test_words_of_a_model_of_subwords_are_read_as_dumps_of_that_pooling_have_them(
+    subword_model: Path, tmp_path: Path
+) -> None:
+    text = tmp_path / "sentences.txt"
+    text.write_text("".join(" ".join(sentence.words) + "\n" for sentence in SENTENCES), encoding="utf-8")
+    identities = []
+    for pooling in (None, "last", "mean"):
+        options = [] if pooling is None else ["--pooling", pooling]
+        file = tmp_path / f"{pooling}.h5"
+        assert main(["dump-features", str(subword_model), str(text), str(file), *options]) == 0
+        dumped = FeatureStates(file, sentences=SENTENCES)
+        states = ModelStates(subword_model, sentences=SENTENCES, pooling=pooling)
+        for ours, theirs in zip(states.lookup(SENTENCES), dumped.lookup(SENTENCES), strict=True):
+            torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
+        assert states.describe()["pooling"] == (pooling or "first")
+        identities.append(encoder_identity(states.describe()))
+        assert identities[-1] == encoder_identity(dumped.describe())
+    assert len(set(identities)) == 3
+
+
+def test_words_without_a_vector_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "few.vec"
+    path.write_text("London 1 2\nOakland 3 4\n")
+    words = WordTable(str(path), sentences=SENTENCES)
+    description = words.describe()
+    distinct = {word for sentence in SENTENCES for word in sentence.words}
+    assert (description["words"], description["words_without_vector"]) == (len(distinct), len(distinct) - 2)
+    x, _ = ProbeInputs(InputSources(words=words, states=None))([Sentence(("Oakland", "came", "London"), "x", 1)])
+    assert x.tolist() == [[[3, 4], [0, 0], [1, 2]]]
+
+
+def test_vectors_that_are_not_finite_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Source(RandomVectors):
+        def lookup(self, words: Sequence[str]) -> np.ndarray:
+            vectors = super().lookup(words)
+            vectors[list(words).index("London"), 1] = np.nan
+            return vectors
+
+    monkeypatch.setattr("downstream.inputs.sources.open_word_vectors", lambda *_, **__: Source(seed=1, size=4))
+    with pytest.raises(InputError, match=r"few\.vec"):
+        WordTable("few.vec", sentences=SENTENCES)
+
+
+def test_too_few_words_with_a_vector_cannot_be_standardised(tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_text("a 1 2\nb 3 6\n")
+    train = [Sentence(("a", "x"), "f", 1)]
+    with pytest.raises(InputError, match=r"v\.txt"):
+        WordTable(str(tmp_path / "v.txt"), sentences=train).distribution(train)
+
+
+def test_several_sources_stand_side_by_side(tmp_path: Path) -> None:
+    (tmp_path / "few.vec").write_text("London 1 2\nOakland 3 4\nParis 8 -4\n")
+    (tmp_path / "others.txt").write_text("came 100 200 300\nOakland 400 700 600\nParis 500 100 -300\n")
+    train = [Sentence(("Oakland", "came", "London"), "x", 1), Sentence(("Paris", "none"), "x", 2)]
+    paths = [str(tmp_path / "few.vec"), str(tmp_path / "others.txt")]
+    words = WordTable(*paths, sentences=train)
+    inputs = ProbeInputs(InputSources(words=words, states=None))
+    assert inputs(train)[0][0].tolist() == [[3, 4, 400, 700, 600], [0, 0, 100, 200, 300], [1, 2, 0, 0, 0]]
+    description = words.describe()
+    alone = [WordTable(path, sentences=train) for path in paths]
+    assert (description["size"], description["words_without_vector"]) == (5, 1)
+    for name in ("origin", "fingerprint"):
+        assert description[name] == " + ".join(each.describe()[name] for each in alone)
+    inputs.standardise_words(train)
+    expected = []
+    for each in alone:
+        of_one = ProbeInputs(InputSources(words=each, states=None))
+        of_one.standardise_words(train)
+        expected.append(of_one(train)[0])
+    torch.testing.assert_close(inputs(train)[0], torch.cat(expected, dim=2))
+    again = ProbeInputs(InputSources(words=words, states=None))
+    again.load_state_dict(inputs.state_dict())
+    assert torch.equal(again(train)[0], inputs(train)[0])
