@@ -16,7 +16,7 @@ from elmoc.devices import checked_device, checked_precision
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.pooling import POOLINGS, pooled
-from elmoc.encoders.windows import CarriedState, StatesPiece, encode_next, encode_windows
+from elmoc.encoders.windows import CarriedState, StateSpan, encode_next, encode_windows
 from elmoc.errors import InputError, shortened
 from elmoc.files.arrays import all_finite
 from elmoc.model_directory import (
@@ -261,7 +261,7 @@ class ElmoC:
         for places in length_bucketed(lengths_read, batch_words, batch_size, padded=False):
             batch = [short[place] for place in places]
             lengths = torch.tensor([len(rows.ids[index]) for index in batch])
-            vectors = rows.vectors(torch.cat([rows.ids[index] for index in batch]))  # [M, E]
+            vectors = rows.table[torch.cat([rows.ids[index] for index in batch])]  # [M, E]
             for index, sentence_states in zip(batch, self._inference.sentences(vectors, lengths), strict=True):
                 states[index] = self._checked(select(self._pooled(rows, index, sentence_states[:, 1:-1])).clone())
             progress(sum(rows.words(index) for index in batch))
@@ -274,7 +274,7 @@ class ElmoC:
         for buffer in buffered(sentences, lambda sentence: max(1, len(sentence))):  # any number may be empty
             yield from self.embed_batch(buffer, batch_words=batch_words, batch_size=batch_size)
 
-    def embed_pieces(self, tokens: Sequence[str], carried: CarriedState | None = None) -> Iterator[StatesPiece]:
+    def embed_pieces(self, tokens: Sequence[str], carried: CarriedState | None = None) -> Iterator[StateSpan]:
         """Yield the layer states of one sentence of any length in pieces of at most `WINDOW_WORDS` words.
 
         Where subwords are read, there is one piece a direction.
@@ -290,7 +290,7 @@ class ElmoC:
         def vectors(start: int, stop: int) -> Tensor:
             words = [BEGIN] * (start == 0) + list(tokens[max(0, start - 1) : stop - 1]) + [END] * (stop == length)
             rows = self._rows.look_up([words])  # a window at a time: every word may be another
-            return rows.vectors(rows.ids[0])
+            return rows.table[rows.ids[0]]
 
         tokens = _tokens_of(tokens)
         if carried is not None:
@@ -304,7 +304,7 @@ class ElmoC:
             width = self.width // len(self.encoder.directions)
             for index in range(len(self.encoder.directions) if len(tokens) else 0):
                 columns = slice(index * width, (index + 1) * width)
-                yield StatesPiece(0, columns, whole[..., columns])
+                yield StateSpan(0, columns, whole[..., columns])
 
     def embed_documents(
         self, documents: Sequence[Sequence[Sequence[str]]], carried: CarriedState | None = None
@@ -326,7 +326,7 @@ class ElmoC:
         for number in range(max(map(len, documents), default=0)):
             batch = [index for index in order if len(documents[index]) > number]
             rows = self.look_up(documents[index][number] for index in batch)
-            encoded = encode_next(self._inference, rows.ids, rows.vectors, carried)
+            encoded = encode_next(self._inference, rows.ids, rows.table, carried)
             for place, (index, sentence) in enumerate(zip(batch, encoded, strict=True)):
                 states[index].append(self._checked(self._pooled(rows, place, sentence)))
         return states
@@ -356,13 +356,13 @@ class ElmoC:
         states = torch.empty(self.layers, len(ids) - 2, self.width)
         share = rows.words(index) / max(1, len(ids) - 2) / len(self.encoder.directions)
         done = 0.0
-        for start, columns, piece in self._pieces(len(ids), lambda start, stop: rows.vectors(ids[start:stop]), carried):
+        for start, columns, piece in self._pieces(len(ids), lambda start, stop: rows.table[ids[start:stop]], carried):
             states[:, start : start + piece.shape[1], columns] = piece
             before, done = done, done + piece.shape[1] * share
             progress(int(done) - int(before))
         return self._pooled(rows, index, states)
 
-    def _pieces(self, length: int, vectors: Callable[[int, int], Tensor], carried: CarriedState) -> Iterator[StatesPiece]:
+    def _pieces(self, length: int, vectors: Callable[[int, int], Tensor], carried: CarriedState) -> Iterator[StateSpan]:
         """The pieces of a sentence of `length` positions, `<s>` and `</s>` counted; `vectors` are [m, E] of some."""
         for piece in encode_windows(self._inference, length, vectors, carried, window=WINDOW_WORDS):
             self._checked(piece.states)

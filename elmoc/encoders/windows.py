@@ -16,7 +16,7 @@ from elmoc.encoders.inference import InferenceEncoder
 CarriedState = dict[str, EncoderState]
 
 
-class StatesPiece(NamedTuple):
+class StateSpan(NamedTuple):
     """A part of a sentence's layer states."""
 
     start: int  # the first of its words
@@ -31,7 +31,7 @@ def encode_windows(
     carried: CarriedState,
     *,
     window: int,
-) -> Iterator[StatesPiece]:
+) -> Iterator[StateSpan]:
     """Yield the layer states of a sentence, without `<s>` and `</s>`, in pieces of at most `window` words.
 
     All pieces of the forward direction come first, those of the backward direction from the last word to the first.
@@ -59,18 +59,18 @@ def encode_windows(
             first, last = max(start, 1), min(stop, length - 1)  # without `<s>` and `</s>`
             if first < last:
                 columns = slice(index * width, (index + 1) * width)
-                yield StatesPiece(first - 1, columns, states[:, first - start : last - start])
+                yield StateSpan(first - 1, columns, states[:, first - start : last - start])
 
 
 def encode_next(
-    inference: InferenceEncoder, ids: Sequence[Tensor], vectors: Callable[[Tensor], Tensor], carried: CarriedState
+    inference: InferenceEncoder, ids: Sequence[Tensor], table: Tensor, carried: CarriedState
 ) -> list[Tensor]:
     """Layer states [L + 1, n, 2P] of sentences without `<s>` and `</s>`, each read from its row of a state.
 
     Args:
         inference: the encoder.
         ids: int64 [n + 2] of each sentence, `<s>` and `</s>` included.
-        vectors: the word vectors [..., E] of ids [...].
+        table: the word vectors [types, E] of ids.
         carried: the states before the sentences, in their first B rows, which become those after them.
     """
     lengths = torch.tensor([len(each) for each in ids])
@@ -81,7 +81,7 @@ def encode_next(
         padded = torch.nn.utils.rnn.pad_sequence(read, batch_first=True)  # [B, T]
         if state is not None:
             state = state.map(lambda tensor: tensor[: len(ids)])
-        output = inference.run(direction, vectors(padded), state, lengths=lengths)
+        output = inference.run(direction, table[padded], state, lengths=lengths)
         carried[direction] = output.state
         states = torch.stack(output.layer_states, dim=1).cpu()  # [B, L + 1, T, P]
         whole = [each[:, :length] for each, length in zip(states, lengths.tolist(), strict=True)]

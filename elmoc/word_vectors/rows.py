@@ -37,17 +37,13 @@ class SentenceRows(NamedTuple):
         """How many words a sentence has, `<s>` and `</s>` not counted."""
         return len(self.ids[index]) - 2 if self.bounds is None else len(self.bounds[index]) - 1
 
-    def vectors(self, ids: Tensor) -> Tensor:
-        """float32 [..., E] of rows [...]."""
-        return self.table[ids]
-
     def padded(self) -> tuple[Tensor, Tensor]:
         """What the encoder reads: [B, T + 2, E], boundaries included and padded at the end; there has to be a sentence.
 
         And the lengths, int [B], boundaries counted.
         """
         ids = torch.nn.utils.rnn.pad_sequence(self.ids, batch_first=True)
-        return self.vectors(ids), torch.tensor([len(each) for each in self.ids])
+        return self.table[ids], torch.tensor([len(each) for each in self.ids])
 
 
 class WordRows:

@@ -18,7 +18,7 @@ from torch import Tensor
 from elmoc.corpus import BEGIN, END, SUBWORDS, UNKNOWN, Corpus
 from elmoc.errors import InputError, install_advice, reading, shortened
 from elmoc.files.checksums import fingerprint
-from elmoc.files.records import as_json, convert, read_record, write_record
+from elmoc.files.records import read_record, write_record
 from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
 
 BOUNDARY = "Ġ"  # a unit that begins a word starts with it
@@ -88,19 +88,16 @@ class Subwords:
         empty = [self._space]
         return [encoding.ids or empty for encoding in self._tokenizer.encode_batch(valid, add_special_tokens=False)]
 
-    def rows_of_types(self, corpus: Corpus, ids: Sequence[int] | None = None) -> list[list[int]]:
-        """The rows of the units of word types of a corpus of words (None: all), of which each mark is a unit.
+    def rows_of_types(self, corpus: Corpus) -> list[list[int]]:
+        """The rows of the units of the word types of a corpus of words, of which each mark is a unit.
 
-        An `InputError` where the corpus has a mark that is no unit.
+        Raises `InputError` where the corpus has a mark that is no unit.
         """
-        marks = {row: mark for mark, row in corpus.marks.items()}
-        chosen = range(corpus.types) if ids is None else ids
-        split = self.rows([corpus.lexicon[row] for row in chosen])
-        for place, row in enumerate(chosen):
-            if row in marks:
-                if marks[row] not in self.units:
-                    raise InputError(f"{corpus.path} has the word {marks[row]}, for which there is no unit")
-                split[place] = [self.units.index(marks[row])]
+        split = self.rows(corpus.lexicon)
+        for mark, row in corpus.marks.items():
+            if mark not in self.units:
+                raise InputError(f"{corpus.path} has the word {mark}, for which there is no unit")
+            split[row] = [self.units.index(mark)]
         return split
 
     def split(self, sentences: Iterable[Sequence[str]]) -> list[list[list[str]]]:
@@ -116,11 +113,6 @@ class MergesRecord:
     """What `subwords.json` holds."""
 
     merges: list[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class SubwordsRecord:
-    """What `subwords.safetensors` says of itself: its name and version alone."""
 
 
 class SubwordVectors(StoredVectors):
@@ -149,14 +141,13 @@ class SubwordVectors(StoredVectors):
         self._rows = {unit: row for row, unit in enumerate(units)}
 
     def description(self) -> dict[str, Any]:
-        return as_json(SubwordsRecord(), format=self.format, version=self.version)
+        return {"format": self.format, "version": self.version}
 
     def tensors(self) -> dict[str, Tensor]:
         return {"vectors": self.vectors, "units": as_bytes(self.units), "merges": as_bytes(self.merges)}
 
     @classmethod
     def from_file(cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str) -> "SubwordVectors":
-        convert(info, SubwordsRecord, where=origin)
         units = from_bytes(tensors["units"], list[str])
         return cls(tensors["vectors"], units, from_bytes(tensors["merges"], list[tuple[str, str]]), origin=origin)
 

@@ -135,7 +135,7 @@ def write_vector_table(
         record = TableRecord(
             size=rows.shape[1],
             dtype=str(rows.dtype),
-            zero_rows=count_zero_rows(rows),
+            zero_rows=int((~rows.any(axis=1)).sum()),
             origin=vectors.origin,
             vectors_fingerprint=vectors.fingerprint,
             lexicon_fingerprint=corpus.lexicon_fingerprint,
@@ -150,8 +150,3 @@ def write_vector_table(
 def _files(description: Path) -> tuple[Path, Path]:
     """The files of rows and transform (which not every table has) that a description has beside it."""
     return description.with_suffix(".npy"), description.with_suffix(".post.npz")
-
-
-def count_zero_rows(rows: np.ndarray) -> int:
-    """How many rows are all zeros."""
-    return int((~rows.any(axis=1)).sum())

@@ -63,7 +63,10 @@ class VectorTransform:
 
     def apply(self, words: Sequence[str], raw: np.ndarray) -> np.ndarray:
         """float32 [len(words), E] from the raw vectors of `words`; a word without a vector keeps its zeros."""
-        raw = self.with_boundaries(words, raw)
+        raw = np.array(raw, dtype=np.float32)  # a copy
+        for row, word in enumerate(words):
+            if word in (BEGIN, END):
+                raw[row] = self.boundary[int(word == END)]
         if self.mean is None:
             return raw
         transformed = raw - self.mean
@@ -71,16 +74,6 @@ class VectorTransform:
             transformed = transformed @ self.matrix
         transformed[~raw.any(axis=1)] = 0.0
         return transformed
-
-    def with_boundaries(self, words: Sequence[str], raw: np.ndarray) -> np.ndarray:
-        """A float32 copy of `raw` in which `<s>` and `</s>` have their recorded vectors."""
-        raw = np.array(raw, dtype=np.float32)
-        for row, word in enumerate(words):
-            if word == BEGIN:
-                raw[row] = self.boundary[0]
-            elif word == END:
-                raw[row] = self.boundary[1]
-        return raw
 
 
 def boundary_vectors(vectors: WordVectors, mean_norm: float) -> np.ndarray:

@@ -15,7 +15,7 @@ from torch import Tensor
 from elmoc.batches import length_bucketed
 from elmoc.errors import InputError, describe_error, shortened
 from elmoc.features.dumping.input import Line
-from elmoc.model import WINDOW_WORDS, CarriedState, ElmoC, StatesPiece
+from elmoc.model import WINDOW_WORDS, CarriedState, ElmoC, StateSpan
 from elmoc.word_vectors.rows import SentenceRows
 
 
@@ -65,7 +65,7 @@ class EncodedPiece(NamedTuple):
 
     first: int
     line: Line
-    piece: StatesPiece | None
+    piece: StateSpan | None
 
 
 Progress = Callable[[int], object]
