@@ -10,7 +10,7 @@ PEERS := .venv-peers
 # OUT=~/mine, and none in quotes.
 path = "$(patsubst ~/%,$(HOME)/%,$(1))"
 
-.PHONY: quickstart model test test-all test-integrations check machine
+.PHONY: quickstart model tables peers test test-all test-integrations check machine
 
 quickstart: $(VENV)/installed
 	$(RUN) -m quickstart
@@ -24,6 +24,24 @@ model: $(VENV)/installed
 		$(if $(CONFIG),--config $(call path,$(CONFIG))) $(if $(VECTORS),--vectors $(call path,$(VECTORS))) \
 		$(if $(LEAVE_OUT),--leave-out $(LEAVE_OUT)) $(if $(LICENCE),--licence "$(LICENCE)") \
 		$(if $(NAME),--name "$(NAME)") $(if $(BUNDLE),--bundle) $(MODEL_OPTIONS)
+
+# make tables CORPUS=corpora/mine VECTORS=vectors.bin SUITE=suite.toml TIME=15m OUT=runs/tables ROWS="elmo_c elmo"
+tables: $(VENV)/installed
+	$(RUN) -m experiments.paper_tables "$(CORPUS)" "$(or $(OUT),runs/tables)" --vectors "$(VECTORS)" \
+		--suite "$(SUITE)" --max-time $(TIME) $(if $(ROWS),--rows $(ROWS)) $(TABLES_OPTIONS)
+
+# make peers TEXT="a.txt b.txt" TIME=100m SUITE=suite.toml SUITE_OPTIONS="--data DIR" PEER_NAMES="masked_lm many_langs"
+PEER_NAMES ?= masked_lm character_lm many_langs
+peers: $(PEERS)/installed $(VENV)/installed
+	mkdir -p runs/peers
+	test -e runs/peers/sentences.txt || \
+		$(RUN) -m downstream suite "$(SUITE)" $(SUITE_OPTIONS) --sentences runs/peers/sentences.txt
+	for peer in $(PEER_NAMES); do \
+		$(PEERS)/bin/python -m experiments.peers.$$peer $(TEXT) runs/peers/$$peer --max-time $(TIME) \
+			--sentences runs/peers/sentences.txt && \
+		$(RUN) -m downstream suite "$(SUITE)" $(SUITE_OPTIONS) --features runs/peers/$$peer/features.h5 \
+			--out runs/peers/results/$$peer --baseline runs/peers/results/baseline || exit 1; \
+	done
 
 test: $(VENV)/installed
 	$(RUN) -m pytest -m "not slow" -rs $(PARALLEL)

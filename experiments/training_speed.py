@@ -1,0 +1,146 @@
+"""Speed of training: words a second of the same encoder trained in four ways, update by update in turn.
+
+    python -m experiments.training_speed [CONFIG.toml [STREAMS…]]
+
+By default the paper's sizes with 128 streams. The ways: AllenNLP's cell, one direction after the other, as published;
+the plain recurrence; the fused one in float32 and in bf16. On a GPU also as CUDA graphs. All begin with the same
+weights and read the same made-up text.
+"""
+
+import platform
+import re
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from itertools import cycle
+from pathlib import Path
+from statistics import median
+
+import torch
+
+from elmoc.devices import has_bf16
+from elmoc.encoders.bidirectional import BidirectionalEncoder
+from elmoc.process import keep_freed_memory, wait_without_spinning
+from experiments.allennlp_cell import allennlp_encoder
+from experiments.synthetic import made_up_corpus
+from pretrain import CONFIGS
+from pretrain.config import load_config
+from pretrain.describe import first_batches, operations_a_word
+from pretrain.execution.cuda_graph import UNTIL_RECORDED
+from pretrain.setup import TrainingSetup, set_up
+from pretrain.train import new_train_step
+
+TYPES = 200_000
+BATCHES = 4  # windows that are read again and again, so that nobody waits for data
+WARM_UP, UPDATES = 2, 5
+
+
+def copied(encoder: BidirectionalEncoder, *, fast: bool) -> BidirectionalEncoder:
+    """A copy of an encoder that runs by the fused recurrence, or by the plain one."""
+    other = BidirectionalEncoder(encoder.config, directions=encoder.directions, fast=fast)
+    other.load_weights({name: value.clone() for name, value in encoder.weights().items()})
+    return other
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way of training: the encoder of the same function, and the precision of the products."""
+
+    encoder: Callable[[BidirectionalEncoder], BidirectionalEncoder]
+    precision: str = "fp32"
+    graph: bool = False
+
+
+WAYS = {
+    "allennlp": Way(allennlp_encoder),
+    "plain": Way(lambda encoder: copied(encoder, fast=False)),
+    "fused-fp32": Way(lambda encoder: copied(encoder, fast=True)),
+    "fused-bf16": Way(lambda encoder: copied(encoder, fast=True), "bf16"),
+    "fused-bf16-graph": Way(lambda encoder: copied(encoder, fast=True), "bf16", graph=True),
+}
+
+
+def updates_of(setup: TrainingSetup, name: str) -> Callable[[object], float]:
+    """A function that makes one update of a way of training from a batch, and gives its seconds."""
+    way = WAYS[name]
+    own = replace(
+        setup,
+        config=replace(setup.config, train=replace(setup.config.train, cuda_graph=way.graph)),
+        encoder=way.encoder(setup.encoder),
+        output_layers=deepcopy(setup.output_layers),
+        execution=replace(setup.execution, precision=way.precision),
+    )
+    step = new_train_step(own, own.new_state(), side_by_side=name != "allennlp")
+    rate = setup.config.schedule.base
+
+    def update(batch: object) -> float:
+        started = time.perf_counter()
+        step(batch, rate)  # which waits for a GPU
+        return time.perf_counter() - started
+
+    return update
+
+
+def processor(device: torch.device) -> str:
+    """The name of the device that its maker gave it."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    with suppress(OSError):
+        if found := re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE):
+            return found[1]
+    return platform.machine()
+
+
+def compare(config_file: str, streams: int, corpus: Path) -> None:
+    """Print a line a way of training, with this number of streams."""
+    overrides = [f"data.corpus={corpus}", f"train.streams={streams}", "train.precision=fp32"]
+    setup = set_up(load_config(config_file, overrides))
+    device = setup.execution.device
+    names = [
+        name
+        for name, way in WAYS.items()
+        if (way.precision == "fp32" or has_bf16(device)) and (not way.graph or device.type == "cuda")
+    ]
+    batches = cycle(first_batches(setup, BATCHES))
+    updates = {name: updates_of(setup, name) for name in names}
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for name, update in updates.items():
+        for _ in range(max(WARM_UP, UNTIL_RECORDED) if WAYS[name].graph else WARM_UP):
+            update(next(batches))
+    for _ in range(UPDATES):
+        for name, update in updates.items():
+            seconds[name].append(update(next(batches)))
+    words = setup.data.words_per_update
+    operations = operations_a_word(setup.encoder) + operations_a_word(setup.output_layers)
+    print(
+        f"{streams} streams × {setup.data.window}, {setup.encoder.config.sizes.description}, "
+        f"{processor(device)}, {torch.get_num_threads()} threads"
+    )
+    for name, taken in seconds.items():
+        speeds = sorted(words / each for each in taken)
+        ratio = median(one / other for one, other in zip(seconds[names[0]], taken, strict=True))
+        print(
+            f"  {name:17} {median(speeds):9,.0f} words/s ({speeds[0]:,.0f} to {speeds[-1]:,.0f}) "
+            f"{ratio:6.2f} × {names[0]} {operations * median(speeds) / 1e9:8,.0f} GFLOP/s"
+        )
+
+
+def main() -> None:
+    """Measure each number of streams in turn."""
+    wait_without_spinning()
+    keep_freed_memory()
+    config_file = sys.argv[1] if len(sys.argv) > 1 else str(CONFIGS / "elmo_c.toml")
+    streams = [int(each) for each in sys.argv[2:]] or [128]
+    config = load_config(config_file)
+    tables = {config.data.input_vectors, config.data.target_vectors}
+    tokens = (BATCHES + 1) * max(streams) * (config.train.window + 1)
+    with made_up_corpus(TYPES, max(tokens, 1_000_000), tables=tables) as corpus:
+        for each in streams:
+            compare(config_file, each, corpus)
+
+
+if __name__ == "__main__":
+    main()
