@@ -70,15 +70,26 @@ def build_subwords(
         new_row = np.empty_like(order)
         new_row[order] = np.arange(len(order))
         lexicon = [learnt.units[row] for row in order.tolist()]
+        units_of_types, first = new_row[rows].astype(ID_DTYPE), np.cumsum(lengths) - lengths
         with atomic_directory(corpus) as partial:
             (partial / "shards").mkdir()
-            writer = Splitter(source, partial, lengths, new_row[rows].astype(ID_DTYPE))
+
+            def write(shard: Shard) -> Shard:
+                """Write a shard in units."""
+                ids = source.read_shard(shard)
+                places = np.cumsum(lengths[ids]) - lengths[ids]  # of each word's first unit
+                all_rows = np.repeat(first[ids] - places, lengths[ids]) + np.arange(lengths[ids].sum())
+                (partial / shard.file).write_bytes(units_of_types[all_rows].data)
+                save_array(partial / shard.documents_file, places[source.read_documents(shard)])
+                return replace(shard, tokens=len(all_rows))
+
             both = (*source.train, *source.held_out)
-            written = parallel_map(writer.write, both, workers)
+            written = parallel_map(write, both, workers)
             shards = list(progress_bar(iterable=written, desc="writing", total=len(both), unit="shard"))
             train, held_out = shards[: len(source.train)], shards[len(source.train) :]
             learnt.write_merges(partial)
-            share = units_of_a_word(train, source.train)
+            units, words_of_text = (sum(s.tokens - 2 * s.sentences for s in each) for each in (train, source.train))
+            share = round(units / words_of_text, 4)
             settings = {"words": os.path.realpath(words), "units": len(lexicon), "units_of_a_word": share}
             finish_corpus(
                 partial,
@@ -90,15 +101,7 @@ def build_subwords(
                 settings=settings | ({} if like is None else {"like": like}),
                 subwords=True,
             )
-    if like is None and len(lexicon) < units:
-        print(f"the text has too few different words for {units:,} units: there are {len(lexicon):,}")
     report(corpus, f"{len(lexicon):,} units, {share:.3f} a word; here words are units", train, held_out)
-
-
-def units_of_a_word(units: Sequence[Shard], words: Sequence[Shard]) -> float:
-    """How many units of shards a word of the same text has on average."""
-    counts = [sum(shard.tokens - 2 * shard.sentences for shard in each) for each in (units, words)]
-    return round(counts[0] / counts[1], 4)
 
 
 def learn(corpus: Corpus, units: int) -> Subwords:
@@ -141,34 +144,6 @@ def units_of(path: str) -> Subwords:
     if not isinstance(stored, SubwordVectors):
         raise InputError(f"--like {path}: the model reads no subwords: name one that does, or leave --like out")
     return stored.subwords
-
-
-class Splitter:
-    """Writes the shards of the corpus of subwords.
-
-    Args:
-        words: the corpus of words.
-        corpus: where the shards go.
-        lengths: int64 [V], how many units each word has.
-        units: uint32 [sum of lengths], those of all words one behind the other.
-    """
-
-    def __init__(self, words: Corpus, corpus: Path, lengths: np.ndarray, units: np.ndarray) -> None:
-        self.words = words
-        self.corpus = corpus
-        self.lengths = lengths
-        self.units = units
-        self.first = np.cumsum(lengths) - lengths
-
-    def write(self, shard: Shard) -> Shard:
-        """Write a shard; returns what there is to say of it."""
-        ids = self.words.read_shard(shard)
-        lengths = self.lengths[ids]
-        places = np.cumsum(lengths) - lengths  # of each word's first unit
-        rows = np.repeat(self.first[ids] - places, lengths) + np.arange(lengths.sum())
-        (self.corpus / shard.file).write_bytes(self.units[rows].data)
-        save_array(self.corpus / shard.documents_file, places[self.words.read_documents(shard)])
-        return replace(shard, tokens=len(rows))
 
 
 if __name__ == "__main__":

@@ -117,28 +117,19 @@ def read_text(source: Path) -> Generator[str, None, None]:
 
 def _paragraphs(lines: Iterable[str], wrapped: bool) -> Iterator[str]:
     """Lines, or the joined lines between blank lines, cut where they are very long; "" for every blank line."""
-    for paragraph in _joined(lines) if wrapped else lines:
-        yield from _cut(paragraph) if paragraph.strip() else [""]
-
-
-def _joined(lines: Iterable[str]) -> Iterator[str]:
-    open_lines: list[str] = []
-    characters = 0
+    waiting = ""
     for line in lines:
-        if line.strip():
-            open_lines.append(line.strip())
-            characters += len(line)
-            if characters > _LONGEST_PARAGRAPH:
-                *parts, rest = _cut(" ".join(open_lines))
-                yield from parts
-                open_lines, characters = [rest], len(rest)
+        text = line.strip()
+        waiting += f" {text}"
+        if text and wrapped and len(waiting) <= _LONGEST_PARAGRAPH:
             continue
-        if open_lines:
-            yield " ".join(open_lines)
-            open_lines, characters = [], 0
-        yield ""
-    if open_lines:
-        yield " ".join(open_lines)
+        *parts, rest = _cut(waiting.strip())
+        yield from parts
+        waiting = rest if text and wrapped else ""
+        if not waiting:
+            yield from filter(None, [rest])
+            yield from [] if text else [""]
+    yield from filter(None, [waiting.strip()])
 
 
 def _cut(paragraph: str) -> Iterator[str]:

@@ -1,8 +1,5 @@
 """Training of fastText word vectors on the training shards of a corpus.
 
-Skip-gram with subwords of 3 to 6 characters. Buckets (rows for the hashed subwords) and epochs follow the size of the
-corpus: two million buckets make a file of 2.4 GB whatever the text.
-
 fastText gives random values to the first `threads / 10` of its rows only, and leaves the others as it finds the memory:
 zeros or, in a small model, leftovers that make it diverge or differ from run to run. Here they are always zeros, so a
 string made of subwords that training never saw has the zero vector.
@@ -79,14 +76,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.add_argument(name, type=kind, default=argparse.SUPPRESS, metavar="N", help=text)
     add_workers(parser)
     options = vars(parser.parse_args(argv))
-    return run_command(lambda: _train_with(Corpus(options.pop("corpus")), options.pop("output"), options))
 
+    def run() -> None:
+        corpus, output = Corpus(options.pop("corpus")), options.pop("output")
+        train_fasttext(corpus, output, settings_for(count_words(corpus), **options))
 
-def _train_with(corpus: Corpus, output: Path, options: dict[str, Any]) -> None:
-    """Train as the command line says; what it leaves out follows from the size of the corpus."""
-    words = count_words(corpus)
-    of_size = {"epochs": epochs_for(words), "buckets": buckets_for(words), "min_count": min_count_for(words)}
-    train_fasttext(corpus, output, FastTextSettings(**of_size | options))
+    return run_command(run)
 
 
 def count_words(corpus: Corpus) -> int:
@@ -94,19 +89,17 @@ def count_words(corpus: Corpus) -> int:
     return sum(shard.tokens - 2 * shard.sentences for shard in corpus.train)
 
 
-def epochs_for(words: int) -> int:
-    """Passes over a corpus of this size: 5 up to 1M words, 3 at 5M, 1 from 25M on."""
-    return min(5, max(1, math.ceil(math.sqrt(25e6 / max(1, words)))))
-
-
-def buckets_for(words: int) -> int:
-    """Subword rows for a corpus of this size: 50,000 to two million, 100,000 at 1M words and 500,000 at 25M."""
-    return min(2_000_000, max(50_000, round(100 * math.sqrt(words / 1e6)) * 1000))
-
-
-def min_count_for(words: int) -> int:
-    """Occurrences from which a word has a row of its own: 2 up to 2M words of text, then fastText's usual 5."""
-    return 2 if words <= 2_000_000 else 5
+def settings_for(words: int, **given: Any) -> FastTextSettings:
+    """The settings that suit a text of this number of words, but for those `given`."""
+    of_size = {
+        # 5 passes up to 1M words, 3 at 5M, 1 from 25M on
+        "epochs": min(5, max(1, math.ceil(math.sqrt(25e6 / max(1, words))))),
+        # 50,000 to two million rows of subwords, 100,000 at 1M words and 500,000 at 25M: two million are 2.4 GB
+        "buckets": min(2_000_000, max(50_000, round(100 * math.sqrt(words / 1e6)) * 1000)),
+        # fastText's usual 5 leaves too few words of little text a row of their own
+        "min_count": 2 if words <= 2_000_000 else 5,
+    }
+    return FastTextSettings(**of_size | given)
 
 
 def train_fasttext(corpus: Corpus, output: Path, settings: FastTextSettings) -> None:

@@ -24,7 +24,6 @@ import numpy as np
 from data_scripts.parts.text_pieces import TextPiece, read_blocks
 from elmoc.corpus import BEGIN, END, ID_DTYPE
 from elmoc.errors import InputError
-from elmoc.files.arrays import save_array
 from elmoc.files.checksums import fingerprint
 from elmoc.files.writing import atomic_directory
 from elmoc.text.overlap import Overlap
@@ -126,17 +125,19 @@ def number_piece(piece: TextPiece, folder: Path, leave_out: Overlap | None) -> N
         return
     with atomic_directory(folder) as partial:
         words = NumberedWords(leave_out)
-        documents, shard_ends, tokens = [], [], 0
+        starts, tokens = [np.empty(0, dtype=np.int64)], 0
         with open(partial / "ids.bin", "wb") as file:
-            for ids, starts in _cut_shards(words.read(piece), piece.shard_tokens):
+            for ids, starts_of_block in words.read(piece):
                 file.write(np.ascontiguousarray(ids).data)
-                documents.append(starts + tokens)
+                starts.append(starts_of_block + tokens)
                 tokens += len(ids)
-                shard_ends.append(tokens)
-        save_array(partial / "documents.npy", np.concatenate([np.empty(0, dtype=np.int64), *documents]))
+        documents = np.concatenate(starts)
+        np.save(partial / "documents.npy", documents)
         with open(partial / "lexicon.txt", "w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{word}\n" for word in words.local_ids)
-        (partial / "piece.json").write_text(json.dumps({"shard_ends": shard_ends, "left_out": words.left_out}))
+        ids = np.memmap(partial / "ids.bin", dtype=ID_DTYPE, mode="r") if tokens else np.empty(0, dtype=ID_DTYPE)
+        record = {"shard_ends": list(shard_ends(ids, documents, piece.shard_tokens)), "left_out": words.left_out}
+        (partial / "piece.json").write_text(json.dumps(record))
         if piece_key(piece, leave_out) != folder.name:
             raise InputError(f"{piece.segments[0].path} changed while it was read: run the command again")
 
@@ -186,48 +187,21 @@ class NumberedWords:
         return found
 
 
-def _cut_shards(
-    blocks: Iterator[tuple[np.ndarray, np.ndarray]], shard_tokens: int
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield shards (ids, positions of documents) of 0.4 to 1.5 times `shard_tokens`.
+def shard_ends(ids: np.ndarray, documents: np.ndarray, shard_tokens: int) -> Iterator[int]:
+    """Where shards of 0.4 to 1.5 times `shard_tokens` end; text that is shorter is one shard.
 
-    Long sentences, which are not cut, make some of other sizes; a piece that is smaller is one shard.
-    A shard ends where a document ends, if one does between 0.9 and 1.1 of its size, else where a sentence ends.
+    A shard ends where a document ends, if one does between 0.9 and 1.1 of its size, else where a sentence ends (long
+    sentences are not cut).
     """
-    ids = np.empty(0, dtype=ID_DTYPE)
-    documents = np.empty(0, dtype=np.int64)
-    parts: list[np.ndarray] = []
-    waiting = 0
-    for block_ids, block_documents in blocks:
-        documents = np.concatenate([documents, block_documents + len(ids) + waiting])
-        parts.append(block_ids)
-        waiting += len(block_ids)
-        if len(ids) + waiting < 1.5 * shard_tokens:
-            continue
-        ids, parts, waiting = np.concatenate([ids, *parts]), [], 0
-        done = 0
-        while len(ids) - done >= 1.5 * shard_tokens:
-            cut = _cut_position(ids, documents, done, shard_tokens)
-            if cut >= len(ids):
-                break
-            first, last = np.searchsorted(documents, [done, cut])
-            yield ids[done:cut], documents[first:last] - done
-            done = cut
-        ids, documents = ids[done:], documents[np.searchsorted(documents, done) :] - done
-    ids = np.concatenate([ids, *parts])
-    if len(ids):
-        yield ids, documents
-
-
-def _cut_position(ids: np.ndarray, documents: np.ndarray, start: int, shard_tokens: int) -> int:
-    """Where the shard ends that starts at `start`; `documents` are in order."""
-    near = int(np.searchsorted(documents, start + max(1, math.ceil(0.9 * shard_tokens))))
-    if near < len(documents) and documents[near] <= start + math.floor(1.1 * shard_tokens):
-        return int(documents[near])
-    reach = start + shard_tokens
-    while reach < len(ids):  # a sentence starts somewhere after the wanted size
-        starts = np.flatnonzero(ids[reach : reach + 10_000] == _BEGIN_ID)
-        if len(starts):
-            return reach + int(starts[0])
-        reach += 10_000
-    return len(ids)
+    start = 0
+    while len(ids) - start >= 1.5 * shard_tokens:
+        near = int(np.searchsorted(documents, start + max(1, math.ceil(0.9 * shard_tokens))))
+        if near < len(documents) and documents[near] <= start + math.floor(1.1 * shard_tokens):
+            start = int(documents[near])
+        else:
+            start += shard_tokens
+            while start < len(ids) and ids[start] != _BEGIN_ID:
+                start += 1
+        yield start
+    if start < len(ids):
+        yield len(ids)

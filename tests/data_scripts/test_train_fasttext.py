@@ -11,10 +11,8 @@ import pytest
 from data_scripts import train_fasttext as module
 from data_scripts.train_fasttext import (
     FastTextSettings,
-    buckets_for,
-    epochs_for,
     main,
-    min_count_for,
+    settings_for,
     write_text,
 )
 from elmoc.corpus import Corpus
@@ -109,6 +107,8 @@ def test_outputs_are_never_overwritten(small_corpus: Corpus, tmp_path: Path, err
 
 
 def test_sizes_follow_the_corpus() -> None:
-    assert [epochs_for(words) for words in (0, 10**6, 5 * 10**6, 25 * 10**6, 10**9)] == [5, 5, 3, 1, 1]
-    assert [min_count_for(words) for words in (0, 2 * 10**6, 2 * 10**6 + 1)] == [2, 2, 5]
-    assert [buckets_for(words) for words in (0, 10**6, 25 * 10**6, 10**9)] == [50_000, 100_000, 500_000, 2_000_000]
+    settings = {words: settings_for(words) for words in (0, 10**6, 5 * 10**6, 25 * 10**6, 10**9)}
+    assert [each.epochs for each in settings.values()] == [5, 5, 3, 1, 1]
+    assert [settings[words].buckets for words in (0, 10**6, 25 * 10**6, 10**9)] == [50_000, 100_000, 500_000, 2_000_000]
+    assert [each.min_count for each in settings.values()] == [2, 2, 5, 5, 5]
+    assert settings_for(0, epochs=7).epochs == 7
