@@ -15,7 +15,7 @@ import shutil
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress, count, groupby
 from pathlib import Path
@@ -56,45 +56,26 @@ def parser() -> argparse.ArgumentParser:
         description="Make a corpus directory from tokenised text: one sentence a line, words split on white space, "
         "blank lines between documents. Safe to interrupt and run again.",
     )
-    parser.add_argument(
-        "files",
-        nargs="+",
-        metavar="IN",
-        help="text files, .gz files, folders, or quoted globs; NAME=PATH names the kind of text, its source, by which "
-        "training can weight it and evaluation is reported",
+    files = "text files, .gz files, folders, or quoted globs; NAME=PATH names the kind of text, its source, by which "
+    files += "training can weight it and evaluation is reported"
+    held_out = (
+        "files (folders, globs, NAME=PATH) held out of training for evaluation; of a source without any, as much "
     )
+    held_out += "as a shard: the ends of its shards, so that it is from everywhere in the text"
+    leave_out = (
+        "tokenised text, e.g. parts of tasks that scores are reported on: sentences of IN and held-out ones that "
+    )
+    leave_out += (
+        f"equal one of its sentences of {SHORTEST} words or more, or share {RUN} words in a row with one, are left out"
+    )
+    parser.add_argument("files", nargs="+", metavar="IN", help=files)
     parser.add_argument("corpus", type=Path, metavar="CORPUS", help="the corpus directory to make")
-    parser.add_argument(
-        "--held-out",
-        default=[],
-        nargs="+",
-        metavar="FILE",
-        help="files (folders, globs, NAME=PATH) held out of training for evaluation; those that IN names too are left "
-        "out of training. Of a source without any, as much as a shard is held out: the ends of its shards, so that it "
-        "is from everywhere in the text",
-    )
-    parser.add_argument(
-        "--min-count",
-        type=positive,
-        default=1,
-        metavar="N",
-        help="words seen fewer than N times in training become <unk> (default 1: every word type has a row)",
-    )
-    parser.add_argument(
-        "--leave-out",
-        default=[],
-        nargs="+",
-        metavar="FILE",
-        help="tokenised text (files, folders, globs), e.g. parts of tasks that scores are reported on: sentences of "
-        f"IN and held-out ones that equal one of its sentences of {SHORTEST} words or more, or share {RUN} words in a "
-        "row with one (case and punctuation aside), are left out",
-    )
-    parser.add_argument(
-        "--shard-tokens",
-        type=positive,
-        metavar="N",
-        help=f"tokens in a shard, roughly; default {LARGEST_SHARD:,}, or for a small text (or source) a twentieth",
-    )
+    parser.add_argument("--held-out", default=[], nargs="+", metavar="FILE", help=held_out)
+    parser.add_argument("--leave-out", default=[], nargs="+", metavar="FILE", help=leave_out)
+    min_count = "words seen fewer than N times in training become <unk> (default 1: every word type has a row)"
+    parser.add_argument("--min-count", type=positive, default=1, metavar="N", help=min_count)
+    shard = f"tokens in a shard, roughly; default {LARGEST_SHARD:,}, or for a small text (or source) a twentieth"
+    parser.add_argument("--shard-tokens", type=positive, metavar="N", help=shard)
     add_workers(parser)
     return parser
 
@@ -120,110 +101,97 @@ def build_corpus(
     Raises `InputError` for text that cannot be used, naming file and line, and when `corpus` is finished already or is
     some other directory.
     """
-    text = find_text(files, held_out, leave_out)
-    text.check(corpus)
-    overlap = Overlap(sentence for file in text.leave_out for sentence in _sentences_of(file)) if leave_out else None
-    sizes = {source: shard_tokens or default_shard_tokens(text.tokens(source)) for source in text.sources}
+    text = find_text(files, held_out)
+    leave_out_files = find_files(leave_out)
+    check_text(text, corpus)
+    check_suitable([*(file.path for file in text), *leave_out_files])
+    overlap = Overlap(sentence for file in leave_out_files for sentence in _sentences_of(file)) if leave_out else None
+    sources = list(dict.fromkeys(file.source for file in text))
+    sizes = {
+        source: shard_tokens
+        or default_shard_tokens(estimate_tokens(file.path for file in text if file.source == source))
+        for source in sources
+    }
+    pieces = [
+        piece
+        for is_held_out in (False, True)
+        for source, size in sizes.items()
+        for piece in cut_pieces(
+            [file.path for file in text if (file.source, file.held_out) == (source, is_held_out)],
+            size,
+            is_held_out,
+            source,
+        )
+    ]
+    settings: dict[str, Any] = {
+        "min_count": min_count,
+        "shard_tokens": sizes if len(set(sizes.values())) > 1 else next(iter(sizes.values())),
+        "held_out": [str(file) for file in text if file.held_out] or "as much as a shard of each source",
+    }
     with locked(corpus / "corpus.json"):
         _refuse_output(corpus)
-        numbered = number_pieces(text.pieces(sizes), corpus / ".work", overlap, workers)
+        numbered = number_pieces(pieces, corpus / ".work", overlap, workers)
         planned = plan_shards(numbered)
         lexicon = merge_lexicons(planned, min_count)
-        shutil.rmtree(corpus / "shards", ignore_errors=True)
-        shards: dict[str, list[Shard]] = {"train": [], "held-out": []}
-        for split, part in progress_bar(iterable=planned, desc="writing", unit="shard"):
-            file = f"shards/{split}-{len(shards[split]):05}.bin"
-            shards[split].append(write_shard(part, lexicon.ids[part.numbered], corpus, file))
-        left_out = dict.fromkeys(text.sources, 0) if leave_out else {}
-        for piece in numbered if leave_out else ():
-            left_out[piece.text.source] += piece.left_out
+        train, evaluation = write_shards(planned, lexicon, corpus)
+        named = {file.source for file in text if file.held_out}
+        if named and (others := [shard.source for shard in evaluation if shard.source not in named]):
+            settings["held_out_a_shard_of"] = list(dict.fromkeys(others))
+        if leave_out:
+            settings["leave_out"] = {str(file): fingerprint_file(file) for file in leave_out_files}
+            settings["left_out_sentences"] = {
+                source: sum(piece.left_out for piece in numbered if piece.text.source == source) for source in sources
+            }
         finish_corpus(
             corpus,
             lexicon=lexicon.words,
             counts=lexicon.counts,
-            train=shards["train"],
-            held_out=shards["held-out"],
-            sources=text.recorded([*text.train, *text.held_out]),
-            settings={
-                "min_count": min_count,
-                "shard_tokens": sizes if len(set(sizes.values())) > 1 else next(iter(sizes.values())),
-                **text.settings(shards["held-out"], left_out),
-            },
+            train=train,
+            held_out=evaluation,
+            sources=list(map(str, text)),
+            settings=settings,
         )
         shutil.rmtree(corpus / ".work")
     warn_of_raw_types(corpus, lexicon.words, lexicon.counts.tolist())
-    report(corpus, f"{len(lexicon.words):,} word types", shards["train"], shards["held-out"])
-    for source, sentences in left_out.items():
+    report(corpus, f"{len(lexicon.words):,} word types", train, evaluation)
+    for source, sentences in settings.get("left_out_sentences", {}).items():
         print(f"{sentences:,} sentences{f' of {source}' if source else ''} left out: they overlap with --leave-out")
 
 
 @dataclass(frozen=True)
-class CorpusText:
-    """The files of a corpus: those of both splits with the source of each ("" without one), and what to leave out."""
+class CorpusFile:
+    """A file of text, its source ("" without one), and whether it is held out."""
 
-    train: dict[Path, str]
-    held_out: dict[Path, str]
-    leave_out: list[Path]
+    path: Path
+    source: str
+    held_out: bool
 
-    @property
-    def sources(self) -> list[str]:
-        """The names of the kinds of text, in their order."""
-        return list(dict.fromkeys([*self.train.values(), *self.held_out.values()]))
-
-    def tokens(self, source: str) -> int:
-        """About how many tokens a source has, in both splits."""
-        return estimate_tokens(file for split in (self.train, self.held_out) for file in split if split[file] == source)
-
-    def pieces(self, shard_tokens: Mapping[str, int]) -> list[TextPiece]:
-        """The pieces of the training files, source by source, and then of the held-out files.
-
-        shard_tokens: of the shards of each source.
-        """
-        return [
-            piece
-            for is_held_out, split in enumerate((self.train, self.held_out))
-            for source, tokens in shard_tokens.items()
-            for piece in cut_pieces(
-                [file for file in split if split[file] == source], tokens, bool(is_held_out), source
-            )
-        ]
-
-    def check(self, corpus: Path) -> None:
-        """Raise an `InputError` for files that cannot make a corpus in the directory `corpus`."""
-        if not self.train:
-            raise InputError("every input file is held out: name files to train on, too")
-        if "" in self.sources and len(self.sources) > 1:
-            raise InputError("some files are given as NAME=PATH and some without a name: name all of them, or none")
-        for file in (*self.train, *self.held_out):
-            if Path(os.path.realpath(file)).is_relative_to(os.path.realpath(corpus)):
-                raise InputError(f"{file} is inside {corpus}, the corpus to be made: choose another output path")
-        check_suitable([*self.train, *self.held_out, *self.leave_out])
-
-    def recorded(self, files: Iterable[Path]) -> list[str]:
-        """Files as `corpus.json` names them: NAME=PATH, or PATH."""
-        source_of = self.train | self.held_out
-        return [f"{source_of[file]}={file}" if source_of[file] else str(file) for file in files]
-
-    def settings(self, held_out: Sequence[Shard], left_out: Mapping[str, int]) -> dict[str, Any]:
-        """What `corpus.json` says of the shards held out, and of the sentences left out of each source."""
-        settings: dict[str, Any] = {
-            "held_out": self.recorded(self.held_out) or "as much as a shard of each source",
-        }
-        others = dict.fromkeys(shard.source for shard in held_out if shard.source not in self.held_out.values())
-        if self.held_out and others:
-            settings["held_out_a_shard_of"] = list(others)
-        if left_out:
-            settings["leave_out"] = {str(file): fingerprint_file(file) for file in self.leave_out}
-            settings["left_out_sentences"] = dict(left_out)
-        return settings
+    def __str__(self) -> str:
+        """As `corpus.json` names it: NAME=PATH, or PATH."""
+        return f"{self.source}={self.path}" if self.source else str(self.path)
 
 
-def find_text(files: Sequence[str], held_out: Sequence[str], leave_out: Sequence[str]) -> CorpusText:
+def find_text(files: Sequence[str], held_out: Sequence[str]) -> list[CorpusFile]:
     """The files that arguments name; those that `held_out` names, too, are not trained on."""
-    train, evaluation = find_named_files(files), find_named_files(held_out)
+    evaluation = find_named_files(held_out)
     aside = set(map(os.path.realpath, evaluation))
-    train = {file: source for file, source in train.items() if os.path.realpath(file) not in aside}
-    return CorpusText(train, evaluation, find_files(leave_out))
+    train = {file: name for file, name in find_named_files(files).items() if os.path.realpath(file) not in aside}
+    return [
+        CorpusFile(file, source, bool(is_held_out))
+        for is_held_out, split in enumerate((train, evaluation))
+        for file, source in split.items()
+    ]
+
+
+def check_text(text: Sequence[CorpusFile], corpus: Path) -> None:
+    """Raise an `InputError` for files that cannot make a corpus in the directory `corpus`."""
+    if all(file.held_out for file in text):
+        raise InputError("every input file is held out: name files to train on, too")
+    if len({bool(file.source) for file in text}) > 1:
+        raise InputError("some files are given as NAME=PATH and some without a name: name all of them, or none")
+    for file in text:
+        if Path(os.path.realpath(file.path)).is_relative_to(os.path.realpath(corpus)):
+            raise InputError(f"{file.path} is inside {corpus}, the corpus to be made: choose another output path")
 
 
 def default_shard_tokens(tokens: int) -> int:
@@ -370,14 +338,22 @@ def merge_lexicons(planned: Sequence[tuple[str, TextPart]], min_count: int) -> M
     return MergedLexicon([words[row] for row in order.tolist()], counts[order], ids)
 
 
-def write_shard(part: TextPart, ids: np.ndarray, corpus: Path, file: str) -> Shard:
-    """Write a shard of the corpus: its tokens, by the `ids` of the types of its piece, and its document positions."""
-    local, documents = part.ids, part.documents
-    with atomic_path(corpus / file) as partial, open(partial, "wb") as output:
-        for start in range(0, len(local), _GATHER_TOKENS):
-            output.write(ids[local[start : start + _GATHER_TOKENS]].data)
-    save_array((corpus / file).with_suffix(".documents.npy"), documents)
-    return Shard(file, len(local), part.sentences, len(documents), part.text.source)
+def write_shards(
+    planned: Sequence[tuple[str, TextPart]], lexicon: MergedLexicon, corpus: Path
+) -> tuple[list[Shard], list[Shard]]:
+    """Write the shards of the corpus, through its lexicon; returns those of training, and those held out."""
+    shutil.rmtree(corpus / "shards", ignore_errors=True)
+    shards: dict[str, list[Shard]] = {"train": [], "held-out": []}
+    for split, part in progress_bar(iterable=planned, desc="writing", unit="shard"):
+        file = f"shards/{split}-{len(shards[split]):05}.bin"
+        local, documents, ids = part.ids, part.documents, lexicon.ids[part.numbered]
+        with atomic_path(corpus / file) as partial, open(partial, "wb") as output:
+            for start in range(0, len(local), _GATHER_TOKENS):
+                output.write(ids[local[start : start + _GATHER_TOKENS]].data)
+        shard = Shard(file, len(local), part.sentences, len(documents), part.text.source)
+        save_array(corpus / shard.documents_file, documents)
+        shards[split].append(shard)
+    return shards["train"], shards["held-out"]
 
 
 def report(corpus: Path, types: str, train: Sequence[Shard], held_out: Sequence[Shard]) -> None:

@@ -101,46 +101,31 @@ class Recipe:
 
     def steps(self) -> list[Step]:
         """The steps in their order."""
-        general, general_held_out = self.output / "general.txt", self.output / "general_held_out.txt"
-        vectors, corpus, given = self.corpus / "vectors", self.corpus, self.given
-        held_out = ["--held-out", *self.held_out] if self.held_out else []
-        held_out += ["--leave-out", *given.leave_out] if given.leave_out else []
+        given, corpus = self.given, self.corpus
+        steps = []
+        if self.general is not None:
+            general, held_out = self.output / "general.txt", self.output / "general_held_out.txt"
+            share = given.general_share / (1 - given.general_share)
+            tokens = round(share * estimate_tokens(find_named_files(given.text)))
+            steps.append(Step("general text", lambda: self._write_text(general, max(1, tokens)), general))
+            steps.append(Step("general text, held out", lambda: self._write_text(held_out, None), held_out))
+        options = ["--held-out", *self.held_out] if self.held_out else []
+        options += ["--leave-out", *given.leave_out] if given.leave_out else []
+        build = ["data_scripts.build_corpus", *self.texts, corpus, *options]
+        steps.append(Step("a corpus of the text", lambda: build, corpus / "corpus.json"))
+        if not (given.vectors or self.model):
+            fasttext = ["data_scripts.train_fasttext", corpus, self.vectors]
+            steps.append(Step("fastText vectors of the corpus", lambda: fasttext, Path(self.vectors)))
         like = ["--like", given.init_from] if self.model else []
-        table = ["data_scripts.build_vectors", corpus]
-        steps = [
-            Step("general text", self._write_general, general),
-            Step(
-                "general text, held out",
-                lambda: [*self._write_text(general_held_out, GENERAL_HELD_OUT_TOKENS), "--held-out"],
-                general_held_out,
-            ),
-            Step(
-                "a corpus of the text",
-                lambda: ["data_scripts.build_corpus", *self.texts, corpus, *held_out],
-                corpus / "corpus.json",
-            ),
-            Step(
-                "fastText vectors of the corpus",
-                lambda: ["data_scripts.train_fasttext", corpus, self.vectors],
-                Path(self.vectors),
-            ),
-            Step(
-                "input vectors of every word type",
-                lambda: [*table, self.vectors, "--name", "input", *like],
-                vectors / "input.json",
-            ),
-            Step(
-                "target vectors of every word type",
-                lambda: [*table, self.target_vectors, "--name", "target", "--post-process", self.targets],
-                vectors / "target.json",
-            ),
-            Step("training", self._train),
-            Step("word vectors for the model directory", self._bundle),
-        ]
-        left_out = set() if self.general else {"general text", "general text, held out"}
-        left_out |= {"fastText vectors of the corpus"} if given.vectors or self.model else set()
-        left_out |= set() if given.bundle else {"word vectors for the model directory"}
-        return [step for step in steps if step.title not in left_out]
+        inputs = ["data_scripts.build_vectors", corpus, self.vectors, "--name", "input", *like]
+        targets = ["data_scripts.build_vectors", corpus, self.target_vectors, "--name", "target"]
+        targets += ["--post-process", self.targets]
+        steps.append(Step("input vectors of every word type", lambda: inputs, corpus / "vectors/input.json"))
+        steps.append(Step("target vectors of every word type", lambda: targets, corpus / "vectors/target.json"))
+        steps.append(Step("training", self._train))
+        if given.bundle:
+            steps.append(Step("word vectors for the model directory", self._bundle))
+        return steps
 
     def _train(self) -> Sequence[object]:
         corpus = Corpus(self.corpus)
@@ -207,18 +192,15 @@ class Recipe:
             training = half
         return training
 
-    def _write_general(self) -> Sequence[object]:
-        share = self.given.general_share
-        tokens = round(share / (1 - share) * estimate_tokens(find_named_files(self.given.text)))
-        return self._write_text(self.output / "general.txt", max(1, tokens))
-
-    def _write_text(self, path: Path, tokens: int) -> list[object]:
-        """A sample of the general text, its kinds in the proportions in which the model's training read them."""
+    def _write_text(self, path: Path, tokens: int | None) -> list[object]:
+        """A sample of the general text, or of what is held out of it (`tokens` None), with its kinds in the proportions
+        in which the model's training read them."""
         assert self.general is not None
         weights = self._training().get("recipe", {}).get("data.sources", {})
         known = [f"{name}={weights[name]}" for name in Corpus(self.general).sources if name in weights]
-        sources = ["--sources", *known] if known else []
-        return ["data_scripts.write_text", self.general, path, "--tokens", tokens, *sources]
+        sources = ["--sources", *known] if known and tokens else []
+        of_split = ["--tokens", tokens] if tokens else ["--tokens", GENERAL_HELD_OUT_TOKENS, "--held-out"]
+        return ["data_scripts.write_text", self.general, path, *of_split, *sources]
 
     def _adapted(self) -> dict[str, dict[str, Any]]:
         """The settings of going on with the model, by section."""

@@ -131,7 +131,7 @@ def test_workers_do_not_change_a_byte(text_files: list[Path], tmp_path: Path) ->
     assert content(tmp_path / "1") == content(tmp_path / "2")
 
 
-@pytest.mark.parametrize("stop_in", ["number_piece", "merge_lexicons", "write_shard", "finish_corpus"])
+@pytest.mark.parametrize("stop_in", ["number_piece", "merge_lexicons", "save_array", "finish_corpus"])
 def test_interrupted_and_run_again(text_files: list[Path], tmp_path: Path, monkeypatch, stop_in: str) -> None:
     options = ["--workers", "1", "--shard-tokens", "300"]
     assert main([f"{tmp_path}/in", f"{tmp_path}/whole", *options]) == 0

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from data_scripts import build_corpus, build_vectors, one_billion, tokenize, train_fasttext
+from data_scripts import build_corpus, build_vectors, tokenize, train_fasttext
 from elmoc.corpus import Corpus
-from tests.data_scripts.test_one_billion import write_archive
 from tests.data_scripts.test_parts import runs
 
 RAW = "".join(f"Mr. Smith said: this is sentence {number}. He didn't!\n" for number in range(400))
@@ -23,7 +22,6 @@ class Commands:
 
     def __init__(self, folder: Path, corpus: Corpus, text: Path) -> None:
         (folder / "raw.txt").write_text(RAW)
-        write_archive(folder / "1b.tar.gz")
         train = ["--dim", "10", "--epochs", "1", "--buckets", "5000"]
         self.folder, table = folder, corpus.path / "vectors" / "t.json"
         self.arguments: dict[str, tuple[Callable[[list[str]], int], list[str], Path]] = {
@@ -32,7 +30,6 @@ class Commands:
             "build_corpus": (build_corpus.main, [str(text), f"{folder}/c"], folder / "c" / "corpus.json"),
             "build_vectors": (build_vectors.main, [str(corpus.path), "random:1:200", "--name", "t"], table),
             "train_fasttext": (train_fasttext.main, [str(corpus.path), f"{folder}/v.bin", *train], folder / "v.bin"),
-            "one_billion": (one_billion.main, [f"{folder}/1b.tar.gz", f"{folder}/b"], folder / ".b.unpacked"),
         }
 
     def run(self, name: str, *more: str) -> int:
@@ -51,7 +48,7 @@ def commands(small_corpus: Corpus, small_text: Path, tmp_path: Path) -> Commands
     return Commands(tmp_path, small_corpus, small_text)
 
 
-@pytest.mark.parametrize("name", ["tokenize", "build_corpus", "build_vectors", "train_fasttext", "one_billion"])
+@pytest.mark.parametrize("name", ["tokenize", "build_corpus", "build_vectors", "train_fasttext"])
 def test_a_second_writer_is_refused(commands: Commands, other_writer, error_line, name: str) -> None:
     path = commands.locks(name)
     other_writer(path)
@@ -71,7 +68,6 @@ def test_a_second_writer_is_refused(commands: Commands, other_writer, error_line
         ("build_vectors", "2", 40_000),  # the raw vectors
         ("train_fasttext", "1", 100_000),  # the text
         ("train_fasttext", "1", 180_000),  # the model, by the library
-        ("one_billion", "1", 20),
     ],
 )
 def test_a_full_disk(commands: Commands, files_of_at_most, error_line, name: str, workers: str, size: int) -> None:
