@@ -20,7 +20,7 @@ class StateSpan(NamedTuple):
     """A part of a sentence's layer states."""
 
     start: int  # the first of its words
-    columns: slice  # those of one direction
+    columns: slice  # the direction's part of the width 2P
     states: Tensor  # float32 [L + 1, m, P], on the CPU
 
 

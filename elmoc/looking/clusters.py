@@ -30,8 +30,8 @@ def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
 def cluster(points: np.ndarray, count: int | None = None) -> np.ndarray:
     """int [n]: the cluster of each point, the largest first, by k-means.
 
-    `count` is how many there are at most; by default the number up to `MOST_CLUSTERS` with the best silhouette, that of
-    some of the points where they are many.
+    `count` is the largest number of clusters; by default the number up to `MOST_CLUSTERS` with the best silhouette,
+    which is computed of at most 2,000 points.
     """
     from scipy.spatial.distance import pdist, squareform  # of an extra
 

@@ -18,10 +18,10 @@ from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 
 
 def open_word_vectors(origin: Path | str, only: Collection[str] | None = None) -> WordVectors:
-    """Open word vectors from `FILE.bin`, `FILE.vec[.gz]`, `FILE.txt[.gz]` or `random:SEED:SIZE`, or those of a model.
+    """Open word vectors: `FILE.bin`, `FILE.vec[.gz]`, `FILE.txt[.gz]`, `random:SEED:SIZE`, or a model's own.
 
-    The latter are a `.safetensors` file, or the directory of a model that has one. `only` lists the words that will be
-    asked for, where that is known: a text file then takes less memory.
+    A model's own are a `.safetensors` file, or the directory of a model that has one. `only` lists the words that will
+    be asked for, where that is known: a text file then takes less memory.
     """
     origin = os.fspath(origin)
     numbers = re.fullmatch(r"random:([0-9]{1,20}):([1-9][0-9]{0,4})", origin)

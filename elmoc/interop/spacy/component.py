@@ -27,7 +27,7 @@ UPSTREAM = "elmoc"
 class ElmocComponent:
     """A component of a spaCy pipeline; see `make_component` for its settings.
 
-    The model is loaded when it is first needed, so that one that a saved pipeline holds can take its place.
+    The model is loaded when it is first needed, so that a saved pipeline's model can take its place.
     """
 
     # the protocol `ListenedToComponent`, by which spaCy calls `find_listeners` with the components behind this one
@@ -163,7 +163,7 @@ def make_component(
 
     Args:
         nlp: the pipeline.
-        name: that of the component in it.
+        name: the component's name in the pipeline.
         model: a model directory or a run directory.
         layers: `average` (the mean of all), `top`, `all` (concatenated), or a list of indices, such as [0, 2].
         vectors: where the word vectors are now, when they are not where they were in training. A pipeline that was

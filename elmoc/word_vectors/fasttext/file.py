@@ -39,7 +39,7 @@ _SUPERVISED = 3  # of the kinds of model
 class Header:
     """The arguments of the training and the sizes of the dictionary, in the order of the file, by fastText's names.
 
-    pruned: −1 for a dictionary that is not pruned, as those of quantised files are.
+    pruned: −1, a dictionary that is not pruned; only quantised files, which are not read, have others.
     """
 
     dim: int = setting(least=1, most=MAX_SIZE)

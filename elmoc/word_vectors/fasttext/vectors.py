@@ -133,7 +133,7 @@ def _library_lookup(path: Path | str) -> Fill:
     with reading(path):
         model: Any = fasttext.load_model(os.path.realpath(path))
     labels, _ = model.f.getLabels("surrogateescape")
-    # They are no words, and fastText takes the row of some other string for theirs, or one that is not there.
+    # Labels are no words: fastText would take the row of some other string for them, or read outside the matrix.
     known = {label.encode("utf-8", "surrogateescape") for label in labels}
 
     def fill(words: Sequence[bytes], vectors: np.ndarray) -> None:
