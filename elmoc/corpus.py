@@ -35,7 +35,6 @@ SOURCE_NAME = r"[A-Za-z0-9_-]+"
 # the largest weight of a source: how many times it is read or written
 MOST_TIMES = 1_000
 SUBWORDS = "subwords.json"
-ADVICE = "build the corpus again"
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ class Corpus:
         """The word types, most frequent first; id = position."""
         words = list(read_lines(self.path / "lexicon.txt", encoding="utf-8"))
         if len(words) != self.types or lexicon_fingerprint(words) != self.lexicon_fingerprint:
-            raise InputError(f"{self.path / 'lexicon.txt'} is not the lexicon of this corpus: {ADVICE}")
+            raise InputError(f"{self.path / 'lexicon.txt'} is not the lexicon of this corpus")
         return words
 
     @cached_property
@@ -181,7 +180,7 @@ class Corpus:
         ids = self.map_shard(shard)[start:end]
         if (largest := int(ids.max())) >= self.types:
             path = self.path / shard.file
-            raise InputError(f"{path} has the id {largest}, but the corpus has {self.types:,} types: {ADVICE}")
+            raise InputError(f"{path} has the id {largest}, but the corpus has {self.types:,} types")
         return ids
 
     def map_shard(self, shard: Shard) -> np.ndarray:

@@ -1,9 +1,6 @@
-"""Devices: the PyTorch device and the precision that a user names, checked to be there, and the memory that is left."""
+"""Devices: are the PyTorch device and the precision that a user names there?"""
 
-import os
 import re
-from contextlib import suppress
-from pathlib import Path
 
 import torch
 
@@ -44,18 +41,3 @@ def has_bf16(device: torch.device) -> bool:
     # PyTorch has no public name for this; a release without these two is taken to have no bf16
     checks = (getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))
     return any(check is not None and check() for check in checks)
-
-
-def free_memory(device: torch.device) -> int:
-    """Bytes that this process may still allocate on a device, swap space and the limit of a container included."""
-    if device.type == "cuda":
-        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return torch.cuda.mem_get_info(device)[0] + unused
-    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    with suppress(OSError):  # no Linux
-        found = re.findall(r"^(?:MemAvailable|SwapFree):\s+(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
-        free = 1024 * sum(map(int, found))
-    with suppress(OSError, ValueError):  # no control group, or no limit in it
-        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
-        free = min(free, limit - int(re.findall(r"\banon (\d+)", Path("/sys/fs/cgroup/memory.stat").read_text())[0]))
-    return free

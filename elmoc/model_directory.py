@@ -39,7 +39,6 @@ from elmoc.word_vectors.transform import TransformKind, VectorTransform
 
 FORMAT, VERSION = "elmoc-model", 3
 WEIGHTS, HEADS, CARD = "model.safetensors", "heads.safetensors", "README.md"
-ADVICE = "copy or export the model again"
 _OF_TARGETS = "targets."
 
 

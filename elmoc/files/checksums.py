@@ -40,7 +40,7 @@ class FileChecksum:
         if _ends(path) != self.ends:
             raise InputError(f"{path} is damaged: its first or last block is not what was written")
 
-    def check_whole(self, path: Path | str, *, advice: str = "", progress: Progress = lambda size: None) -> None:
+    def check_whole(self, path: Path | str, *, progress: Progress = lambda size: None) -> None:
         """Raise an `InputError` unless all of the file is as it was written."""
         self.check_ends(path)
         if self.of(path, progress=progress) != self:

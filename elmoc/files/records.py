@@ -23,9 +23,7 @@ T = TypeVar("T")
 MAX_BYTES = 1 << 28
 
 
-def read_record(
-    path: Path | str, kind: type[T], *, format: str, version: int, oldest: int | None = None, advice: str = ""
-) -> T:
+def read_record(path: Path | str, kind: type[T], *, format: str, version: int) -> T:
     """Read a JSON file with `format` and `version` into a dataclass; see `convert`."""
     info = read_json(path)
     check_version(path, info, format=format, version=version)
@@ -43,12 +41,12 @@ def as_json(record: Any, *, format: str, version: int) -> dict[str, Any]:
     return {"format": format, "version": version, **asdict(record)}
 
 
-def read_json(path: Path | str, *, advice: str = "") -> Any:
+def read_json(path: Path | str) -> Any:
     """Read a JSON file; a damaged one is an `InputError`."""
     return parse_json(_read(path), where=str(path))
 
 
-def parse_json(content: bytes | str, *, where: str, advice: str = "", twice: bool = True) -> Any:
+def parse_json(content: bytes | str, *, where: str) -> Any:
     """The value of a piece of JSON; `where` is what an `InputError` calls it, e.g. a file and a line."""
     with reading(where):
         return msgspec.json.decode(content)
@@ -66,7 +64,7 @@ def write_json(path: Path | str, value: Any) -> None:
         partial.write_bytes(content)
 
 
-def read_toml(path: Path | str, *, advice: str = "") -> dict[str, Any]:
+def read_toml(path: Path | str) -> dict[str, Any]:
     """Read a TOML file that a user wrote; an invalid one is an `InputError`."""
     content = _read(path)
     with reading(path):
@@ -92,7 +90,7 @@ def toml_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def convert(value: Any, kind: type[T], *, where: str, advice: str = "", prefix: str = "") -> T:
+def convert(value: Any, kind: type[T], *, where: str, prefix: str = "") -> T:
     """A value of JSON or TOML as a dataclass, or any other type that annotations can name.
 
     Args:
@@ -110,9 +108,7 @@ def convert(value: Any, kind: type[T], *, where: str, advice: str = "", prefix: 
         return record
 
 
-def check_version(
-    path: Path | str, info: Any, *, format: str, version: int, oldest: int | None = None, advice: str = ""
-) -> None:
+def check_version(path: Path | str, info: Any, *, format: str, version: int) -> None:
     """Raise an `InputError` unless `info` (the content of `path`) is of this format and version."""
     if not isinstance(info, dict) or info.get("format") != format:
         raise InputError(f"{path} is not of the format {format}")

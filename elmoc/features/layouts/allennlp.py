@@ -86,7 +86,7 @@ class AllennlpReader:
                 raise ValueError(f"its type is {dataset.dtype}")
             content = dataset[0]
         where = f"{path}: the {MAP_KEY} map"
-        sentences = parse_json(content, where=where, advice="write the file again", twice=True)
+        sentences = parse_json(content, where=where)
         if not isinstance(sentences, dict):
             raise InputError(f"{where} is not a JSON object of sentences and their indices: write the file again")
         return {line: self._checked(index, line) for line, index in sentences.items()}

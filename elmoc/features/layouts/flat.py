@@ -77,7 +77,7 @@ class FlatReader:
         what = f"{self._file.path}: its {DOCUMENTS}"
         with self._file.damage(f"has {DOCUMENTS} that are damaged"):
             content = self._file[DOCUMENTS][0]
-        sizes = parse_json(content, where=what, advice="write the file again")
+        sizes = parse_json(content, where=what)
         if not isinstance(sizes, dict) or not all(type(size) is int and size >= 0 for size in sizes.values()):
             raise InputError(f"{what} are not a JSON object of keys and numbers of sentences: write the file again")
         if sum(sizes.values()) != len(self):

@@ -95,8 +95,8 @@ class UnfinishedFolder:
 
     def progress(self, begun: Mapping[str, str]) -> Progress:
         """How far it goes; an `InputError` if it is damaged, or was begun otherwise."""
-        info = read_json(self._record, advice=ANEW)
-        check_version(self._record, info, format=FORMAT, version=VERSION, advice=ANEW)
+        info = read_json(self._record)
+        check_version(self._record, info, format=FORMAT, version=VERSION)
         seal = info.pop("seal", None)
         if seal != _seal(info):
             raise InputError(f"{self._record} is damaged: {ANEW}")
@@ -104,7 +104,6 @@ class UnfinishedFolder:
             {name: value for name, value in info.items() if name not in ("format", "version")},
             Progress,
             where=str(self._record),
-            advice=ANEW,
         )
         for name in sorted({*begun, *progress.begun} - _OF_OLDER_VERSIONS):
             then, now = (each.get(name, "nothing") for each in (progress.begun, begun))
