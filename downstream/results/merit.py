@@ -23,6 +23,7 @@ import numpy as np
 
 from downstream.results.rows import NONE, PAPER, Row
 from downstream.text_table import Column, Table
+from elmoc.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,14 @@ class Merit:
 def figure_of_merit(rows: Sequence[Row], less: Sequence[Row] | None = None) -> Merit | None:
     """The figure of merit of the rows of one encoder; None where no row has a gain that the paper reports, too.
 
+    Raises `InputError` for a set of data that was run in several ways, and would count more than once.
+
     less  rows of another encoder: the difference of the two figures is meant, on the sets of data that both have. Of
           several rows for one set of data, that with the same word vectors counts.
     """
+    counts = Counter(row.first.place for row in rows if "both" in row.gains)
+    if repeated := [" ".join(place) for place, count in counts.items() if count > 1]:
+        raise InputError(f"{repeated[0]} was run in several ways: a figure of merit is of the results of one suite")
     shares = []
     for row in rows:
         if "both" not in row.gains or row.first.task not in PAPER:
@@ -144,13 +150,3 @@ def merit_table(rows: Sequence[Row]) -> Table | None:
         cells = [f"{each.value:+.2f} ± {each.error:.2f} ({len(each.shares)})" if each else NONE for each in differences]
         columns.append(Column(f"− {first} (data sets of both)", [NONE, *cells], right=True))
     return Table("Figure of merit: mean of (both − vectors) / the paper's gain", columns)
-
-
-def repeated_data(rows: Sequence[Row]) -> list[str]:
-    """Notes on sets of data that an encoder's figure of merit counts more than once, being run in several ways."""
-    counts = Counter((row.encoder, *row.first.place) for row in rows if "both" in row.gains)
-    return [
-        f"WARNING: the figure of merit of {encoder} counts {' '.join(place)} more than once."
-        for (encoder, *place), count in counts.items()
-        if count > 1
-    ]

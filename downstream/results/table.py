@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from downstream.results.merit import merit_table, repeated_data
+from downstream.results.merit import merit_table
 from downstream.results.records import Result
 from downstream.results.rows import NONE, PAPER, RESAMPLES, Row, Tasks, compared_rows
 from downstream.text_table import Column, Table, text_table
@@ -26,9 +26,8 @@ def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
     """`python -m downstream table RESULTS…`; `tasks` are those there are."""
     parser = argparse.ArgumentParser(
         prog="python -m downstream table",
-        description="Gather results of probes into one table: a row for each task and data set with the scores of word "
-        "vectors alone, features alone and both, the gains over word vectors alone, and how sure they are. Seeds of "
-        "runs that differ in nothing else are pooled.",
+        description="Gather results of probes into one table: scores of word vectors alone, features alone and both, "
+        "gains over word vectors alone, and how sure they are. Seeds of runs that differ in nothing else are pooled.",
     )
     parser.add_argument("results", nargs="+", type=Path, metavar="RESULTS", help="files that `--results` wrote")
     parser.add_argument("--markdown", type=Path, metavar="FILE.md", help="write the table in Markdown")
@@ -49,8 +48,6 @@ def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
         figure_format(options.curve)  # found before the table is computed
     rows = compared_rows(options.results, tasks)
     more, notes = [runs_table(rows)], explanations(rows)
-    if options.merit or options.curve:
-        notes += repeated_data(rows)
     if options.merit and (merits := merit_table(rows)):
         more.append(merits)
     print(tables_as_text(rows, more, notes), end="")

@@ -13,7 +13,7 @@ from typing import Any
 from downstream.inputs.settings import INPUT_KINDS, SEPARATOR
 from downstream.inputs.sources import FeatureStates
 from downstream.probe.task import Split, read_split
-from downstream.results.merit import figure_of_merit, repeated_data
+from downstream.results.merit import figure_of_merit
 from downstream.results.records import encoder_identity
 from downstream.results.rows import Tasks, compared_rows
 from downstream.results.table import explanations, row_as_json, runs_table, tables_as_text
@@ -149,7 +149,7 @@ def _report(
         partial.write_text("".join(lines), encoding="utf-8")
     rows = compared_rows([results], tasks)
     merit = figure_of_merit(rows)
-    notes = [*explanations(rows), *repeated_data(rows), *notes]
+    notes = [*explanations(rows), *notes]
     print("\n" + tables_as_text(rows, [runs_table(rows)], notes))
     print(f"figure of merit: {merit or 'there is none without results of both and of vectors'}")
     content = {
@@ -174,7 +174,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--vectors", nargs="+", metavar="V", help="word vectors, in place of the suite file's")
     parser.add_argument("--data", type=Path, metavar="DIR", help="what paths of data in the suite file are relative to")
     parser.add_argument("--quick", action="store_true", help="run the quick suite: its [probe.quick] tables")
-    parser.add_argument("--inputs", default="vectors,both", metavar="KIND,…", help=f"of {', '.join(INPUTS)}")
+    parser.add_argument(
+        "--inputs", default="vectors,both", metavar="KIND,…", help="of vectors, features, both (default: %(default)s)"
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="results and logs (default: SUITE/ENCODER[-quick])")
     text = "corpus in which sentences of dev and test parts are looked for (default: those of the model's training)"
     parser.add_argument("--corpus", type=Path, action="append", metavar="DIR", help=text)

@@ -134,6 +134,8 @@ def read_suite(
     ]
     if not probes:
         raise InputError(f"{path} has no quick suite: give a probe a [probe.quick] table, or run it without --quick")
+    if len({probe.file_name.lower() for probe in probes}) < len(probes):
+        raise InputError(f"{path}: two probes of one task have the same name")
     vectors = [entries.vectors] if isinstance(entries.vectors, str) else entries.vectors or []
     return [each if each.startswith("random:") else str(path.parent / each) for each in vectors], probes
 

@@ -81,17 +81,6 @@ def test_pairing_makes_a_small_but_steady_gain_clear() -> None:
     assert interval(resampled[0] - resampled[1]).low > 0
 
 
-def test_all_right_has_no_width() -> None:
-    (resampled,) = resampled_scores([answers([1] * 30, [1] * 30)], metric=accuracy, resamples=500)
-    assert interval(resampled) == Interval(100, 100)
-
-
-def test_one_item() -> None:
-    resampled = resampled_scores([answers([1], [0]), answers([0])], metric=accuracy, resamples=50)
-    assert interval(resampled[0]) == Interval(50, 50)
-    assert interval(resampled[1]) == Interval(0, 0)
-
-
 @pytest.mark.parametrize(
     ("gains", "p"), [([0.0] * 99, 1.0), ([1.0] * 99, 0.01), ([-1.0] * 99, 1.0), ([1.0] * 94 + [0.0, -1.0] * 2, 5 / 99)]
 )

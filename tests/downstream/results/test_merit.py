@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from downstream.__main__ import main
-from downstream.results.merit import Merit, Share, figure_of_merit, merit_table, repeated_data, rows_of_encoders
+from downstream.results.merit import Merit, Share, figure_of_merit, merit_table, rows_of_encoders
 from downstream.results.plot import merits_by_words
 from downstream.results.rows import Row
 from downstream.text_table import text_table
+from elmoc.errors import InputError
 from tests.downstream.results.result_lines import BETTER, SETTINGS, WORSE, ner_line, rows_of, write_lines
 
 
@@ -149,12 +150,11 @@ def test_the_table_has_differences_to_the_first_encoder(tmp_path: Path) -> None:
     assert merit_table(rows_of(tmp_path, ner_line("both", BETTER))) is None
 
 
-def test_data_that_count_twice_are_named(tmp_path: Path) -> None:
+def test_data_that_would_count_twice_are_refused(tmp_path: Path) -> None:
     lines = [ner_line("vectors", {1: WORSE[1]}, compared_as="tuned"), *suite_lines(1, "m1", {1: BETTER[1]})]
-    assert not repeated_data(rows_of(tmp_path, *lines))
-    (note,) = repeated_data(rows_of(tmp_path, *lines, *(line | {"compared_as": "quick"} for line in lines)))
-    assert "m1" in note
-    assert "ner novels test" in note
+    rows = rows_of(tmp_path, *lines, *(line | {"compared_as": "quick"} for line in lines))
+    with pytest.raises(InputError, match="ner novels test"):
+        figure_of_merit(rows)
 
 
 def test_settings_may_differ_where_a_suite_says_what_is_compared(tmp_path: Path) -> None:

@@ -143,12 +143,6 @@ def test_how_layer_states_are_given_belongs_to_the_encoder_and_shares_the_baseli
     ]
 
 
-def test_rows_of_one_data_set_stand_together(tmp_path: Path) -> None:
-    lines = [ner_line(kind, BETTER, dataset=name) for kind, name in (("vectors", "b"), ("both", "a"), ("both", "b"))]
-    rows = rows_of(tmp_path, *lines, ner_line("both", WORSE, dataset="b", features=LARGE))
-    assert [row.dataset for row in rows] == ["b test", "b test", "a test"]
-
-
 def test_encoders_have_names_that_tell_them_apart(tmp_path: Path) -> None:
     small = ner_line("both", BETTER)["features"]
     wide = {name: LARGE[name] for name in ("word_vectors", "layers")} | {"model": "w", "directory": "runs/wide/model"}

@@ -114,6 +114,7 @@ def test_the_suite_of_the_project_is_whole() -> None:
         ("{ dropout = 0.5 }", "{ train_fraction = 0.5 }", "vectors.train_fraction"),
         ('name = "SNLI"', 'name = "SNLI"\nquick = 1', "probe[1].quick"),
         ("[[probe]]", "[probe", "line 4"),
+        ('task = "snli"\nname = "SNLI"', 'task = "ner"\nname = "wnut 17 dev"', "name"),
     ],
 )
 def test_what_cannot_be_is_named(read: Read, tmp_path: Path, old: str, new: str, key: str) -> None:
