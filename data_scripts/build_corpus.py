@@ -50,39 +50,26 @@ SHORTEST_END = 1_000
 _GATHER_TOKENS = 1 << 22
 
 
-def parser() -> argparse.ArgumentParser:
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m data_scripts.build_corpus",
         description="Make a corpus directory from tokenised text: one sentence a line, words split on white space, "
         "blank lines between documents. Safe to interrupt and run again.",
     )
-    files = "text files, .gz files, folders, or quoted globs; NAME=PATH names the kind of text, its source, by which "
-    files += "training can weight it and evaluation is reported"
-    held_out = (
-        "files (folders, globs, NAME=PATH) held out of training for evaluation; of a source without any, as much "
-    )
-    held_out += "as a shard: the ends of its shards, so that it is from everywhere in the text"
-    leave_out = (
-        "tokenised text, e.g. parts of tasks that scores are reported on: sentences of IN and held-out ones that "
-    )
-    leave_out += (
-        f"equal one of its sentences of {SHORTEST} words or more, or share {RUN} words in a row with one, are left out"
-    )
-    parser.add_argument("files", nargs="+", metavar="IN", help=files)
+    text = "files, .gz files, folders, or quoted globs; NAME=PATH names the kind of text, its source"
+    held_out = "text held out for evaluation; of a source without any, as much as a shard, the ends of its shards"
+    leave_out = f"text whose sentences are left out of IN, as those are that share {RUN} words in a row with one of it"
+    min_count = "words seen fewer than N times in training become <unk> (default 1: every word type has a row)"
+    shard_tokens = f"tokens in a shard, roughly; default {LARGEST_SHARD:,}, or for a smaller text a twentieth of it"
+    parser.add_argument("files", nargs="+", metavar="IN", help=text)
     parser.add_argument("corpus", type=Path, metavar="CORPUS", help="the corpus directory to make")
     parser.add_argument("--held-out", default=[], nargs="+", metavar="FILE", help=held_out)
     parser.add_argument("--leave-out", default=[], nargs="+", metavar="FILE", help=leave_out)
-    min_count = "words seen fewer than N times in training become <unk> (default 1: every word type has a row)"
     parser.add_argument("--min-count", type=positive, default=1, metavar="N", help=min_count)
-    shard = f"tokens in a shard, roughly; default {LARGEST_SHARD:,}, or for a small text (or source) a twentieth"
-    parser.add_argument("--shard-tokens", type=positive, metavar="N", help=shard)
+    parser.add_argument("--shard-tokens", type=positive, metavar="N", help=shard_tokens)
     add_workers(parser)
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
-    options = vars(parser().parse_args(argv))
+    options = vars(parser.parse_args(argv))
     return run_command(lambda: build_corpus(**options))
 
 

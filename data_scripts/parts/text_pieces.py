@@ -145,7 +145,8 @@ def _text_of(segment: Segment, block: bytes, position: int) -> str:
             f"{segment.path}, line {line_of(error.start)}: byte 0x{byte} is not valid UTF-8; convert the file, for "
             "instance with iconv"
         ) from None
-    if found := _REFUSED.search(text):
+    may_be_refused = any(mark in text for mark in (BEGIN, END, "\0"))  # seen a hundred times faster than by a pattern
+    if may_be_refused and (found := _REFUSED.search(text)):
         line = line_of(len(text[: found.start()].encode()))
         raise InputError(f"{segment.path}, line {line}: the text holds {found[0]!r}, which marks an end: take it out")
     return text if text.endswith("\n") else f"{text}\n"
