@@ -36,7 +36,8 @@ class FileChecksum:
 
     def check_ends(self, path: Path | str) -> None:
         """Raise an `InputError` unless the file has its size and its first and last block; reads no more than these."""
-        check_size(path, self.bytes)
+        if not os.path.isfile(path) or os.path.getsize(path) != self.bytes:
+            raise InputError(f"{path} is missing, truncated or changed: {self.bytes:,} bytes are expected")
         if _ends(path) != self.ends:
             raise InputError(f"{path} is damaged: its first or last block is not what was written")
 
@@ -45,12 +46,6 @@ class FileChecksum:
         self.check_ends(path)
         if self.of(path, progress=progress) != self:
             raise InputError(f"{path} is damaged: its content is not what was written")
-
-
-def check_size(path: Path | str, size: int) -> None:
-    """Raise an `InputError` unless there is a file of `size` bytes."""
-    if not os.path.isfile(path) or os.path.getsize(path) != size:
-        raise InputError(f"{path} is missing, truncated or changed: {size:,} bytes are expected")
 
 
 def check_archive(path: Path | str, *, progress: Progress = lambda size: None) -> None:

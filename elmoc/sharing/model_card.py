@@ -14,7 +14,7 @@ from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.files.records import toml_section
 from elmoc.sharing.citations import ELMO, ELMO_C, THIS_PROJECT
-from elmoc.sharing.training_record import has_general_text
+from elmoc.sharing.training_record import GENERAL
 from elmoc.word_vectors.sources import VectorSource
 
 _FRONT_MATTER = """\
@@ -144,7 +144,8 @@ def _trainings(training: Mapping[str, Any]) -> Iterator[str]:
         yield f"It was imported from another tool: {_shown(imported.get('from'))}"
     rows = {label: _shown(training[name]) for name, label in _FACTS.items() if name in training}
     if rows:
-        text = "new text" if has_general_text(training) else "text"
+        is_adapted = "started_from" in training and GENERAL in training.get("tokens_by_source", {})
+        text = "new text" if is_adapted else "text"
         yield _table("", "", rows | {f"licence of the {text}": _plain(training.get("licence") or "not stated")})
     if isinstance(tokens := training.get("tokens_by_source"), dict):
         yield _table("kind of text", "tokens in the corpus", {_code(str(k)): _shown(v) for k, v in tokens.items()})

@@ -23,14 +23,6 @@ def training_words(record: Mapping[str, Any]) -> int | None:
     return (earlier + round(record["words"] / record.get("units_of_a_word", 1))) or None
 
 
-def training_corpora(record: Mapping[str, Any]) -> list[str | None]:
-    """The corpus directories that were read in this training and in those before it, each once.
-
-    None among them is that of a training that does not say.
-    """
-    return list(dict.fromkeys(each.get("corpus") for each in trainings_of(record)))
-
-
 def trainings_of(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The record of each training: of this one, or of the directions that were trained apart, and of those before."""
     if parts := parts_of(record):
@@ -45,8 +37,3 @@ def trainings_of(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def parts_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The records of directions that were trained apart and joined."""
     return [record[name] for name in DIRECTIONS if isinstance(record.get(name), dict)]
-
-
-def has_general_text(record: Mapping[str, Any]) -> bool:
-    """Whether a model went on with new text (of which the licence is recorded) into which general text was mixed."""
-    return "started_from" in record and GENERAL in record.get("tokens_by_source", {})

@@ -50,13 +50,6 @@ def test_public_names_are_there_and_others_are_not() -> None:
         elmoc.ELMo  # noqa: B018
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["--version"])
-    assert end.value.code == 0
-    assert capsys.readouterr().out == f"elmoc {elmoc.__version__}\n"
-
-
 @pytest.mark.parametrize(
     "arguments", [[], ["no-such-command"], ["dump-features", "model"], ["dump-features", "--wrong"]]
 )

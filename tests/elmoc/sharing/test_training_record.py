@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from elmoc.sharing.training_record import training_corpora, training_words
+from elmoc.sharing.training_record import training_words, trainings_of
 
 BASE = {"words": 54_000, "corpus": "base", "tokens_by_source": {"words": 10**9, "novels": 7}}
 TASK = {"words": 2_000, "corpus": "task", "started_from": BASE}
@@ -31,4 +31,4 @@ TASK = {"words": 2_000, "corpus": "task", "started_from": BASE}
 )
 def test_trainings_before_count(record: dict[str, Any], words: int | None, corpora: list[str | None]) -> None:
     assert training_words(record) == words
-    assert training_corpora(record) == corpora
+    assert list(dict.fromkeys(each.get("corpus") for each in trainings_of(record))) == corpora
