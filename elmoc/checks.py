@@ -81,8 +81,8 @@ def _parts(path: Path, vectors: str | None) -> Iterator[CheckedPart]:
     elif path.is_dir():
         raise InputError(f"{path} is neither a corpus, nor a run, nor a model: name one of these, or a feature file")
     else:
-        with FeatureFile(path) as features:
-            yield CheckedPart("features", sum(map(_size, features.files)), partial(_check_features, path))
+        with FeatureFile(path):  # one that cannot be opened is said at once
+            yield CheckedPart("features", _size(path), partial(_check_features, path))
 
 
 def _size(file: Path) -> int:
@@ -112,5 +112,5 @@ def _check_vectors(model: ModelDirectory, vectors: str | None, *, progress: Prog
 
 def _check_features(path: Path, *, progress: Progress) -> None:
     with FeatureFile(path) as features:
-        share = sum(map(_size, features.files)) // max(1, len(features))
+        share = _size(path) // max(1, len(features))
         features.check(lambda sentences: progress(sentences * share))

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Convert as the parsed command line says."""
-    from elmoc.features.converting.convert import convert_features
+    from elmoc.features.convert import convert_features
 
     found_by_words = convert_features(
         arguments.source,

@@ -3,17 +3,15 @@
 import argparse
 import os
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from elmoc.errors import InputError, shortened
-from elmoc.features.layout_names import LAYOUT_NAMES
+from elmoc.features.layout_names import LAYOUT_NAMES, require_layout_of_keys
 from elmoc.process import interrupted_by_sigterm
-
-if TYPE_CHECKING:
-    from elmoc.features.dumping.dump import DumpOptions
-    from elmoc.model import ElmoC
 
 SUMMARY = "write the layer states of sentences to an HDF5 file"
 DTYPES = ("float32", "float16")
@@ -94,39 +92,32 @@ def _add_how(parser: argparse.ArgumentParser) -> None:
     device = group.add_mutually_exclusive_group()
     device.add_argument("--device", default="cpu", help="cpu (default), cuda or cuda:N")
     device.add_argument("--cuda-device", type=int, metavar="N", help="the same as --device cuda:N; -1 is the CPU")
-    group.add_argument(
-        "--merge", action="store_true", help="after a dump by several processes: one file, without links to their parts"
-    )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Dump features as the parsed command line says."""
-    from elmoc.features.dumping.ranks import Ranks
-    from elmoc.features.unfinished.folder import UnfinishedFolder
     from elmoc.files.locks import locked
-    from elmoc.files.writing import refuse_existing
 
     for option in ("batch_size", "batch_words"):
         if getattr(arguments, option) < 1:
             raise InputError(f"--{option.replace('_', '-')} must be at least 1")
-    options = _options(arguments)
+    require_layout_of_keys(arguments.format, sentence_keys=arguments.use_sentence_keys)
     pairs = inputs_and_outputs(arguments.files, arguments.output_dir)
-    ranks = Ranks.from_environment()
-    if not ranks.alone and any(source == "-" for source, _ in pairs):
+    world_size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+    if world_size > 1 and any(source == "-" for source, _ in pairs):
         raise InputError("several processes cannot share standard input: write it to a file first")
     with ExitStack() as stack:
         stack.enter_context(interrupted_by_sigterm())
-        for _, output in pairs:
-            stack.callback(ranks.tidy, output)
-            stack.enter_context(locked(ranks.part(output)))
-            if ranks.part(output).is_file():  # what is left is of a process that was killed when all was done
-                UnfinishedFolder(ranks.part(output)).remove()
-            if not arguments.resume:
-                refuse_existing(output)
-                UnfinishedFolder(ranks.part(output)).refuse()
-        from elmoc.features.dumping.dump import dump_several
+        for _, output in pairs if rank == 0 else ():
+            stack.enter_context(locked(output))  # a second dump to the same file is told so at its start
+        from elmoc.features.dump import dump_several, has_parts, refuse_output
+
+        for _, output in pairs if rank == 0 and not arguments.resume else ():
+            refuse_output(output)
         from elmoc.model import ElmoC
 
+        if world_size > 1:
+            stack.enter_context(process_group())
         model = ElmoC.from_pretrained(
             arguments.model,
             vectors=arguments.vectors,
@@ -134,10 +125,27 @@ def run(arguments: argparse.Namespace) -> None:
             precision=arguments.precision,
             pooling=arguments.pooling,
         )
-        if ranks.rank == 0:
+        if rank == 0:
             print(f"matrix products in {model.precision} on {model.device}")
-        dump_several(model, pairs, options, ranks=ranks)
+        try:
+            dump_several(model, pairs, _options(arguments))
+        except KeyboardInterrupt:
+            if any(has_parts(output) for _, output in pairs):
+                print("what is done is kept: the same command with --resume goes on", file=sys.stderr)
+            raise
         report_unknown(model)
+
+
+@contextmanager
+def process_group() -> Iterator[None]:
+    """The processes that `torchrun`, or another launcher, has started; each waits for the others for up to a week."""
+    from torch import distributed
+
+    distributed.init_process_group("gloo", timeout=timedelta(days=7))
+    try:
+        yield
+    finally:
+        distributed.destroy_process_group()
 
 
 def inputs_and_outputs(files: list[str], directory: str | None) -> list[tuple[str, Path]]:
@@ -163,7 +171,7 @@ def inputs_and_outputs(files: list[str], directory: str | None) -> list[tuple[st
     return [(file, output) for output, file in made.items()]
 
 
-def report_unknown(model: "ElmoC") -> None:
+def report_unknown(model: Any) -> None:
     """Say which words had no vector, if any had none."""
     from elmoc.word_vectors.rows import MOST_UNKNOWN
 
@@ -181,8 +189,8 @@ def _device(arguments: argparse.Namespace) -> str:
     return f"cuda:{local}" if arguments.device == "cuda" and local else arguments.device
 
 
-def _options(arguments: argparse.Namespace) -> "DumpOptions":
-    from elmoc.features.dumping.dump import DumpOptions
+def _options(arguments: argparse.Namespace) -> Any:
+    from elmoc.features.options import DumpOptions
 
     chosen = "all" if arguments.layers is None else arguments.layers
     return DumpOptions(
@@ -198,6 +206,5 @@ def _options(arguments: argparse.Namespace) -> "DumpOptions":
         carry_state=arguments.carry_state,
         unknown=arguments.unknown,
         resume=arguments.resume,
-        merge=arguments.merge,
         command_line=" ".join(["elmoc", *sys.argv[1:]]),
     )

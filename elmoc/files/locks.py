@@ -47,8 +47,3 @@ def tidy_folder(folder: Path) -> None:
     for left in list(folder.glob(".*.partial")):
         with suppress(InputError), locked(folder / left.name[1:].removesuffix(".partial")):
             remove(left)
-
-
-def unfinished_path(path: Path) -> Path:
-    """The folder for what a killed writer of `path` has left to be gone on with; it ends when `path` is there."""
-    return path.parent / f".{path.name}.unfinished"

@@ -77,11 +77,12 @@ def read_original_elmo(options: Path | str, weights: Path | str) -> ImportedMode
     weights, and tensors that are missing, unknown, of another shape, or have numbers that are not finite.
     """
     content = read_json(options)
-    with reading(weights), CheckedFile(weights, advice="") as file:
+    with reading(weights), CheckedFile(weights) as file:
         names: list[str] = []
-        file.visit(names.append)
-        kinds = {name: h5py.h5o.get_info(file.id, name.encode()).type for name in names}
-        theirs = {name: torch.from_numpy(file[name][()]) for name in names if kinds[name] == h5py.h5o.TYPE_DATASET}
+        file.file.visit(names.append)
+        kinds = {name: h5py.h5o.get_info(file.file.id, name.encode()).type for name in names}
+        names = [name for name in names if kinds[name] == h5py.h5o.TYPE_DATASET]
+        theirs = {name: torch.from_numpy(np.array(file.stored(name)[()])) for name in names}
     with reading(options):
         cnn, lstm = _sizes(content, projection="CNN_proj/W_proj" in theirs)
     with reading(weights):

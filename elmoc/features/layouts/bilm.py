@@ -8,32 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from elmoc.errors import InputError
 from elmoc.features.layouts.allennlp import AllennlpReader, AllennlpWriter
-from elmoc.features.layouts.interface import Rows
 from elmoc.files.hdf5 import CheckedFile
 
 
 class BilmReader(AllennlpReader):
-    """The `LayoutReader`."""
+    """Reads the `bilm` layout."""
 
     def __init__(self, file: CheckedFile, attributes: dict[str, Any]) -> None:
         super().__init__(file, attributes)
         self._is_single = bool(attributes.get("single", False)) and self.layers == 1
 
-    def view(self, index: int, rows: Rows) -> np.ndarray:
-        array = super().view(index, rows)
-        return array[0] if self._is_single and len(array) == 1 else array
-
-    def lines(self) -> dict[str, int]:
-        raise InputError(
-            f"{self._file.path}: the bilm layout has no map of sentences: ask for them by their number, or write the "
-            "allennlp layout"
-        )
+    def view(self, index: int) -> np.ndarray:
+        array = super().view(index)
+        return array[0] if self._is_single else array
 
 
 class BilmWriter(AllennlpWriter):
-    """The `LayoutWriter`."""
+    """Writes the `bilm` layout."""
 
-    _layers_axis = 0
-    _has_map = False
+    layers_axis = 0
+    has_map = False

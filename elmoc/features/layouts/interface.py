@@ -1,111 +1,71 @@
 """Interface of layouts: what the reader and the writer of one form on disk give."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
 
 import h5py
 import numpy as np
 
-from elmoc.features.layouts.sentence import FeatureShape, Sentence
-from elmoc.features.unfinished.notes import Notes
+from elmoc.errors import InputError
+from elmoc.features.layouts.sentence import FeatureOptions, Sentence
 from elmoc.files.hdf5 import CheckedFile
 
-Rows = Callable[..., np.ndarray]
-"""`rows(name, start, stop)`: the rows of a dataset, without a copy where it can; all of them without start and stop."""
 
+class LayoutReader(ABC):
+    """Finds sentences in an open file; raises whatever it finds wrong, within the caller's `reading(path)`.
 
-class LayoutReader(Protocol):
-    """Finds sentences in an open file."""
+    has_map: whether sentences can be found by their words.
+    first: a dataset of the file's numbers.
+    layers, width: of every sentence.
+    """
 
-    first: h5py.Dataset
-    """One whose type is that of the file's numbers."""
+    has_map = False
+    first: np.ndarray | h5py.Dataset
     layers: int
     width: int
-    has_map: bool
-    """Whether the file has a map of sentences."""
 
+    @abstractmethod
     def __init__(self, file: CheckedFile, attributes: dict[str, Any]) -> None:
-        """Raises `InputError` for a file that is not in the layout."""
+        """An error for a file that is not in the layout."""
 
+    @abstractmethod
     def __len__(self) -> int:
         """The number of sentences."""
-        ...
 
-    def view(self, index: int, rows: Rows) -> np.ndarray:
-        """[L + 1, n, 2P] of a sentence, or [n, 2P]; `rows` reads a dataset."""
-        ...
+    @abstractmethod
+    def view(self, index: int) -> np.ndarray:
+        """[L + 1, n, 2P] of a sentence, or [n, 2P]: a part of the file where it can be, else a copy."""
 
+    @abstractmethod
     def words(self, index: int) -> int:
         """How many words a sentence has; its numbers are not read."""
-        ...
 
     def lines(self) -> dict[str, int]:
         """The index of each sentence by its text, of equal ones the last; an `InputError` in a file without a map."""
-        ...
+        raise InputError("the file has no map of sentences: ask for them by their number")
 
-    def documents(self) -> dict[str, range] | None:
-        """The sentences of each document by its key, in order; None in a file that does not tell documents apart."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class LayoutOptions:
-    """What a layout is written with; see `write_features`."""
-
-    shape: FeatureShape
-    compress: bool = False
-    sentence_map: bool = True
-    sentence_keys: bool = False
+    def documents(self) -> dict[str, range]:
+        """The sentences of each document by its key, in order; empty in a file that does not tell documents apart."""
+        return {}
 
 
-class SlabWriter(Protocol):
-    """Takes the states of one sentence in pieces."""
-
-    def put(self, start: int, stop: int, columns: slice, states: np.ndarray) -> None:
-        """Write words `start` to `stop` in some of the columns: [L', m, columns], or [m, columns]."""
-
-    def end(self) -> None:
-        """Raise a `ValueError` unless all of the sentence has been put."""
-
-
-class LayoutWriter(Protocol):
+class LayoutWriter(ABC):
     """Writes sentences into an open file, in order.
 
-    What it has to know when a killed process is gone on with is its `memory`, and what stands in its `notes`.
+    layers_axis: where its arrays have the axis of layers, also for one layer; None: where the sentence has it, if any.
     """
 
-    def __init__(
-        self, file: h5py.File, options: LayoutOptions, notes: Notes, memory: dict[str, int | str] | None
-    ) -> None:
-        """`memory` is None for a new file, else what the writer had when the file was left."""
+    layers_axis: ClassVar[int | None] = None
 
+    @abstractmethod
+    def __init__(self, file: h5py.File, options: FeatureOptions) -> None: ...
+
+    @abstractmethod
     def add(self, sentence: Sentence, states: np.ndarray) -> None:
         """Write the next sentence."""
 
-    def start(self, sentence: Sentence) -> SlabWriter:
-        """Make room for the next sentence."""
-        ...
-
-    def memory(self) -> dict[str, int | str]:
-        """What is to be known to go on from here; everything added before is handed to HDF5 first."""
-        ...
-
-    def rewritten(self) -> range:
-        """The bytes of the file in which a writer that goes on writes anew what follows the last sentence."""
-        ...
-
-    def finish(self) -> None:
+    def finish(self) -> None:  # noqa: B027 (not every layout has something there)
         """Write what follows the last sentence."""
-
-
-class Member(Enum):
-    """What lies in the root of a file, by which one file is made of several parts: see `elmoc.features.join`."""
-
-    SENTENCE = "a dataset a sentence, under its number, or the sentence as its key"
-    DOCUMENT = "a group a document, with a dataset a sentence under its number"
-    ALL = "one dataset of all sentences and that of their offsets, as `flat` has them"
 
 
 class Layout(NamedTuple):
@@ -113,4 +73,10 @@ class Layout(NamedTuple):
 
     reader: type[LayoutReader]
     writer: type[LayoutWriter]
-    member: Member = Member.SENTENCE
+
+
+def require_numbers(dataset: np.ndarray | h5py.Dataset, axes: tuple[int, ...]) -> None:
+    """Raise a `ValueError` unless a dataset is of floating-point numbers and has one of these numbers of axes."""
+    shape, dtype = dataset.shape, dataset.dtype
+    if dtype.kind != "f" or dtype.itemsize > 8 or len(shape) not in axes:
+        raise ValueError(f"its shape is {shape} and its type {dtype}, which are no layer states")

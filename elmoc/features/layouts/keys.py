@@ -10,9 +10,7 @@ Keys of other tools are the sentence as it is, but for those of ELMoForManyLangs
 """
 
 import re
-from collections.abc import Callable
-
-import h5py
+from collections import Counter
 
 _ESCAPES = {"%": "%25", "/": "%2F", "\0": "%00", ".": "%2E"}
 _TO_ESCAPE = re.compile(r"%(?=25|2F|00|2E|#[0-9])|/|\0")
@@ -21,22 +19,18 @@ _UNESCAPED = {escape: character for character, escape in _ESCAPES.items()}
 _NUMBER = re.compile(r"%#[0-9]+$")
 
 
-def key_of(line: str, is_taken: Callable[[str], bool]) -> str:
-    """The key of the next line with this text; `is_taken` says of a key whether there is one already."""
-    key = _ESCAPES["."] if line == "." else _TO_ESCAPE.sub(lambda found: _ESCAPES[found[0]], line)
-    if key and not is_taken(key):
-        return key
-    first = 2 if key else 1
-    step = 1
-    while is_taken(
-        f"{key}%#{first + step - 1}"
-    ):  # the numbers of a sentence have no gaps: their end is found by halves
-        step *= 2
-    low, high = first + step // 2 - 1, first + step - 1  # `low` is taken, or comes before the first; `high` is free
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if is_taken(f"{key}%#{middle}") else (low, middle)
-    return f"{key}%#{high}"
+class SentenceKeys:
+    """The keys of lines, in order."""
+
+    def __init__(self) -> None:
+        self._lines: Counter[str] = Counter()
+
+    def key_of(self, line: str) -> str:
+        """The key of the next line with this text."""
+        self._lines[line] += 1
+        number = self._lines[line]
+        key = _ESCAPES["."] if line == "." else _TO_ESCAPE.sub(lambda found: _ESCAPES[found[0]], line)
+        return key if key and number == 1 else f"{key}%#{number}"
 
 
 def line_of(key: str) -> str:
@@ -47,12 +41,3 @@ def line_of(key: str) -> str:
 def foreign_line_of(key: str) -> str:
     """The text of the line that has this key in a file of another tool."""
     return key.replace("$period$", ".").replace("$backslash$", "/")
-
-
-def in_order(file: h5py.File) -> list[str]:
-    """The names in the root of a file, in the order in which they were made if the file tracks it, else by name."""
-    root = h5py.h5g.open(file.id, b"/")
-    tracked = root.get_create_plist().get_link_creation_order() & h5py.h5p.CRT_ORDER_TRACKED
-    names: list[bytes] = []
-    root.links.iterate(names.append, idx_type=h5py.h5.INDEX_CRT_ORDER if tracked else h5py.h5.INDEX_NAME)
-    return [name.decode() for name in names]

@@ -35,8 +35,7 @@ class FeatureShape:
     width: width of the vectors, 2P.
     dtype: of the numbers, `float32` or `float16`.
     single: whether there is no axis of layers: one layer, the top one or the average.
-    words: the words of all sentences together, where that is known beforehand. The flat layout is then written as one
-        piece, which can be mapped into memory whole.
+    words: the words of all sentences together, which the flat layout has to know beforehand.
     """
 
     layers: int
@@ -48,3 +47,13 @@ class FeatureShape:
     def of(self, words: int) -> tuple[int, ...]:
         """The shape of a sentence of that many words."""
         return (words, self.width) if self.single else (self.layers, words, self.width)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureOptions:
+    """What a feature file is written with; see `elmoc.features.writer.write_features`."""
+
+    shape: FeatureShape
+    compress: bool = False
+    sentence_map: bool = True
+    sentence_keys: bool = False

@@ -13,7 +13,8 @@ from elmoc.corpus import BEGIN, END, UNKNOWN
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError
-from elmoc.features.dumping.dump import DumpOptions, dump_features
+from elmoc.features.dump import dump_features
+from elmoc.features.options import DumpOptions
 from elmoc.features.reader import FeatureFile
 from elmoc.model import WINDOW_WORDS, ElmoC
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, write_model_directory

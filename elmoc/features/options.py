@@ -23,7 +23,6 @@ class DumpOptions:
     carry_state: carry the state from each sentence of a document to the next. Blank lines of a text end a document.
     unknown: `zero`, or `error` to refuse words without a vector.
     resume: go on with a dump that was killed.
-    merge: have one file of what several processes dump, without links to their parts.
     command_line: recorded in the file.
     """
 
@@ -39,7 +38,6 @@ class DumpOptions:
     carry_state: bool = False
     unknown: str = "zero"
     resume: bool = False
-    merge: bool = False
     command_line: str = ""
 
     def __post_init__(self) -> None:
@@ -52,14 +50,16 @@ class DumpOptions:
 
 
 class LayerSelection(NamedTuple):
-    """The layers that a feature file gets."""
+    """The layers that a feature file gets.
+
+    select: takes them from layer states [L + 1, n, columns]; [n, columns] when it is a single one.
+    names: those of the layers that it gives.
+    single: whether there is no axis of layers.
+    """
 
     select: Callable[[Tensor], Tensor]
-    """Takes them from layer states [L + 1, n, columns]; [n, columns] when it is a single one."""
     names: list[str]
-    """Those of the layers that it gives."""
     single: bool
-    """Whether there is no axis of layers."""
 
 
 def layer_selection(layers: str, count: int) -> LayerSelection:
@@ -70,12 +70,9 @@ def layer_selection(layers: str, count: int) -> LayerSelection:
         return LayerSelection(lambda states: states[-1], ["top"], True)
     if layers == "average":
         return LayerSelection(lambda states: states.mean(dim=0), ["average"], True)
-    try:
-        chosen = [int(layer) for layer in layers.split(",")]
-    except ValueError:
-        chosen = []
-    if not chosen or not all(0 <= layer < count for layer in chosen):
-        raise InputError(
-            f"--layers takes indices from 0 to {count - 1}, such as 0,{count - 1}; not {shortened(layers)!r}"
-        )
-    return LayerSelection(lambda states: states[chosen], [str(layer) for layer in chosen], False)
+    indices = {str(layer): layer for layer in range(count)}
+    names = layers.split(",")
+    if not set(names) <= indices.keys():
+        raise InputError(f"--layers takes indices from 0 to {count - 1}, such as 0,1; not {shortened(layers)!r}")
+    chosen = [indices[name] for name in names]
+    return LayerSelection(lambda states: states[chosen], names, False)

@@ -7,17 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from elmoc.errors import InputError, shortened
-from elmoc.features.dumping.input import JsonlinesInput
+from elmoc.features.input import SentenceInput
 from elmoc.features.layout_names import LAYOUT_NAMES
 from elmoc.features.layouts.sentence import FeatureShape, Sentence
-from elmoc.features.numbers import converted
 from elmoc.features.reader import FeatureFile
-from elmoc.features.writer import write_features
-from elmoc.files.locks import locked
+from elmoc.features.writer import converted, write_features
 from elmoc.files.writing import refuse_existing, require_space
 from elmoc.progress import progress_bar
-
-_OTHER = "give the documents that were dumped"
 
 
 def convert_features(
@@ -40,7 +36,7 @@ def convert_features(
         dtype: of the numbers, `float32` or `float16`; by default that of the source (float32 of a wider one).
         compress: pack the numbers with gzip.
         layers: names of layers of the source, such as `0,2`; by default all.
-        documents: a jsonlines file that says which documents the sentences are, see `JsonlinesInput`.
+        documents: a jsonlines file that says which documents the sentences are, see `SentenceInput`.
         command_line: recorded in the file.
 
     Returns:
@@ -50,8 +46,8 @@ def convert_features(
         InputError: a source that is damaged, or has not what the layout or the options need; numbers that are too large
             for the type; a disk without room.
     """
-    with locked(output), FeatureFile(source) as features:
-        refuse_existing(output)
+    refuse_existing(output)
+    with FeatureFile(source) as features:
         chosen, names = _chosen_layers(features, layers)
         shape = FeatureShape(
             layers=len(names),
@@ -62,10 +58,12 @@ def convert_features(
         )
         if not compress:
             require_space(output, features.tokens * math.prod(shape.of(1)) * np.dtype(shape.dtype).itemsize)
-        _require_convertible(features, documents, layout)
+        by_words = LAYOUT_NAMES[layout].found_by_words
+        if documents is None and LAYOUT_NAMES[layout].needs_documents and not features.documents:
+            raise InputError(f"{source} does not say which documents its sentences are: give --documents")
         attributes = {name: value for name, value in features.attributes.items() if name != "dump"}
-        have_words, by_words = features.has_map or documents is not None, LAYOUT_NAMES[layout].found_by_words
-        sentences = _sentences(features, by_words) if documents is None else _documents(features, documents)
+        have_words = features.has_map or documents is not None
+        sentences = _sentences(features, by_words) if documents is None else _documents(features, documents, by_words)
         with (
             write_features(
                 output,
@@ -79,26 +77,13 @@ def convert_features(
         ):
             for index, sentence in enumerate(sentences):
                 states = features[index]
-                where = f"sentence {index} of {source}"  # its text is not always known
-                writer.add(sentence, converted(states if chosen is None else states[chosen], shape.dtype, where))
+                try:
+                    states = converted(states if chosen is None else states[chosen], shape.dtype)
+                except InputError as error:
+                    raise InputError(f"{source}, sentence {index}: {error}") from None
+                writer.add(sentence, states)
                 progress.update()
     return have_words and by_words
-
-
-def _require_convertible(features: FeatureFile, documents: Path | str | None, layout: str) -> None:
-    """Raise an `InputError` unless a file and the `documents` that are given have what a layout needs."""
-    traits = LAYOUT_NAMES[layout]
-    if documents is not None:
-        for sentence in _documents(features, documents):
-            if traits.found_by_words and not sentence.is_divided:
-                raise InputError(
-                    f'{documents}: the sentence "{shortened(sentence.line)}" has a word with white space in it, so '
-                    "that it cannot be found by its words: take the white space out, or choose another layout"
-                )
-    elif traits.needs_documents and not features.documents:
-        raise InputError(
-            f"{features.path} does not say which documents its sentences are, which {layout} needs: give --documents"
-        )
 
 
 def _chosen_layers(features: FeatureFile, layers: str | None) -> tuple[list[int] | None, list[str]]:
@@ -116,59 +101,49 @@ def _chosen_layers(features: FeatureFile, layers: str | None) -> tuple[list[int]
 
 
 def _sentences(features: FeatureFile, by_words: bool) -> Iterator[Sentence]:
-    """The sentences of a file, with what it says of their words and documents; see `_lines`."""
-    keys = {index: key for key, indices in features.documents.items() for index in indices}
-    lines = _lines(features, by_words)
-    for index, words in enumerate(features.lengths.tolist()):
-        yield Sentence(("",) * words, lines[index] if lines else "", keys.get(index))
-
-
-def _lines(features: FeatureFile, by_words: bool) -> list[str]:
-    """The text of each sentence; empty where the file has no map.
+    """The sentences of a file, with what it says of their words and documents.
 
     Of sentences with the same text the map has the last. The others get the text of the last sentence of the file,
     which comes after them, so that the map which is written is the same. Where sentences are to be found `by_words`, a
     map without that one is an `InputError`.
     """
-    if not features.has_map:
-        return []
-    by_text = features.lines
-    last = max(by_text, key=by_text.__getitem__, default="")
-    is_whole = by_text.get(last) == len(features) - 1
-    if by_words and not is_whole:
+    keys = {index: key for key, indices in features.documents.items() for index in indices}
+    lines = {index: line for line, index in features.lines.items()} if features.has_map else {}
+    last = lines.get(len(features) - 1, "")
+    if by_words and features.has_map and len(features) - 1 not in lines:
         raise InputError(
             f"{features.path}: its map lacks the last of the {len(features):,} sentences, so that not all of them have "
             "a text: give --documents, or choose a layout without a map"
         )
-    lines = [last if is_whole else ""] * len(features)
-    for line, index in by_text.items():
-        lines[index] = line
-    return lines
+    for index, words in enumerate(features.lengths.tolist()):
+        yield Sentence(("",) * words, lines.get(index, last), keys.get(index))
 
 
-def _documents(features: FeatureFile, path: Path | str) -> Iterator[Sentence]:
+def _documents(features: FeatureFile, path: Path | str, by_words: bool) -> Iterator[Sentence]:
     """The sentences of a file as the documents in `path` have them, which have to be the same."""
-    lengths, count = features.lengths, 0
-    lines = {index: line for line, index in features.lines.items()} if features.has_map else {}
-    document = None
-    for count, line in enumerate(JsonlinesInput(path), 1):
-        index, sentence = count - 1, line.sentence
-        what = f'{path}: sentence {line.place} of the document "{shortened(str(sentence.document))}"'
-        if line.begins and sentence.document == document:
-            raise InputError(f"{path}, line {line.number} has the doc_key of the line before it: give each its own")
+    lengths, lines = features.lengths, {}
+    if features.has_map:
+        lines = {index: line for line, index in features.lines.items()}
+    index = -1
+    for index, line in enumerate(SentenceInput(path, documents=True)):
+        sentence, what = line.sentence, f"{path}, {line.where}"
         if index == len(lengths):
-            raise InputError(f"{what} is more than the {index:,} sentences of {features.path}: {_OTHER}")
+            raise InputError(f"{what} is more than the {index:,} sentences of {features.path}")
         if len(sentence.tokens) != lengths[index]:
             raise InputError(
-                f"{what} has {len(sentence.tokens)} words, but sentence {index} of {features.path} has "
-                f"{lengths[index]}: {_OTHER}"
+                f"{what} has {len(sentence.tokens)} words, but sentence {index} of {features.path} {lengths[index]}: "
+                "give the documents that were dumped"
             )
         if index in lines and lines[index].split() != sentence.line.split():
             raise InputError(
                 f'{what} is "{shortened(sentence.line)}", but sentence {index} of {features.path} is '
-                f'"{shortened(lines[index])}": {_OTHER}'
+                f'"{shortened(lines[index])}": give the documents that were dumped'
             )
-        document = sentence.document
+        if by_words and not sentence.is_divided:
+            raise InputError(
+                f"{what} has a word with white space in it, so that it cannot be found by its words: take the white "
+                "space out, or choose another layout"
+            )
         yield sentence
-    if count < len(lengths):
-        raise InputError(f"{path} ends after {count:,} sentences, but {features.path} has {len(lengths):,}: {_OTHER}")
+    if index + 1 < len(lengths):
+        raise InputError(f"{path} ends after {index + 1:,} sentences, but {features.path} has {len(lengths):,}")

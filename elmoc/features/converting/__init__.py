@@ -1,1 +1,0 @@
-"""Converting: what a feature file holds, in words (`describe`), and written again in another form (`convert`)."""
