@@ -131,7 +131,7 @@ class Dump:
             words=self.survey.words,
         )
         numbers_a_word = len(self.selection.names) * model.width
-        self.part_words = max(options.batch_words, min(BUFFER_WORDS, PART_BYTES // (4 * numbers_a_word)))
+        self.part_words = words_of_a_part(options.batch_words, numbers_a_word)
         self.size = self.survey.words * numbers_a_word * np.dtype(options.dtype).itemsize  # in bytes
 
     def run(self) -> None:
@@ -152,8 +152,8 @@ class Dump:
                     shutil.rmtree(parts_folder(self.output), ignore_errors=True)
 
     def _wait_for_all(self) -> None:
-        if self.world_size > 1:
-            distributed.barrier()
+        if self.world_size > 1:  # a process may end at once after it, which it must not after a plain barrier
+            distributed.monitored_barrier()
 
     def _begin(self) -> None:
         """Make the folder of the parts, or see whether what is there is of this dump."""
@@ -230,7 +230,7 @@ class Dump:
             for number, lines in enumerate(parts(self.source, self.part_words, whole=self.options.carry_state)):
                 words = count_words(lines)
                 if number % self.world_size != self.rank or self._part(number).exists():
-                    progress.initial += words
+                    progress.initial = getattr(progress, "initial", 0) + words  # a disabled bar has none
                     progress.update(words)
                     continue
                 states = self._states(lines, progress.update)
@@ -361,6 +361,11 @@ class Dump:
             "dump": self._identity(),
             "command_line": self.options.command_line,
         }
+
+
+def words_of_a_part(batch_words: int, numbers_a_word: int) -> int:
+    """After how many words a part ends."""
+    return max(batch_words, min(BUFFER_WORDS, PART_BYTES // (4 * numbers_a_word)))
 
 
 def parts(lines: Iterable[Line], words: int, *, whole: bool) -> Iterator[list[Line]]:

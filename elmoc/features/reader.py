@@ -78,24 +78,20 @@ class FeatureFile:
                 raise KeyError(f'{self.path} has no sentence "{shortened(text)}"')
             index = found
         array = np.array(self.view(index), order="C")
-        self._require_finite(index, array)
+        self._require_sound(index, array)
         return array
 
     def view(self, index: int) -> np.ndarray:
         """The same without a copy, read-only: a part of the file itself, mapped into memory.
 
         It is read when it is used, into memory that all processes share (the system's page cache), and stays good when
-        the `FeatureFile` is closed. Whether its numbers are finite is not looked at. Of datasets in chunks (foreign
+        the `FeatureFile` is closed. Its shape and numbers are whatever the file has. Of datasets in chunks (foreign
         files, compressed ones) it is a copy.
         """
         if not -len(self) <= index < len(self):
             raise IndexError(f"sentence {index} of {len(self)}")
         with reading(self.path):
-            array = self._reader.view(index % len(self))
-            layers, _, width = (1, *array.shape)[-3:]
-            if (layers, width, array.dtype.kind) != (self.layers, self.width, "f"):
-                raise ValueError(f"sentence {index} is {array.dtype} {array.shape}, no {self.layers} × {self.width}")
-        return array
+            return self._reader.view(index % len(self))
 
     def find(self, words: Sequence[str]) -> int | None:
         """The index of the sentence with these words (a list of them, or text with white space between them), or None.
@@ -162,7 +158,7 @@ class FeatureFile:
         `progress` is called after each sentence with the number 1.
         """
         for index in range(len(self)):
-            self._require_finite(index, self.view(index))
+            self._require_sound(index, self.view(index))
             progress(1)
         with reading(self.path):
             for text, index in self.sentence_map.items() if self.has_map else ():
@@ -181,7 +177,13 @@ class FeatureFile:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _require_finite(self, index: int, array: np.ndarray) -> None:
+    def _require_sound(self, index: int, array: np.ndarray) -> None:
         with reading(self.path):
+            layers, *rest = array.shape if array.ndim == 3 else (1, *array.shape)
+            if (layers, len(rest), rest[-1:], array.dtype.kind) != (self.layers, 2, [self.width], "f"):
+                raise ValueError(
+                    f"sentence {index} has the shape {array.shape} and the type {array.dtype}, but the first has "
+                    f"{self.layers} layers of width {self.width}"
+                )
             if not all_finite(array):
                 raise ValueError(f"sentence {index} has numbers that are not finite")

@@ -1,5 +1,6 @@
 """Feature writer: how a new feature file is written in any layout, whole or not at all."""
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,19 +50,56 @@ def write_features(
     options = FeatureOptions(shape=shape, compress=compress, sentence_map=sentence_map, sentence_keys=sentence_keys)
     form = {"layout": layout, "format_version": FORMAT_VERSION, "single": shape.single}
     keys = {"sentence_keys": True} if sentence_keys else {}
-    with atomic_path(path) as partial, _new_file(partial) as file:
-        for name, value in {**attributes, **form, **keys}.items():
-            file.attrs[name] = value
-        writer = LAYOUTS[layout].writer(file, options)
-        yield FeatureWriter(writer, shape)
-        writer.finish()
+    with atomic_path(path) as partial, _DiskFile(partial, "w+") as disk:
+        try:
+            with _new_file(disk) as file:
+                for name, value in {**attributes, **form, **keys}.items():
+                    file.attrs[name] = value
+                writer = LAYOUTS[layout].writer(file, options)
+                yield FeatureWriter(writer, shape, disk)
+                writer.finish()
+        finally:
+            disk.raise_error()
+
+
+class _DiskFile(io.FileIO):
+    """The file that HDF5 writes to. The library crashes the process when a write fails (a full disk), so none does.
+
+    The first exception, an interrupt too, is kept for `raise_error`, and what would be written after it is thrown away.
+    """
+
+    error: BaseException | None = None
+
+    def raise_error(self) -> None:
+        """Raise what went wrong in a write, if anything did."""
+        if self.error is not None:
+            raise self.error
+
+    def write(self, data: Any) -> int:
+        """Write all of `data`."""
+        rest = memoryview(data).cast("B")
+        size = len(rest)
+        try:
+            while rest and self.error is None:
+                rest = rest[super().write(rest) :]
+        except BaseException as error:
+            self.error = error
+        return size
+
+    def truncate(self, size: int | None = None) -> int:
+        """Set the size of the file."""
+        try:
+            return super().truncate(size) if self.error is None else 0
+        except BaseException as error:
+            self.error = error
+            return 0
 
 
 class FeatureWriter:
     """Writes sentences in the order in which they are given; made by `write_features`."""
 
-    def __init__(self, layout: LayoutWriter, shape: FeatureShape) -> None:
-        self._layout, self._shape = layout, shape
+    def __init__(self, layout: LayoutWriter, shape: FeatureShape, disk: _DiskFile) -> None:
+        self._layout, self._shape, self._disk = layout, shape, disk
 
     def add(self, sentence: Sentence, states: np.ndarray) -> None:
         """Add the next sentence and its states: [L', n, 2P], or [n, 2P] where the shape says single, in its type."""
@@ -69,6 +107,7 @@ class FeatureWriter:
         if states.shape != wanted or states.dtype != self._shape.dtype:  # HDF5 would read past their end
             raise ValueError(f"the states are {states.dtype} {states.shape}, not {self._shape.dtype} {wanted}")
         self._layout.add(sentence, states)
+        self._disk.raise_error()
 
 
 def converted(states: np.ndarray, dtype: str) -> np.ndarray:
@@ -85,7 +124,7 @@ def converted(states: np.ndarray, dtype: str) -> np.ndarray:
         raise InputError(f"the layer states are too large for {dtype}: write another type") from None
 
 
-def _new_file(path: Path) -> h5py.File:
+def _new_file(disk: _DiskFile) -> h5py.File:
     """A file that any HDF5 since 1.8 reads, and that tracks the order of what is in its root.
 
     In the earliest form of the rest, data begin at multiples of eight bytes, so that they can be mapped into memory.
@@ -93,6 +132,6 @@ def _new_file(path: Path) -> h5py.File:
     creation, access = h5py.h5p.create(h5py.h5p.FILE_CREATE), h5py.h5p.create(h5py.h5p.FILE_ACCESS)
     creation.set_link_creation_order(h5py.h5p.CRT_ORDER_TRACKED | h5py.h5p.CRT_ORDER_INDEXED)
     access.set_libver_bounds(h5py.h5f.LIBVER_EARLIEST, h5py.h5f.LIBVER_V18)
+    access.set_fileobj_driver(h5py.h5fd.fileobj_driver, disk)
     access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
-    access.set_file_locking(False, False)  # the lock is ours, and not every file system has any
-    return h5py.File(h5py.h5f.create(str(path).encode(), h5py.h5f.ACC_TRUNC, creation, access))
+    return h5py.File(h5py.h5f.create(b"features", h5py.h5f.ACC_TRUNC, creation, access))

@@ -2,7 +2,6 @@
 
 import math
 import mmap
-import os
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ class CheckedFile:
         self.path = Path(path)
         with reading(path), open(path, "rb") as file:
             self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            self.file = h5py.File(os.fspath(path), "r", locking=False)
+            self.file = h5py.File(path, "r")
         self._root = h5py.h5g.open(self.file.id, b"/")
 
     def close(self) -> None:

@@ -16,7 +16,6 @@ import h5py
 import msgspec
 import numpy as np
 
-from elmoc.errors import InputError
 from elmoc.features.layouts.datasets import Datasets, write_text
 from elmoc.features.layouts.interface import LayoutReader, LayoutWriter, require_numbers
 from elmoc.features.layouts.keys import SentenceKeys, foreign_line_of, line_of
@@ -61,7 +60,7 @@ class AllennlpReader(LayoutReader):
             text_of = foreign_line_of if self._is_foreign else line_of
             return {text_of(key): index for index, key in enumerate(self._keys)}
         if not self.has_map:
-            raise InputError(f"{self._file.path} has no {MAP_KEY} map: write it again without --forget-sentences")
+            return super().lines()
         content = h5py.Dataset(self._file.dataset(MAP_KEY))[0]
         found = msgspec.json.decode(content, type=dict[str, int], strict=False)
         if not all(0 <= index < self._length for index in found.values()):

@@ -20,6 +20,7 @@ class LayoutReader(ABC):
     """
 
     has_map = False
+    _file: CheckedFile
     first: np.ndarray | h5py.Dataset
     layers: int
     width: int
@@ -42,7 +43,10 @@ class LayoutReader(ABC):
 
     def lines(self) -> dict[str, int]:
         """The index of each sentence by its text, of equal ones the last; an `InputError` in a file without a map."""
-        raise InputError("the file has no map of sentences: ask for them by their number")
+        raise InputError(
+            f"{self._file.path} has no map of sentences: ask for them by their number, or write it again in the "
+            "allennlp layout, without --forget-sentences"
+        )
 
     def documents(self) -> dict[str, range]:
         """The sentences of each document by its key, in order; empty in a file that does not tell documents apart."""

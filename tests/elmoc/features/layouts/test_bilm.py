@@ -28,5 +28,5 @@ def test_one_layer_has_the_axis_on_disk(tmp_path: Path) -> None:
         assert file["0"].shape == (1, 2, 4)
     with FeatureFile(tmp_path / "f.h5") as features:
         assert features[0].shape == features.view(0).shape == (2, 4)
-        with pytest.raises(InputError, match="bilm layout has no map of sentences"):
+        with pytest.raises(InputError, match="has no map of sentences"):
             features.find(["a", "b"])

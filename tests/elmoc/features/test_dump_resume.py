@@ -1,0 +1,261 @@
+"""Dumps that are killed and gone on with, or shared by two processes: one file, of the same content."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from elmoc import ElmoC
+from elmoc.__main__ import main
+from elmoc.features import dump
+from tests.elmoc.features.test_dump_inputs import jsonlines
+
+Fails = Callable[[int], str]
+LINES = [" ".join(f"w{(line * word) % 13}" for word in range(1, 2 + line % 7)) for line in range(60)]
+# Kills a dump, in a process of its own, when it has added a number of sentences to its parts or its output.
+KILLS = """
+import json, os, signal, sys
+from elmoc.__main__ import main
+from elmoc.features import dump
+from elmoc.features.writer import FeatureWriter
+
+dump.words_of_a_part = lambda *_: 40
+add, added = FeatureWriter.add, []
+
+
+def killing(self, sentence, states):
+    added.append(1)
+    if len(added) == count:
+        os.kill(os.getpid(), signal.SIGKILL)
+    add(self, sentence, states)
+
+
+FeatureWriter.add = killing
+for command in json.loads(sys.argv[1]):
+    added.clear()
+    for count in json.loads(sys.argv[2]):
+        pid = os.fork()
+        if not pid:
+            sys.exit(main(command))
+        status = os.waitpid(pid, 0)[1]
+        assert os.WIFSIGNALED(status), status
+        assert not os.path.exists(command[3])
+    count = -1
+    assert main(command) == 0
+"""
+RANKS = """
+import json, os, socket, sys
+from elmoc.__main__ import main
+from elmoc.features import dump
+
+dump.words_of_a_part = lambda *_: 40
+for command in json.loads(sys.argv[1]):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    pids = []
+    for rank in ("0", "1"):
+        pids.append(os.fork())
+        if not pids[-1]:
+            os.environ.update(RANK=rank, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+            sys.exit(main(command))
+    assert not any([os.waitpid(pid, 0)[1] for pid in pids])
+"""
+
+
+@pytest.fixture
+def sentences(tmp_path: Path) -> Path:
+    path = tmp_path / "in.txt"
+    path.write_text("\n".join(LINES) + "\n")
+    return path
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    found = {f"a/{start}": [line.split() for line in LINES[start : start + 10]] for start in range(0, 60, 10)}
+    return jsonlines(tmp_path / "in.jsonl", found)
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dump, "words_of_a_part", lambda *_: 40)
+
+
+def command(*arguments: object) -> list[str]:
+    return ["dump-features", *map(str, arguments)]
+
+
+def assert_same(path: Path, expected: Path) -> None:
+    """All datasets and attributes, but the command line, in their order."""
+    with h5py.File(path) as ours, h5py.File(expected) as theirs:
+        names: list[list[str]] = [[], []]
+        ours.visit(names[0].append)
+        theirs.visit(names[1].append)
+        assert names[0] == names[1]
+        for name in names[0]:
+            if isinstance(ours[name], h5py.Dataset):
+                assert ours[name].dtype == theirs[name].dtype
+                np.testing.assert_array_equal(ours[name][()], theirs[name][()])
+        assert ours.attrs.keys() == theirs.attrs.keys()
+        for name in ours.attrs.keys() - {"command_line"}:
+            np.testing.assert_array_equal(ours.attrs[name], theirs.attrs[name])
+
+
+def run_python(*arguments: str) -> None:
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def interrupted_after(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
+    """Given a number of parts: a signal comes when so many are encoded. Gives the sentences of each, as they come."""
+    encode = ElmoC.embed_rows
+
+    def interrupt(parts: int, number: int = signal.SIGINT) -> list[int]:
+        encoded: list[int] = []
+
+        def counting(self: ElmoC, rows: object, **options: object) -> object:
+            if len(encoded) == parts:
+                signal.raise_signal(number)
+            encoded.append(len(rows.ids))
+            return encode(self, rows, **options)
+
+        monkeypatch.setattr(ElmoC, "embed_rows", counting)
+        return encoded
+
+    return interrupt
+
+
+def test_an_interrupted_dump_of_which_nothing_is_kept_leaves_nothing(
+    model_path: Path, sentences: Path, tmp_path: Path, interrupted_after: Callable[..., list[int]]
+) -> None:
+    before = set(tmp_path.iterdir())
+    interrupted_after(0)
+    assert main(command(model_path, sentences, tmp_path / "f.h5")) == 130
+    assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("options", [[], ["--format", "flat", "--dtype", "float16", "--top"]])
+def test_an_interrupted_dump_goes_on_where_it_was(
+    model_path: Path,
+    sentences: Path,
+    tmp_path: Path,
+    interrupted_after: Callable[..., list[int]],
+    options: list[str],
+) -> None:
+    expected, output = tmp_path / "whole.h5", tmp_path / "f.h5"
+    all_of_it = interrupted_after(-1)
+    assert main(command(model_path, sentences, expected, *options)) == 0
+    first = interrupted_after(3, signal.SIGTERM if options else signal.SIGINT)
+    assert main(command(model_path, sentences, output, *options)) == 130
+    assert not output.exists()
+    rest = interrupted_after(-1)
+    assert main(command(model_path, sentences, output, *options, "--resume")) == 0
+    assert first + rest == all_of_it, "parts are those of a dump in one go"
+    assert_same(output, expected)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f.h5", "in.txt", "model", "whole.h5"]
+
+
+def test_killed_dumps_go_on_to_the_same_files(
+    model_path: Path, sentences: Path, documents: Path, tmp_path: Path
+) -> None:
+    commands = [
+        command(model_path, sentences, tmp_path / "flat.h5", "--format", "flat"),
+        command(model_path, sentences, tmp_path / "allennlp.h5", "--compress"),
+        command(model_path, documents, tmp_path / "carried.h5", "--carry-state", "--format", "e2e-coref"),
+    ]
+    for line in commands:
+        assert main([*line[:3], f"{line[3]}.whole", *line[4:]]) == 0
+    resumed = [[*line, "--resume"] for line in commands]
+    run_python("-c", KILLS, json.dumps(resumed), "[17, 25, 3, 70]")  # the last one while the parts are copied
+    for line in commands:
+        assert_same(Path(line[3]), Path(f"{line[3]}.whole"))
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_two_processes_make_one_file(model_path: Path, sentences: Path, documents: Path, tmp_path: Path) -> None:
+    commands = [
+        command(model_path, sentences, tmp_path / "two" / "top.h5", "--top"),
+        command(model_path, documents, tmp_path / "two" / "e2e.h5", "--format", "e2e-coref", "--carry-state"),
+    ]
+    for line in commands:
+        assert main([*line[:3], line[3].replace("/two/", "/one/"), *line[4:]]) == 0
+    run_python("-c", RANKS, json.dumps(commands))
+    for line in commands:
+        assert_same(Path(line[3]), Path(line[3].replace("/two/", "/one/")))
+    assert sorted(os.listdir(tmp_path / "two")) == ["e2e.h5", "top.h5"]
+
+
+@pytest.mark.slow
+def test_torchrun(model_path: Path, sentences: Path, tmp_path: Path) -> None:
+    assert main(command(model_path, sentences, tmp_path / "one.h5", "--batch-words", "1")) == 0
+    line = command(model_path, sentences, tmp_path / "two.h5", "--batch-words", "1")
+    run_python("-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "elmoc", *line)
+    assert_same(tmp_path / "two.h5", tmp_path / "one.h5")
+
+
+def test_several_processes_cannot_share_standard_input(
+    model_path: Path, tmp_path: Path, error_line: Fails, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert "standard input" in error_line(main(command(model_path, "-", tmp_path / "f.h5")))
+
+
+def test_resume_starts_where_there_is_nothing_and_is_content_with_what_is_finished(
+    model_path: Path, sentences: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "f.h5"
+    assert main(command(model_path, sentences, output, "--resume")) == 0
+    made = output.stat().st_mtime_ns
+    assert main(command(model_path, sentences, output, "--resume")) == 0
+    assert output.stat().st_mtime_ns == made
+
+
+@pytest.mark.parametrize(
+    "options", [["--top"], ["--carry-state"], ["--dtype", "float16"], ["--format", "flat"], ["--compress"], ["input"]]
+)
+def test_another_dump_is_not_gone_on_with(
+    model_path: Path,
+    sentences: Path,
+    tmp_path: Path,
+    error_line: Fails,
+    interrupted_after: Callable[..., list[int]],
+    options: list[str],
+) -> None:
+    output = tmp_path / "f.h5"
+    interrupted_after(2)
+    assert main(command(model_path, sentences, output)) == 130
+    interrupted_after(-1)
+    other = [*command(model_path, sentences, output, "--resume"), *options]
+    if options == ["input"]:
+        (tmp_path / "other.txt").write_text("\n".join(LINES).replace("w5", "w6"))
+        other = command(model_path, tmp_path / "other.txt", output, "--resume")
+    assert str(output) in error_line(main(other))
+    assert "--resume" in error_line(main(command(model_path, sentences, output))), "and not begun anew"
+    assert main(command(model_path, sentences, output, "--resume")) == 0, "it can still be gone on with"
+    assert str(output) in error_line(main(other))
+
+
+def test_an_encoder_of_the_same_weights_and_other_settings_is_another(
+    model_path: Path, sentences: Path, tmp_path: Path, error_line: Fails
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(model_path, other)
+    record = json.loads((other / "config.json").read_text())
+    record["encoder"]["residual"] = not record["encoder"]["residual"]
+    (other / "config.json").write_text(json.dumps(record))
+    assert main(command(model_path, sentences, tmp_path / "f.h5")) == 0
+    assert "f.h5" in error_line(main(command(other, sentences, tmp_path / "f.h5", "--resume")))
+    record["encoder"] |= {"residual": not record["encoder"]["residual"], "dropout": 0.25}
+    (other / "config.json").write_text(json.dumps(record))
+    assert main(command(other, sentences, tmp_path / "f.h5", "--resume")) == 0, "no features depend on dropout"
