@@ -1,7 +1,7 @@
 """Going on from a model (`--init-from`): the weights of a model directory that a new run begins with."""
 
-from elmoc.encoders.bidirectional import BidirectionalEncoder, check_weights, direction_name
-from elmoc.errors import InputError
+from elmoc.encoders.bidirectional import BidirectionalEncoder, direction_name
+from elmoc.errors import InputError, reading
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, read_model_directory
 from elmoc.word_vectors.sources import check_vectors
 from pretrain.input_layers import InputNetwork, LexiconTable
@@ -36,49 +36,28 @@ def initialise_from(
     model = read_model_directory(path)
     require_same_encoder(path, encoder, model)
     if input_network is not None:
-        load_network(path, input_network, model)
+        stored = model.read_stored_vectors()
+        if stored is None or model.word_vectors.post_processing != "none":
+            raise InputError(f"--init-from {path}: the model reads other vectors than those of a {input_network.title}")
+        check_vectors(stored, model.word_vectors)
+        input_network.load(stored)
     elif not inputs.source.same_as(model.word_vectors) or not inputs.transform.same_as(model.transform):
         raise InputError(
-            f"--init-from {path}: the table {inputs.name} was not made as the model's word vectors were (it reads "
-            f"{model.word_vectors.origin}, fingerprint {model.word_vectors.fingerprint}, post-processing "
-            f"{model.word_vectors.post_processing}): make one by `python -m data_scripts.build_vectors … --like {path}`"
+            f"--init-from {path}: the table {inputs.name} was not made as the model's word vectors were "
+            f"({model.word_vectors.origin}, {model.word_vectors.post_processing}): make one by build_vectors --like"
         )
     for direction in encoder.directions:
         encoder.direction(direction).load_state_dict(model.encoder.direction(direction).state_dict())
     kept = model.output_layer
     if kept.weights is None or not kept.is_like(record):
-        but_tied = "" if output_layers.tied_rows is None else ", but for the vectors that they share with the input"
-        print(f"going on from {path}; it has no output layers for these targets, so they start anew{but_tied}")
+        print(f"going on from {path}; it has no output layers for these targets, so they start anew")
         return model
     prefixes = (f"{SHARED}.", *(f"{direction_name(direction)}." for direction in encoder.directions))
-    weights = {name: each for name, each in kept.weights.items() if name.startswith(prefixes)}
-    try:
-        check_weights(weights, output_layers.state_dict())
-    except InputError as error:
-        raise InputError(f"--init-from {path}: heads.safetensors does not fit its config.json ({error})") from None
-    output_layers.load_state_dict(weights)
+    with reading(f"{path}: heads.safetensors"):
+        output_layers.load_state_dict({name: each for name, each in kept.weights.items() if name.startswith(prefixes)})
     exact = targets is None or (kept.transform is not None and kept.transform.same_as(targets.transform))
-    print(
-        f"going on from {path}, {'as it is' if exact else 'whose targets may have been processed with other numbers'}"
-    )
+    print(f"going on from {path}, {'as it is' if exact else 'whose targets may have been processed by other numbers'}")
     return model
-
-
-def load_network(path: str, network: InputNetwork, model: ModelDirectory) -> None:
-    """Give a network the weights of a model's; an `InputError` where there is none of its kind and sizes."""
-    stored = model.read_stored_vectors()
-    if stored is None:
-        raise InputError(f"--init-from {path}: the model has no {network.title}: leave input_layer.kind out")
-    if model.word_vectors.post_processing != "none":
-        raise InputError(
-            f"--init-from {path}: the model reads vectors of its {network.title} after post-processing "
-            f"({model.word_vectors.post_processing}), which a trained one does not have: leave input_layer.kind out"
-        )
-    try:
-        check_vectors(stored, model.word_vectors)
-        network.load(stored)
-    except InputError as error:
-        raise InputError(f"--init-from {path}: {error}") from None
 
 
 def require_same_encoder(path: str, encoder: BidirectionalEncoder, model: ModelDirectory) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from torch import Tensor
 
 from elmoc.encoders import DIRECTIONS
-from elmoc.encoders.bidirectional import BidirectionalEncoder, check_weights, direction_name
+from elmoc.encoders.bidirectional import BidirectionalEncoder, direction_name
 from elmoc.errors import InputError, run_command
 from elmoc.files.locks import locked
 from elmoc.files.writing import refuse_existing
@@ -33,28 +33,19 @@ def join(forward_path: str, backward_path: str, output: str) -> None:
 def joined(paths: Mapping[str, str]) -> ModelDirectory:
     """The model whose directions are those of the models at `paths`."""
     models = {direction: read_model_directory(path) for direction, path in paths.items()}
-    for direction, model in models.items():
-        if direction not in model.encoder.directions:
-            raise InputError(
-                f"{paths[direction]} has no {direction} direction: give the forward run first, then the backward one"
-            )
     forward, backward = models["forward"], models["backward"]
-    if all(trains_its_input(model) for model in models.values()):
-        raise InputError(
-            f"{paths['forward']} and {paths['backward']} have each trained an input layer of their own, where both "
-            "directions need the same: train both in one run"
-        )
     fits = {
+        "the directions": all(direction in model.encoder.directions for direction, model in models.items()),
+        "the trained input layers": not all(map(trains_its_input, models.values())),
         "the encoder's sizes": forward.encoder.config == backward.encoder.config,
         "the word vectors": forward.word_vectors.same_as(backward.word_vectors),
         "the output layers": forward.output_layer.is_like(backward.output_layer),
         "the processing of the word vectors": forward.transform.same_as(backward.transform),
     }
-    for what, same in fits.items():
-        if not same:
+    for what, fit in fits.items():
+        if not fit:
             raise InputError(
-                f"{paths['forward']} and {paths['backward']} do not belong together, {what} differ: give two "
-                "directions that were trained alike"
+                f"{paths['forward']} (forward) and {paths['backward']} (backward) do not fit: look at {what}"
             )
     encoder = BidirectionalEncoder(forward.encoder.config, directions=DIRECTIONS)
     for direction, model in models.items():
@@ -80,31 +71,16 @@ def trains_its_input(model: ModelDirectory) -> bool:
 
 def joined_weights(models: Mapping[str, ModelDirectory]) -> dict[str, Tensor] | None:
     """The weights of the output layers of both directions; None for those of a kind that directions share."""
-    if any(name.startswith(f"{SHARED}.") for model in models.values() for name in model.output_layer.weights or {}):
+    weights = {direction: model.output_layer.weights or {} for direction, model in models.items()}
+    if any(name.startswith(f"{SHARED}.") for own in weights.values() for name in own):
         print("both directions share an output layer of this kind, and two runs have two: it is left out")
         return None
-    outputs = {direction: output_weights(model, direction) for direction, model in models.items()}
-    try:
-        check_weights(outputs["backward"], outputs["forward"])
-    except InputError as error:
-        forward, backward = (models[direction].path for direction in DIRECTIONS)
-        raise InputError(
-            f"{backward}: heads.safetensors does not fit that of {forward} ({error}): export it again"
-        ) from None
-    return {f"{direction_name(each)}.{name}": tensor for each in outputs for name, tensor in outputs[each].items()}
-
-
-def output_weights(model: ModelDirectory, direction: str) -> dict[str, Tensor]:
-    """The weights of one direction's output layer by their names in it; an `InputError` where they are not whole."""
-    path, weights = model.path, model.output_layer.weights
-    if weights is None:
-        raise InputError(f"{path} was kept without its output layer (heads.safetensors): export it again")
-    directions = [name.partition(".")[0] for name in weights]
-    known = {direction_name(each) for each in model.encoder.directions}
-    if not set(directions) <= known or direction_name(direction) not in directions:
-        raise InputError(f"{path}: heads.safetensors does not fit the directions in config.json: export it again")
-    prefix = f"{direction_name(direction)}."
-    return {name.removeprefix(prefix): each for name, each in weights.items() if name.startswith(prefix)}
+    return {
+        name: tensor
+        for direction, own in weights.items()
+        for name, tensor in own.items()
+        if name.startswith(f"{direction_name(direction)}.")
+    } or None
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -6,140 +6,66 @@ python -m pretrain.plot RUN RUN OUT.pdf
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
-from math import inf
+from collections.abc import Sequence
 from typing import Any
 
 from elmoc.errors import InputError, run_command
 from elmoc.files.figures import figure_format, new_figure, save_figure
-from elmoc.settings import counted
 from pretrain.evaluation import sources_of
 from pretrain.run.directory import read_metrics
 
-PANELS = (
-    ("held-out cosine", (("cosine", "cosine with the true next word"),)),
-    (
-        "held-out retrieval",
-        (
-            ("accuracy_at_10", "accuracy@10"),
-            ("reciprocal_rank", "mean reciprocal rank"),
-            ("accuracy_at_1", "accuracy@1"),
-        ),
-    ),
-)
-
-BY_SOURCE = (("held-out cosine by source", "cosine"), ("held-out accuracy@10 by source", "accuracy_at_10"))
-"""Panels of a second row, where held-out text has sources."""
-COMPARED = (
-    ("held-out cosine", "cosine"),
-    ("held-out accuracy@10", "accuracy_at_10"),
-    ("held-out mean reciprocal rank", "reciprocal_rank"),
-)
-"""Panels where there are several runs."""
-ROUNDING = 1e-3
+PANELS = {
+    "cosine": "held-out cosine with the true next word",
+    "accuracy_at_10": "held-out accuracy@10",
+    "reciprocal_rank": "held-out mean reciprocal rank",
+}
 
 
-def plot(run: str, output: str) -> None:
-    """Draw held-out cosine and retrieval against words seen, each beside the best constant prediction (dashed).
+def plot(runs: Sequence[str], output: str) -> None:
+    """Draw held-out metrics of runs against words read, a panel each; the best constant predictions are dashed.
 
-    Where held-out text has several sources, a second row shows them one by one. A softmax has no cosine.
+    Of one run whose held-out text has several sources, a second row shows them one by one. A run that lacks a metric,
+    as one with a softmax lacks the cosine, is left out of its panel.
     """
     figure_format(output)
-    figure = new_figure(10, 4.5)
-    lines = read_evaluations(run)
-    sources = sources_of(lines[-1])
-    first = 0 if any("cosine" in line for line in lines) else 1
-    above, below = PANELS[first:], BY_SOURCE[first:]
-    own = [prefix + each for _, curves in above for each, _ in curves for prefix in ("", "constant_")]
-    require_metrics(run, lines, own + [f"{source}/{metric}" for source in sources for _, metric in below])
-    words = millions_of_words(lines)
+    evaluations = {run: read_metrics(run, "evaluation") for run in runs}
+    for run, lines in evaluations.items():
+        if not lines:
+            raise InputError(f"{run}/metrics.jsonl has no evaluation yet: let it run a little longer")
+    panels = [metric for metric in PANELS if any(metric in lines[-1] for lines in evaluations.values())]
+    sources = sources_of(evaluations[runs[0]][-1]) if len(runs) == 1 else []
     rows = 2 if len(sources) > 1 else 1
-    figure.set_figheight(4.5 * rows)
-    panels = figure.subplots(rows, len(above), squeeze=False)
-    for axes, (title, curves) in zip(panels[0], above, strict=True):
-        for row, (name, label) in enumerate(curves):
-            axes.plot(words, [line[name] for line in lines], f"C{row}o-", markersize=3, label=label)
-            axes.plot(words, [line[f"constant_{name}"] for line in lines], f"C{row}--", linewidth=1)
-        axes.plot([], [], "k--", linewidth=1, label="best constant prediction")
-        finish(axes, title)
-    if rows > 1:
-        for axes, (title, metric) in zip(panels[1], below, strict=True):
-            for row, source in enumerate(sources):
-                values = [line[f"{source}/{metric}"] for line in lines]
-                axes.plot(words, values, color=f"C{row}", marker="o", markersize=3, label=source)
-            finish(axes, title)
-    save_figure(figure, output, dpi=120)
-    print(f"{output}: {described(lines)}")
-
-
-def compare(runs: Sequence[str], output: str) -> None:
-    """Draw held-out metrics of several runs against words seen, one a panel, and the best constant predictions dashed.
-
-    A run that lacks a metric, as one with a softmax does the cosine, is left out of its panel.
-    """
-    figure_format(output)
-    figure = new_figure(10, 4.5)
-    evaluations = {run: read_evaluations(run) for run in runs}
-    panels = [
-        (title, metric, having)
-        for title, metric in COMPARED
-        if (having := [run for run, lines in evaluations.items() if metric in lines[-1]]) or title != COMPARED[0][0]
-    ]
-    figure.set_size_inches(5 * len(panels), 4.5 + 0.2 * len(evaluations))
-    shown: dict[str, Any] = {}
-    for axes, (title, metric, having) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+    figure = new_figure(5 * len(panels), 4.5 * rows + 0.2 * len(runs))
+    grid = figure.subplots(rows, len(panels), squeeze=False)
+    for axes, metric in zip(grid[0], panels, strict=True):
         for number, (run, lines) in enumerate(evaluations.items()):
-            if run in having:
-                require_metrics(run, lines, [metric, f"constant_{metric}"])
-                words, style = millions_of_words(lines), {"color": f"C{number % 10}"}
-                (shown[run],) = axes.plot(words, [line[metric] for line in lines], marker="o", markersize=3, **style)
-                axes.plot(words, [line[f"constant_{metric}"] for line in lines], "--", linewidth=1, **style)
-        (shown["best constant prediction"],) = axes.plot([], [], "k--", linewidth=1)
-        finish(axes, title, legend=False)
-    names = [name.replace("$", r"\$") for name in shown]
-    figure.legend(shown.values(), names, loc="outside lower center", fontsize="small")
+            if metric in lines[-1]:
+                draw(axes, lines, metric, color=f"C{number % 10}", label=run, marker="o")
+                draw(axes, lines, f"constant_{metric}", color=f"C{number % 10}", linestyle="--")
+        axes.plot([], [], "k--", label="best constant prediction")
+        finish(axes, PANELS[metric])
+    for axes, metric in zip(grid[1] if rows > 1 else [], panels, strict=rows > 1):
+        for number, source in enumerate(sources):
+            draw(axes, evaluations[runs[0]], f"{source}/{metric}", color=f"C{number % 10}", label=source, marker="o")
+        finish(axes, f"{PANELS[metric]}, by source")
     save_figure(figure, output, dpi=120)
     for run, lines in evaluations.items():
-        print(f"{run}: {described(lines)}")
+        print(f"{run}: {len(lines):,} evaluations, {lines[-1]['words'] / 1e6:.2f} million words")
     print(output)
 
 
-def read_evaluations(run: str) -> list[dict[str, Any]]:
-    """The evaluations of a run; an `InputError` where there is none yet."""
-    lines = read_metrics(run, "evaluation")
-    if not lines:
-        raise InputError(f"{run}/metrics.jsonl has no evaluation yet: let it run a little longer")
-    return lines
+def draw(axes: Any, lines: Sequence[dict[str, Any]], metric: str, **style: Any) -> None:
+    """A metric against millions of words; what was not finite leaves a gap."""
+    values = [line.get(metric) for line in lines]
+    words = [line["words"] / 1e6 for line in lines]
+    axes.plot(words, [float("nan") if value is None else value for value in values], markersize=3, **style)
 
 
-def millions_of_words(lines: Sequence[Mapping[str, Any]]) -> list[float]:
-    """How many million words had been seen at each evaluation."""
-    return [line["words"] / 1e6 for line in lines]
-
-
-def described(lines: Sequence[Mapping[str, Any]]) -> str:
-    """How many evaluations there are, and how far they reach."""
-    return f"{counted(len(lines), 'evaluation')}, {millions_of_words(lines)[-1]:.2f} million words"
-
-
-def require_metrics(run: str, lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
-    """Raise an `InputError` unless every evaluation has these metrics, each of at most 1 or not finite."""
-    for name in names:
-        for line in lines:
-            value = line.get(name, inf)
-            if value is not None and abs(value) > 1 + ROUNDING:
-                raise InputError(
-                    f"{run}/metrics.jsonl: the evaluation after update {line['update']} has no {name} of at most 1: "
-                    "remove its line"
-                )
-
-
-def finish(axes: Any, title: str, *, legend: bool = True) -> None:
-    """What every panel has, with or without a legend of its own."""
-    axes.set(title=title, xlabel="million words seen")
+def finish(axes: Any, title: str) -> None:
+    """What every panel has."""
+    axes.set(title=title, xlabel="million words read")
     axes.grid(alpha=0.3)
-    if legend:
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2, fontsize="small")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), fontsize="small")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -147,8 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("run", nargs="+", help="a run directory, or several to be compared")
     parser.add_argument("output", help="the .png, .pdf or .svg file to write")
     arguments = parser.parse_args(argv)
-    one, *more = arguments.run
-    return run_command(lambda: compare(arguments.run, arguments.output) if more else plot(one, arguments.output))
+    return run_command(lambda: plot(arguments.run, arguments.output))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """Joining: two models of one direction each become one only when they belong together."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
 from elmoc import ElmoC
 from elmoc.encoders import DIRECTIONS
@@ -17,7 +14,7 @@ from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.model_directory import ModelDirectory, write_model_directory
 from elmoc.word_vectors.sources import RandomVectors
 from pretrain.join import main
-from tests.tiny import forget_checksums, tiny_model
+from tests.tiny import tiny_model
 
 Fails = Callable[[int], str]
 Change = Callable[[ModelDirectory], object]
@@ -69,54 +66,27 @@ def test_either_half_of_a_whole_model_can_be_taken(tmp_path: Path, model_path: P
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "what"),
     [
-        (other_sizes, "the encoder's sizes differ"),
-        (other_vectors, "the word vectors differ"),
-        (other_targets, "the output layers differ"),
-        (other_transform, "the processing of the word vectors differ"),
+        (other_sizes, "the encoder's sizes"),
+        (other_vectors, "the word vectors"),
+        (other_targets, "the output layers"),
+        (other_transform, "the processing of the word vectors"),
     ],
     ids=["sizes", "vectors", "targets", "recipe"],
 )
-def test_halves_that_do_not_belong_together(
-    tmp_path: Path, error_line: Callable[[int], str], change: Change, message: str
-) -> None:
+def test_halves_that_do_not_belong_together(tmp_path: Path, error_line: Fails, change: Change, what: str) -> None:
     error = error_line(main([*write_halves(tmp_path, change), str(tmp_path / "joined")]))
-    assert "do not belong together" in error
-    assert message in error
+    assert what in error
     assert not (tmp_path / "joined").exists()
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (["forward_lm.weight"], "backward: heads.safetensors does not fit that of"),
-        (["forward_lm.bias", "forward_lm.weight", "zzz"], "forward: heads.safetensors does not fit the directions"),
-        (["other"], "forward: heads.safetensors does not fit the directions"),
-    ],
-    ids=["one is missing", "one too many", "none of the direction"],
-)
-def test_output_layers_that_are_not_whole(
-    tmp_path: Path, error_line: Callable[[int], str], names: list[str], message: str
-) -> None:
+def test_the_wrong_order_is_refused(tmp_path: Path, error_line: Fails) -> None:
     halves = write_halves(tmp_path)
-    heads = tmp_path / "forward" / "heads.safetensors"
-    weights = load_file(heads)
-    save_file({name: weights.get(name, torch.ones(2)) for name in names}, heads)
-    forget_checksums(tmp_path / "forward" / "config.json")
-    assert message in error_line(main([*halves, str(tmp_path / "joined")]))
-    assert not (tmp_path / "joined").exists()
+    assert "the directions" in error_line(main([*reversed(halves), str(tmp_path / "joined")]))
 
 
-def test_the_wrong_order_is_said(tmp_path: Path, error_line: Callable[[int], str]) -> None:
-    halves = write_halves(tmp_path)
-    error = error_line(main([*reversed(halves), str(tmp_path / "joined")]))
-    assert "has no forward direction: give the forward run first, then the backward one" in error
-    error = error_line(main([halves[0], halves[0], str(tmp_path / "joined")]))
-    assert "has no backward direction" in error
-
-
-def test_missing_runs_and_existing_output(tmp_path: Path, error_line: Callable[[int], str]) -> None:
+def test_missing_runs_and_existing_output(tmp_path: Path, error_line: Fails) -> None:
     halves = write_halves(tmp_path)
     assert "is not a model directory" in error_line(main([halves[0], str(tmp_path / "none"), str(tmp_path / "joined")]))
     assert "exists already" in error_line(main([*halves, halves[0]]))
@@ -128,16 +98,3 @@ def test_vectors_of_another_file_with_the_same_content_fit(tmp_path: Path) -> No
 
     assert RandomVectors(seed=3, size=6).fingerprint == tiny_model().word_vectors.fingerprint
     assert main([*write_halves(tmp_path, moved), str(tmp_path / "joined")]) == 0
-
-
-def test_a_model_that_another_process_is_writing_is_left_alone(tmp_path: Path, error_line: Fails) -> None:
-    halves = write_halves(tmp_path)
-    held = "import sys; from elmoc.files.locks import locked\nwith locked(sys.argv[1]): print(flush=True); input()"
-    pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-c", held, str(tmp_path / "joined")], stdin=pipe, stdout=pipe) as other:
-        assert other.stdout is not None
-        other.stdout.readline()
-        error = error_line(main([*halves, str(tmp_path / "joined")]))
-        other.communicate(b"\n")
-    assert error == f"error: another process is writing {tmp_path / 'joined'}: wait for it, or stop it"
-    assert not (tmp_path / "joined").exists()
