@@ -192,6 +192,7 @@ class EvaluationTable:
         if len(of_sources) > 1:
             parts = [" ".join([source, *(f"{value:.3f}" for value in each)]) for source, each in of_sources.items()]
             labels = ", ".join(COLUMNS[metric] for metric in metrics)
+            parts += [f"mean {name[len(MACRO) :]} {values[name]:.4f}" for name in values if name.startswith(MACRO)]
             text = f"by source ({labels}): {'; '.join(parts)}"
             yield from wrap(text, 100, initial_indent="  ", subsequent_indent="    ")
 

@@ -137,7 +137,13 @@ class Encoder(nn.Module, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderSizes(ABC):
-    """The settings that every encoder has, and what it says of itself before it is built; defaults are the paper's."""
+    """The settings that every encoder has, and what it says of itself before it is built; defaults are the paper's.
+
+    projection_size: P, the width of each layer's states.
+    layers: L.
+    dropout: share of each layer's states that training sets to zero, one mask a window.
+    input_layer: how word vectors come to P: `projection`, or `identity` where they are P wide.
+    """
 
     kind: ClassVar[str]  # its name in configs and model directories
     carries_state: ClassVar[bool] = True  # whether what is read before a window, or a sentence, can change its states

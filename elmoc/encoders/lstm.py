@@ -22,7 +22,14 @@ from elmoc.settings import setting
 
 @dataclass(frozen=True, kw_only=True)
 class LstmSizes(EncoderSizes):
-    """The settings of an LSTM encoder; the defaults are the paper's. A clip of 0 is none."""
+    """The settings of an LSTM encoder; the defaults are the paper's.
+
+    cell_size: C, the width of the cell state.
+    cell_clip: bound of the cell state (0: none).
+    projection_clip: bound of the projected state (0: none).
+    layer_norm: whether projected states are layer-normalised, inside the recurrence.
+    residual: whether each layer from the second on adds its input.
+    """
 
     kind: ClassVar[str] = "lstm"
 

@@ -25,6 +25,8 @@ class TransformerSizes(EncoderSizes):
     GPT's are `layers = 12`, `projection_size = 768`, `heads = 12`, `feedforward_size = 3072`.
 
     projection_size: P, the width of the input projection and of each layer.
+    heads: of attention in each layer.
+    feedforward_size: width of the feed-forward part of each layer.
     """
 
     kind: ClassVar[str] = "transformer"

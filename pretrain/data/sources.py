@@ -32,6 +32,9 @@ NEARLY_ALL = 0.95
 class DataConfig:
     """What is read: a corpus directory and the names of two of its vector tables.
 
+    corpus: the corpus directory.
+    input_vectors: name of the vector table that the encoder reads.
+    target_vectors: name of the vector table that the output layer is trained against.
     sources: how many times an epoch reads each source of a corpus whose text is named (see `build_corpus`): 1 unless
     said, and 0 leaves it out; with 0.4, each epoch reads another 40 %.
     """

@@ -159,7 +159,10 @@ class FixedScorer(SoftmaxScorer):
 
 @dataclass(frozen=True)
 class FixedSettings(LinearSettings):
-    """The sampled softmax with the vectors of the table `data.target_vectors`; `samples` as in `SampledSettings`."""
+    """The sampled softmax with the frozen vectors of the table `data.target_vectors`.
+
+    samples: distinct types that are drawn for each window and direction, on average.
+    """
 
     kind: ClassVar[str] = "fixed"
 

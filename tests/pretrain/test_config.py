@@ -11,6 +11,7 @@ from pretrain import CONFIGS
 from pretrain.config import RunConfig, config_from_dict, config_to_dict, load_config
 from pretrain.output_layers.continuous import ContinuousSettings
 from pretrain.output_layers.contrastive import ContrastiveSettings
+from pretrain.settings_page import page
 
 
 @pytest.fixture
@@ -169,3 +170,10 @@ def test_a_file_that_is_no_config_is_named(tmp_path: Path, content: str) -> None
     (tmp_path / "own.toml").write_text(content)
     with pytest.raises((InputError, OSError), match=r"\.toml"):
         load_config(tmp_path / "own.toml")
+
+
+def test_the_page_of_settings_is_up_to_date() -> None:
+    """`python -m pretrain.settings_page > docs/settings.md` makes it."""
+    text = page()
+    assert (CONFIGS.parent.parent / "docs" / "settings.md").read_text() == text
+    assert "|  |" not in text, "a setting without a meaning"
