@@ -25,7 +25,7 @@ MEANING = re.compile(r"^(\w+(?:, \w+)*): ((?:.+\n?)+?)(?=^\w+(?:, \w+)*: |^$|\Z)
 
 
 def page() -> str:
-    """The page: a table for each section and kind; a key that an earlier kind has with the same default is only named."""
+    """The page: a table for each section and kind; what an earlier kind has with the same default is only named."""
     parts = [HEAD]
     for section, kind in typing.get_type_hints(RunConfig).items():
         before: set[str] = set()
