@@ -43,7 +43,6 @@ class Result:
     inputs: str
     metric: str
     split: str
-    unit: str
     item: str
     preset: str
     data: dict[str, dict[str, int]]
@@ -58,7 +57,6 @@ class Result:
     items: int
     counts: np.ndarray
     seconds: list[float]
-    examples_per_second: list[float]
     mixes: list[list[float] | None]
     compared_as: str | None = None
 
@@ -133,7 +131,7 @@ def read_results(paths: Iterable[Path]) -> list[Result]:
 def _pool(runs: Sequence[tuple[Result, int]]) -> Result:
     """One result of runs, which are rows of results that agree in all but their seeds."""
     result = runs[-1][0]
-    names = ("seeds", "scores", "counts", "seconds", "examples_per_second", "mixes")
+    names = ("seeds", "scores", "counts", "seconds", "mixes")
     columns: dict[str, Any] = {name: [getattr(each, name)[row] for each, row in runs] for name in names}
     columns["counts"] = np.stack(columns["counts"])
     columns["figures"] = {name: [each.figures[name][row] for each, row in runs] for name in result.figures}

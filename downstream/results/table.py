@@ -148,8 +148,8 @@ def explanations(rows: Sequence[Row]) -> list[str]:
 
 def row_as_json(row: Row) -> dict[str, Any]:
     """All numbers of a row."""
-    names = ("task", "dataset", "metric", "split", "unit", "preset", "data", "settings", "items")
-    of_run = ("seeds", "scores", "figures", "seconds", "examples_per_second", "mixes")
+    names = ("task", "dataset", "metric", "split", "preset", "data", "settings", "items")
+    of_run = ("seeds", "scores", "figures", "seconds", "mixes")
     scores = {kind: asdict(score) for kind, score in row.scores.items()}
     for kind, result in row.results.items():
         scores[kind] |= {name: getattr(result, name) for name in of_run}
