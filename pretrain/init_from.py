@@ -21,8 +21,7 @@ def initialise_from(
     """Take the weights of a model directory over, and its output layers where these are for targets of the same kind.
 
     The same kind is the same word vectors and kind of transform. Where its numbers (mean and matrix) were fitted to
-    this corpus, the output layers start near what they have to become; a table made by `build_vectors --like-targets`
-    has the model's numbers, and they go on as they are.
+    this corpus, the output layers start near what they have to become.
 
     Args:
         path: of the model or run directory, which is returned.
