@@ -1,16 +1,14 @@
-"""Processes: how threads wait for each other, cores, memory, and child processes that end when they are asked to."""
+"""Processes: how threads wait, freed memory is kept, and child processes end when they are asked to."""
 
 import ctypes
 import os
 import platform
-import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
-from pathlib import Path
 from types import FrameType
 
 # parameters of mallopt(3), as glibc's malloc.h numbers them
@@ -63,18 +61,6 @@ def keep_freed_memory() -> None:
 def available_cores() -> int:
     """The number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def resident_bytes(field: str) -> int:
-    """A number of bytes in Linux's /proc: `VmRSS` is the memory of this process now, `VmHWM` its peak.
-
-    `RssFile` is that part of `VmRSS` which pages of mapped files are.
-
-    Raises `OSError` on other systems.
-    """
-    found = re.search(rf"^{field}:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
-    assert found
-    return 1024 * int(found[1])
 
 
 def end_with_parent(parent: int, number: int = signal.SIGTERM) -> None:
