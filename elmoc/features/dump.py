@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,24 +28,17 @@ from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import converted, write_features
 from elmoc.files.checksums import fingerprint
 from elmoc.files.locks import locked
-from elmoc.files.records import read_record, write_record
+from elmoc.files.records import read_json, write_json
 from elmoc.files.writing import human_bytes, refuse_existing, require_space
 from elmoc.model import WINDOW_WORDS, CarriedState, ElmoC
 from elmoc.progress import progress_bar
 
 # Layer states of a part, in memory while the next part is encoded: 50,000 words at the paper's size, with all layers.
 PART_BYTES = 5 << 27
-FORMAT, VERSION = "elmoc-dump-parts", 1
+FORMAT = "elmoc-dump-parts, version 1"
 DEFAULT = DumpOptions()
 
 Progress = Callable[[float], object]
-
-
-@dataclass(frozen=True)
-class DumpRecord:
-    """What the folder of the parts says of them: all that they depend on, by name."""
-
-    settings: dict[str, str]
 
 
 def dump_features(model: ElmoC, sentences: Path | str, output: Path | str, options: DumpOptions = DEFAULT) -> None:
@@ -159,7 +152,8 @@ class Dump:
         """Make the folder of the parts, or see whether what is there is of this dump."""
         if not self.options.resume:
             refuse_output(self.output)
-        folder, settings = parts_folder(self.output), self._settings()
+        folder = parts_folder(self.output)
+        settings = {"format": FORMAT, **self._content(), "words a part": str(self.part_words)}
         record = folder / "settings.json"
         if self.output.exists():
             with FeatureFile(self.output) as file:
@@ -170,7 +164,7 @@ class Dump:
                     )
             print(f"{self.output} is finished already")
         elif has_parts(self.output):
-            begun = read_record(record, DumpRecord, format=FORMAT, version=VERSION).settings
+            begun = read_json(record)
             for name in sorted({*begun, *settings}):
                 then, now = (each.get(name, "nothing") for each in (begun, settings))
                 if then != now:
@@ -182,16 +176,12 @@ class Dump:
         else:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            write_record(record, DumpRecord(settings), format=FORMAT, version=VERSION)
+            write_json(record, settings)
             print(
                 f"{self.survey.sentences:,} sentences, {self.survey.words:,} words, layers "
                 f"{', '.join(self.selection.names)}, {self.options.dtype}: about {human_bytes(self.size)}",
                 flush=True,
             )
-
-    def _settings(self) -> dict[str, str]:
-        """All that the parts depend on, by name."""
-        return {**self._content(), "words a part": str(self.part_words)}
 
     def _content(self) -> dict[str, str]:
         """All that the content of the output depends on, by name."""

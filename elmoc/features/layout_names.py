@@ -11,10 +11,8 @@ from elmoc.errors import InputError
 class LayoutTraits(NamedTuple):
     """What is known of a layout by its name."""
 
-    needs_documents: bool = False
-    """Whether every sentence has to be part of a document."""
-    found_by_words: bool = False
-    """Whether sentences can be found by their words: by a map (`sentence_map`), or as keys (`sentence_keys`)."""
+    needs_documents: bool = False  # every sentence has to be part of a document
+    found_by_words: bool = False  # by a map (`sentence_map`), or as keys (`sentence_keys`)
 
 
 LAYOUT_NAMES = {
@@ -28,5 +26,4 @@ LAYOUT_NAMES = {
 def require_layout_of_keys(layout: str, *, sentence_keys: bool) -> None:
     """Raise an `InputError` when sentences are to be keys in a layout that has none of them."""
     if sentence_keys and not LAYOUT_NAMES[layout].found_by_words:
-        able = " or ".join(name for name, traits in LAYOUT_NAMES.items() if traits.found_by_words)
-        raise InputError(f"sentences can be keys in the {able} layout only, not in {layout}: leave sentence keys out")
+        raise InputError(f"sentences cannot be keys in the {layout} layout: leave sentence keys out")

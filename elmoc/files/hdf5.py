@@ -43,10 +43,6 @@ class CheckedFile:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __len__(self) -> int:
-        """The number of members of the root."""
-        return int(self._root.get_num_objs())
-
     def __contains__(self, name: str) -> bool:
         """Whether the root has a member of that name, be it a link."""
         return bool(self._root.links.exists(name.encode()))

@@ -31,9 +31,9 @@ class AllennlpReader(LayoutReader):
     def __init__(self, file: CheckedFile, attributes: dict[str, Any]) -> None:
         self._file = file
         self._is_foreign = "layout" not in attributes
-        has_no_numbers = self._is_foreign and "0" not in file and MAP_KEY not in file and len(file) > 0
+        has_no_numbers = self._is_foreign and "0" not in file and MAP_KEY not in file and len(file.group("")) > 0
         self._has_keys = bool(attributes.get("sentence_keys", has_no_numbers))
-        self._length = len(file) - (MAP_KEY in file and not self._has_keys)
+        self._length = len(file.group("")) - (MAP_KEY in file and not self._has_keys)
         self.has_map = self._has_keys or MAP_KEY in file
         self.first = file.stored(self._key(0))
         require_numbers(self.first, (2, 3))

@@ -26,8 +26,7 @@ class LayoutReader(ABC):
     width: int
 
     @abstractmethod
-    def __init__(self, file: CheckedFile, attributes: dict[str, Any]) -> None:
-        """An error for a file that is not in the layout."""
+    def __init__(self, file: CheckedFile, attributes: dict[str, Any]) -> None: ...
 
     @abstractmethod
     def __len__(self) -> int:
