@@ -45,12 +45,12 @@ class CompiledKernels:
         return torch.get_num_threads(), torch.get_num_threads()
 
     def gates_forward(self, layer: LayerConstants, step: int, tensors: GatesForward) -> None:
-        addresses = _addresses(*tensors, layer.bias, layer.lengths)
-        self._gates_forward(*addresses, step, *tensors.cell.shape, layer.cell_clip, torch.get_num_threads())
+        places = addresses(*tensors, layer.bias, layer.lengths)
+        self._gates_forward(*places, step, *tensors.cell.shape, layer.cell_clip, torch.get_num_threads())
 
     def output_forward(self, layer: LayerConstants, step: int, tensors: OutputForward) -> None:
         self._output_forward(
-            *_addresses(*tensors, layer.norm_weight, layer.norm_bias, layer.mask, layer.lengths),
+            *addresses(*tensors, layer.norm_weight, layer.norm_bias, layer.mask, layer.lengths),
             step,
             *tensors.projected.shape,
             tensors.hidden.stride(0),
@@ -61,7 +61,7 @@ class CompiledKernels:
 
     def output_backward(self, layer: LayerConstants, step: int, tensors: OutputBackward) -> None:
         self._output_backward(
-            *_addresses(*tensors, layer.norm_weight, layer.mask, layer.lengths),
+            *addresses(*tensors, layer.norm_weight, layer.mask, layer.lengths),
             step,
             *tensors.projected.shape,
             0 if tensors.grad_next is None else tensors.grad_next.stride(0),
@@ -70,11 +70,12 @@ class CompiledKernels:
         )
 
     def gates_backward(self, layer: LayerConstants, step: int, tensors: GatesBackward) -> None:
-        addresses = _addresses(*tensors, layer.lengths)
-        self._gates_backward(*addresses, step, *tensors.cell.shape, layer.cell_clip, torch.get_num_threads())
+        places = addresses(*tensors, layer.lengths)
+        self._gates_backward(*places, step, *tensors.cell.shape, layer.cell_clip, torch.get_num_threads())
 
 
-def _addresses(*tensors: Tensor | None) -> list[int | None]:
+def addresses(*tensors: Tensor | None) -> list[int | None]:
+    """Where the numbers of tensors are; None for a tensor that is not there."""
     return [None if tensor is None else tensor.data_ptr() for tensor in tensors]
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from elmoc.kernels.compiling import KernelBuildError, default_compiler
-from elmoc.kernels.cpu import load
+from elmoc.kernels.cpu import addresses, load
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 SPARE_WORDS = 32  # rows that the kernels may read behind the last word of what a layer reads
@@ -26,22 +26,15 @@ _CELLS, _COLUMNS, _DEPTH = 16, 64, 32
 class _Arguments(ctypes.Structure):
     """As `Arguments` in `inference.cpp`, which says what each is."""
 
-    _fields_ = (
-        *(
-            (name, ctypes.c_void_p)
-            for name in (
-                *("inputs", "active", "places", "strides", "begins", "step_weight", "projection", "bias"),
-                *("norm_weight", "norm_bias", "hidden", "cell", "outputs"),
-            )
-        ),
-        *(
-            (name, ctypes.c_int64)
-            for name in (
-                *("steps", "batch", "input_size", "projection_size", "cell_size"),
-                *("layer", "residual", "threads"),
-            )
-        ),
-        *((name, ctypes.c_float) for name in ("cell_clip", "projection_clip", "epsilon")),
+    _fields_ = tuple(
+        (name, kind)
+        for kind, names in (
+            (ctypes.c_void_p, "inputs active places strides begins step_weight projection bias"),
+            (ctypes.c_void_p, "norm_weight norm_bias hidden cell outputs"),
+            (ctypes.c_int64, "steps batch input_size projection_size cell_size layer residual threads"),
+            (ctypes.c_float, "cell_clip projection_clip epsilon"),
+        )
+        for name in names.split()
     )
 
 
@@ -160,13 +153,9 @@ class InferenceKernels:
             residual: whether the states of the layer below are added to the output.
             threads: that take part.
         """
-
-        def address(tensor: Tensor | None) -> int | None:
-            return None if tensor is None else tensor.data_ptr()
-
         arguments = _Arguments(
-            *map(address, (inputs, *rows[1:], layer.step, layer.projection, layer.bias)),
-            *map(address, (layer.norm_weight, layer.norm_bias, *state, layer_states)),
+            *addresses(inputs, *rows[1:], layer.step, layer.projection, layer.bias),
+            *addresses(layer.norm_weight, layer.norm_bias, *state, layer_states),
             *(len(rows.active), rows.size, layer.input_size, layer.projection_size, layer.cell_size),
             *(index, residual, threads if self._has_threads else 1),
             *(layer.cell_clip, layer.projection_clip, layer.epsilon),
