@@ -1,7 +1,6 @@
 """The fast coreference model: the numbers of the plain one."""
 
 import copy
-from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -18,7 +17,6 @@ from downstream.tasks.coref.model import chains_of_links, like_length
 from downstream.tasks.coref.settings import CorefSettings
 from downstream.tasks.coref.spans import Spans, SpanScorer, keep_best
 from downstream.tasks.coref.task import TASK
-from tests.downstream.dropouts import differ, leave_one_dropout, read_by
 
 LENGTHS = [4, 1, 7, 3]
 """Of the sentences of a document."""
@@ -161,35 +159,6 @@ def test_highways() -> None:
         torch.testing.assert_close(row[: len(sentence)], x[0])
 
 
-@pytest.mark.parametrize("reader", ["layers.1", "gates.0", "gates.1"])
-def test_dropout_on_what_each_layer_of_the_lstm_gives(reader: str) -> None:
-    torch.manual_seed(0)
-    encoder = HighwayBiLstm(input_size=3, hidden_size=8, layers=3, dropout=0.5)
-    x, lengths = torch.randn(2, 5, 3), torch.tensor([5, 5])
-    read = read_by(encoder.get_submodule(reader), lambda: encoder(x, lengths))
-    assert 0.3 < (read == 0).double().mean() < 0.7
-    assert differ(lambda: encoder(x, lengths))
-    encoder.eval()
-    assert (read_by(encoder.get_submodule(reader), lambda: encoder(x, lengths)) != 0).all()
-    assert not differ(lambda: encoder(x, lengths))
-
-
-def test_dropout_of_a_single_layer_of_the_lstm() -> None:
-    encoder = HighwayBiLstm(input_size=3, hidden_size=8, layers=1, dropout=0.5)
-    assert (encoder(torch.ones(1, 5, 3), torch.tensor([5])) == 0).any()
-
-
-@pytest.mark.parametrize("name", ["dropout", "score.rest.1", "score.rest.4"])
-def test_each_dropout_of_the_span_scorer_by_itself(name: str) -> None:
-    scorer, encoded, heads, room = span_scorer(dropout=0.3)
-    assert scorer.get_submodule(name).p == 0.3
-    leave_one_dropout(scorer, name)
-    assert differ(lambda: scorer.candidates(scorer.parts(encoded, heads), room).scores)
-    assert differ(lambda: scorer.parts(encoded, heads).widths) is (name == "dropout")
-    scorer.eval()
-    assert not differ(lambda: scorer.candidates(scorer.parts(encoded, heads), room).scores)
-
-
 def antecedent_scorer(dropout: float = 0.0, **changes: int) -> AntecedentScorer:
     torch.manual_seed(1)
     sizes = {"antecedents": 3, "depth": 2, "feature_size": 4, "feed_forward_size": 6}
@@ -275,50 +244,6 @@ def test_chunks_of_pairs_change_nothing(dropout: float) -> None:
         loss = antecedent_loss(found, torch.tensor([0, 0, 1, 1, 1, 0, -1, 0, 1, 1]))
         results.append((finite, gradients(loss, spans, module=scorer)))
     torch.testing.assert_close(results[0], results[1])
-
-
-def zeros_in_all_but(modules: Iterable[torch.nn.Module], *exceptions: torch.nn.Module) -> None:
-    for module in modules:
-        if module not in exceptions:
-            for weight in module.parameters():
-                torch.nn.init.zeros_(weight)
-
-
-@pytest.mark.parametrize("place", ["distance", "speaker", "genre", "score.rest.1", "score.rest.4"])
-def test_each_dropout_of_the_antecedent_scorer_by_itself(place: str) -> None:
-    scorer = antecedent_scorer(dropout=0.3)
-    name = place if "." in place else "dropout"
-    assert scorer.get_submodule(name).p == 0.3
-    leave_one_dropout(scorer, name)
-    if name == "dropout":  # of all that it is on, one feature is left
-        kept = scorer.features[["distance", "speaker", "genre"].index(place)]
-        zeros_in_all_but([scorer.bilinear, *scorer.features], kept)
-    spans, speakers = torch.randn(6, 7, dtype=torch.float64), torch.tensor([0, 1, 1, 0, 2, 0])
-    assert differ(lambda: scorer(spans, torch.zeros(6).double(), speakers, 1).scores)
-    scorer.eval()
-    assert not differ(lambda: scorer(spans, torch.zeros(6).double(), speakers, 1).scores)
-
-
-def test_dropout_on_both_sides_of_the_bilinear_form() -> None:
-    scorer = antecedent_scorer(dropout=0.5, antecedents=8)
-    torch.nn.init.zeros_(scorer.bilinear.weight)
-    torch.nn.init.ones_(scorer.bilinear.bias)
-
-    def coarse() -> Tensor:
-        antecedents, scores = scorer.prune(torch.ones(8, 7).double(), torch.zeros(8).double())
-        return torch.zeros(8, 8).double().scatter(1, antecedents, scores)  # [8, 8]; left of the diagonal
-
-    scores = coarse().detach()
-    assert len(scores[7, :7].unique()) > 1, "spans, as antecedents"
-    assert len(scores[1:, 0].unique()) > 1, "spans that look for one"
-    assert differ(coarse)
-    scorer.eval()
-    assert coarse().tril(-1).unique().tolist() == pytest.approx([0, 7**0.5])
-
-
-def test_representations_that_are_scored_once_need_no_gate() -> None:
-    assert antecedent_scorer(depth=1).gate is None
-    assert antecedent_scorer(depth=2).gate is not None
 
 
 def test_unknown_genres_and_single_spans() -> None:

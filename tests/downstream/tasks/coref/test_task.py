@@ -1,7 +1,6 @@
 """The coreference task: chains are read, learned, and written as they are read."""
 
 import gzip
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from downstream.__main__ import main
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, WordTable
 from downstream.tasks.coref.model import CorefDocument, CorefProbe
 from downstream.tasks.coref.settings import CorefSettings
 from downstream.tasks.coref.spans import SpanParts
 from downstream.tasks.coref.task import TASK, coreference_cells
-from tests.downstream.conftest import write_random_features
 from tests.downstream.dropouts import read_by
 
 PEOPLE = ["Ada", "Bea", "Cid", "Dot", "Eve", "Fay", "Gus", "Hal", "Ivy", "Jon"]
@@ -109,12 +106,6 @@ def test_damaged_chains(tmp_path: Path, fails: Callable[..., str], sentences: st
     path = tmp_path / "bad.conll"
     path.write_text(conll("d", sentences))
     assert key in fails("coref", "--train", path, "--dev", path, "--vectors", "random:1:4")
-
-
-def test_weights_that_are_too_large_are_no_chains(ten: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = ["--train", str(ten), "--dev", str(ten), "--vectors", "random:1:4", "--seeds", "1", "--batch-size", "10"]
-    assert main(["coref", *data, *TINY, "--epochs", "1", "--learning-rate", "1e23"]) == 1
-    assert "--learning-rate" in capsys.readouterr().err
 
 
 def test_counts_with_and_without_singletons(tmp_path: Path) -> None:
@@ -242,24 +233,6 @@ def span_inputs(probe: CorefProbe, document: CorefDocument) -> dict[str, Tensor]
     return seen
 
 
-@pytest.mark.parametrize("head_size", [0, 3])
-@pytest.mark.parametrize(
-    ("setting", "places"),
-    [("lexical_dropout", {"read", "encoded", "heads"}), ("lstm_dropout", {"encoded"}), ("dropout", {"widths"})],
-)
-def test_each_dropout_by_itself(ten: Path, head_size: int, setting: str, places: set[str]) -> None:
-    (document,) = documents = read(ten)[:1]
-    none = {"lexical_dropout": 0.0, "lstm_dropout": 0.0, "dropout": 0.0}
-    probe = tiny_probe(documents, **(none | {setting: 0.5}), head_size=head_size)
-    dropouts = [module.p for module in probe.modules() if isinstance(module, torch.nn.Dropout)]
-    assert dropouts.count(0.5) == (6 if setting == "dropout" else 1), "of both scorers, and two in each one's net"
-    one, other = span_inputs(probe, document), span_inputs(probe, document)
-    assert {name for name in one if not torch.equal(one[name], other[name])} == places
-    probe.eval()
-    one, other = span_inputs(probe, document), span_inputs(probe, document)
-    assert all(torch.equal(one[name], other[name]) for name in one)
-
-
 def test_dropout_scales_what_the_head_attention_gathers(ten: Path) -> None:
     """Vectors are brought to unit length before dropout, or its scale would be lost; projected after it."""
     (document,) = documents = read(ten)[:1]
@@ -312,38 +285,3 @@ def test_the_feature_of_an_unknown_genre_is_zero_at_the_start(ten: Path) -> None
     assert probe.antecedents.features[0].weight[0].any()
     (distances,) = tiny_probe([first]).antecedents.features
     assert distances.weight.any(dim=1).all(), "no genres, no zeros"
-
-
-def test_ten_documents_are_learned_from_every_kind_of_inputs(
-    tmp_path: Path, ten: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["sentences", "coref", str(ten)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[:3] == ["Ada met the cat of Bea .", "she fed it .", "the cat left Ada ."]
-    write_random_features(tmp_path / "f.h5", [line.split() for line in lines])
-    results, predictions = tmp_path / "results.jsonl", tmp_path / "predictions"
-    arguments = ["coref", "--train", ten, "--dev", ten, "--features", tmp_path / "f.h5", "--vectors", "random:1:12"]
-    arguments += ["--inputs", "vectors,both,features", "--seeds", "1", "--results", results]
-    assert main([*map(str, [*arguments, "--predictions", predictions]), *TINY]) == 0
-    records = [json.loads(line) for line in results.read_text().splitlines()]
-    assert [(record["inputs"], record["metric"]) for record in records] == [
-        *(("vectors", "mean F1"), ("both", "mean F1"), ("features", "mean F1"))
-    ]
-    assert [record["mean"] > least for record, least in zip(records, (99, 99, 90), strict=True)] == [True] * 3
-    out = capsys.readouterr().out
-    assert "train  10 documents, 40 sentences, 170 tokens, 60 mentions in 20 chains, 0 of them singletons" in out
-    written = read(predictions / "coref.both.seed1.dev.conll")
-    assert [sorted(document.chains) for document in written] == [sorted(document.chains) for document in read(ten)]
-
-
-def test_same_seed_same_numbers(tmp_path: Path, ten: Path) -> None:
-    runs = []
-    for name in ("a", "b"):
-        results = tmp_path / f"{name}.jsonl"
-        arguments = ["coref", "--train", ten, "--dev", ten, "--vectors", "random:1:12", "--seeds", "2"]
-        arguments += ["--results", results, *TINY, "--epochs", "2", "--dropout", "0.2", "--training-sentences", "2"]
-        assert main([*map(str, arguments)]) == 0
-        record = json.loads(results.read_text())
-        runs.append([[epoch["loss"] for epoch in curve] for curve in record["curves"]] + record["scores"])
-    assert runs[0] == runs[1]
-    assert runs[0][0] != runs[0][1], "losses that differ, or equality would show nothing"

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from torch import Tensor
 
 from downstream.__main__ import main
 from downstream.inputs.probe_inputs import ProbeInputs
@@ -19,7 +18,6 @@ from downstream.tasks.ner.model import NerProbe, TaggedSentence, bio_to_bioul
 from downstream.tasks.ner.task import TASK
 from elmoc.errors import InputError
 from tests.downstream.conftest import TEN_SENTENCES, columns, words_of, write_random_features
-from tests.downstream.dropouts import differ, leave_one_dropout, read_by
 from tests.references import conlleval_f1, crf_negative_log_likelihood
 
 TINY = [
@@ -117,56 +115,6 @@ def test_an_untrained_probe_predicts_well_formed_tags_for_any_batch() -> None:
     for tags in together:
         for before, tag in zip(["O", *tags], tags, strict=False):
             assert tag == "O" or tag.startswith("B-") or before[2:] == tag[2:]
-
-
-@pytest.mark.parametrize(
-    ("name", "place"), [("dropout", "before"), ("lstm.lstm", "between the layers"), ("dropout", "after")]
-)
-def test_each_dropout_by_itself(name: str, place: str) -> None:
-    examples = ten_examples()
-    probe = probe_of(examples)
-    assert (probe.dropout.p, probe.lstm.lstm.dropout, probe.lstm.lstm.num_layers) == (0.5, 0.5, 2)
-    leave_one_dropout(probe, name)
-    if place == "after":  # the LSTM gives the same whatever it reads
-        for weight_name, weight in probe.lstm.named_parameters():
-            if "weight" in weight_name:
-                torch.nn.init.zeros_(weight)
-
-    def compute() -> Tensor:
-        if place == "before":
-            return read_by(probe.lstm, lambda: probe.logits(examples))
-        return probe.logits(examples)[0]
-
-    assert differ(compute)
-    probe.eval()
-    assert not differ(compute)
-
-
-def test_ten_sentences_are_learned_from_every_kind_of_inputs(
-    tmp_path: Path, ten: Path, features: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    results, predictions = tmp_path / "out" / "results.jsonl", tmp_path / "predictions"
-    arguments = ["ner", "--train", ten, "--dev", ten, "--features", features, "--vectors", "random:1:12"]
-    arguments += ["--inputs", "vectors,both,features", "--seeds", "1", "--results", results]
-    assert main([*map(str, [*arguments, "--predictions", predictions]), *TINY]) == 0
-    records = [json.loads(line) for line in results.read_text().splitlines()]
-    assert [(record["inputs"], record["mean"]) for record in records] == [
-        ("vectors", 100.0),
-        ("both", 100.0),
-        ("features", 100.0),
-    ]
-    out = capsys.readouterr().out
-    assert "train  10 sentences, 44 tokens, 13 entities" in out
-    assert out.splitlines()[-4:] == [
-        "ner: entity F1 on dev, 1 seed",
-        "  vectors   100.00",
-        "  both      100.00          gain +0.00",
-        "  features  100.00          gain +0.00",
-    ]
-    written = (predictions / "ner.both.seed1.dev.conll").read_text()
-    assert written.startswith("Ada B-PER B-PER\nLovelace I-PER I-PER\nmet O O\n")
-    assert written.endswith("in O O\nBabbage B-LOC B-LOC\n\nStop O O\n\n")
-    assert written.count("\n") == 44 + 10
 
 
 def test_same_seed_same_numbers_and_the_record_says_what_was_run(tmp_path: Path, ten: Path, features: Path) -> None:

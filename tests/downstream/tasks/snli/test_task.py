@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 import torch
 
-from downstream.__main__ import main
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, WordTable
 from downstream.readers.sentence_pairs import LONGEST, SentencePair, unquoted
 from downstream.tasks.snli.model import SnliProbe
 from downstream.tasks.snli.task import PUBLISHED, TASK
-from tests.downstream.conftest import write_random_features
 
 # the label lies in neither sentence alone
 TEN_PAIRS = [
@@ -198,36 +196,6 @@ def test_predictions_are_probabilities_and_the_loss_is_their_logarithm(pairs: Pa
     assert probe.loss(examples).item() == pytest.approx(expected, rel=1e-5)
 
 
-def test_ten_pairs_are_learned_from_every_kind_of_inputs(
-    tmp_path: Path, pairs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["sentences", "snli", str(pairs)]) == 0
-    text = capsys.readouterr().out.splitlines()
-    assert text[:3] == ["A man is n't asleep .", "A man is awake .", "A man is asleep ."]
-    write_random_features(tmp_path / "f.h5", [line.split() for line in text], width=50)
-    arguments = ["snli", "--train", pairs, "--dev", pairs, "--features", tmp_path / "f.h5", "--vectors", "random:1:50"]
-    arguments += ["--inputs", "vectors,both,features", "--seeds", "1", "--results", tmp_path / "r.jsonl"]
-    assert main([*map(str, arguments), *TINY]) == 0
-    records = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
-    assert [record["inputs"] for record in records] == ["vectors", "both", "features"]
-    assert min(record["scores"][0] for record in records) >= 90
-    out = capsys.readouterr().out
-    assert "train  10 pairs (3 contradiction, 3 entailment, 4 neutral), 96 words" in out
-    assert "gold           accuracy  entailment  neutral  contradiction  (predicted)" in out
-
-
-def test_same_seed_same_numbers(tmp_path: Path, pairs: Path) -> None:
-    runs = []
-    for name in ("a", "b"):
-        arguments = ["snli", "--train", pairs, "--dev", pairs, "--vectors", "random:1:50", "--seeds", "2", *TINY]
-        arguments += ["--dropout", "0.3", "--epochs", "3", "--predictions", tmp_path / name]
-        assert main([*map(str, arguments)]) == 0
-        runs.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
-    assert runs[0] == runs[1]
-    first, second = (runs[0][f"snli.vectors.seed{seed}.dev.jsonl"] for seed in (1, 2))
-    assert first != second
-
-
 def test_cells_within_quotes_are_those_that_a_spreadsheet_writes() -> None:
     pattern = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')
     for length in range(9):
@@ -240,9 +208,3 @@ def test_cells_within_quotes_are_those_that_a_spreadsheet_writes() -> None:
 def test_labels_are_few(tmp_path: Path, fails: Callable[..., str]) -> None:
     many = written(tmp_path / "many", json_lines([(f"label{number}", "a", "b") for number in range(1001)]))
     assert "1,001 labels" in fails("snli", "--train", many, "--dev", many, "--vectors", "random:1:4")
-
-
-def test_weights_that_are_too_large_give_no_score(pairs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = ["--train", str(pairs), "--dev", str(pairs), "--vectors", "random:1:4", "--seeds", "1"]
-    assert main(["snli", *data, *TINY, "--epochs", "1", "--batch-size", "100", "--learning-rate", "1e20"]) == 1
-    assert "--learning-rate" in capsys.readouterr().err

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from itertools import pairwise
 
-import pytest
 import torch
 from allennlp_light.modules.stacked_alternating_lstm import StackedAlternatingLstm
 from torch import Tensor
@@ -16,7 +15,6 @@ from downstream.readers.conll2012 import Span
 from downstream.tasks.srl.model import SrlProbe, bio_masks
 from downstream.tasks.srl.propositions import Proposition, SrlSentence, spans_to_bio
 from downstream.tasks.srl.task import PUBLISHED
-from tests.downstream.dropouts import differ, leave_one_dropout
 
 LABELS = ["ARG0", "ARG1", "C-ARG1", "V"]
 
@@ -113,14 +111,3 @@ def test_bio_masks() -> None:
         "I-C-A": ["O", "B-A", "B-C-A", "I-C-A"],
     }
     assert set(transition_mask.flatten().tolist()) == {0.0, -torch.inf}
-
-
-@pytest.mark.parametrize("name", ["dropout", "lstm"])
-def test_each_dropout_by_itself_and_in_training_alone(name: str) -> None:
-    probe, same = make_probe(dropout=0.4, recurrent_dropout=0.3), make_probe()
-    assert (probe.dropout.p, probe.lstm.dropout) == (0.4, 0.3)
-    leave_one_dropout(probe, name)
-    assert differ(lambda: probe.loss(EXAMPLES))
-    probe.eval()
-    with torch.no_grad():
-        assert probe.loss(EXAMPLES) == probe.loss(EXAMPLES) == same.loss(EXAMPLES)

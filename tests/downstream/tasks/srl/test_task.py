@@ -1,18 +1,15 @@
 """The SRL task: sentences are read, learned and written."""
 
-import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from downstream.__main__ import main
 from downstream.readers.conll2012 import Span
 from downstream.tasks.srl.propositions import Proposition, SrlSentence, bio_to_spans, format_propositions, spans_to_bio
 from downstream.tasks.srl.task import TASK
 from elmoc.errors import InputError
-from tests.downstream.conftest import write_random_features
 
 # a sentence, then a proposition a line: the predicate's place and lemma, and its spans
 TEN = """\
@@ -170,64 +167,3 @@ def test_counts_and_details(ten: Path) -> None:
         ["ARG1", "85.71", "66.67", "75.00", "9", "7"],
         ["ARG0", "100.00", "60.00", "75.00", "5", "3"],
     ]
-
-
-def test_ten_sentences_are_learned_from_every_kind_of_inputs(
-    tmp_path: Path, ten: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    features, results, predictions = tmp_path / "f.h5", tmp_path / "results.jsonl", tmp_path / "predictions"
-    assert main(["sentences", "srl", str(ten)]) == 0
-    words = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert len(words) == 8
-    write_random_features(features, words)
-    arguments = ["srl", "--train", ten, "--dev", ten, "--features", features, "--vectors", "random:1:12"]
-    arguments += ["--inputs", "vectors,both,features", "--seeds", "1", "--results", results]
-    assert main([*map(str, [*arguments, "--predictions", predictions]), *TINY]) == 0
-    records = [json.loads(line) for line in results.read_text().splitlines()]
-    assert [(record["inputs"], record["mean"]) for record in records] == [
-        ("vectors", 100.0),
-        ("both", 100.0),
-        ("features", 100.0),
-    ]
-    written = (predictions / "srl.both.seed1.dev.props").read_text()
-    gold = (predictions / "srl.both.seed1.dev.gold.props").read_text()
-    assert gold.startswith(
-        "-\t(ARG0*)\t*\ngive\t(V*)\t*\n-\t(ARG2*)\t*\n-\t(ARG1*\t(ARG1*\n-\t*\t*)\n-\t*\t(R-ARG1*)\n"
-    )
-    assert (written.count("\n\n"), gold.count("\n\n")) == (12, 12), "every sentence"
-    assert without_verbs(written) == without_verbs(gold)
-
-
-def without_verbs(propositions: str) -> list[list[str]]:
-    """The cells of all lines, but for the brackets of V and C-V: the verb counts for nothing and may differ."""
-    lines = [line.split("\t") for line in propositions.splitlines()]
-    verbs = set()  # the columns in which one is open
-    for cells in lines:
-        for column, cell in enumerate(cells):
-            if cell.startswith(("(V*", "(C-V*")):
-                verbs.add(column)
-            if column in verbs:
-                cells[column] = "*"
-                if cell.endswith(")"):
-                    verbs.remove(column)
-    return lines
-
-
-def test_same_seed_same_numbers(tmp_path: Path, ten: Path) -> None:
-    runs = []
-    for name in ("a", "b"):
-        results = tmp_path / f"{name}.jsonl"
-        arguments = ["srl", "--train", ten, "--dev", ten, "--vectors", "random:1:6", "--seeds", "2", "--small"]
-        arguments += ["--epochs", "4", "--hidden-size", "12", "--learning-rate", "0.02", "--results", results]
-        assert main([str(argument) for argument in [*arguments, "--batch-size", "2"]]) == 0
-        record = json.loads(results.read_text())
-        runs.append((record["scores"], [[epoch["loss"] for epoch in curve] for curve in record["curves"]]))
-    assert runs[0] == runs[1]
-    assert runs[0][0][0] > 0
-    assert len(set(map(tuple, runs[0][1]))) == 2, "seeds differ"
-
-
-def test_weights_that_are_too_large_give_no_score(ten: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = ["--train", str(ten), "--dev", str(ten), "--vectors", "random:1:4", "--seeds", "1"]
-    assert main(["srl", *data, *TINY, "--epochs", "1", "--batch-size", "100", "--learning-rate", "1e20"]) == 1
-    assert "--learning-rate" in capsys.readouterr().err

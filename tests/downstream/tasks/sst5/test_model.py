@@ -3,13 +3,11 @@
 from dataclasses import fields, replace
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor
 
 from downstream.tasks.sst5.model import BiattentiveClassifier, Sst5Settings, self_biattention
 from downstream.tasks.sst5.task import TASK
-from tests.downstream.dropouts import differ, leave_one_dropout
 
 
 def make_classifier(dropout: float = 0.0) -> BiattentiveClassifier:
@@ -88,16 +86,3 @@ def test_the_published_sizes_have_the_published_widths() -> None:
     assert shapes == [(1200 * 4, 2400), (600 * 4, 1200), (5 * 4, 600)]
     dropouts = [model.embedding_dropout, *model.feedforward._dropout, model.integrator_dropout, *model.output._dropout]
     assert [dropout.p for dropout in dropouts] == [0.5, 0.25, 0.1, 0.2, 0.3, 0.0]
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["embedding_dropout", "feedforward._dropout.0", "integrator_dropout", "output._dropout.0", "output._dropout.1"],
-)
-def test_each_dropout_by_itself_and_in_training_alone(name: str) -> None:
-    model = make_classifier(dropout=0.5)
-    leave_one_dropout(model, name)
-    x, lengths = padded([torch.randn(4, 7, dtype=torch.float64), torch.randn(2, 7, dtype=torch.float64)])
-    assert differ(lambda: model(x, lengths))
-    model.eval()
-    assert not differ(lambda: model(x, lengths))

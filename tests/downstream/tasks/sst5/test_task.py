@@ -1,7 +1,6 @@
 """The SST-5 task: trees are read, learned and scored."""
 
 import gzip
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,13 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from downstream.__main__ import main
 from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence
 from downstream.inputs.sources import InputSources, WordTable
 from downstream.tasks.sst5.model import Phrase, Sst5Probe, Sst5Settings
 from downstream.tasks.sst5.task import TASK, Sst5ReaderOptions
-from tests.downstream.conftest import write_random_features
 
 TREES = """\
 (4 (2 (2 The) (2 actors)) (3 (4 (2 are) (3 fantastic)) (2 .)))
@@ -153,46 +150,3 @@ def test_probabilities_do_not_depend_on_the_batch(ten_trees: Path) -> None:
     gold = [phrase.label for phrase in phrases]
     expected = -np.log(together[np.arange(len(gold)), gold]).mean()
     assert probe.loss(phrases).item() == pytest.approx(expected, rel=1e-5)
-
-
-def test_ten_trees_are_learned_and_the_same_seed_gives_the_same_numbers(
-    tmp_path: Path, ten_trees: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["sst5", "--train", ten_trees, "--dev", ten_trees, "--vectors", "random:1:12", "--seeds", "1"]
-    arguments += ["--subtrees", "none"]
-    runs = []
-    for name in ("a", "b"):
-        given = [*arguments, "--results", tmp_path / f"{name}.jsonl", "--predictions", tmp_path / name]
-        assert main([*map(str, given), *TINY]) == 0
-        runs.append((tmp_path / name / "sst5.vectors.seed1.dev.jsonl").read_bytes())
-    record = json.loads((tmp_path / "a.jsonl").read_text())
-    assert (record["metric"], record["scores"]) == ("accuracy", [100.0])
-    assert runs[0] == runs[1], "probabilities in six places"
-    predictions = [json.loads(line) for line in runs[0].decode().splitlines()]
-    assert len(predictions) == 10, "whole sentences alone are scored"
-    assert [one["predicted"] for one in predictions] == [one["gold"] for one in predictions]
-    assert [one["gold"] for one in predictions] == [int(line[1]) for line in TEN_TREES.splitlines()]
-    assert predictions[2]["text"] == "The film is not superb"
-    assert all(int(np.argmax(one["probabilities"])) == one["predicted"] for one in predictions)
-    out = capsys.readouterr().out
-    assert "train  10 sentences, 33 tokens, labels 0 to 4: 2 2 2 2 2\n" in out
-    assert "dev    10 sentences, 33 tokens, labels 0 to 4: 2 2 2 2 2\n" in out
-
-
-def test_features_are_made_for_every_distinct_phrase(
-    tmp_path: Path, ten_trees: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["sentences", "sst5", str(ten_trees)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(set(lines))
-    assert {"The film is superb", "is not superb", "not", "Nothing"} <= set(lines)
-    write_random_features(tmp_path / "f.h5", [line.split() for line in lines])
-    arguments = ["sst5", "--train", ten_trees, "--dev", ten_trees, "--features", tmp_path / "f.h5", "--seeds", "1"]
-    assert main([*map(str, arguments), *TINY, "--epochs", "2"]) == 0
-    assert "sst5: accuracy on dev, 1 seed" in capsys.readouterr().out
-
-
-def test_weights_that_are_too_large_give_no_score(ten_trees: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = ["--train", str(ten_trees), "--dev", str(ten_trees), "--vectors", "random:1:4", "--seeds", "1"]
-    assert main(["sst5", *data, *TINY, "--epochs", "1", "--batch-size", "100", "--learning-rate", "1e20"]) == 1
-    assert "--learning-rate" in capsys.readouterr().err
