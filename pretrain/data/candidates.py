@@ -82,7 +82,9 @@ class TargetSampler(CandidateSampler):
         self.log_chance = np.log(-np.expm1(left_out)).astype(np.float32)
 
     def candidates(self, ids: np.ndarray, position: Position, direction: str) -> CandidateIds:
-        distinct = np.unique(np.concatenate([ids.ravel(), self.draw(position, direction)]))
+        if self._draws:
+            ids = np.concatenate([ids.ravel(), self.draw(position, direction)])
+        distinct = np.unique(ids)
         return CandidateIds(distinct, len(distinct))
 
 
