@@ -158,19 +158,6 @@ def test_prefetching_keeps_the_order_and_goes_ahead_so_far_and_no_further() -> N
     assert streaming_threads() == 0
 
 
-def test_an_exception_of_the_thread_is_raised_in_its_place() -> None:
-    def items() -> Iterator[int]:
-        yield 1
-        yield 2
-        raise ValueError("shard 7 is broken")
-
-    stream = prefetched(items(), ahead=8)
-    assert [next(stream), next(stream)] == [1, 2]
-    with pytest.raises(ValueError, match="shard 7 is broken"):
-        next(stream)
-    assert streaming_threads() == 0
-
-
 def test_closing_ends_the_thread() -> None:
     stream = prefetched(count(1), ahead=2)
     assert [next(stream), next(stream)] == [1, 2]

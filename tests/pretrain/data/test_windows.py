@@ -119,19 +119,6 @@ def test_an_epoch_of_weight_one_reads_every_sentence_once_and_of_half_the_other_
     assert min(map(len, epochs)) > 0.3 * len(everything)
 
 
-def test_every_group_holds_every_source_in_proportion(tmp_path: Path) -> None:
-    sentences = [[["x", "y"]] * count for count in (40, 40, 40, 40, 20, 20)]
-    corpus = write_corpus(tmp_path / "c", sentences, [[["x"]]] * 2, sources=["a", "a", "a", "a", "b", "b", "a", "b"])
-    groups = TextGroups(corpus, {"b": 2.0}, mix=1, seed=3)
-    assert groups.count == 7  # 960 tokens, and a shard has 133 on average
-    for place in range(groups.count):
-        of = dict.fromkeys("ab", 0)
-        for each in groups.group(1, place).slices:
-            of[each.shard.source] += each.end - each.start
-        assert of["a"] == pytest.approx(640 / 7, abs=4)
-        assert of["b"] == pytest.approx(320 / 7, abs=4)
-
-
 @pytest.mark.parametrize("order", ["sentences", "documents"])
 @pytest.mark.parametrize(("streams", "window"), [(1, 1), (2, 5), (3, 4), (4, 7)])
 def test_every_epoch_is_that_of_the_plain_program(corpus: Corpus, streams: int, window: int, order: str) -> None:
@@ -218,17 +205,6 @@ def test_seeds_epochs_and_directions(plain_corpus: Corpus) -> None:
             assert before.shape == (2, 2, 5)
             if after.next.shard == before.next.shard and before.next.window:
                 assert (before.ids[direction][:, -1] == after.ids[direction][:, 0]).all()
-
-
-@pytest.mark.parametrize("window", [2, 20])
-def test_the_tokens_that_are_said_to_be_needed_are_enough(plain_corpus: Corpus, window: int) -> None:
-    groups = TextGroups(plain_corpus, {}, mix=1, seed=0)
-    largest = max(groups.group(0, place).tokens for place in range(groups.count))
-    enough = largest // (window + 1)
-    assert updates_of_epoch(plain_corpus, enough, window) > 0
-    needed = f"need {(enough + 1) * (window + 1):,} tokens"
-    with pytest.raises(InputError, match=f"{needed}, and .* hold {largest} at most"):
-        updates_of_epoch(plain_corpus, enough + 1, window)
 
 
 def test_text_that_is_left_out_is_said(tiny_corpus: Corpus) -> None:

@@ -45,12 +45,6 @@ def setup_of(runs: TinyRuns, **settings: Any) -> TrainingSetup:
     return set_up(load_config(runs.config, [argument.removeprefix("--set=") for argument in arguments]))
 
 
-def words_with(runs: TinyRuns, word: str) -> Corpus:
-    """A corpus of words in which one is much more frequent than in the tiny one."""
-    shards = [[[word, word]] * 40, learnable_sentences(40, 7)]
-    return write_corpus(runs.folder / f"words_{word}", shards, [learnable_sentences(40, 8)])
-
-
 @pytest.mark.parametrize("settings", [LOOKUP, TIED, TIED_SAMPLED], ids=["own", "tied", "sampled"])
 def test_a_resumed_run_ends_the_same(runs: TinyRuns, settings: dict[str, Any]) -> None:
     run = runs.run("run", **settings)
@@ -168,27 +162,6 @@ def test_going_on_from_vectors_that_were_not_tied_takes_those_of_the_input(runs:
     own = read_model_directory(apart.path).read_stored_vectors()
     assert isinstance(own, SubwordVectors)
     torch.testing.assert_close(8**0.5 * first, own.vectors)
-
-
-def test_models_that_do_not_fit_are_told_in_a_sentence(
-    runs: TinyRuns, tiny_corpus: Corpus, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run, before = runs.run("run", **TIED), runs.corpus
-    other = write_corpus(
-        runs.folder / "other", [[["abc", "abd"]] * 40, learnable_sentences(40, 7)], [learnable_sentences(40, 8)]
-    )
-    build_subwords(other.path, runs.folder / "other_units", units=264)
-    runs.corpus = runs.folder / "other_units"
-    assert runs.status("no", "--init-from", str(run.path), **TIED) == 1
-    assert (
-        "the subwords of the corpus are others than those of the model: make the corpus by" in capsys.readouterr().err
-    )
-    runs.corpus = before
-    assert runs.status("no", "--init-from", str(run.path), **TIED | {"encoder__projection_size": 7}) == 1
-    assert "projection_size (here 7, there 8)" in capsys.readouterr().err
-    runs.corpus = tiny_corpus.path
-    assert runs.status("no", "--init-from", str(run.path), **LOOKUP | {"input_layer__kind": "character_cnn"}) == 1
-    assert "the model has no character CNN: choose its input_layer.kind" in capsys.readouterr().err
 
 
 def test_a_table_of_a_models_subwords_is_an_input_that_stays_as_it_is(runs: TinyRuns, tiny_corpus: Corpus) -> None:

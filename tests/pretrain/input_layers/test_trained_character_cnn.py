@@ -1,6 +1,5 @@
 """A trained character CNN: the vectors of the frozen one, gradients of both directions, whole runs and their models."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -91,17 +90,6 @@ def test_the_model_has_the_network_that_was_trained(runs: TinyRuns) -> None:
     assert_same(dict(stored), dict(best["input"]))
 
 
-def test_with_an_average_of_weights_the_model_has_that_of_the_network(runs: TinyRuns) -> None:
-    run = runs.run("run", optimiser__average=0.2, **CNN)
-    elmo, model = ElmoC.from_pretrained(run.path), read_model_directory(run.path)
-    best = read_checkpoint(run.checkpoint_path(model.training["updates"]))
-    assert isinstance(elmo.word_vectors, CharacterCnnVectors)
-    settings = CharacterCnnInput(character_size=4, filters=((1, 6), (2, 6)), highways=1, characters=10)
-    network = network_of(settings, 8)
-    for (name, _), average in zip(network.network.named_parameters(), best["averages"]["input"], strict=True):
-        assert torch.equal(elmo.word_vectors.weights[name], average), name
-
-
 def test_the_gradient_is_the_sum_of_those_of_both_directions(runs: TinyRuns) -> None:
     overrides = [argument.removeprefix("--set=") for argument in runs.arguments("run", encoder__dropout=0, **CNN)[2:]]
     setup = set_up(load_config(runs.config, overrides))
@@ -156,14 +144,6 @@ def test_it_learns(runs: TinyRuns, settings: dict[str, Any]) -> None:
     run = runs.run("run", **settings | sizes | seldom)
     *_, last = read_metrics(run.path, "evaluation")
     assert last["accuracy_at_1"] > 1.5 * last["constant_accuracy_at_1"]
-
-
-def test_a_corpus_of_subwords_is_refused(
-    runs: TinyRuns, tiny_subwords: Corpus, error_line: Callable[[int], str]
-) -> None:
-    """The network would learn to spell units, and the model would have it spell words."""
-    status = runs.status("run", **CNN, data__corpus=str(tiny_subwords.path))
-    assert f"{tiny_subwords.path} is a corpus of subwords: name the corpus of words" in error_line(status)
 
 
 def test_impossible_settings(runs: TinyRuns, capsys: pytest.CaptureFixture[str]) -> None:

@@ -83,20 +83,6 @@ def test_targets_are_counted_where_they_are(layer: FullSoftmaxOutput | AdaptiveO
     assert numbers.count == 0
 
 
-def test_probabilities_leave_the_regularisation_out() -> None:
-    layer = layer_of(FullSoftmaxSettings(types=TYPES, projection_regularisation=0.5))
-    states = torch.randn(3, PROJECTION, dtype=torch.float64)
-    found, own = layer.scored(states, torch.tensor([1, 0, 9]), TYPES + 1)
-    torch.testing.assert_close(own, found[[0, 1, 2], [1, 0, 9]])
-    assert found.shape == (3, TYPES + 1)
-    torch.testing.assert_close(found.exp().sum(dim=1), torch.ones(3))
-    for row, state in zip(found, states, strict=True):
-        for target in range(TYPES + 1):
-            assert row[target].item() == pytest.approx(
-                -plain_loss(layer, state, torch.tensor([target]), 0.0).item(), abs=1e-4
-            )
-
-
 def test_the_perplexity_of_words_is_that_of_all_their_units() -> None:
     """Words are written as 1, 2 and 3 units: 0 | 1 5 | 2 6 7, where 0, 1 and 2 begin a word."""
     layer = layer_of(FullSoftmaxSettings(), lexicon=TYPES).float()

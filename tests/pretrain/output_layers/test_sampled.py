@@ -227,31 +227,6 @@ def test_in_expectation_the_gradient_at_the_truth_is_that_of_the_full_softmax() 
     assert norms[0] < 0.2 * norms[1]
 
 
-def test_it_learns_a_language_to_its_entropy() -> None:
-    """With few of its classes in each window."""
-    generator = torch.Generator().manual_seed(0)
-    truth = torch.distributions.Dirichlet(torch.full((26,), 0.3)).sample((PROJECTION,))  # P(w | context)
-    sampler = sampler_of(8, types=25, targets=500)
-    layer = SampledOutput(PROJECTION, 26, SampledSettings(types=25, samples=8))
-    optimiser = torch.optim.Adagrad(layer.parameters(), lr=0.5)
-    for number in range(600):
-        optimiser.param_groups[0]["lr"] = 0.5 * (1 - number / 600)
-        contexts = torch.randint(PROJECTION, (1, 500), generator=generator)
-        targets = torch.multinomial(truth[contexts.flatten()], 1, generator=generator).view(1, 500)
-        ids, drawn = sampler.candidates(targets.numpy().astype(np.uint32), Position(0, 0, number), "forward")
-        labels = torch.from_numpy(np.argsort(ids)[np.searchsorted(np.sort(ids), targets.numpy())])
-        chance = torch.from_numpy(sampler.log_chance[ids])
-        candidates = Candidates(None, chance, chance, labels, torch.from_numpy(ids.astype(np.int64)), drawn)
-        loss = layer(5 * torch.eye(PROJECTION)[contexts], Targets(targets, None, candidates))
-        optimiser.zero_grad()
-        (loss.total / loss.counted).backward()
-        optimiser.step()
-    with torch.no_grad():
-        found, _ = layer.scored(5 * torch.eye(PROJECTION), torch.zeros(PROJECTION, dtype=torch.int64), 26)
-    divergence = (truth * (truth.clamp(min=1e-9).log() - found)).sum(dim=1).mean()
-    assert divergence < 0.05  # of entropies around 2
-
-
 @pytest.mark.parametrize("at_once", [4, 26, 100])
 def test_scores_of_parts_are_those_of_the_whole(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampled, "SCORED_AT_ONCE", at_once)
