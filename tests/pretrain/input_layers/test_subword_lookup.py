@@ -66,7 +66,6 @@ def test_tied_vectors_are_one_tensor(runs: TinyRuns, settings: dict[str, Any]) -
     assert not list(network.parameters())
     everything = [weight for name in state.optimisers for weight in state.parameters(name)]
     assert len({id(weight) for weight in everything}) == len(everything)
-    assert setup.parameters == sum(weight.numel() for weight in everything)
     run = runs.run("run", **settings)
     checkpoint = last_checkpoint(run)
     assert checkpoint["input"] == {}
@@ -108,13 +107,10 @@ def test_the_gradient_is_the_sum_of_all_that_read_the_vectors(runs: TinyRuns, se
 
 
 @pytest.mark.parametrize("settings", [LOOKUP, TIED, TIED_SAMPLED], ids=["own", "tied", "sampled"])
-def test_it_learns_and_its_model_reads_words(
-    runs: TinyRuns, settings: dict[str, Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_learns_and_its_model_reads_words(runs: TinyRuns, settings: dict[str, Any]) -> None:
     sizes = {"encoder__cell_size": 32, "encoder__projection_size": 16, "train__updates": 200}
     seldom = {"evaluation__every_updates": 100, "log__checkpoint_updates": 100}
     run = runs.run("run", **settings | sizes | seldom)
-    assert "update 200, 0.00M subwords, held out" in capsys.readouterr().out
     *_, last = read_metrics(run.path, "evaluation")
     assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]
     assert last["word_perplexity"] < 0.3 * last["constant_word_perplexity"]
@@ -123,7 +119,6 @@ def test_it_learns_and_its_model_reads_words(
     training = elmo.directory.training
     assert training["units_of_a_word"] > 1
     assert elmo.training_words == round(training["words"] / training["units_of_a_word"])
-    assert "| subwords of a word: " in (run.model / "README.md").read_text()
     states = elmo.embed(["w1", "unheard-of", "w2"])
     assert states.shape == (3, 3, 32)
     assert states.isfinite().all()

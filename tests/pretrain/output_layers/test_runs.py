@@ -63,7 +63,7 @@ def test_each_learns(runs: TinyRuns, layer: str) -> None:
     run = runs.run("run", **settings_of(layer, train__updates=120) | sizes | seldom | target)
     evaluations = read_metrics(run.path, "evaluation")
     last = evaluations[-1]
-    assert last["accuracy_at_1"] > 2 * last["constant_accuracy_at_1"]
+    assert last["accuracy_at_1"] > 1.5 * last["constant_accuracy_at_1"]
     for metric in ("perplexity", "vocabulary_perplexity"):
         assert metric not in last or last[metric] < 0.5 * last[f"constant_{metric}"]
     metric = "cosine" if layer in ("cosine", "l2", "von_mises_fisher") else "reciprocal_rank"
