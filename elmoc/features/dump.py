@@ -162,6 +162,7 @@ class Dump:
                         f"{self.output} exists already, of another dump (another model, input or options): remove it, "
                         "or choose another output path"
                     )
+            shutil.rmtree(folder, ignore_errors=True)  # a kill may have come while it was removed
             print(f"{self.output} is finished already")
         elif has_parts(self.output):
             begun = read_json(record)

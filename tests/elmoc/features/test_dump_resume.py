@@ -217,8 +217,10 @@ def test_resume_starts_where_there_is_nothing_and_is_content_with_what_is_finish
     output = tmp_path / "f.h5"
     assert main(command(model_path, sentences, output, "--resume")) == 0
     made = output.stat().st_mtime_ns
+    (tmp_path / ".f.h5.parts").mkdir()  # of a process that was killed when all was done
     assert main(command(model_path, sentences, output, "--resume")) == 0
     assert output.stat().st_mtime_ns == made
+    assert not (tmp_path / ".f.h5.parts").exists()
 
 
 @pytest.mark.parametrize(
