@@ -7,13 +7,13 @@ and nowhere else.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+# Spellings of the Penn Treebank, of OntoNotes and of typographers → that of `elmoc.tokenizer`.
 PLAIN = {
     "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
     "-lrb-": "(", "-rrb-": ")", "-lsb-": "[", "-rsb-": "]", "-lcb-": "{", "-rcb-": "}",
     "``": '"', "''": '"', "`": "'", "“": '"', "”": '"', "„": '"', "‟": '"', "‘": "'", "’": "'", "‛": "'",
     "\\/": "/", "\\*": "*", "/.": ".", "/?": "?",
 }  # fmt: skip
-"""Spellings of the Penn Treebank, of OntoNotes and of typographers → that of `elmoc.tokenizer`."""
 
 
 _INSIDE = str.maketrans({"’": "'", "‘": "'", "”": '"', "״": '"'})  # the last two in acronyms of Hebrew

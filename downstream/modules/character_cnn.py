@@ -9,10 +9,10 @@ from torch.nn.utils.rnn import pad_sequence
 
 from downstream.inputs.sentence import Sentence
 
+# Ids of the special symbols; those of characters follow.
 PADDING, BEGIN, END, UNKNOWN = range(4)
-"""Ids of the special symbols; those of characters follow."""
+# Characters of a word that are read; longer words are damaged data.
 MOST_CHARACTERS = 1_000
-"""Characters of a word that are read; longer words are damaged data."""
 
 
 def characters_of(sentences: Iterable[Sentence]) -> list[str]:

@@ -64,14 +64,14 @@ def settings_of_inputs(settings: AnyTraining, kind: InputKind) -> AnyTraining:
     return replace(settings, vectors_dropout=AS_THEY_ARE.vectors_dropout, match_vectors=AS_THEY_ARE.match_vectors)
 
 
-def size_setting(help: str, *, most: int = MOST_UNITS) -> Any:
+def size_setting(default: int, help: str, *, most: int = MOST_UNITS) -> Any:
     """A field for a whole number from 1 to `most`."""
-    return setting(help=help, least=1, most=most)
+    return setting(default, help=help, least=1, most=most)
 
 
-def dropout_setting(help: str) -> Any:
+def dropout_setting(default: float, help: str) -> Any:
     """A field for a probability of dropout."""
-    return setting(help=help, least=0, below=1)
+    return setting(default, help=help, least=0, below=1)
 
 
 def option_name(name: str) -> str:

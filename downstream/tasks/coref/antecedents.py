@@ -15,14 +15,14 @@ from torch.utils.checkpoint import checkpoint
 from downstream.tasks.coref.layers import PartwiseFeedForward
 from downstream.tasks.coref.settings import CorefSettings
 
+# Distances in spans fall into the buckets 0, 1, 2, 3, 4, 5–7, 8–15, 16–31, 32–63, 64 and more.
 DISTANCES = 10
-"""Distances in spans fall into the buckets 0, 1, 2, 3, 4, 5–7, 8–15, 16–31, 32–63, 64 and more."""
 
+# Most numbers of products of spans and antecedents that are made at a time (256 MiB).
 CHUNK_NUMBERS = 1 << 26
-"""Most numbers of products of spans and antecedents that are made at a time (256 MiB)."""
 
+# The parts of the representation of a pair, in their order; from the last on, one for each feature.
 SPAN, ANTECEDENT, PRODUCT, FEATURES = range(4)
-"""The parts of the representation of a pair, in their order; from the last on, one for each feature."""
 
 
 @dataclass(frozen=True)

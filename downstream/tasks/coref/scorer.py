@@ -20,8 +20,8 @@ from downstream.metrics import harmonic_mean, ratio
 Mention = tuple[int, int]
 Chain = Sequence[Mention]
 
+# The order of the rows of counts.
 METRICS = ("MUC", "B³", "CEAFφ4", "mentions")
-"""The order of the rows of counts."""
 
 
 def count_chains(key: Sequence[Chain], response: Sequence[Chain]) -> np.ndarray:

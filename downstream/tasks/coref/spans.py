@@ -15,8 +15,8 @@ from torch import Tensor
 from downstream.tasks.coref.layers import PartwiseFeedForward
 from downstream.tasks.coref.settings import CorefSettings
 
+# The parts of a span's representation, in their order.
 START, END, HEAD, WIDTH = range(4)
-"""The parts of a span's representation, in their order."""
 
 
 @dataclass(frozen=True)

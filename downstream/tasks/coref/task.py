@@ -139,20 +139,6 @@ PUBLISHED = CorefSettings(
     batch_size=1,
     epochs=143,  # 400,000 updates on the 2,802 training documents of OntoNotes
     patience=143,
-    hidden_size=200,
-    layers=3,
-    head_size=0,
-    span_width=30,
-    span_ratio=0.4,
-    antecedents=50,
-    depth=2,
-    feed_forward_size=150,
-    feed_forward_layers=2,
-    feature_size=20,
-    training_sentences=50,
-    lexical_dropout=0.5,
-    lstm_dropout=0.4,
-    dropout=0.2,
 )
 
 TASK = CorefTask(

@@ -35,13 +35,13 @@ class TaggedSentence:
 class NerSettings(TrainingSettings):
     """Hyper-parameters of the tagger."""
 
-    hidden_size: int = size_setting("units of the LSTM, each direction")
-    layers: int = size_setting("layers of the LSTM", most=100)
-    dropout: float = dropout_setting("dropout before, between and after the LSTM's layers")
-    characters: bool = setting(help="read each word's characters, too")
-    character_size: int = size_setting("numbers of a character's embedding")
-    character_filters: int = size_setting("filters of the character CNN")
-    character_width: int = size_setting("characters under a filter", most=1_000)
+    hidden_size: int = size_setting(200, "units of the LSTM, each direction")
+    layers: int = size_setting(2, "layers of the LSTM", most=100)
+    dropout: float = dropout_setting(0.5, "dropout before, between and after the LSTM's layers")
+    characters: bool = setting(False, help="read each word's characters, too")
+    character_size: int = size_setting(16, "numbers of a character's embedding")
+    character_filters: int = size_setting(128, "filters of the character CNN")
+    character_width: int = size_setting(3, "characters under a filter", most=1_000)
 
 
 class NerProbe(Probe[TaggedSentence, list[str]]):

@@ -109,13 +109,6 @@ PUBLISHED = NerSettings(
     batch_size=64,
     epochs=75,
     patience=25,
-    hidden_size=200,
-    layers=2,
-    dropout=0.5,
-    characters=False,
-    character_size=16,
-    character_filters=128,
-    character_width=3,
 )
 
 TASK = NerTask(

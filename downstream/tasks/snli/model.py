@@ -27,13 +27,15 @@ class SnliSettings(TrainingSettings):
     """Hyper-parameters of the probe."""
 
     projection_size: int = setting(
+        0,
         help="units of a linear layer between the inputs and the first LSTM (0: there is none)",
         least=0,
         most=MOST_UNITS,
     )
-    hidden_size: int = size_setting("units of each layer; of the LSTMs, each direction")
+    hidden_size: int = size_setting(300, "units of each layer; of the LSTMs, each direction")
     dropout: float = dropout_setting(
-        "dropout on the inputs (before the projection), on the second LSTM's inputs and around the last hidden layer"
+        0.5,
+        "dropout on the inputs (before the projection), on the second LSTM's inputs and around the last hidden layer",
     )
     shortcut: bool = setting(
         False, help="a shortcut around the first LSTM: attention and enhancement see its inputs beside its outputs"

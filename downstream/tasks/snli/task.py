@@ -95,9 +95,6 @@ PUBLISHED = SnliSettings(
     batch_size=32,
     epochs=75,
     patience=5,
-    projection_size=0,
-    hidden_size=300,
-    dropout=0.5,
 )
 
 TASK = SnliTask(

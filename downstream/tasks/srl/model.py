@@ -22,19 +22,19 @@ from downstream.probe.task import Probe, require_numbers
 from downstream.readers.conll2012 import Span
 from downstream.tasks.srl.propositions import SrlSentence, bio_to_spans, spans_to_bio
 
+# A prediction: the spans of each proposition of a sentence.
 Roles = list[tuple[Span, ...]]
-"""A prediction: the spans of each proposition of a sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SrlSettings(TrainingSettings):
     """Hyper-parameters of the tagger."""
 
-    flag_size: int = size_setting("numbers of the embedding that marks the predicate")
-    hidden_size: int = size_setting("units of a layer of the LSTM")
-    layers: int = size_setting("layers of the LSTM, forwards and backwards in turn", most=100)
-    dropout: float = dropout_setting("dropout on the inputs")
-    recurrent_dropout: float = dropout_setting("dropout on the states that go from word to word")
+    flag_size: int = size_setting(100, "numbers of the embedding that marks the predicate")
+    hidden_size: int = size_setting(300, "units of a layer of the LSTM")
+    layers: int = size_setting(8, "layers of the LSTM, forwards and backwards in turn", most=100)
+    dropout: float = dropout_setting(0.1, "dropout on the inputs")
+    recurrent_dropout: float = dropout_setting(0.1, "dropout on the states that go from word to word")
 
 
 @dataclass(frozen=True)

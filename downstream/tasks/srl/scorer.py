@@ -20,8 +20,8 @@ from downstream.metrics import count_labels
 from downstream.readers.conll2012 import Span
 
 CONTINUED = "C-"
+# The role of the predicate's own words.
 PREDICATE = "V"
-"""The role of the predicate's own words."""
 
 
 class Argument(NamedTuple):

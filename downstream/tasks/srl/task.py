@@ -84,11 +84,6 @@ PUBLISHED = SrlSettings(
     batch_size=21,
     epochs=500,
     patience=200,
-    flag_size=100,
-    hidden_size=300,
-    layers=8,
-    dropout=0.1,
-    recurrent_dropout=0.1,
 )
 
 TASK = SrlTask(

@@ -31,16 +31,16 @@ class Phrase:
 class Sst5Settings(TrainingSettings):
     """Hyper-parameters of the probe."""
 
-    feedforward_size: int = size_setting("units of the feed-forward layer before the LSTMs")
-    hidden_size: int = size_setting("units of each LSTM, each direction")
-    first_output_size: int = size_setting("units of the first maxout layer")
-    second_output_size: int = size_setting("units of the second maxout layer")
-    pool_size: int = size_setting("linear functions of which a maxout unit is the maximum", most=1_000)
-    embedding_dropout: float = dropout_setting("dropout on the inputs")
-    feedforward_dropout: float = dropout_setting("dropout after the feed-forward layer")
-    integrator_dropout: float = dropout_setting("dropout after the pooling")
-    first_output_dropout: float = dropout_setting("dropout after the first maxout layer")
-    second_output_dropout: float = dropout_setting("dropout after the second maxout layer")
+    feedforward_size: int = size_setting(300, "units of the feed-forward layer before the LSTMs")
+    hidden_size: int = size_setting(300, "units of each LSTM, each direction")
+    first_output_size: int = size_setting(1200, "units of the first maxout layer")
+    second_output_size: int = size_setting(600, "units of the second maxout layer")
+    pool_size: int = size_setting(4, "linear functions of which a maxout unit is the maximum", most=1_000)
+    embedding_dropout: float = dropout_setting(0.5, "dropout on the inputs")
+    feedforward_dropout: float = dropout_setting(0.25, "dropout after the feed-forward layer")
+    integrator_dropout: float = dropout_setting(0.1, "dropout after the pooling")
+    first_output_dropout: float = dropout_setting(0.2, "dropout after the first maxout layer")
+    second_output_dropout: float = dropout_setting(0.3, "dropout after the second maxout layer")
 
 
 class Sst5Probe(Probe[Phrase, list[float]]):

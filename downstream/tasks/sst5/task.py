@@ -120,16 +120,6 @@ PUBLISHED = Sst5Settings(
     batch_size=100,
     epochs=40,
     patience=5,
-    feedforward_size=300,
-    hidden_size=300,
-    first_output_size=1200,
-    second_output_size=600,
-    pool_size=4,
-    embedding_dropout=0.5,
-    feedforward_dropout=0.25,
-    integrator_dropout=0.1,
-    first_output_dropout=0.2,
-    second_output_dropout=0.3,
 )
 
 TASK = Sst5Task(
