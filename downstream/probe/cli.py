@@ -135,9 +135,8 @@ def print_sentences(task: Task[Any, Any], arguments: Sequence[str]) -> None:
     """`python -m downstream sentences TASK FILES…`: each distinct sentence once, in the order of the files."""
     parser = argparse.ArgumentParser(
         prog=f"python -m downstream sentences {task.name}",
-        description="Print the sentences of the files as the probe reads them, each distinct one once, one a line, "
-        "words joined by a space, in UTF-8: the text of which `elmoc dump-features` makes features, for all splits at "
-        "once.",
+        description="Print the distinct sentences of the files as the probe reads them, one a line: the text of which "
+        "`elmoc dump-features` makes features, for all splits at once.",
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     add_options(parser, task.reader)

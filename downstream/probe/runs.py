@@ -38,14 +38,13 @@ def train_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
     device = checked_device(options.device)
     for kind in options.kinds:
         for seed in options.seed_list:
-            if options.predictions and not _is_saved(options, kind, seed):
-                refuse_existing(_predictions_path(task, options, kind, seed))
+            path = _predictions_path(task, options, kind, seed)
+            if path is not None and not _is_saved(options, kind, seed):
+                refuse_existing(path)
     files = {"train": options.train, "dev": options.dev, "test": options.test}
-    fractions = {"train": options.settings.train_fraction}
+    fraction = options.settings.train_fraction
     splits = {
-        name: read_split(task, name, paths, options.reader, fraction=fractions.get(name, 1.0))
-        for name, paths in files.items()
-        if paths
+        name: read_split(task, name, paths, options.reader, fraction=fraction) for name, paths in files.items() if paths
     }
     sentences = [sentence for split in splits.values() for sentence in split.sentences]
     sources = open_sources(options.kinds, sentences=sentences, options=options)
@@ -71,7 +70,8 @@ def train_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
             if settings.match_vectors:
                 inputs.match_words(splits["train"].sentences)
             probe = task.model(inputs=inputs, settings=settings, **vocabulary).to(device)
-            lines.append(facts | _train(task, options, probe, splits, settings, kind=kind, seed=seed))
+            title, predictions = f"{task.name} {kind.name} seed {seed}", _predictions_path(task, options, kind, seed)
+            lines.append(facts | _train(task, probe, splits, settings, title=title, seed=seed, path=predictions))
             if options.save:
                 save_probe(path, probe, vocabulary, lines[-1])
         yield joined(lines)
@@ -79,16 +79,16 @@ def train_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
 
 def _train(
     task: Task[Any, Any],
-    options: argparse.Namespace,
     probe: Probe[Any, Any],
     splits: Mapping[str, Split],
     settings: TrainingSettings,
     *,
-    kind: InputKind,
+    title: str,
     seed: int,
+    path: Path | None,
 ) -> Line:
     """What a line of results says of the training of a new probe, and of its scores on the reported split."""
-    title, reported = f"{task.name} {kind.name} seed {seed}", list(splits.values())[-1]
+    reported = list(splits.values())[-1]
     report = train_probe(
         task,
         probe,
@@ -98,7 +98,7 @@ def _train(
         generator=np.random.default_rng(seed),
         title=title,
     )
-    scored = _score(task, options, probe, reported, settings.batch_size, kind=kind, seed=seed)
+    scored = _score(task, probe, reported, settings.batch_size, seed=seed, path=path)
     print(
         f"{title}: {reported.name} {scored['scores'][0]:.2f} (dev {report.dev_score:.2f} in epoch {report.best_epoch} "
         f"of {len(report.epochs)}; {report.seconds:.0f} s, {report.examples_per_second:,.0f} {task.unit} a second in "
@@ -134,28 +134,23 @@ def score_probes(task: Task[Any, Any], options: argparse.Namespace) -> Iterator[
         facts = _facts(task, options, kind, {"test": reported}, settings, sources.select(kind))
         facts |= {name: record[name] | facts[name] for name in ("data", "fingerprints")}
         facts |= {name: record[name] for name in TRAINING_FIELDS}
-        scored = _score(task, options, probe, reported, settings.batch_size, kind=kind, seed=saved.content.seed)
+        seed = saved.content.seed
+        path = _predictions_path(task, options, kind, seed)
+        scored = _score(task, probe, reported, settings.batch_size, seed=seed, path=path)
         print(f"{saved.path}: test {scored['scores'][0]:.2f}", flush=True)
         lines.setdefault(str([kind.name, facts["settings"], facts["fingerprints"]]), []).append(facts | scored)
     yield from map(joined, lines.values())
 
 
 def _score(
-    task: Task[Any, Any],
-    options: argparse.Namespace,
-    probe: Probe[Any, Any],
-    split: Split,
-    batch_size: int,
-    *,
-    kind: InputKind,
-    seed: int,
+    task: Task[Any, Any], probe: Probe[Any, Any], split: Split, batch_size: int, *, seed: int, path: Path | None
 ) -> Line:
-    """What a line of results says of a probe's scores on a split; details are printed and predictions written."""
+    """What a line of results says of a probe's scores on a split; predictions are written to `path`."""
     predictions, counts, metrics = evaluate(task, probe, split, batch_size)
     if details := task.details(split.examples, predictions):
         print(details, flush=True)
-    if options.predictions:
-        task.write_predictions(_predictions_path(task, options, kind, seed), split.examples, predictions)
+    if path is not None:
+        task.write_predictions(path, split.examples, predictions)
     return {
         "seeds": [seed],
         "scores": [metrics[task.metric]],
@@ -201,9 +196,9 @@ def _is_saved(options: argparse.Namespace, kind: InputKind, seed: int) -> bool:
     return bool(options.save) and Path(options.save, f"{kind.name}.seed{seed}", RECORD).exists()
 
 
-def _predictions_path(task: Task[Any, Any], options: argparse.Namespace, kind: InputKind, seed: int) -> Path:
-    split = "test" if options.test else "dev"
-    return Path(options.predictions, f"{task.name}.{kind.name}.seed{seed}.{split}{task.suffix}")
+def _predictions_path(task: Task[Any, Any], options: argparse.Namespace, kind: InputKind, seed: int) -> Path | None:
+    name = f"{task.name}.{kind.name}.seed{seed}.{'test' if options.test else 'dev'}{task.suffix}"
+    return Path(options.predictions, name) if options.predictions else None
 
 
 def joined(seeds: Sequence[Line]) -> Line:

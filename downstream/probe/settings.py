@@ -1,7 +1,4 @@
-"""Settings of a task's command: dataclasses, the options made of them, and what a command line gives.
-
-A task has two of them: the hyper-parameters of its training and the options of its reader.
-"""
+"""Settings of a task's command (of its training and its reader), the options made of them, and what is given."""
 
 import argparse
 from dataclasses import dataclass, fields, replace
@@ -17,20 +14,12 @@ MOST_UNITS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class CommandSettings:
-    """Settings of which each field is an option: `batch_size` is `--batch-size`."""
-
-
-Settings = TypeVar("Settings", bound=CommandSettings)
+class ReaderOptions:
+    """Options of a task's reader; a task that has some adds fields, each with a default: `column` is `--column`."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReaderOptions(CommandSettings):
-    """Options of a task's reader; a task that has some adds fields, each with a default."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingSettings(StateSettings, CommandSettings):
+class TrainingSettings(StateSettings):
     """Hyper-parameters that every task has; a task's own settings add to them."""
 
     learning_rate: float = setting(help="learning rate", least=0, most=LARGE)
@@ -50,6 +39,7 @@ class TrainingSettings(StateSettings, CommandSettings):
 
 
 AnyTraining = TypeVar("AnyTraining", bound=TrainingSettings)
+Settings = TypeVar("Settings", ReaderOptions, TrainingSettings)
 
 
 def settings_of_inputs(settings: AnyTraining, kind: InputKind) -> AnyTraining:
@@ -79,7 +69,7 @@ def option_name(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def add_options(group: argparse._ActionsContainer, defaults: CommandSettings) -> None:
+def add_options(group: argparse._ActionsContainer, defaults: ReaderOptions | TrainingSettings) -> None:
     """Add an option for each field; its value is None where the command line does not give it."""
     for each in fields(defaults):
         default, choices = getattr(defaults, each.name), each.metadata["choices"]
@@ -98,7 +88,7 @@ def chosen(options: argparse.Namespace, defaults: Settings) -> Settings:
     return settings
 
 
-def given_values(options: argparse.Namespace, settings: CommandSettings) -> dict[str, Any]:
+def given_values(options: argparse.Namespace, settings: ReaderOptions | TrainingSettings) -> dict[str, Any]:
     """The values of the fields that the command line gives."""
     values = {each.name: getattr(options, each.name) for each in fields(settings)}
     return {name: value for name, value in values.items() if value is not None}

@@ -142,7 +142,7 @@ def read_split(
 ) -> Split:
     """Read the files of a split, and print a line about it; raises `InputError` for a file that is named twice.
 
-    fraction  of the examples of all files that are kept
+    fraction  of the examples of all files that are kept for training
     """
     files: dict[str, int] = {}
     fingerprints, examples = [], []
@@ -153,12 +153,12 @@ def read_split(
         files[str(path)] = sum(len(task.sentences(example)) for example in read)
         fingerprints.append(fingerprint(path.read_bytes()))
         examples += read
-    examples = random_part(task, examples, fraction)
+    part = ""
     if name == "train":
-        examples = task.training_examples(examples, options)
+        examples = task.training_examples(random_part(task, examples, fraction), options)
+        part = "" if fraction == 1 else f": {100 * fraction:.4g} % of them"
     sentences = [task.sentences(example) for example in examples]
     lengths = [sum(len(sentence.words) for sentence in of_example) for of_example in sentences]
-    part = "" if fraction == 1 else f": {100 * fraction:.4g} % of them"
     print(f"{name:6} {task.describe(examples)}{part}", flush=True)
     return Split(name, examples, [one for of_example in sentences for one in of_example], lengths, files, fingerprints)
 
