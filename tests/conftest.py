@@ -1,6 +1,7 @@
 """Fixtures that tests of several rooms share."""
 
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -64,11 +65,18 @@ def tiny_corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return corpus
 
 
+@pytest.fixture(scope="session")
+def session_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model directory with random weights, of two directions; never written to by a test."""
+    path = tmp_path_factory.mktemp("session_model") / "model"
+    write_model_directory(path, tiny_model())
+    return path
+
+
 @pytest.fixture
-def model_path(tmp_path: Path) -> Path:
-    """A model directory with random weights, of two directions."""
-    write_model_directory(tmp_path / "model", tiny_model())
-    return tmp_path / "model"
+def model_path(session_model: Path, tmp_path: Path) -> Path:
+    """A copy of the model directory, which a test may write to."""
+    return shutil.copytree(session_model, tmp_path / "model")
 
 
 @pytest.fixture(params=["processor", "AVX2"])

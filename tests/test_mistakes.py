@@ -1,0 +1,148 @@
+"""Common mistakes: each command ends with status 1 and one line that names the file, and the line or the key."""
+
+import gzip
+import re
+import shutil
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from elmoc.corpus import Corpus
+
+FILES = {
+    "text.txt": "the cat sat\non the mat\n",
+    "blank.txt": "the cat\n\nsat\n",
+    "empty.txt": "",
+    "latin.txt": b"the cat\nna\xefve\n",
+    "text.json": '{"text": "the cat sat on the mat and then it slept for the rest of the day ."}\n' * 3,
+    "cut.txt.gz": gzip.compress(b"the cat sat\n" * 5000)[:60],
+    "documents.jsonl": '{"doc_key": "a", "sentences": [["the", "cat"]]}\n{"doc_key": "a", "sentences": [["sat"]]}\n',
+    "half.jsonl": '{"doc_key": "a", "sentences": [["the", "cat"]]}\n{"doc_key": \n',
+    "no_key.jsonl": '{"sentences": [["the", "cat"]]}\n',
+    "bad.toml": "[train\nstreams = 4\n",
+    "key.toml": "[train]\nstream = 4\n",
+    "section.toml": "[training]\nstreams = 4\n",
+    "type.toml": '[train]\nstreams = "four"\n',
+    "bound.toml": "[encoder]\ndropout = 1.5\n",
+    "good.toml": "[train]\nstreams = 2\n",
+    "parent.toml": 'parent = "nowhere.toml"\n',
+    "ner.conll": "the\tO\ncat\tB-PER\n\nsat\tO\n",
+    "ner_tag.conll": "the\tO\ncat\tPERSON\n",
+    "ner_columns.conll": "the\tO\ncat\n",
+    "trees.txt": "(3 (2 the) (2 cat))\n(3 (2 the) (2 cat)\n",
+    "label.txt": "(3 (2 the) (2 cat))\n(7 (2 the) (2 cat))\n",
+    "pairs.jsonl": '{"gold_label": "neutral", "sentence1": "the cat", "sentence2": "sat"}\n{"sentence1": "the cat"}\n',
+    "pairs.tsv": "sentence1\tsentence2\nthe cat\tsat\n",
+    "srl.gold_conll": "#begin document (a); part 000\na 0 0 the DT * - - - - *\n",
+    "similar.txt": "cat dog 7.5\ncat mat high\n",
+    "vectors.vec": "2 3\ncat 1 0 0\nmat 0 1\n",
+    "vectors.bin": b"\xba\x16O/\x0c\x00\x00\x00" + b"\x01" * 40,
+    "features.h5": b"\x89HDF\r\n\x1a\n" + b"\0" * 100,
+    "note.h5": "this is no HDF5 file\n",
+    "weights.hdf5": b"\x89HDF\r\n\x1a\n" + b"\0" * 100,
+    "options.json": '{"lstm": {"dim": 4}}',
+    "suite.toml": '[[probe]]\ntask = "ner"\nname = "x"\ntrain = "nowhere.conll"\ndev = "ner.conll"\n',
+    "task.toml": '[[probe]]\ntask = "parsing"\nname = "x"\ntrain = "ner.conll"\ndev = "ner.conll"\n',
+    "results.jsonl": '{"task": "ner"\n',
+}
+NER = "downstream ner --dev {d}/ner.conll --vectors random:1:6 --train"
+
+# command: the words that its error has to name, without the folder; "elmoc dump" stands for elmoc dump-features
+MISTAKES = {
+    "elmoc dump nowhere {d}/text.txt {d}/o.h5": ["nowhere"],
+    "elmoc dump {d} {d}/text.txt {d}/o.h5": ["config.json"],
+    "elmoc dump {model} {d}/nowhere.txt {d}/o.h5": ["nowhere.txt"],
+    "elmoc dump {model} {d}/blank.txt {d}/o.h5": ["blank.txt", "line 2"],
+    "elmoc dump {model} {d}/empty.txt {d}/o.h5": ["empty.txt"],
+    "elmoc dump {model} {d}/latin.txt {d}/o.h5": ["latin.txt", "line 2"],
+    "elmoc dump {model} {d}/cut.txt.gz {d}/o.h5": ["cut.txt.gz"],
+    "elmoc dump {model} {d}/half.jsonl {d}/o.h5 --format e2e-coref": ["half.jsonl", "line 2"],
+    "elmoc dump {model} {d}/no_key.jsonl {d}/o.h5 --format e2e-coref": ["no_key.jsonl", "doc_key"],
+    "elmoc dump {model} {d}/documents.jsonl {d}/o.h5 --format e2e-coref": ["documents.jsonl", "line 2"],
+    "elmoc dump {model} {d}/text.txt {d}/o.h5 --format e2e-coref": ["text.txt"],
+    "elmoc dump {model} {d}/text.txt {d}": ["{d}"],
+    "elmoc dump {damaged} {d}/text.txt {d}/o.h5": ["model.safetensors"],
+    "elmoc dump {old} {d}/text.txt {d}/o.h5": ["config.json", "version"],
+    "elmoc inspect {d}/nowhere.h5": ["nowhere.h5"],
+    "elmoc inspect {d}/features.h5": ["features.h5"],
+    "elmoc inspect {d}/note.h5": ["note.h5"],
+    "elmoc convert {d}/note.h5 {d}/o.h5 --format flat": ["note.h5"],
+    "elmoc check {d}": ["{d}"],
+    "elmoc check {damaged}": ["model.safetensors"],
+    "elmoc import-elmo {d}/options.json {d}/weights.hdf5 {d}/imported": ["weights.hdf5"],
+    "elmoc neighbours {model} {d}/text.txt --word unheard --in unheard": ["unheard"],
+    "elmoc plot {model} {d}/text.txt -o {d}/o.gif --word cat": ["o.gif"],
+    "pretrain {d}/nowhere.toml {d}/run": ["nowhere.toml"],
+    "pretrain {d}/bad.toml {d}/run": ["bad.toml"],
+    "pretrain {d}/key.toml {d}/run": ["train", "stream"],
+    "pretrain {d}/section.toml {d}/run": ["training"],
+    "pretrain {d}/type.toml {d}/run": ["train.streams"],
+    "pretrain {d}/bound.toml {d}/run": ["encoder.dropout"],
+    "pretrain {d}/parent.toml {d}/run": ["nowhere.toml"],
+    "pretrain {d}/good.toml {d}/run --set data.corpus={d}/nowhere": ["nowhere"],
+    "pretrain {d}/good.toml {d}/run --set data.corpus={corpus} --set data.input_vectors=none_such": ["none_such"],
+    "pretrain {d}/good.toml {d}/run --set train.streams": ["train.streams"],
+    "pretrain {d}/good.toml {d}/run --set train.streams=many": ["train.streams"],
+    "pretrain {d}/good.toml {d}/run --max-time soon": ["soon"],
+    "pretrain {d}/good.toml {corpus} --set data.corpus={corpus} --set data.input_vectors=raw": ["corpus"],
+    "pretrain.plot {d} {d}/o.png": ["metrics.jsonl"],
+    "data_scripts.build_corpus {d}/nowhere.txt {d}/c": ["nowhere.txt"],
+    "data_scripts.build_corpus {d}/empty.txt {d}/c": ["sentence"],
+    "data_scripts.build_corpus {d}/latin.txt {d}/c": ["latin.txt", "line 2"],
+    "data_scripts.build_corpus {d}/cut.txt.gz {d}/c": ["cut.txt.gz"],
+    "data_scripts.build_corpus {d}/text.json {d}/c": ["text.json"],
+    "data_scripts.build_corpus a/b=c {d}/c": ["a/b=c"],
+    "data_scripts.build_vectors {d} random:1:6 --name raw": ["corpus.json"],
+    "data_scripts.build_vectors {corpus} {d}/vectors.vec --name new": ["vectors.vec", "line 3"],
+    "data_scripts.build_vectors {corpus} {d}/vectors.bin --name new": ["vectors.bin"],
+    "data_scripts.build_vectors {corpus} random:1:6 --name new --post-process squash": ["squash"],
+    "data_scripts.build_vectors {corpus} random:1:6 --name raw": ["raw"],
+    "data_scripts.tokenize {d}/latin.txt {d}/o.txt": ["latin.txt", "line 2"],
+    f"{NER} {{d}}/ner_tag.conll": ["ner_tag.conll", "line 2", "PERSON"],
+    f"{NER} {{d}}/ner_columns.conll": ["ner_columns.conll", "line 2"],
+    f"{NER} {{d}}/empty.txt": ["empty.txt"],
+    f"{NER} {{d}}/ner.conll --features {{d}}/note.h5": ["note.h5"],
+    "downstream sst5 --train {d}/trees.txt --dev {d}/trees.txt --vectors random:1:6": ["trees.txt", "line 2"],
+    "downstream sst5 --train {d}/label.txt --dev {d}/label.txt --vectors random:1:6": ["label.txt", "line 2"],
+    "downstream snli --train {d}/pairs.jsonl --dev {d}/pairs.jsonl --vectors random:1:6": ["pairs.jsonl", "line 2"],
+    "downstream snli --train {d}/pairs.tsv --dev {d}/pairs.tsv --vectors random:1:6": ["pairs.tsv"],
+    "downstream srl --train {d}/srl.gold_conll --dev {d}/srl.gold_conll --vectors random:1:6": ["srl.gold_conll"],
+    "downstream similarity random:1:6 {d}/similar.txt": ["similar.txt", "line 2"],
+    "downstream suite {d}/suite.toml --data {d} --vectors random:1:6 --inputs vectors --out {d}/o": ["nowhere.conll"],
+    "downstream suite {d}/task.toml --data {d} --vectors random:1:6 --inputs vectors --out {d}/o": ["parsing"],
+    "downstream table {d}/results.jsonl": ["results.jsonl"],
+}
+
+
+@pytest.fixture(scope="module")
+def places(tiny_corpus: Corpus, session_model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The folder of the files, the corpus, and models: a whole one, a damaged one, and one of an older version."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    for name, content in FILES.items():
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    damaged, old = (shutil.copytree(session_model, folder / name) for name in ("damaged", "old"))
+    weights = bytearray((damaged / "model.safetensors").read_bytes())
+    weights[len(weights) // 2] ^= 1
+    (damaged / "model.safetensors").write_bytes(weights)
+    config = (old / "config.json").read_text()
+    (old / "config.json").write_text(re.sub(r'"version": \d+', '"version": 1', config))
+    return {"d": folder, "corpus": tiny_corpus.path, "model": session_model, "damaged": damaged, "old": old}
+
+
+@pytest.mark.parametrize("command", MISTAKES)
+def test_a_mistake_is_told_in_one_line(
+    command: str, places: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    module, *arguments = (
+        word.format_map(places) for word in command.replace("elmoc dump ", "elmoc dump-features ").split()
+    )
+    name = f"{module}.__main__" if module in ("elmoc", "pretrain", "downstream") else module
+    status = import_module(name).main(arguments)
+    errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert status == 1
+    assert len(errors) == 1
+    assert "unexpected: " not in errors[0]
+    for word in MISTAKES[command]:
+        assert word.format_map(places) in errors[0]
+    assert not list(places["d"].glob("o.*")), "nothing is half-written"
