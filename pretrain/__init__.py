@@ -2,5 +2,5 @@
 
 from pathlib import Path
 
+# the folder of the project's configs
 CONFIGS = Path(__file__).resolve().parent / "configs"
-"""The folder of the project's configs."""

@@ -49,7 +49,7 @@ def described(settings: Any) -> tuple[str, list[str]]:
             said |= dict.fromkeys(keys.split(", "), " ".join(meaning.split()))
     rows = []
     for key in fields(settings):
-        default = key.default if key.default is not MISSING else key.default_factory()  # type: ignore[misc]
+        default = key.default if key.default is not MISSING else key.default_factory()  # type: ignore[operator]
         rows.append(f"| `{key.name}` | `{toml_value(default)}` | {said.get(key.name, '')} |")
     return doc.split("\n\n")[0].replace("\n", " "), rows
 

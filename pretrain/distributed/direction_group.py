@@ -11,8 +11,8 @@ from elmoc.errors import InputError
 from pretrain.config import TrainConfig
 from pretrain.distributed.errors import collective_errors
 
+# gradients of fewer numbers than this are reduced together, in one message
 SMALL = 1 << 14
-"""Gradients of fewer numbers than this are reduced together, in one message."""
 
 
 def direction_ranks(config: TrainConfig, world_size: int) -> dict[str, range]:

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 Result = TypeVar("Result")
+# records what a function does; returns how to do it again, and the result, which each repetition overwrites
 Record = Callable[[Callable[[], Result]], tuple[Callable[[], None], Result]]
-"""Records what a function does; returns how to do it again, and the result, which each repetition overwrites."""
 
+# updates before recording: libraries allocate what they need, and the optimiser its state
 WARM_UP = 3
-"""Updates before recording: libraries allocate what they need, and the optimiser its state."""
+# updates that take longer than those after them: the last of them records
 UNTIL_RECORDED = WARM_UP + 1
-"""Updates that take longer than those after them: the last of them records."""
 
 
 class Inputs(Protocol):

@@ -233,26 +233,6 @@ def test_a_loss_that_is_not_finite_ends_the_run(runs: TinyRuns, error_line: Fail
         assert "NaN" not in line
 
 
-def test_targets_that_are_all_zeros_end_the_run_at_its_first_evaluation(
-    runs: TinyRuns, error_line: Fails, tmp_path: Path
-) -> None:
-    corpus = write_corpus(tmp_path / "corpus", [learnable_sentences(50, 0)], [learnable_sentences(20, 1)])
-    add_table(corpus, "raw", RandomVectors(seed=5, size=8))
-    add_table(corpus, "zeros", RandomVectors(seed=5, size=8), zero=corpus.lexicon)
-    error = error_line(runs.status("run", data__corpus=str(corpus.path), data__target_vectors="zeros"))
-    assert "held-out cosine" in error
-    assert [line["update"] for line in read_metrics(runs.folder / "run", "evaluation")] == [0]
-
-
-def test_a_model_says_where_its_corpus_is_whatever_it_was_called(
-    runs: TinyRuns, tiny_corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tiny_corpus.path.parent)
-    run = runs.run("run", data__corpus=f"./{tiny_corpus.path.name}", train__updates=1)
-    assert read_model_directory(run.path).training["corpus"] == str(tiny_corpus.path)
-    assert f"| corpus | `{tiny_corpus.path.name}` |" in (run.model / "README.md").read_text()
-
-
 def damaged(folder: Path, tiny_corpus: Corpus, damage: Callable[[Path], object]) -> Path:
     shutil.copytree(tiny_corpus.path, folder / "damaged")
     damage(folder / "damaged")

@@ -14,11 +14,9 @@ import torch
 
 from elmoc.corpus import Corpus
 from elmoc.encoders import DIRECTIONS
-from elmoc.word_vectors.sources import RandomVectors
 from pretrain.run.directory import RunDirectory, read_metrics
 from pretrain.train_state import TrainState
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
-from tests.tiny import add_table, learnable_sentences, write_corpus
 from tests.warm import WarmProcess
 
 UPDATES, EVERY = 200, 10
@@ -166,33 +164,6 @@ def test_resume_without_a_run_and_with_another_model(runs: TinyRuns, error_line:
     assert not (runs.folder / "run").exists()
     error = error_line(runs.status("run", "--resume", "--init-from", "somewhere"))
     assert "--resume goes on with a run, --init-from starts one" in error
-
-
-def test_the_time_of_a_run_goes_on(runs: TinyRuns) -> None:
-    run = runs.run("run", log__checkpoint_updates=5, log__keep=3)
-    path = run.checkpoint_paths()[-1]
-    seconds = last_checkpoint(run)["seconds"]
-    path.unlink()
-    before = torch.load(run.checkpoint_paths()[-1])
-    torch.save(before | {"seconds": 1000.0}, run.checkpoint_paths()[-1])
-    runs.run("run", "--resume", log__checkpoint_updates=5, log__keep=3)
-    assert before["seconds"] < seconds
-    assert 1000 < last_checkpoint(run)["seconds"] < 1300
-
-
-def test_resume_refuses_other_data_under_the_same_names(runs: TinyRuns, tmp_path: Path, error_line: Fails) -> None:
-    corpora = [tmp_path / name / "corpus" for name in ("first", "second")]
-    for path, seed in zip(corpora, (5, 6), strict=True):
-        corpus = write_corpus(path, [learnable_sentences(150, 0)], [learnable_sentences(40, 3)])
-        add_table(corpus, "raw", RandomVectors(seed=seed, size=8))
-    used = tmp_path / "corpus"
-    shutil.copytree(corpora[0], used)
-    data = {"data__corpus": str(used), "data__input_vectors": "raw", "data__target_vectors": "raw"}
-    runs.run("run", **data)
-    shutil.rmtree(used)
-    shutil.copytree(corpora[1], used)
-    status = runs.status("run", "--resume", **data)
-    assert "other data under data.input_vectors, data.target_vectors" in error_line(status)
 
 
 def test_a_checkpoint_of_update_0_is_gone_on_from_without_a_second_evaluation(runs: TinyRuns) -> None:
