@@ -20,12 +20,6 @@ from tests.downstream.dropouts import read_by
 
 PEOPLE = ["Ada", "Bea", "Cid", "Dot", "Eve", "Fay", "Gus", "Hal", "Ivy", "Jon"]
 
-TINY = [
-    *("--hidden-size", "16", "--layers", "1", "--feed-forward-size", "24", "--feature-size", "6", "--span-width", "2"),
-    *("--lexical-dropout", "0", "--lstm-dropout", "0", "--dropout", "0", "--learning-rate", "0.003", "--epochs", "12"),
-    *("--span-ratio", "2"),
-]
-
 
 def conll(name: str, sentences: str, *, part: int = 0, speakers: str = "-") -> str:
     """`word(cell word(cell` lines → a document in columns; `speakers` is one letter a sentence."""

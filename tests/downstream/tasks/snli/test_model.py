@@ -8,7 +8,6 @@ from torch import Tensor
 
 from downstream.tasks.snli.model import Esim, SnliSettings
 from downstream.tasks.snli.task import TASK
-from tests.downstream.dropouts import differ, leave_one_dropout
 from tests.references import lstm_states
 
 DROPOUT = 0.4
@@ -118,31 +117,6 @@ def test_dropout_of_an_input_is_the_same_for_all_words_of_a_sentence() -> None:
     assert torch.equal(dropped, dropped[:, :1].expand_as(dropped))
     assert dropped.unique().tolist() == pytest.approx([0, 1 / 0.6])
     assert 0.3 < (dropped == 0).double().mean() < 0.5
-
-
-@pytest.mark.parametrize(
-    ("name", "place"),
-    [
-        ("input_dropout", "encode"),
-        ("input_dropout", "compose"),
-        ("output.0", "output"),
-        ("output.1._dropout.0", "output"),
-    ],
-)
-def test_each_dropout_by_itself(name: str, place: str) -> None:
-    model = model_of(hidden_size=8)
-    lengths, mask = torch.tensor([4, 4]), torch.ones(2, 4, dtype=torch.bool)
-    assert model.get_submodule(name).p == DROPOUT
-    leave_one_dropout(model, name)
-    x, own, other, pooled = (torch.randn(*shape).double() for shape in ((2, 4, 5), (2, 4, 16), (2, 4, 16), (2, 64)))
-    computed = {
-        "encode": lambda: model.encode(x, lengths),
-        "compose": lambda: model.compose(own, other, lengths, mask)[0],
-        "output": lambda: model.output(pooled),
-    }
-    assert differ(computed[place])
-    model.eval()
-    assert not differ(computed[place])
 
 
 def test_first_weights_are_the_published_ones() -> None:

@@ -30,10 +30,6 @@ TEN_PAIRS = [
     ("contradiction", "Nobody", "Run!"),
     ("neutral", "Nobody", "somebody"),
 ]
-TINY = [
-    *("--hidden-size", "24", "--dropout", "0", "--learning-rate", "0.01"),
-    *("--batch-size", "5", "--epochs", "40", "--patience", "8", "--no-halve-on-plateau"),
-]
 
 
 def json_lines(pairs: list[tuple[str, str, str]]) -> str:

@@ -40,11 +40,6 @@ Late books .
 Nobody
 """
 
-TINY = [
-    *("--hidden-size", "24", "--layers", "2", "--dropout", "0", "--recurrent-dropout", "0", "--flag-size", "8"),
-    *("--optimiser", "adam", "--learning-rate", "0.02", "--batch-size", "4", "--epochs", "30"),
-]
-
 
 def spans_of(text: str) -> tuple[Span, ...]:
     found = re.findall(r"(\S+):(\d+)(?:-(\d+))?", text)

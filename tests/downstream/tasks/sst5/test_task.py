@@ -34,13 +34,6 @@ TEN_TREES = """\
 (2 Nothing)
 """
 
-TINY = [
-    *("--feedforward-size", "16", "--hidden-size", "16", "--first-output-size", "16", "--second-output-size", "16"),
-    *("--embedding-dropout", "0", "--feedforward-dropout", "0", "--integrator-dropout", "0"),
-    *("--first-output-dropout", "0", "--second-output-dropout", "0"),
-    *("--pool-size", "2", "--learning-rate", "0.02", "--batch-size", "10", "--epochs", "30", "--patience", "30"),
-]
-
 
 def read(path: Path, text: str, subtrees: str = "all", training: bool = True) -> list[Phrase]:
     path.write_text(text, encoding="utf-8")
