@@ -1,6 +1,6 @@
 """Character CNN: vectors of words from their spelling."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 from allennlp_light.modules.seq2vec_encoders import CnnEncoder
@@ -13,11 +13,6 @@ from downstream.inputs.sentence import Sentence
 PADDING, BEGIN, END, UNKNOWN = range(4)
 # Characters of a word that are read; longer words are damaged data.
 MOST_CHARACTERS = 1_000
-
-
-def characters_of(sentences: Iterable[Sentence]) -> list[str]:
-    """The distinct characters of all words, in order of their code."""
-    return sorted({character for sentence in sentences for word in sentence.words for character in word})
 
 
 class CharacterCnn(torch.nn.Module):

@@ -17,7 +17,6 @@ from seqeval.metrics.sequence_labeling import get_entities
 from downstream.inputs.sentence import make_sentence
 from downstream.inputs.settings import SMALL_MIX_RATE
 from downstream.metrics import count_labels, label_table, precision_recall_f1
-from downstream.modules.character_cnn import characters_of
 from downstream.probe.settings import ReaderOptions
 from downstream.probe.task import Task
 from downstream.readers.conll_columns import read_columns
@@ -73,7 +72,8 @@ class NerTask(Task[TaggedSentence, list[str]]):
                 f"the training data holds {len(types):,} entity types, not 1 to {MOST_TYPES}: name the column of the "
                 "tags with --column"
             )
-        return {"types": types, "characters": characters_of(example.sentence for example in train)}
+        characters = {character for example in train for word in example.sentence.words for character in word}
+        return {"types": types, "characters": sorted(characters)}
 
     def count(self, example: TaggedSentence, prediction: list[str]) -> np.ndarray:
         """[right, gold, predicted] entities, as conlleval counts: type and both boundaries must be right."""
