@@ -40,7 +40,7 @@ peers: $(PEERS)/installed $(VENV)/installed
 		$(PEERS)/bin/python -m experiments.peers.$$peer $(TEXT) runs/peers/$$peer --max-time $(TIME) \
 			--sentences runs/peers/sentences.txt && \
 		$(RUN) -m downstream suite "$(SUITE)" $(SUITE_OPTIONS) --features runs/peers/$$peer/features.h5 \
-			--out runs/peers/results/$$peer --baseline runs/peers/results/baseline || exit 1; \
+			--out runs/peers/results/$$peer || exit 1; \
 	done
 
 test: $(VENV)/installed

@@ -102,10 +102,9 @@ def make_row(options: argparse.Namespace, name: str) -> None:
 
 def run_suite(options: argparse.Namespace, name: str, *what: object) -> None:
     """Run the suite for an encoder, or for word vectors alone."""
-    out = options.out / "probes"
     more = ["--quick"] if options.quick else []
     more += ["--data", options.data] if options.data else []
-    line = ["--vectors", options.vectors, "--out", out / name, "--baseline", out / "baseline", *more]
+    line = ["--vectors", options.vectors, "--out", options.out / "probes" / name, *more]
     run("downstream", "suite", options.suite, *what, "--corpus", options.corpus, *line)
 
 
@@ -117,8 +116,8 @@ def row_of(options: argparse.Namespace, name: str) -> list[str]:
     for key, form in (("accuracy_at_1", ".3f"), ("accuracy_at_10", ".3f"), ("perplexity", ".1f")):
         cells.append(f"{metrics[key]:{form}}" if key in metrics else "")
     for each in report["rows"]:
-        both, gain = each["scores"]["both"]["mean"], each["gains"]["both"]["interval"]
-        cells.append(f"{both:.2f} [{gain['low']:+.2f}, {gain['high']:+.2f}]")
+        both, (low, high) = each["scores"]["both"]["mean"], each["gains"]["both"]["interval"]
+        cells.append(f"{both:.2f} [{low:+.2f}, {high:+.2f}]")
     return cells
 
 

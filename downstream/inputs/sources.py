@@ -77,7 +77,7 @@ class FeatureStates:
         attributes = json.loads(json.dumps(self._file.attributes, default=_plain))
         if not attributes.keys() & {"model", "model_fingerprint"}:
             attributes |= {"file_size": os.stat(path).st_size, "file_time": os.stat(path).st_mtime_ns}
-        return {"file": path, "layers": self.names, **attributes}
+        return {"file": path, **attributes, "layers": self.names}
 
 
 class ModelStates:

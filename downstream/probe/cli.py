@@ -12,7 +12,7 @@ from downstream.inputs.settings import INPUT_KINDS, InputKind, add_source_option
 from downstream.probe.runs import score_probes, train_probes
 from downstream.probe.settings import add_options, chosen, given_values, option_name
 from downstream.probe.task import Task
-from downstream.results.records import append_result, open_results, summary
+from downstream.results.records import append_result, summary
 from elmoc.errors import InputError
 
 SEEDS, MOST_SEEDS = "3", 10_000
@@ -36,11 +36,11 @@ USUAL = (
 def run_probes(task: Task[Any, Any], arguments: Sequence[str]) -> None:
     """`python -m downstream TASK …`: train or score probes, and append a line of results for each kind of inputs."""
     options = parse(task, arguments)
-    if options.results:
-        open_results(options.results)
-    for folder in (options.save, options.predictions):
+    for folder in (options.save, options.predictions, options.results and options.results.parent):
         if folder:
-            folder.mkdir(parents=True, exist_ok=True)  # an impossible path is found before training
+            folder.mkdir(parents=True, exist_ok=True)
+    if options.results:
+        open(options.results, "a").close()  # an impossible path is found before training
     lines = []
     for line in (score_probes if options.evaluate_only else train_probes)(task, options):
         lines.append(line)

@@ -6,6 +6,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from downstream.inputs.settings import INPUT_KINDS, layer_rows
 from downstream.inputs.sources import InputSources
 from downstream.probe.settings import TrainingSettings
 from downstream.probe.task import Probe, Task
-from downstream.results.records import encoder_identity, layer_names, word_vectors_identity
+from downstream.results.records import encoder_identity
 from elmoc.encoders.bidirectional import check_finite
 from elmoc.errors import InputError, reading
 from elmoc.files.checksums import FileChecksum
@@ -97,7 +98,7 @@ class SavedProbe:
         if self.content.record["mixes"][0] is None:
             raise InputError(f"{self.path} reads word vectors alone and mixes no layers")
         *weights, scale = self.content.record["mixes"][0]
-        names = layer_names(self.content.record["features"])
+        names = self.content.record["features"]["layers"]
         rows = layer_rows(self.content.settings["state_layers"], names)
         return LayerMix(dict(zip((names[row] for row in rows), weights, strict=True)), scale)
 
@@ -112,7 +113,7 @@ class SavedProbe:
 
     def check_sources(self, described: Mapping[str, Any]) -> None:
         """Raise an `InputError` unless `features` and `vectors`, as described, are those of the training."""
-        for name, identity in (("features", encoder_identity), ("vectors", word_vectors_identity)):
+        for name, identity in (("features", encoder_identity), ("vectors", itemgetter("fingerprint"))):
             trained, given = self.content.record[name], described[name]
             if trained is not None and identity(trained) != identity(given):
                 raise InputError(f"{self.path} was trained on other {name} than those given: {identity(trained)}")

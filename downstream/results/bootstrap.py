@@ -7,20 +7,11 @@ training shows in the standard deviation over seeds instead.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+# items that are drawn at a time: 16 MB an array, of which there are a few
 BLOCK = 1 << 21
-"""The number of items that are drawn at a time: 16 MB an array, of which there are a few."""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """The middle 95 % of the resamples (the percentile interval)."""
-
-    low: float
-    high: float
 
 
 def resampled_scores(
@@ -34,26 +25,27 @@ def resampled_scores(
         resamples: R.
         seed: of the draws.
     """
-    items = systems[0].shape[1]
-    assert all(counts.shape[1:] == systems[0].shape[1:] for counts in systems)
     together = np.concatenate(systems)  # [all seeds, N, K]
+    items = together.shape[1]
     columns = together.transpose(1, 0, 2).reshape(items, -1)  # [N, all seeds · K]
     ends = np.cumsum([len(counts) for counts in systems])
     generator = np.random.default_rng(seed)
     rows = max(1, BLOCK // items)
     blocks = []
     for start in range(0, resamples, rows):
-        weights = _draw(generator, resamples=min(rows, resamples - start), items=items)  # [r, N]
-        sums = (weights @ columns).reshape(len(weights), len(together), -1)  # [r, all seeds, K]
+        drawn = generator.integers(items, size=(min(rows, resamples - start), items))  # [r, N]
+        places = drawn + np.arange(len(drawn))[:, None] * items
+        weights = np.bincount(places.ravel(), minlength=drawn.size).reshape(drawn.shape)  # how often each is drawn
+        sums = (weights.astype(np.float64) @ columns).reshape(len(drawn), len(together), -1)  # [r, all seeds, K]
         scores = metric(sums)  # [r, all seeds]
         blocks.append([part.mean(axis=1) for part in np.split(scores, ends[:-1], axis=1)])
     return np.concatenate(blocks, axis=1)
 
 
-def interval(resampled: np.ndarray) -> Interval:
-    """The percentile interval of a score, or of a difference of two, from its resamples [R]."""
+def interval(resampled: np.ndarray) -> tuple[float, float]:
+    """The middle 95 % (percentile interval) of a score, or of a difference of two, from its resamples [R]."""
     low, high = np.percentile(resampled, (2.5, 97.5))
-    return Interval(float(low), float(high))
+    return float(low), float(high)
 
 
 def p_value(gains: np.ndarray) -> float:
@@ -63,10 +55,3 @@ def p_value(gains: np.ndarray) -> float:
     goes with the interval: this lies above 0 where p is under about 0.025, and below 0 where p is above about 0.975.
     """
     return float((1 + np.count_nonzero(gains <= 0)) / (len(gains) + 1))
-
-
-def _draw(generator: np.random.Generator, *, resamples: int, items: int) -> np.ndarray:
-    """float64 [r, N]: how often each item is in each resample."""
-    drawn = generator.integers(items, size=(resamples, items))
-    drawn += np.arange(resamples)[:, None] * items
-    return np.bincount(drawn.ravel(), minlength=resamples * items).reshape(resamples, items).astype(np.float64)

@@ -44,18 +44,20 @@ class Merit:
     def __init__(self, shares: Sequence[Share]) -> None:
         self.shares = shares
         self.value = fmean(share.gain / share.paper for share in shares)
-        self.items_error = _error_of_mean([share.items_error / share.paper for share in shares])
-        self.seeds_error = _error_of_mean([(share.seeds_error or 0.0) / share.paper for share in shares])
+        squares = [(share.items_error / share.paper) ** 2 for share in shares]
+        self.items_error = math.sqrt(sum(squares)) / len(shares)
+        squares = [((share.seeds_error or 0.0) / share.paper) ** 2 for share in shares]
+        self.seeds_error = math.sqrt(sum(squares)) / len(shares)
         self.error = math.hypot(self.items_error, self.seeds_error)
         self.unknown = [share.dataset for share in shares if share.seeds_error is None]
 
     @property
     def by_seeds(self) -> str:
         """The standard error by seeds, as far as single seeds do not leave it open."""
-        known = len(self.shares) - len(self.unknown)
+        known, of = len(self.shares) - len(self.unknown), len(self.shares)
         if not known:
             return "unknown"
-        return f"{self.seeds_error:.2f}" + (f" ({known} of {len(self.shares)} known)" if self.unknown else "")
+        return f"{self.seeds_error:.2f}" + (f" ({known} of {of} known)" if known < of else "")
 
     def __str__(self) -> str:
         return (
@@ -64,7 +66,7 @@ class Merit:
         )
 
 
-def figure_of_merit(rows: Sequence[Row], less: Sequence[Row] | None = None) -> Merit | None:
+def figure_of_merit(rows: Sequence[Row], less: Sequence[Row] = ()) -> Merit | None:
     """The figure of merit of the rows of one encoder; None where no row has a gain that the paper reports, too.
 
     Raises `InputError` for a set of data that was run in several ways, and would count more than once.
@@ -72,30 +74,29 @@ def figure_of_merit(rows: Sequence[Row], less: Sequence[Row] | None = None) -> M
     less  rows of another encoder: the difference of the two figures is meant, on the sets of data that both have. Of
           several rows for one set of data, that with the same word vectors counts.
     """
-    counts = Counter(row.first.place for row in rows if "both" in row.gains)
+    rows = [row for row in rows if "both" in row.gains and row.first.task in PAPER]
+    counts = Counter(row.first.place for row in rows)
     if repeated := [" ".join(place) for place, count in counts.items() if count > 1]:
         raise InputError(f"{repeated[0]} was run in several ways: a figure of merit is of the results of one suite")
     shares = []
     for row in rows:
-        if "both" not in row.gains or row.first.task not in PAPER:
-            continue
-        gain, items_error = row.gains["both"].points, row.gains["both"].error
-        both, vectors = row.results["both"], row.results["vectors"]
+        gain, both, vectors = row.gains["both"], row.results["both"], row.results["vectors"]
+        points, items_error = gain.points, gain.error
         groups, cancelled = [both.scores, vectors.scores], list[Sequence[float]]()
-        if less is not None:
+        if less:
             alike = [each for each in less if each.first.comparable == row.first.comparable and "both" in each.gains]
             if not alike:
                 continue
-            same = [each for each in alike if each.results["vectors"].word_vectors == vectors.word_vectors]
-            other = (same or alike)[0]
-            gain -= other.gains["both"].points
-            items_error = float((row.gains["both"].resampled - other.gains["both"].resampled).std(ddof=1))
+            other = next((each for each in alike if each.word_vectors == row.word_vectors), alike[0])
+            others = [other.results["both"].scores, other.results["vectors"].scores]
+            points -= other.gains["both"].points
+            items_error = float((gain.resampled - other.gains["both"].resampled).std(ddof=1))
             if np.array_equal(vectors.counts, other.results["vectors"].counts):
-                groups, cancelled = [both.scores, other.results["both"].scores], [vectors.scores]
+                groups, cancelled = [both.scores, others[0]], [vectors.scores]
             else:
-                groups += [other.results["both"].scores, other.results["vectors"].scores]
+                groups += others
         seeds_error = _error_by_seeds(groups, cancelled)
-        shares.append(Share(row.first.task, row.dataset, gain, PAPER[row.first.task], items_error, seeds_error))
+        shares.append(Share(row.first.task, row.dataset, points, PAPER[row.first.task], items_error, seeds_error))
     return Merit(shares) if shares else None
 
 
@@ -112,10 +113,6 @@ def _error_by_seeds(groups: Sequence[Sequence[float]], cancelled: Sequence[Seque
     return math.sqrt(squares / degrees * sum(1 / len(group) for group in groups))
 
 
-def _error_of_mean(errors: Sequence[float]) -> float:
-    return math.sqrt(sum(error**2 for error in errors)) / len(errors)
-
-
 def rows_of_encoders(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """Encoder → its rows."""
     names = dict.fromkeys(row.encoder for row in rows if row.with_encoder)
@@ -125,7 +122,7 @@ def rows_of_encoders(rows: Sequence[Row]) -> dict[str, list[Row]]:
 def training_words(rows: Sequence[Row]) -> int | None:
     """The words that an encoder has read in training, as its layer states say; None where they do not."""
     found = [(row.with_encoder.features or {}).get("training_words") for row in rows if row.with_encoder]
-    return next((words for words in found if isinstance(words, int) and words > 0), None)
+    return next(filter(None, found), None)
 
 
 def merit_table(rows: Sequence[Row]) -> Table | None:
@@ -137,7 +134,7 @@ def merit_table(rows: Sequence[Row]) -> Table | None:
     words = [training_words(of_encoders[name]) for name in merits]
     columns = [
         Column("encoder", list(merits)),
-        Column("words read", [NONE if each is None else f"{each:,}" for each in words], right=True),
+        Column("words read", [f"{each:,}" if each else NONE for each in words], right=True),
         Column("data sets", [str(len(merit.shares)) for merit in merits.values()], right=True),
         Column("figure of merit", [f"{merit.value:.2f}" for merit in merits.values()], right=True),
         Column("standard error", [f"{merit.error:.2f}" for merit in merits.values()], right=True),

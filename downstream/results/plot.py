@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 
 from downstream.results.merit import Merit, figure_of_merit, rows_of_encoders, training_words
@@ -18,7 +19,7 @@ def draw_curve(rows: Sequence[Row], path: Path) -> None:
     points = merits_by_words(rows)
     if not points:
         raise InputError("there is no curve to draw: encoders need words read (training_words), and data in common")
-    words, merits = [count for count, _ in points], [merit for _, merit in points]
+    words, merits = zip(*points, strict=True)
     figure = new_figure(9, 5)
     axes = figure.subplots()
     for place, shares in enumerate(zip(*(merit.shares for merit in merits), strict=True)):
@@ -28,9 +29,9 @@ def draw_curve(rows: Sequence[Row], path: Path) -> None:
         axes.errorbar(words, [share.gain for share in shares], errors, fmt=marker, capsize=2, label=label)
     values, errors = [each.value for each in merits], [each.error for each in merits]
     axes.errorbar(words, values, errors, fmt="k--", capsize=3, label="figure of merit (1: the gains of the paper)")
-    axes.set_xscale("log")
-    axes.set_xlabel("words that the encoder has read")
-    axes.set_ylabel("gain of both over vectors ± standard error")
+    axes.set(
+        xscale="log", xlabel="words that the encoder has read", ylabel="gain of both over vectors ± standard error"
+    )
     axes.axhline(0, color="black", linewidth=1)
     axes.grid(alpha=0.3)
     figure.legend(loc="outside right upper", fontsize="small", frameon=False)
@@ -44,6 +45,6 @@ def merits_by_words(rows: Sequence[Row]) -> list[tuple[int, Merit]]:
         words, alike = training_words(own), {row.first.comparable: row for row in own if figure_of_merit([row])}
         if words and alike:
             known.append((words, alike))
-    common = [compared for compared in known[0][1] if all(compared in own for _, own in known)] if known else []
-    merits = [(words, figure_of_merit([own[compared] for compared in common])) for words, own in known]
-    return sorted(((words, merit) for words, merit in merits if merit), key=lambda each: each[0])
+    common = set.intersection(*(set(own) for _, own in known)) if known else set()
+    merits = [(words, figure_of_merit([own[key] for key in own if key in common])) for words, own in known]
+    return sorted(((words, merit) for words, merit in merits if merit), key=itemgetter(0))

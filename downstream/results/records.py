@@ -83,21 +83,12 @@ class Result:
     @property
     def encoder(self) -> str | None:
         """Equal for layer states of the same model that are given to probes in the same way; None without any."""
-        if self.features is None:
-            return None
-        return encoder_identity(self.features) + (_identity(self.state_settings) if self.state_settings else "")
+        return None if self.features is None else encoder_identity(self.features) + _identity(self.state_settings)
 
     @property
     def word_vectors(self) -> str | None:
         """The fingerprint of the word vectors; None without any."""
-        return None if self.vectors is None else word_vectors_identity(self.vectors)
-
-
-def open_results(path: Path) -> None:
-    """Make the file and its folder, so that a run finds out at once if it cannot be written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "a", encoding="utf-8"):
-        pass
+        return None if self.vectors is None else str(self.vectors["fingerprint"])
 
 
 def append_result(path: Path, record: Mapping[str, Any]) -> None:
@@ -153,34 +144,14 @@ def format_score(mean: float, deviation: float | None) -> str:
     return f"{mean:.2f}" if deviation is None else f"{mean:.2f} ± {deviation:.2f}"
 
 
-def percent(fraction: float) -> str:
-    """`25 %`, `0.5 %`."""
-    return f"{100 * fraction:.4g} %"
-
-
 def encoder_identity(features: Mapping[str, Any]) -> str:
     """Equal for what lines say about layer states of the same model; foreign files are known by path, size and time."""
     if "model_fingerprint" in features:  # of a peer
         return str(features["model_fingerprint"])
     if "model" not in features:
         return " ".join(str(features[name]) for name in ("file", "file_size", "file_time") if name in features)
-    parts = [features.get(name) for name in ("model", "word_vectors", "layers")]
-    if features.get("carry_state"):  # a sentence's states then depend on those before it
-        parts.append("carry_state")
-    if features.get("pooling", "first") != "first":
-        parts.append(features["pooling"])
-    return _identity(parts)
-
-
-def layer_names(features: Mapping[str, Any]) -> list[str]:
-    """The layers that lines say a feature file holds; a foreign file may have anything under that name."""
-    layers = features.get("layers") or []
-    return list(map(str, layers if isinstance(layers, list) else [layers]))
-
-
-def word_vectors_identity(vectors: Mapping[str, Any]) -> str:
-    """Equal for what lines say about the same word vectors."""
-    return str(vectors["fingerprint"])
+    names = ("model", "word_vectors", "layers", "pooling")
+    return _identity([*map(features.get, names), bool(features.get("carry_state"))])
 
 
 def summary(records: Sequence[Mapping[str, Any]]) -> str:

@@ -5,21 +5,18 @@ share the baseline, word vectors alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from downstream.inputs.settings import SEPARATOR
-from downstream.results.bootstrap import Interval, interval, p_value, resampled_scores
+from downstream.results.bootstrap import interval, p_value, resampled_scores
 from downstream.results.records import (
     Result,
     encoder_identity,
-    format_score,
-    layer_names,
-    mean_and_deviation,
-    percent,
     read_results,
     without_state_settings,
 )
@@ -33,18 +30,6 @@ NONE = "–"
 
 
 @dataclass(frozen=True)
-class Score:
-    """The mean over seeds in percent, the standard deviation over seeds, and the interval of the mean over items."""
-
-    mean: float
-    deviation: float | None
-    interval: Interval
-
-    def __str__(self) -> str:
-        return format_score(self.mean, self.deviation)
-
-
-@dataclass(frozen=True)
 class Gain:
     """The difference of the mean to that of word vectors alone, in points, and how sure it is.
 
@@ -54,30 +39,31 @@ class Gain:
     """
 
     points: float
-    interval: Interval
+    interval: tuple[float, float]
     p_value: float
     error: float
     resampled: np.ndarray
 
     def __str__(self) -> str:
-        points, low, high = (f"{round(number, 2) + 0.0:+.2f}" for number in (self.points, *astuple(self.interval)))
-        return f"{points} [{low}, {high}]"  # adding 0.0 makes 0 of -0
+        numbers = (self.points, *self.interval)
+        points, low, high = (f"{round(number, 2) + 0.0:+.2f}" for number in numbers)  # adding 0.0 makes 0 of -0
+        return f"{points} [{low}, {high}]"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Row:
-    """One line of the table: kind of inputs → result, score, and gain over word vectors alone.
+    """One line of the table: kind of inputs → result, gain over word vectors alone, interval of the score over items.
 
     dataset  data set and split, and in what the row differs from others on them: `wnut17 dev, hidden_size 100`
     encoder  its name, and that of the word vectors; "–" without
     """
 
     results: Mapping[str, Result]
-    scores: Mapping[str, Score]
-    gains: Mapping[str, Gain]
-    dataset: str
-    encoder: str
-    word_vectors: str
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    gains: dict[str, Gain] = field(default_factory=dict)
+    dataset: str = ""
+    encoder: str = NONE
+    word_vectors: str = NONE
 
     @property
     def first(self) -> Result:
@@ -97,31 +83,28 @@ def compared_rows(paths: Sequence[Path], tasks: Tasks, *, resamples: int = RESAM
     """
     results = read_results(paths)
     encoders, vectors = _encoder_names(results), _vectors_names(results)
-    groups = _arrange(results)
-    firsts = [next(iter(group.values())) for group in groups]
-    places = [first.place for first in firsts]
-    order = [
-        (list(tasks).index(first.task), places.index(first.place), first.settings["train_fraction"]) for first in firsts
-    ]
-    rows = []
-    for at in sorted(range(len(groups)), key=order.__getitem__):
-        group, first = groups[at], firsts[at]
-        alike = [other for other, place in zip(groups, places, strict=True) if place == first.place]
-        with_encoder, with_vectors = (group.get("both", group.get(kind)) for kind in ("features", "vectors"))
-        rows.append(
-            Row(
-                group,
-                *_compare(group, tasks[first.task](), resamples),
-                dataset=", ".join([f"{first.dataset} {first.split}", *_differences(group, alike, vectors)]),
-                encoder=encoders[str(with_encoder.encoder)] if with_encoder else NONE,
-                word_vectors=vectors[str(with_vectors.word_vectors)] if with_vectors else NONE,
-            )
+    rows = _arrange(results)
+    names, places = list(tasks), [result.place for result in results]
+    rows.sort(
+        key=lambda row: (
+            names.index(row.first.task),
+            places.index(row.first.place),
+            row.first.settings["train_fraction"],
         )
+    )
+    for row in rows:
+        _compare(row, tasks[row.first.task](), resamples)
+        with_vectors = row.results.get("both", row.results.get("vectors"))
+        row.encoder = encoders[str(row.with_encoder.encoder)] if row.with_encoder else NONE
+        row.word_vectors = vectors[str(with_vectors.word_vectors)] if with_vectors else NONE
+    for row in rows:
+        differences = _differences(row, [other for other in rows if other.first.place == row.first.place])
+        row.dataset = ", ".join([f"{row.first.dataset} {row.first.split}", *differences])
     return rows
 
 
-def _arrange(results: Sequence[Result]) -> list[dict[str, Result]]:
-    """The rows, each kind of inputs → its result; in the order in which they come first.
+def _arrange(results: Sequence[Result]) -> list[Row]:
+    """The rows, in the order in which they come first, still without scores and names.
 
     A row has one encoder and one table of word vectors (or lacks one of them). Word vectors alone stand in the rows of
     all encoders that they may be compared with, and features alone in those of all word vectors.
@@ -142,25 +125,22 @@ def _arrange(results: Sequence[Result]) -> list[dict[str, Result]]:
         pairs += [(None, table) for table in tables if table not in with_encoder]
         for encoder, table in dict.fromkeys(pairs):
             keys = (("vectors", None, table), ("features", encoder, None), ("both", encoder, table))
-            rows.append({key[0]: known[key] for key in keys if key in known})
+            rows.append(Row({key[0]: known[key] for key in keys if key in known}))
     return rows
 
 
-def _compare(results: Mapping[str, Result], task: Any, resamples: int) -> tuple[dict[str, Score], dict[str, Gain]]:
-    """Scores and gains of a row, by kind of inputs."""
-    counts = [result.counts for result in results.values()]
+def _compare(row: Row, task: Any, resamples: int) -> None:
+    """Give the row its gains and intervals."""
+    counts = [result.counts for result in row.results.values()]
     resampled = resampled_scores(counts, metric=lambda sums: task.metrics(sums)[task.metric], resamples=resamples)
-    of_kind = dict(zip(results, resampled, strict=True))
-    scores = {
-        kind: Score(*mean_and_deviation(result.scores), interval(of_kind[kind])) for kind, result in results.items()
-    }
-    gains = {}
-    for kind in ("features", "both") if "vectors" in results else ():
-        if kind in results:
+    of_kind = dict(zip(row.results, resampled, strict=True))
+    row.intervals = {kind: interval(scores) for kind, scores in of_kind.items()}
+    means = {kind: fmean(result.scores) for kind, result in row.results.items()}
+    for kind in ("features", "both") if "vectors" in means else ():
+        if kind in means:
             differences = np.round(of_kind[kind] - of_kind["vectors"], 9)  # equal systems differ by rounding errors
-            points, error = scores[kind].mean - scores["vectors"].mean, float(differences.std(ddof=1))
-            gains[kind] = Gain(points, interval(differences), p_value(differences), error, differences)
-    return scores, gains
+            points, error = means[kind] - means["vectors"], float(differences.std(ddof=1))
+            row.gains[kind] = Gain(points, interval(differences), p_value(differences), error, differences)
 
 
 def _encoder_names(results: Sequence[Result]) -> dict[str, str]:
@@ -171,25 +151,26 @@ def _encoder_names(results: Sequence[Result]) -> dict[str, str]:
     """
     names, dumps = {}, {}
     for result in results:
-        if result.features is not None and result.encoder not in names:
-            features, identity = result.features, str(result.encoder)
+        if result.features is not None:
+            features = result.features
             path = Path(str(features.get("directory", features.get("file"))))
             name = path.parent.name if path.name == "model" else path.name if "directory" in features else path.stem
-            names[identity] = name + "".join(f" {name} {value}" for name, value in result.state_settings.items())
+            settings = "".join(f" {name} {value}" for name, value in result.state_settings.items())
+            names[str(result.encoder)] = name + settings
             fingerprint = str(features.get("model_fingerprint", features.get("model", "")))[:8]
-            options = features | {"layers": ",".join(layer_names(features))}
+            options = features | {"layers": ",".join(features.get("layers", []))}
             told = [f"{name} {options[name]}" for name in ("layers", "carry_state", "pooling") if options.get(name)]
-            dumps[identity] = " ".join([fingerprint or encoder_identity(features), *told])
+            dumps[str(result.encoder)] = " ".join([fingerprint or encoder_identity(features), *told])
     return _told_apart(names, dumps)
 
 
 def _vectors_names(results: Sequence[Result]) -> dict[str, str]:
     """Fingerprint of word vectors → the names of their files."""
-    origins = {str(each.word_vectors): str(each.vectors["origin"]) for each in results if each.vectors is not None}
-    names = {
-        identity: SEPARATOR.join(Path(each).name for each in origin.split(SEPARATOR))
-        for identity, origin in origins.items()
-    }
+    names = {}
+    for result in results:
+        if result.vectors is not None:
+            origins = str(result.vectors["origin"]).split(SEPARATOR)
+            names[str(result.vectors["fingerprint"])] = SEPARATOR.join(Path(each).name for each in origins)
     return _told_apart(names, {identity: identity[:8] for identity in names})
 
 
@@ -199,28 +180,22 @@ def _told_apart(names: Mapping[str, str], more: Mapping[str, str]) -> dict[str, 
     return {identity: f"{name} {more[identity]}" if taken.count(name) > 1 else name for identity, name in names.items()}
 
 
-def _differences(
-    row: Mapping[str, Result], alike: Sequence[Mapping[str, Result]], vectors: Mapping[str, str]
-) -> list[str]:
+def _differences(row: Row, alike: Sequence[Row]) -> list[str]:
     """In what a row differs from others of the same task, data set and split: in its preset, or from those of it."""
-    presets = [next(iter(other.values())).preset for other in alike]
-    own, preset = _facts(row, vectors), next(iter(row.values())).preset
-    others = [_facts(other, vectors) for other, each in zip(alike, presets, strict=True) if each == preset]
-    parts = [preset] if len(set(presets)) > 1 else []
-    return parts + [shown for name, shown in own.items() if shown and len({each.get(name) for each in others}) > 1]
+    presets, preset = {other.first.preset for other in alike}, row.first.preset
+    others = [_facts(other) for other in alike if other.first.preset == preset]
+    parts = [preset] if len(presets) > 1 else []
+    return parts + [shown for name, shown in _facts(row).items() if len({each.get(name) for each in others}) > 1]
 
 
-def _facts(row: Mapping[str, Result], vectors: Mapping[str, str]) -> dict[str, str]:
+def _facts(row: Row) -> dict[str, str]:
     """What is known of a row, by name, as it is shown where others differ in it."""
-    first, with_vectors = next(iter(row.values())), row.get("both", row.get("vectors"))
-    facts = {}
+    first, facts = row.first, {}
     for split, files in first.data.items():
         named = zip(files.items(), first.fingerprints[split], strict=True)
-        facts[split] = (
-            f"{split} {' + '.join(f'{Path(file).name} ({count:,}, {key[:6]})' for (file, count), key in named)}"
-        )
+        shown = [f"{Path(file).name} ({count:,}, {key[:6]})" for (file, count), key in named]
+        facts[split] = f"{split} {' + '.join(shown)}"
     facts |= {f"reader.{name}": f"{name} {value}" for name, value in first.reader.items()}
-    facts["vectors"] = vectors[str(with_vectors.word_vectors)] if with_vectors else ""
+    facts |= {"vectors": row.word_vectors} if row.word_vectors != NONE else {}
     facts |= {f"settings.{name}": f"{name} {each}" for name, each in without_state_settings(first.settings).items()}
-    facts["settings.train_fraction"] = f"{percent(first.settings['train_fraction'])} of train"
-    return facts
+    return facts | {"settings.train_fraction": f"{100 * first.settings['train_fraction']:.4g} % of train"}

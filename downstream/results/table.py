@@ -4,16 +4,15 @@ import argparse
 import shutil
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from downstream.results.merit import merit_table
-from downstream.results.records import Result
+from downstream.results.plot import draw_curve
+from downstream.results.records import Result, format_score, mean_and_deviation
 from downstream.results.rows import NONE, PAPER, RESAMPLES, Row, Tasks, compared_rows
 from downstream.text_table import Column, Table, text_table
-from elmoc.files.figures import figure_format
 from elmoc.files.records import write_json
 from elmoc.files.writing import atomic_path
 
@@ -44,8 +43,6 @@ def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
         help="show each encoder's figure of merit (gains in units of the paper's), and its difference to the first's",
     )
     options = parser.parse_args(arguments)
-    if options.curve:
-        figure_format(options.curve)  # found before the table is computed
     rows = compared_rows(options.results, tasks)
     more, notes = [runs_table(rows)], explanations(rows)
     if options.merit and (merits := merit_table(rows)):
@@ -58,8 +55,6 @@ def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
     if options.json:
         write_json(options.json, {"rows": [row_as_json(row) for row in rows], "notes": notes})
     if options.curve:
-        from downstream.results.plot import draw_curve
-
         draw_curve(rows, options.curve)
 
 
@@ -78,12 +73,15 @@ def result_tables(rows: Sequence[Row], *, width: int | None = None) -> list[Tabl
     if len({row.encoder for row in rows} - {NONE}) > 1:
         names.append(Column("encoder", [row.encoder for row in rows]))
     names.append(Column("metric", [row.first.metric for row in rows]))
-    scores = [Column(kind, [str(row.scores.get(kind, NONE)) for row in rows]) for kind in KINDS]
-    gains = []
+    scores, gains = [], []
+    for kind in KINDS:
+        of_kind = [row.results.get(kind) for row in rows]
+        cells = [format_score(*mean_and_deviation(each.scores)) if each else NONE for each in of_kind]
+        scores.append(Column(kind, cells))
     for kind in ("both", "features"):
-        of_kind = [row.gains.get(kind) for row in rows]
-        gains.append(Column(f"{kind} − vectors", [str(gain or NONE) for gain in of_kind], right=True))
-        gains.append(Column("p", [format_p(gain.p_value) if gain else NONE for gain in of_kind], right=True))
+        found = [row.gains.get(kind) for row in rows]
+        gains.append(Column(f"{kind} − vectors", [str(gain or NONE) for gain in found], right=True))
+        gains.append(Column("p", [format_p(gain.p_value) if gain else NONE for gain in found], right=True))
     paper = [f"{PAPER[row.first.task]:+.1f}" if row.first.task in PAPER else NONE for row in rows]
     gains.append(Column("paper", paper, right=True))
     one = Table("Scores, and gains over word vectors alone", [*names, *scores, *gains])
@@ -99,6 +97,11 @@ def runs_table(rows: Sequence[Row]) -> Table:
         kinds = [[number(row.results[kind]) if kind in row.results else NONE for kind in KINDS] for row in rows]
         return [" / ".join(numbers) for numbers in kinds]
 
+    mixes = []
+    for row in rows:  # of layers: weights and scale, means over seeds
+        found = [mix for mix in row.with_encoder.mixes if mix] if row.with_encoder else []
+        *weights, scale = [f"{fmean(values):.2f}" for values in zip(*found, strict=True)] or [NONE]
+        mixes.append(f"{' '.join(weights)} × {scale}" if weights else scale)
     columns = [
         Column("task", [row.first.task for row in rows]),
         Column("data", [row.dataset for row in rows]),
@@ -107,18 +110,9 @@ def runs_table(rows: Sequence[Row]) -> Table:
         Column("minutes a run", of_kinds(lambda result: f"{fmean(result.seconds) / 60:.1f}"), right=True),
         Column("encoder", [row.encoder for row in rows]),
         Column("word vectors", [row.word_vectors for row in rows]),
-        Column("mix of layers", [_mean_mix(row) for row in rows]),
+        Column("mix of layers", mixes),
     ]
     return Table(f"Runs (three numbers: {' / '.join(KINDS)})", columns)
-
-
-def _mean_mix(row: Row) -> str:
-    """Weights of layers and the scale of a probe's scalar mix, means over seeds."""
-    mixes = [mix for mix in row.with_encoder.mixes if mix is not None] if row.with_encoder else []
-    if not mixes:
-        return NONE
-    *weights, scale = (fmean(values) for values in zip(*mixes, strict=True))
-    return f"{' '.join(f'{weight:.2f}' for weight in weights)} × {scale:.2f}"
 
 
 def format_p(p_value: float) -> str:
@@ -148,14 +142,14 @@ def explanations(rows: Sequence[Row]) -> list[str]:
 
 def row_as_json(row: Row) -> dict[str, Any]:
     """All numbers of a row."""
-    names = ("task", "dataset", "metric", "split", "preset", "data", "settings", "items")
-    of_run = ("seeds", "scores", "figures", "seconds", "mixes")
-    scores = {kind: asdict(score) for kind, score in row.scores.items()}
+    scores, gains = {}, {}
     for kind, result in row.results.items():
-        scores[kind] |= {name: getattr(result, name) for name in of_run}
-    gains = {kind: asdict(gain) for kind, gain in row.gains.items()}
-    for gain in gains.values():
-        del gain["resampled"]
+        mean, deviation = mean_and_deviation(result.scores)
+        of_runs = {name: getattr(result, name) for name in ("seeds", "scores", "figures", "seconds", "mixes")}
+        scores[kind] = {"mean": mean, "deviation": deviation, "interval": row.intervals[kind], **of_runs}
+    for kind, gain in row.gains.items():
+        gains[kind] = {name: value for name, value in vars(gain).items() if name != "resampled"}
+    names = ("task", "dataset", "metric", "split", "preset", "data", "settings", "items")
     return {
         **{name: getattr(row.first, name) for name in names},
         "encoder": row.encoder,

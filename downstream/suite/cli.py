@@ -38,9 +38,10 @@ def run_suite(arguments: Sequence[str], tasks: Tasks) -> None:
     options = _parse(arguments)
     vectors, probes = read_suite(options.suite, tasks, data=options.data, quick=options.quick)
     options.vectors = options.vectors or vectors
+    data = [_read_data(probe) for probe in probes]
     if options.sentences:
         refuse_existing(options.sentences)
-        count = _write_sentences(options.sentences, [split for probe in probes for split in _read_data(probe)])
+        count = _write_sentences(options.sentences, [split for splits in data for split in splits])
         print(f"{options.sentences}: {counted(count, 'sentence')}")
         return
     if not options.vectors and options.inputs != ["features"]:
@@ -49,31 +50,27 @@ def run_suite(arguments: Sequence[str], tasks: Tasks) -> None:
     name = encoder.parent.name if encoder.name == "model" else encoder.name.removesuffix(".h5")
     out = options.out or Path(options.suite.stem, f"{name}-quick" if options.quick else name)
     with locked(out / "suite.json"):
-        failed = _run(options, probes, tasks, out)
+        failed = _run(options, list(zip(probes, data, strict=True)), tasks, out)
     if failed:
         raise InputError(f"{failed} of the suite's runs failed (above): the same command runs them again")
 
 
-def _run(options: argparse.Namespace, probes: Sequence[SuiteProbe], tasks: Tasks, out: Path) -> int:
-    """Run the suite, and write its report; returns how many of its runs failed."""
-    baseline = options.baseline or out.parent / "baseline"
+def _run(options: argparse.Namespace, probes: Sequence[tuple[SuiteProbe, list[Split]]], tasks: Tasks, out: Path) -> int:
+    """Run the suite, of probes and their data, and write its report; returns how many of its runs failed."""
+    baseline = out.parent / "baseline"
     for folder in (out / "results", baseline):
         folder.mkdir(parents=True, exist_ok=True)
     vectors = SEPARATOR.join(open_word_vectors(each, only=[]).fingerprint for each in options.vectors)
     model = ElmoC.from_pretrained(options.model, device=options.device, precision="auto") if options.model else None
-    data = [_read_data(probe) for probe in probes]
-    notes = overlap_notes(
-        options.corpus or [],
-        _sentences(split for splits in data for split in splits[1:]),
-        model.directory.training if model else None,
-    )
+    reported = _sentences(split for _, splits in probes for split in splits[1:])
+    notes = overlap_notes(options.corpus or [], reported, model.directory.training if model else None)
     features = options.features
     if model:
-        features = _dump(model, options, [split for splits in data for split in splits], out / "features")
+        features = _dump(model, options, [split for _, splits in probes for split in splits], out / "features")
         model = None  # its memory is that of the probes
     encoder = FeatureStates(features, sentences=[]).describe() if features else {}
     jobs: list[Job] = []
-    for probe, splits in zip(probes, data, strict=True):
+    for probe, splits in probes:
         for kind in (INPUT_KINDS[name] for name in INPUTS):
             if (features or not kind.states) and (options.vectors or not kind.words):
                 sources = ["--device", options.device, *(["--vectors", *options.vectors] if kind.words else [])]
@@ -81,12 +78,12 @@ def _run(options: argparse.Namespace, probes: Sequence[SuiteProbe], tasks: Tasks
                 identity = [vectors if kind.words else "", encoder_identity(encoder) if kind.states else ""]
                 folder = out / "results" if kind.states else baseline
                 jobs += make_jobs(probe, kind.name, splits, sources, identity, folder)
-    del data
     asked = [job for job in jobs if job.inputs in options.inputs]
     done = sum(job.result.exists() for job in asked)
     print(f"{counted(len(asked), 'run')}, {done} done before, {options.jobs} at once: {out}", flush=True)
     failed = run_jobs(asked, at_once=options.jobs, logs=out / "logs")
-    _report(options, [job for job in jobs if job.result.exists()], out, tasks, encoder, notes)
+    if finished := [job for job in jobs if job.result.exists()]:
+        _report(options, finished, out, tasks, encoder, notes)
     return failed
 
 
@@ -118,10 +115,9 @@ def _dump(model: ElmoC, options: argparse.Namespace, splits: Sequence[Split], fo
     features, text = folder / f"{identity}.h5", folder / f"{identity}.txt"
     if not features.exists():
         _write_sentences(text, splits)
-        command = ["dump-features", str(options.model), str(text), str(features), "--dtype", "float16", "--resume"]
-        command += ["--device", options.device]
-        environment = os.environ | {"OMP_NUM_THREADS": str(options.jobs)}
-        if subprocess.run([sys.executable, "-m", "elmoc", *command], env=environment).returncode:
+        command = [sys.executable, "-m", "elmoc", "dump-features", options.model, text, features, "--dtype", "float16"]
+        command += ["--resume", "--device", options.device]
+        if subprocess.run(list(map(str, command)), env=os.environ | {"OMP_NUM_THREADS": str(options.jobs)}).returncode:
             raise InputError(f"the features of {options.model} were not made (see above)")
     return features
 
@@ -135,8 +131,6 @@ def _report(
     notes: Sequence[str],
 ) -> None:
     """Print the table of jobs that are done and the figure of merit; write `results.jsonl` and `suite.json`."""
-    if not jobs:
-        return
     lines = []
     for job in jobs:
         with reading(job.result):
@@ -180,15 +174,11 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, metavar="DIR", help="results and logs (default: SUITE/ENCODER[-quick])")
     text = "corpus in which sentences of dev and test parts are looked for (default: those of the model's training)"
     parser.add_argument("--corpus", type=Path, action="append", metavar="DIR", help=text)
-    parser.add_argument(
-        "--baseline", type=Path, metavar="DIR", help="results of word vectors alone (default: baseline beside --out)"
-    )
     cores = available_cores()
     parser.add_argument("--jobs", type=int, default=cores, metavar="N", help=f"probes at once (default: {cores})")
     parser.add_argument("--device", default="cpu", help="where probes are trained and features made (default: cpu)")
-    parser.add_argument(
-        "--sentences", type=Path, metavar="FILE", help="write the suite's sentences there, one a line, and run nothing"
-    )
+    text = "write the suite's sentences there, one a line, and run nothing"
+    parser.add_argument("--sentences", type=Path, metavar="FILE", help=text)
     options = parser.parse_args(arguments)
     options.inputs = options.inputs.split(",")
     if unknown := set(options.inputs) - set(INPUTS):

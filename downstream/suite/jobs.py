@@ -61,24 +61,23 @@ def make_jobs(
         identity: what tells what it reads from other word vectors, and layer states.
         folder: where results are kept.
     """
-    given = []
+    given = ["--name", probe.name, "--inputs", inputs, *sources, *(["--small"] if probe.preset == "small" else [])]
     for split, files in probe.files.items():
         given += [f"--{split}", *map(str, files)]
-    given += ["--name", probe.name, "--inputs", inputs, *sources, *(["--small"] if probe.preset == "small" else [])]
-    settings, reader = probe.settings[inputs], asdict(probe.reader)
-    for option, value in (asdict(settings) | reader).items():
+    settings, reader = asdict(probe.settings[inputs]), asdict(probe.reader)
+    for option, value in (settings | reader).items():
         if isinstance(value, bool):
             given.append(option_name(option if value else f"no-{option}"))
         else:
             given.append(f"{option_name(option)}={value}")
     data = {split.name: split.fingerprints for split in splits}
+    words = sum(splits[0].lengths) * settings["epochs"]
     jobs = []
     for seed in range(1, probe.seeds[inputs] + 1):
-        depends_on = [probe.task.name, inputs, seed, data, reader, asdict(settings), identity, VERSION]
+        depends_on = [probe.task.name, inputs, seed, data, reader, settings, identity, VERSION]
         name = f"{probe.file_name}.{inputs}.seed{seed}"
         key = fingerprint(json.dumps(depends_on, sort_keys=True).encode())
         arguments = [probe.task.name, *given, "--seeds", f"{seed}-{seed}"]
-        words = sum(splits[0].lengths) * settings.epochs
         jobs.append(Job(probe, inputs, name, arguments, folder / f"{name}.{key}.json", words))
     return jobs
 
@@ -94,15 +93,12 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
         return 0
     failed = 0
     logs.mkdir(parents=True, exist_ok=True)
-    with (
-        interrupted_by_sigterm(),
-        progress_bar(total=len(waiting), desc="suite", unit=" runs") as bar,
-    ):
+    with interrupted_by_sigterm(), progress_bar(total=len(waiting), desc="suite", unit=" runs") as bar:
         try:
             while waiting or running:
                 while waiting and len(running) < at_once:
-                    running[_start(waiting[-1], logs)] = waiting[-1]
-                    waiting.pop()
+                    job = waiting.pop()
+                    running[_start(job, logs)] = job
                 time.sleep(POLL_SECONDS)
                 for process in [each for each in running if each.poll() is not None]:
                     job = running.pop(process)
@@ -110,9 +106,10 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
                     if process.returncode == 0:
                         os.replace(_partial(job), job.result)
                         continue
+                    _partial(job).unlink(missing_ok=True)
                     log = logs / f"{job.name}.log"
-                    said = log.read_text(encoding="utf-8", errors="replace").splitlines() or ["no output"]
-                    why = f"signal {-process.returncode}" if process.returncode < 0 else shortened(said[-1], 200)
+                    last = log.read_text(encoding="utf-8", errors="replace").rstrip().rpartition("\n")[2]
+                    why = f"signal {-process.returncode}" if process.returncode < 0 else shortened(last, 200)
                     failed += 1
                     bar.clear()
                     print(f"{job.name} failed ({why}): see {log}", flush=True)
@@ -126,7 +123,6 @@ def run_jobs(jobs: Sequence[Job], *, at_once: int, logs: Path) -> int:
 
 
 def _start(job: Job, logs: Path) -> "subprocess.Popen[bytes]":
-    _partial(job).unlink(missing_ok=True)
     with open(logs / f"{job.name}.log", "wb") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "downstream", *job.arguments, "--results", str(_partial(job))],

@@ -2,7 +2,6 @@
 
     vectors = "vectors.bin"            # word vectors of all probes, or a list of them; --vectors goes before it
     seeds = 3                          # of every probe: 1 … N
-    baseline_seeds = 5                 # of word vectors alone (default: as `seeds`)
 
     [[probe]]
     task = "ner"
@@ -11,20 +10,21 @@
     dev = "wnut17/dev.conll.gz"
     test = "wnut17/test.conll.gz"      # is reported; without it, dev is
     preset = "small"                   # or "published"
+    seeds = 4
+    baseline_seeds = 5                 # of word vectors alone (default: as `seeds`)
     options = { epochs = 15 }          # of the task's command
     vectors = { dropout = 0.5 }        # options of one kind of inputs alone: vectors, features or both
 
     [probe.quick]                      # its part in the quick suite, if it has one
     seeds = 1
-    train_fraction = 0.25
-    options = { epochs = 8 }
+    options = { epochs = 8, train_fraction = 0.25 }
 
 Paths are relative to the suite file, those of data to `--data DIR` where that is given.
 """
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -55,7 +55,6 @@ class Changes:
 
     seeds: Seeds | None = None
     baseline_seeds: Seeds | None = None
-    train_fraction: float | None = None
     options: Options = field(default_factory=dict)
     vectors: Options = field(default_factory=dict)
     features: Options = field(default_factory=dict)
@@ -80,9 +79,8 @@ class SuiteEntries:
     """What is in a suite file."""
 
     probe: list[ProbeEntry]
-    vectors: str | list[str] | None = None
+    vectors: Files = field(default_factory=list)
     seeds: Seeds = 3
-    baseline_seeds: Seeds | None = None
 
 
 @dataclass(frozen=True)
@@ -126,56 +124,47 @@ def read_suite(
     Raises:
         InputError: the file is missing, no TOML, or says what is not possible; with the path of the field.
     """
-    entries = convert(read_toml(path), SuiteEntries, where=str(path))
-    probes = [
-        _probe(entry, entries, tasks, where=f"{path}: probe {entry.name}", data=data or path.parent, quick=quick)
-        for entry in entries.probe
-        if entry.quick or not quick
-    ]
-    if not probes:
-        raise InputError(f"{path} has no quick suite: give a probe a [probe.quick] table, or run it without --quick")
+    suite = convert(read_toml(path), SuiteEntries, where=str(path))
+    probes = []
+    for entry in suite.probe:
+        changes = entry.quick if quick else Changes()
+        if changes:
+            where = f"{path}: probe {entry.name}"
+            probes.append(_probe(entry, changes, tasks, seeds=suite.seeds, where=where, data=data or path.parent))
     if len({probe.file_name.lower() for probe in probes}) < len(probes):
         raise InputError(f"{path}: two probes of one task have the same name")
-    vectors = [entries.vectors] if isinstance(entries.vectors, str) else entries.vectors or []
+    vectors = _listed(suite.vectors)
     return [each if each.startswith("random:") else str(path.parent / each) for each in vectors], probes
 
 
-def _probe(
-    entry: ProbeEntry, entries: SuiteEntries, tasks: Tasks, *, where: str, data: Path, quick: bool
-) -> SuiteProbe:
+def _probe(entry: ProbeEntry, changes: Changes, tasks: Tasks, *, seeds: int, where: str, data: Path) -> SuiteProbe:
+    """A probe as it is run; what `changes` say goes before what the entry says."""
     if entry.task not in tasks:
         raise InputError(f"{where}: task must be one of {', '.join(tasks)}, not {entry.task!r}")
     task = tasks[entry.task]()
-    parts: list[Changes] = [entry, entry.quick] if quick and entry.quick else [entry]  # the last counts
-    seeds = _last([entries.seeds] + [part.seeds for part in parts])
-    baseline = _last([seeds, entries.baseline_seeds] + [part.baseline_seeds for part in parts])
-    fraction = _last([part.train_fraction for part in parts])
+    seeds = changes.seeds or entry.seeds or seeds
+    baseline = changes.baseline_seeds or entry.baseline_seeds or seeds
     defaults = task.small if entry.preset == "small" else task.published
-    reader_names = {each.name for each in fields(task.reader)}
+    options = entry.options | changes.options
+    reader = {each.name: options.pop(each.name) for each in fields(task.reader) if each.name in options}
     settings: dict[str, TrainingSettings] = {}
     for kind in INPUTS:
-        own: Options = {} if fraction is None else {"train_fraction": fraction}
-        for options in [part.options for part in parts] + [getattr(part, kind) for part in parts]:
-            own |= options
-        for name in {"train_fraction", *reader_names} & {name for part in parts for name in getattr(part, kind)}:
-            raise InputError(f"{where}: {kind}.{name}: all inputs have the same data")
-        of_reader = {name: own.pop(name) for name in reader_names & own.keys()}
-        found = convert(asdict(defaults) | own, type(defaults), where=where)
+        of_kind: Options = getattr(entry, kind) | getattr(changes, kind)
+        if "train_fraction" in of_kind:
+            raise InputError(f"{where}: {kind}.train_fraction: all inputs have the same data")
+        found = convert(asdict(defaults) | options | of_kind, type(defaults), where=where)
         settings[kind] = settings_of_inputs(found, INPUT_KINDS[kind])
+    files = {"train": entry.train, "dev": entry.dev, "test": entry.test or []}
     return SuiteProbe(
         task=task,
         name=entry.name,
-        files={
-            split: [data / file for file in ([files] if isinstance(files, str) else files)]
-            for split, files in (("train", entry.train), ("dev", entry.dev), ("test", entry.test))
-            if files
-        },
+        files={split: [data / each for each in _listed(names)] for split, names in files.items() if names},
         preset=entry.preset,
-        reader=convert(asdict(task.reader) | of_reader, type(task.reader), where=where),
+        reader=convert(asdict(task.reader) | reader, type(task.reader), where=where),
         seeds={kind: baseline if kind == "vectors" else seeds for kind in INPUTS},
         settings=settings,
     )
 
 
-def _last(values: Sequence[Any]) -> Any:
-    return next((value for value in reversed(values) if value is not None), None)
+def _listed(names: Files) -> list[str]:
+    return [names] if isinstance(names, str) else names

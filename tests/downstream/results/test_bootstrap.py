@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from downstream.results import bootstrap
-from downstream.results.bootstrap import Interval, interval, p_value, resampled_scores
+from downstream.results.bootstrap import interval, p_value, resampled_scores
 
 
 def accuracy(counts: np.ndarray) -> np.ndarray:
@@ -47,13 +47,6 @@ def test_equals_a_plain_bootstrap_whatever_the_block(monkeypatch: pytest.MonkeyP
     np.testing.assert_allclose(fast, resampled_by_hand(systems, f1, 77, 3), rtol=1e-12)
 
 
-def test_the_same_seed_gives_the_same_numbers() -> None:
-    counts = answers([1, 0, 1, 1, 0, 0, 1])
-    first, again = (resampled_scores([counts], metric=accuracy, resamples=200) for _ in range(2))
-    np.testing.assert_array_equal(first, again)
-    assert (resampled_scores([counts], metric=accuracy, resamples=200, seed=2) != first).any()
-
-
 def test_two_items_worked_out_by_hand() -> None:
     # the second item is drawn 0, 1 or 2 times with probabilities 1/4, 1/2, 1/4; only there the systems differ
     better, worse = resampled_scores([answers([1, 1]), answers([1, 0])], metric=accuracy, resamples=10_000)
@@ -62,14 +55,13 @@ def test_two_items_worked_out_by_hand() -> None:
     assert set(gains) == {0, 50, 100}
     assert np.mean(gains == 50) == pytest.approx(0.5, abs=0.02)
     assert p_value(gains) == pytest.approx(0.25, abs=0.02)
-    assert interval(gains) == Interval(0, 100)
+    assert interval(gains) == (0, 100)
 
 
 def test_the_interval_of_an_accuracy_is_that_of_a_binomial() -> None:
     (resampled,) = resampled_scores([answers([1] * 600 + [0] * 400)], metric=accuracy, resamples=10_000)
     half = 1.96 * 100 * (0.6 * 0.4 / 1000) ** 0.5
-    assert interval(resampled).low == pytest.approx(60 - half, abs=0.15)
-    assert interval(resampled).high == pytest.approx(60 + half, abs=0.15)
+    assert interval(resampled) == pytest.approx((60 - half, 60 + half), abs=0.15)
 
 
 def test_pairing_makes_a_small_but_steady_gain_clear() -> None:
@@ -77,8 +69,8 @@ def test_pairing_makes_a_small_but_steady_gain_clear() -> None:
     better = worse.copy()
     better[:20] = 1  # ten of the wrong answers are put right: 2.5 points, of scores that vary by ± 5
     resampled = resampled_scores([answers(better), answers(worse)], metric=accuracy, resamples=2000)
-    assert interval(resampled[0]).low < interval(resampled[1]).high, "the intervals of the scores overlap"
-    assert interval(resampled[0] - resampled[1]).low > 0
+    assert interval(resampled[0])[0] < interval(resampled[1])[1], "the intervals of the scores overlap"
+    assert interval(resampled[0] - resampled[1])[0] > 0
 
 
 @pytest.mark.parametrize(

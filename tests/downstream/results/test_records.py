@@ -12,9 +12,6 @@ import pytest
 from downstream.results.records import (
     append_result,
     encoder_identity,
-    format_score,
-    layer_names,
-    open_results,
     read_results,
     summary,
 )
@@ -22,21 +19,6 @@ from elmoc.errors import InputError
 from tests.downstream.results.result_lines import SETTINGS, WORSE, ner_line, write_lines
 
 RIGHT = {1: [2, 1, 0], 2: [2, 2, 0]}
-
-
-@pytest.mark.parametrize(("mean", "deviation", "text"), [(52.306, 0.4, "52.31 ± 0.40"), (7.0, None, "7.00")])
-def test_scores_are_printed_with_two_decimals(mean: float, deviation: float | None, text: str) -> None:
-    assert format_score(mean, deviation) == text
-
-
-def test_lines_are_added_to_a_file_in_a_folder_that_is_made(tmp_path: Path) -> None:
-    path = tmp_path / "out" / "results.jsonl"
-    open_results(path)
-    append_result(path, {"dataset": "Bücher"})
-    open_results(path)
-    append_result(path, {"dataset": "b"})
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    assert [line["dataset"] for line in lines] == ["Bücher", "b"]
 
 
 def _append_many(path: Path, process: int) -> None:
@@ -73,13 +55,6 @@ def test_a_summary_has_gains_over_word_vectors_of_the_same_data_and_settings() -
         "  both      55.00           1 seed",
         "  both      55.00           1 seed",
     ]
-
-
-@pytest.mark.parametrize(
-    ("layers", "names"), [(["0", "top"], ["0", "top"]), ([1, 2], ["1", "2"]), (3, ["3"]), ("top", ["top"]), (None, [])]
-)
-def test_layers_have_names_whatever_a_foreign_file_calls_so(layers: Any, names: list[str]) -> None:
-    assert layer_names({"layers": layers}) == names
 
 
 def test_encoders_are_known_by_weights_options_and_of_other_tools_by_their_files() -> None:

@@ -9,7 +9,7 @@ import pytest
 from downstream.__main__ import main
 from downstream.results.rows import PAPER
 from downstream.results.table import format_p, result_tables, tables_as_text
-from downstream.text_table import Column, Table, text_table
+from downstream.text_table import text_table
 from tests.downstream.results.result_lines import BETTER, SETTINGS, WORSE, ner_line, rows_of, write_lines
 
 LARGE = {"file": "runs/large.h5", "model": "cccc3333dddd4444", "word_vectors": "v1", "layers": ["0", "1"]}
@@ -56,10 +56,10 @@ def test_all_that_the_command_writes(
     assert (row["task"], row["items"], row["encoder"], row["paper"]) == ("ner", 20, "small", PAPER["ner"])
     both, gain = row["scores"]["both"], row["gains"]["both"]
     assert (both["mean"], both["seeds"], both["scores"]) == (68.75, [1, 2], [62.5, 75.0])
-    assert both["interval"]["low"] < 68.75 < both["interval"]["high"]
+    assert both["interval"][0] < 68.75 < both["interval"][1]
     assert both["figures"]["entity recall"] == [62.5, 75.0]
     assert gain["points"] == 37.5
-    assert gain["interval"]["low"] < 37.5 < gain["interval"]["high"]
+    assert gain["interval"][0] < 37.5 < gain["interval"][1]
     assert gain["p_value"] == pytest.approx(1 / 10_001)
 
 
@@ -74,8 +74,7 @@ def test_identical_systems_gain_nothing_whatever_the_rounding(tmp_path: Path) ->
 @pytest.mark.parametrize("inputs", [["both"], ["features"], ["vectors"], ["features", "both"]])
 def test_without_a_baseline_or_an_encoder_there_is_no_gain(tmp_path: Path, inputs: list[str]) -> None:
     (row,) = rows_of(tmp_path, *(ner_line(kind, BETTER) for kind in inputs))
-    assert {kind: str(score) for kind, score in row.scores.items()} == dict.fromkeys(inputs, "68.75 ± 8.84")
-    assert not row.gains
+    assert (list(row.results), row.gains) == (inputs, {})
     assert tables_as_text([row], [], [])
 
 
@@ -87,7 +86,7 @@ def test_features_alone_are_compared_with_every_table_of_word_vectors(tmp_path: 
         ("novels test, other.bin", 0),
     ]
     rows = rows_of(tmp_path, *lines, ner_line("both", BETTER))
-    assert [(row.dataset, list(row.scores)) for row in rows] == [
+    assert [(row.dataset, list(row.results)) for row in rows] == [
         ("novels test, lm.bin", ["vectors", "features", "both"]),
         ("novels test, other.bin", ["vectors"]),
     ]
@@ -158,12 +157,6 @@ def test_encoders_have_names_that_tell_them_apart(tmp_path: Path) -> None:
         "elmo a/elmo.hdf5 1 2",
         "elmo b/elmo.hdf5 1 2",
     ]
-
-
-def test_pipes_in_cells_do_not_end_them() -> None:
-    table = Table("Names", [Column("a", ["x|y"]), Column("n", ["1"], right=True)])
-    assert text_table(table, markdown=True) == "**Names**\n\n| a | n |\n| --- | ---: |\n| x\\|y | 1 |"
-    assert text_table(table) == "Names\n\na    n\n───  ─\nx|y  1"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ options = { epochs = 1, hidden_size = 6, layers = 1, batch_size = 5 }
 vectors = { dropout = 0.5 }
 [probe.quick]
 seeds = 1
-train_fraction = 0.5
+options = { train_fraction = 0.5 }
 [[probe]]
 task = "ner"
 name = "again"
