@@ -38,7 +38,10 @@ def run_suite(arguments: Sequence[str], tasks: Tasks) -> None:
     options = _parse(arguments)
     vectors, probes = read_suite(options.suite, tasks, data=options.data, quick=options.quick)
     options.vectors = options.vectors or vectors
-    data = [_read_data(probe) for probe in probes]
+    data = []
+    for probe in probes:
+        fraction = probe.settings["both"].train_fraction
+        data.append([read_split(probe.task, *named, probe.reader, fraction=fraction) for named in probe.files.items()])
     if options.sentences:
         refuse_existing(options.sentences)
         count = _write_sentences(options.sentences, [split for splits in data for split in splits])
@@ -85,15 +88,6 @@ def _run(options: argparse.Namespace, probes: Sequence[tuple[SuiteProbe, list[Sp
     if finished := [job for job in jobs if job.result.exists()]:
         _report(options, finished, out, tasks, encoder, notes)
     return failed
-
-
-def _read_data(probe: SuiteProbe) -> list[Split]:
-    """Read the files of a probe, and print a line about each split; raises `InputError` with file and line."""
-    fractions = {"train": probe.settings["both"].train_fraction}
-    return [
-        read_split(probe.task, name, files, probe.reader, fraction=fractions.get(name, 1.0))
-        for name, files in probe.files.items()
-    ]
 
 
 def _sentences(splits: Iterable[Split]) -> list[str]:
