@@ -41,7 +41,7 @@ def pretrain(arguments: argparse.Namespace) -> None:
 
     Raises `KeyboardInterrupt` when the run was asked to stop (and has saved), so that what follows it does not start.
     """
-    from pretrain.config import fixed_settings, load_config
+    from pretrain.config import all_settings, load_config
     from pretrain.distributed.processes import connect
     from pretrain.run.directory import RunDirectory, Start
     from pretrain.setup import set_up
@@ -69,8 +69,8 @@ def pretrain(arguments: argparse.Namespace) -> None:
             setup = set_up(config, init_from, processes, own_model=run.model if resume else None)
         if resumed is not None:
             setup.started_from = resumed["started_from"]
-        same = {"log.checkpoint_updates": config.log.checkpoint_updates} | setup.arithmetic
-        processes.require_equal_settings(fixed_settings(config) | setup.data.fingerprints | same)
+        arithmetic = {"train.device": setup.execution.device.type, "train.precision": setup.execution.precision}
+        processes.require_equal_settings(all_settings(config) | setup.data.fingerprints | arithmetic)
         with processes.raise_together():
             if processes.is_rank0 and not resume:
                 run.require_new()

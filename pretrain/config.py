@@ -32,9 +32,6 @@ from pretrain.output_layers.full_softmax import FullSoftmaxSettings
 from pretrain.output_layers.sampled import FixedSettings, SampledSettings
 from pretrain.schedule import ScheduleConfig
 
-# the most updates of a run: the name of a checkpoint has nine digits
-MOST_UPDATES = 10**9 - 1
-
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -65,7 +62,7 @@ class TrainConfig:
     mix_shards: int = setting(8, least=1)
     order: str = setting(ORDERS[0], choices=ORDERS)
     epochs: float = setting(10.0, above=0, most=1e6)
-    updates: int = setting(0, least=0, most=MOST_UPDATES)
+    updates: int = setting(0, least=0, most=10**9 - 1)  # a checkpoint is named by nine digits
     carry_state: bool = True
     seed: int = setting(1, least=0, below=2**62)
     device: str = "auto"
@@ -124,36 +121,26 @@ class RunConfig:
     card: CardConfig = field(default_factory=CardConfig)
 
 
-# by the name that configs and model directories have for them; the first of each is the default
-OUTPUT_LAYERS: dict[str, type[OutputLayerSettings]] = {
-    settings.kind: settings
-    for settings in (
-        ContinuousSettings,
-        ContrastiveSettings,
-        FullSoftmaxSettings,
-        SampledSettings,
-        FixedSettings,
-        AdaptiveSettings,
-    )
-}
-INPUT_LAYERS: dict[str, type[InputLayerSettings]] = {
-    settings.kind: settings for settings in (VectorInput, CharacterCnnInput, SubwordInput)
-}
-# the sections whose `kind` chooses their dataclass
-KINDS: dict[str, Mapping[str, Any]] = {
-    "input_layer": INPUT_LAYERS,
+# The sections whose `kind` chooses their dataclass, by the name that configs and model directories have for it; the
+# first of each is the default.
+KINDS: dict[str, dict[str, Any]] = {
+    "input_layer": {"vectors": VectorInput, "character_cnn": CharacterCnnInput, "subwords": SubwordInput},
     "encoder": ENCODERS,
-    "output_layer": OUTPUT_LAYERS,
+    "output_layer": {
+        "continuous": ContinuousSettings,
+        "contrastive": ContrastiveSettings,
+        "softmax": FullSoftmaxSettings,
+        "sampled": SampledSettings,
+        "fixed": FixedSettings,
+        "adaptive": AdaptiveSettings,
+    },
 }
-# Settings that a resumed run may be given anew: where it runs, what it leaves and says, and where its data is now
-# (which is known by its content). Another device, precision, recurrence or number of threads or processes rounds
+# Sections and settings that a resumed run may be given anew: where it runs, what it leaves and says, and where its data
+# is now (which is known by its content). Another device, precision, recurrence or number of threads or processes rounds
 # differently; all else stays the same.
 FREE_TO_CHANGE = {
-    *(f"train.{name}" for name in ("device", "threads", "parallel", "precision")),
-    *(f"train.{name}" for name in ("recurrence", "recompute", "cuda_graph")),
-    *(f"data.{name}" for name in ("corpus", "input_vectors", "target_vectors")),
-    *(f"log.{name}" for name in ("every_updates", "checkpoint_minutes", "checkpoint_updates", "keep")),
-    *(f"card.{name}" for name in ("name", "licence")),
+    *("log", "card", "data.corpus", "data.input_vectors", "data.target_vectors", "train.device", "train.threads"),
+    *("train.parallel", "train.precision", "train.recurrence", "train.recompute", "train.cuda_graph"),
 }
 
 
@@ -250,11 +237,13 @@ def config_to_dict(config: RunConfig) -> dict[str, Any]:
     }
 
 
+def all_settings(config: RunConfig) -> dict[str, Any]:
+    """The settings of all sections, as `section.key`."""
+    sections = config_to_dict(config).items()
+    return {f"{section}.{name}": value for section, values in sections for name, value in values.items()}
+
+
 def fixed_settings(config: RunConfig) -> dict[str, Any]:
     """The settings that stay the same as long as a run goes on, as `section.key`."""
-    return {
-        f"{section}.{name}": value
-        for section, values in config_to_dict(config).items()
-        for name, value in values.items()
-        if f"{section}.{name}" not in FREE_TO_CHANGE
-    }
+    settings = all_settings(config).items()
+    return {name: value for name, value in settings if FREE_TO_CHANGE.isdisjoint((name, name.partition(".")[0]))}

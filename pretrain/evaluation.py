@@ -1,10 +1,11 @@
 """Evaluation: whether a run is learning, by held-out metrics beside those of the best constant prediction."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from textwrap import wrap
+from typing import Any
 
 import numpy as np
 import torch
@@ -60,64 +61,32 @@ def evaluate(
     directions.
     """
     state.set_training(False)
-    sources = data.corpus.held_out_sources
-    predictions: list[dict[str, torch.Tensor]] = []
-    targets: list[dict[str, np.ndarray]] = []
-    for _, windows in windows_of_sources(data, words):
-        predicted, true = predict(state, data, windows, execution)
-        predictions.append(predicted)
-        targets.append(true)
-    directions = state.encoder.directions
-    parts = slices_of_sources(sources, [len(true[directions[0]]) for true in targets])
+    sources, directions = data.corpus.held_out_sources, state.encoder.directions
+    streams = STREAMS if len(sources) == 1 else max(STREAMS_OF_A_SOURCE, STREAMS // len(sources))
+    options: dict[str, Any] = {"streams": streams, "window": data.window, "directions": data.directions}
+    options["words"] = math.ceil(words / len(sources))
+    found = [
+        predict(state, data, held_out_windows(data.corpus, source=source, **options), execution) for source in sources
+    ]
+    ends = np.cumsum([len(true[directions[0]]) for _, true in found]).tolist()
+    parts = {"": slice(0, ends[-1])}
+    if list(sources) != [""]:
+        parts |= {source: slice(*bounds) for source, bounds in zip(sources, pairwise([0, *ends]), strict=True)}
     scores = {
         direction: scorer.score(
             state.output_layers.direction(direction),
-            torch.cat([predicted[direction] for predicted in predictions]),
-            np.concatenate([true[direction] for true in targets]),
+            torch.cat([predicted[direction] for predicted, _ in found]),
+            np.concatenate([true[direction] for _, true in found]),
             parts,
         )
         for direction in directions
     }
-    return averaged(scores)
-
-
-def windows_of_sources(data: TrainingData, words: int) -> Iterator[tuple[str, Iterator[Window]]]:
-    """Each source of the held-out text, and windows of about as many words of it; of all sources `words`."""
-    sources = data.corpus.held_out_sources
-    streams = STREAMS if len(sources) == 1 else max(STREAMS_OF_A_SOURCE, STREAMS // len(sources))
-    for source in sources:
-        yield (
-            source,
-            held_out_windows(
-                data.corpus,
-                streams=streams,
-                window=data.window,
-                directions=data.directions,
-                words=math.ceil(words / len(sources)),
-                source=source,
-            ),
-        )
-
-
-def slices_of_sources(sources: Sequence[str], lengths: Sequence[int]) -> dict[str, slice]:
-    """Where the words of each source are among those of all, which have the name ""."""
-    ends = np.cumsum(lengths).tolist()
-    parts = {"": slice(0, ends[-1])}
-    if list(sources) != [""]:
-        parts |= {source: slice(*ends_) for source, ends_ in zip(sources, pairwise([0, *ends]), strict=True)}
-    return parts
-
-
-def averaged(scores: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, float]:
-    """From metrics by direction and part: those of each part averaged over directions, and of each direction alone."""
-    values: dict[str, float] = {}
-    for part, first in next(iter(scores.values())).items():
-        for name in first:
-            of_directions = [score[part][name] for score in scores.values()]
-            values[f"{part}/{name}".lstrip("/")] = float(np.mean(of_directions))
-    return values | {
-        f"{direction}_{name}": value for direction, score in scores.items() for name, value in score[""].items()
+    values = {
+        f"{part}/{name}".lstrip("/"): float(np.mean([score[part][name] for score in scores.values()]))
+        for part, first in scores[directions[0]].items()
+        for name in first
     }
+    return values | {f"{each}_{name}": value for each, score in scores.items() for name, value in score[""].items()}
 
 
 def score_of(values: Mapping[str, float | None], metric: str) -> float:
@@ -185,12 +154,9 @@ class EvaluationTable:
         shown_loss = "" if math.isnan(loss) else f"{loss:.4f}"
         yield f"{words / 1e6:>14.2f} {seconds / 60:>8.1f} {shown_loss:>8}" + "".join(f" {cell:>16}" for cell in cells)
         metrics = [metric for metric, _ in self._columns if metric in OF_A_SOURCE]
-        of_sources = {
-            source: [values[f"{source}/{metric}"] for metric in metrics if f"{source}/{metric}" in values]
-            for source in sources_of(values)
-        }
-        if len(of_sources) > 1:
-            parts = [" ".join([source, *(f"{value:.3f}" for value in each)]) for source, each in of_sources.items()]
+        sources = sources_of(values)
+        if len(sources) > 1:
+            parts = [" ".join([each, *(f"{values[f'{each}/{name}']:.3f}" for name in metrics)]) for each in sources]
             labels = ", ".join(COLUMNS[metric] for metric in metrics)
             parts += [f"mean {name[len(MACRO) :]} {values[name]:.4f}" for name in values if name.startswith(MACRO)]
             text = f"by source ({labels}): {'; '.join(parts)}"

@@ -5,7 +5,7 @@ python -m pretrain.join RUN_FORWARD RUN_BACKWARD MODEL
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from torch import Tensor
 
@@ -16,7 +16,6 @@ from elmoc.files.locks import locked
 from elmoc.files.writing import refuse_existing
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, read_model_directory, write_model_directory
 from pretrain.input_layers import VectorInput
-from pretrain.output_layers import SHARED
 
 
 def join(forward_path: str, backward_path: str, output: str) -> None:
@@ -26,61 +25,49 @@ def join(forward_path: str, backward_path: str, output: str) -> None:
     """
     with locked(output):
         refuse_existing(output)
-        write_model_directory(output, joined({"forward": forward_path, "backward": backward_path}))
+        models = {"forward": read_model_directory(forward_path), "backward": read_model_directory(backward_path)}
+        if problem := misfit(**models):
+            raise InputError(f"{forward_path} (forward) and {backward_path} (backward) do not fit: look at {problem}")
+        write_model_directory(output, joined(**models))
     print(f"{output}: both directions in one model")
 
 
-def joined(paths: Mapping[str, str]) -> ModelDirectory:
-    """The model whose directions are those of the models at `paths`."""
-    models = {direction: read_model_directory(path) for direction, path in paths.items()}
-    forward, backward = models["forward"], models["backward"]
+def misfit(forward: ModelDirectory, backward: ModelDirectory) -> str | None:
+    """What keeps two models from being the halves of one; None where nothing does."""
+    recipes = [model.training.get("recipe") for model in (forward, backward)]
+    inputs = [recipe.get("input_layer.kind") for recipe in recipes if isinstance(recipe, dict)]
     fits = {
-        "the directions": all(direction in model.encoder.directions for direction, model in models.items()),
-        "the trained input layers": not all(map(trains_its_input, models.values())),
+        "the directions": "forward" in forward.encoder.directions and "backward" in backward.encoder.directions,
+        "the trained input layers": len(inputs) < 2 or VectorInput.kind in inputs or None in inputs,
         "the encoder's sizes": forward.encoder.config == backward.encoder.config,
         "the word vectors": forward.word_vectors.same_as(backward.word_vectors),
         "the output layers": forward.output_layer.is_like(backward.output_layer),
         "the processing of the word vectors": forward.transform.same_as(backward.transform),
     }
-    for what, fit in fits.items():
-        if not fit:
-            raise InputError(
-                f"{paths['forward']} (forward) and {paths['backward']} (backward) do not fit: look at {what}"
-            )
+    return next((what for what, fit in fits.items() if not fit), None)
+
+
+def joined(forward: ModelDirectory, backward: ModelDirectory) -> ModelDirectory:
+    """The model whose directions are those of two models.
+
+    Of output layers that the directions of a model share, the two models have two different ones: they are left out.
+    """
     encoder = BidirectionalEncoder(forward.encoder.config, directions=DIRECTIONS)
-    for direction, model in models.items():
+    weights: dict[str, Tensor] = {}
+    for direction, model in zip(DIRECTIONS, (forward, backward), strict=True):
         encoder.direction(direction).load_state_dict(model.encoder.direction(direction).state_dict())
-    weights = joined_weights(models)
+        own, prefix = model.output_layer.weights or {}, f"{direction_name(direction)}."
+        weights |= {name: tensor for name, tensor in own.items() if name.startswith(prefix)}
     mine, theirs = forward.output_layer.transform, backward.output_layer.transform
-    same = weights is not None and mine is not None and theirs is not None and mine.same_as(theirs)
+    same = weights and mine is not None and theirs is not None and mine.same_as(theirs)
     return ModelDirectory(
         encoder=encoder,
-        output_layer=OutputLayerRecord(forward.output_layer.config, weights, mine if same else None),
+        output_layer=OutputLayerRecord(forward.output_layer.config, weights or None, mine if same else None),
         transform=forward.transform,
         word_vectors=forward.word_vectors,
-        training={direction: model.training for direction, model in models.items()},
+        training={"forward": forward.training, "backward": backward.training},
         stored_vectors=forward.stored_vectors or backward.stored_vectors,
     )
-
-
-def trains_its_input(model: ModelDirectory) -> bool:
-    """Whether the run of a model has trained the network that makes its word vectors."""
-    recipe = model.training.get("recipe")
-    return isinstance(recipe, dict) and recipe.get("input_layer.kind", VectorInput.kind) != VectorInput.kind
-
-
-def joined_weights(models: Mapping[str, ModelDirectory]) -> dict[str, Tensor] | None:
-    """The weights of the output layers of both directions; None for those of a kind that directions share."""
-    weights = {direction: model.output_layer.weights or {} for direction, model in models.items()}
-    if any(name.startswith(f"{SHARED}.") for own in weights.values() for name in own):
-        print("both directions share an output layer of this kind, and two runs have two: it is left out")
-        return None
-    return {
-        name: tensor
-        for direction, own in weights.items()
-        for name, tensor in own.items()
-        if name.startswith(f"{direction_name(direction)}.")
-    } or None
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -50,24 +50,18 @@ def new_optimiser(parameters: Sequence[Tensor], config: OptimiserConfig, device:
     )
 
 
-@dataclass(frozen=True)
-class AdagradConfig:
-    """Adagrad (Duchi et al. 2011), which leaves rows without a gradient as they are.
+def new_adagrad(parameters: Sequence[Tensor], *, rate_factor: float, accumulator: float) -> Adagrad:
+    """Adagrad (Duchi et al. 2011) for weights with sparse gradients: rows without a gradient stay as they are.
 
-    rate_factor: how many times the learning rate of the schedule its own is.
-    accumulator: what the sum of squares of the gradients begins with.
+    Args:
+        parameters: the weights.
+        rate_factor: how many times the learning rate of the schedule its own is.
+        accumulator: what the sum of squares of the gradients begins with.
     """
-
-    rate_factor: float
-    accumulator: float
-
-
-def new_adagrad(parameters: Sequence[Tensor], config: AdagradConfig) -> Adagrad:
-    """The optimiser of weights whose gradients are sparse, a few rows of them."""
     torch.sparse.check_sparse_tensor_invariants.disable()  # which is the default; saying so avoids a warning
-    optimiser = Adagrad(parameters, lr=0.0, initial_accumulator_value=config.accumulator)  # the rate is set every time
+    optimiser = Adagrad(parameters, lr=0.0, initial_accumulator_value=accumulator)  # the rate is set every time
     for group in optimiser.param_groups:
-        group["rate_factor"] = config.rate_factor
+        group["rate_factor"] = rate_factor
     return optimiser
 
 

@@ -37,17 +37,19 @@ def plot(runs: Sequence[str], output: str) -> None:
     rows = 2 if len(sources) > 1 else 1
     figure = new_figure(5 * len(panels), 4.5 * rows + 0.2 * len(runs))
     grid = figure.subplots(rows, len(panels), squeeze=False)
-    for axes, metric in zip(grid[0], panels, strict=True):
+    for column, metric in enumerate(panels):
         for number, (run, lines) in enumerate(evaluations.items()):
             if metric in lines[-1]:
-                draw(axes, lines, metric, color=f"C{number % 10}", label=run, marker="o")
-                draw(axes, lines, f"constant_{metric}", color=f"C{number % 10}", linestyle="--")
-        axes.plot([], [], "k--", label="best constant prediction")
-        finish(axes, PANELS[metric])
-    for axes, metric in zip(grid[1] if rows > 1 else [], panels, strict=rows > 1):
-        for number, source in enumerate(sources):
-            draw(axes, evaluations[runs[0]], f"{source}/{metric}", color=f"C{number % 10}", label=source, marker="o")
-        finish(axes, f"{PANELS[metric]}, by source")
+                draw(grid[0, column], lines, metric, color=f"C{number % 10}", label=run, marker="o")
+                draw(grid[0, column], lines, f"constant_{metric}", color=f"C{number % 10}", linestyle="--")
+        grid[0, column].plot([], [], "k--", label="best constant prediction")
+        for number, source in enumerate(sources if rows > 1 else []):
+            name, color = f"{source}/{metric}", f"C{number % 10}"
+            draw(grid[1, column], evaluations[runs[0]], name, color=color, label=source, marker="o")
+        for axes, more in zip(grid[:, column], ("", ", by source"), strict=False):
+            axes.set(title=PANELS[metric] + more, xlabel="million words read")
+            axes.grid(alpha=0.3)
+            axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), fontsize="small")
     save_figure(figure, output, dpi=120)
     for run, lines in evaluations.items():
         print(f"{run}: {len(lines):,} evaluations, {lines[-1]['words'] / 1e6:.2f} million words")
@@ -59,13 +61,6 @@ def draw(axes: Any, lines: Sequence[dict[str, Any]], metric: str, **style: Any) 
     values = [line.get(metric) for line in lines]
     words = [line["words"] / 1e6 for line in lines]
     axes.plot(words, [float("nan") if value is None else value for value in values], markersize=3, **style)
-
-
-def finish(axes: Any, title: str) -> None:
-    """What every panel has."""
-    axes.set(title=title, xlabel="million words read")
-    axes.grid(alpha=0.3)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), fontsize="small")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,31 +1,31 @@
 """The set-up of a run: everything that has to be opened, made and checked before the first update."""
 
 import os
-import sys
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from elmoc.corpus import BEGIN, END
+from elmoc.corpus import BEGIN, END, Corpus
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.errors import InputError
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord
-from elmoc.word_vectors.opening import read_stored
-from elmoc.word_vectors.sources import VectorSource, check_vectors
+from elmoc.word_vectors.sources import VectorSource
 from elmoc.word_vectors.stored import StoredVectors
+from elmoc.word_vectors.table import VectorTable
 from elmoc.word_vectors.transform import VectorTransform
 from pretrain.config import RunConfig
-from pretrain.data.sources import TrainingData, open_sources
+from pretrain.data.sources import TrainingData
+from pretrain.data.windows import require_held_out
 from pretrain.distributed.processes import Processes
 from pretrain.execution.device import Execution, choose_execution
-from pretrain.init_from import initialise_from
+from pretrain.init_from import initialise_from, read_stored_vectors
 from pretrain.input_layers import InputNetwork
-from pretrain.output_layers import SHARED, OutputLayer, OutputLayers, Scorer
-from pretrain.train_state import TrainState, new_state
+from pretrain.optimiser import WeightAverage, new_adagrad, new_optimiser
+from pretrain.output_layers import SHARED, OutputLayers
+from pretrain.train_state import TrainState
 
 # Seeds of first weights: a shared output layer has 2³¹ + seed, an input network 2³¹ − 1 − seed, the directions
 # 2 · seed and 2 · seed + 1. PyTorch's generator on the CPU takes the last 32 bits of a seed alone.
@@ -62,16 +62,9 @@ class TrainingSetup:
         )
 
     @property
-    def arithmetic(self) -> dict[str, str | bool]:
-        """How this process computes: all processes of a run do it alike, and may do it otherwise when it is resumed."""
-        train = self.config.train
-        return {
-            "train.device": self.execution.device.type,
-            "train.precision": self.execution.precision,
-            "train.parallel": train.parallel,
-            "train.recurrence": train.recurrence,
-            "train.recompute": train.recompute,
-        }
+    def output_record(self) -> dict[str, Any]:
+        """What tells the output layers apart from others, for model directories."""
+        return self.config.output_layer.record(corpus=self.data.corpus, targets=self.data.targets)
 
     def training_record(self) -> dict[str, object]:
         """What a model directory says of how it was trained, apart from how far; no clocks: equal runs, equal files."""
@@ -101,24 +94,29 @@ class TrainingSetup:
 
     def new_state(self) -> TrainState:
         """The state before the first update, of the directions that this process trains."""
-        return new_state(
-            self.encoder,
-            self.output_layers,
-            self.config.optimiser,
-            seed=self.config.train.seed,
-            device=self.execution.device,
-            directions=self.processes.directions,
-            input_network=self.input_network,
+        device, config, seed = self.execution.device, self.config.optimiser, self.config.train.seed
+        state = TrainState(
+            encoder=self.encoder.to(device),
+            output_layers=self.output_layers.to(device),
+            optimisers={},
+            averages={},
+            generators={
+                direction: torch.Generator(device).manual_seed(2 * seed + DIRECTIONS.index(direction))
+                for direction in self.processes.directions
+            },
+            recurrent=dict.fromkeys(self.processes.directions),
+            input_network=None if self.input_network is None else self.input_network.to(device),
+            updates=self.updates,
         )
-
-    def scorer(self) -> Scorer:
-        """What scores held-out predictions."""
-        return self.config.output_layer.scorer(
-            corpus=self.data.corpus,
-            targets=self.data.targets,
-            candidates=self.config.evaluation.candidates,
-            device=self.execution.device,
-        )
+        for name in [*self.processes.directions, *state.shared_parts]:
+            parameters = state.parameters(name)
+            adagrad = self.output_layers.direction(SHARED).adagrad if name == SHARED else None
+            state.optimisers[name] = (
+                new_optimiser(parameters, config, device) if adagrad is None else new_adagrad(parameters, **adagrad)
+            )
+            if config.average:
+                state.averages[name] = WeightAverage(parameters, config.average)
+        return state
 
     def model_directory(self, training: dict[str, object]) -> ModelDirectory:
         """What is exported: the encoder and output layers as they are now."""
@@ -130,7 +128,7 @@ class TrainingSetup:
         return ModelDirectory(
             encoder=self.encoder,
             output_layer=OutputLayerRecord(
-                self.config.output_layer.record(corpus=self.data.corpus, targets=self.data.targets),
+                self.output_record,
                 dict(self.output_layers.state_dict()),
                 self.data.targets.transform if self.data.reads_targets else None,
             ),
@@ -184,21 +182,10 @@ def set_up(
         input_network=network,
     )
     if init_from is not None:
-        before = initialise_from(
-            init_from,
-            encoder,
-            output_layers,
-            OutputLayerRecord(config.output_layer.record(corpus=data.corpus, targets=data.targets), None),
-            inputs=data.inputs,
-            targets=data.targets if data.reads_targets else None,
-            input_network=network,
-        )
+        before = initialise_from(init_from, encoder, output_layers, setup.output_record, data=data, network=network)
         setup.started_from, setup.stored_vectors = before.training, before.stored_vectors
     if processes.is_rank0 and network is None:
-        source, before_it = data.inputs.source, setup.stored_vectors
-        copies = [] if own_model is None else [own_model / source.file_name]
-        copies += [before_it] if isinstance(before_it, Path) else []
-        setup.stored_vectors = read_stored_vectors(source, copies)
+        setup.stored_vectors = read_stored_vectors(data.inputs.source, own_model, setup.stored_vectors)
     return setup
 
 
@@ -212,35 +199,20 @@ def require_possible(config: RunConfig, execution: Execution, processes: Process
         raise InputError("train.cuda_graph is for one process on a GPU, and updates that are all alike: leave it out")
 
 
-def read_stored_vectors(source: VectorSource, copies: Sequence[Path]) -> StoredVectors | None:
-    """The stored vectors that the table of inputs was made from, read now: they may be gone when a model is exported.
-
-    None where it was made from others. Of vectors that cannot be found, or have changed, a warning is printed.
-    """
-    if not source.origin.endswith(".safetensors"):
-        return None
-    for file in [*filter(Path.is_file, copies), Path(source.origin)]:
-        try:
-            stored: StoredVectors = read_stored(file)
-            check_vectors(stored, source)
-        except (InputError, OSError) as error:
-            problem = error
-        else:
-            return stored
-    print(
-        f"warning: models of this run will not hold their word vectors ({problem}): use them with --vectors",
-        file=sys.stderr,
-    )
-    return None
-
-
 def open_data(config: RunConfig) -> TrainingData:
-    """The corpus and tables of a run, and how it cuts them."""
-    train = config.train
-    reads_targets = config.output_layer.reads_target_vectors
-    corpus, inputs, targets = open_sources(
-        config.data, config.input_layer, window=train.window, reads_targets=reads_targets
-    )
+    """The corpus and tables of a run, checked, and how it cuts them.
+
+    Where no target vectors are read, the input table stands in the place of theirs, which need not be there.
+    """
+    train, layer = config.train, config.output_layer
+    if not config.data.corpus:
+        raise InputError("data.corpus is not set: name a corpus directory in the config or with --set data.corpus=DIR")
+    corpus = Corpus(config.data.corpus)
+    inputs = config.input_layer.open_table(corpus, config.data.input_vectors)
+    targets = VectorTable(corpus, config.data.target_vectors) if layer.reads_target_vectors else inputs
+    require_held_out(corpus, train.window)
+    for table in (inputs, targets):
+        table.transform  # noqa: B018 (it is read, and so checked, before the run begins)
     return TrainingData(
         corpus=corpus,
         inputs=inputs,
@@ -252,8 +224,8 @@ def open_data(config: RunConfig) -> TrainingData:
         seed=train.seed,
         weights=config.data.sources,
         order=train.order,
-        reads_targets=reads_targets,
-        candidates=config.output_layer.candidates,
+        reads_targets=layer.reads_target_vectors,
+        candidates=layer.candidates,
         fixed_sizes=train.cuda_graph,
     )
 
@@ -265,11 +237,11 @@ def initial_modules(
     size = config.encoder.projection_size if config.input_layer.shared else data.inputs.size
     encoder_config = EncoderConfig(config.encoder, size)
 
-    def output_layer() -> OutputLayer:
-        return config.output_layer.build(
-            projection_size=config.encoder.projection_size, corpus=data.corpus, targets=data.targets
-        )
-
+    sources: dict[str, Any] = {
+        "projection_size": config.encoder.projection_size,
+        "corpus": data.corpus,
+        "targets": data.targets,
+    }
     with torch.device("meta"):  # without weights of their own
         encoder = BidirectionalEncoder(encoder_config, directions=data.directions, fast=fast)
     layers = {}
@@ -279,16 +251,15 @@ def initial_modules(
                 torch.manual_seed(2 * data.seed + index)
                 alone = BidirectionalEncoder(encoder_config, directions=(direction,))
                 if not config.output_layer.shared:
-                    layers[direction] = output_layer()
+                    layers[direction] = config.output_layer.build(**sources)
                 encoder.direction(direction).load_state_dict(alone.direction(direction).state_dict(), assign=True)
         if config.output_layer.shared:
             torch.manual_seed(SHARED_SEED + data.seed)
-            layers[SHARED] = output_layer()
+            layers[SHARED] = config.output_layer.build(**sources)
         torch.manual_seed(SHARED_SEED - 1 - data.seed)
         network = config.input_layer.build(config.encoder.projection_size, data.inputs)
-    output_layers = OutputLayers(layers)
-    if (rows := output_layers.tied_rows) is not None:
+    if SHARED in layers and (rows := layers[SHARED].tied_rows) is not None:
         if network is None:
             raise InputError("output_layer.tied needs an input layer that is trained: choose input_layer.kind=subwords")
         network.tie(rows)
-    return encoder, output_layers, network
+    return encoder, OutputLayers(layers), network

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,16 +25,13 @@ from pretrain.optimiser import clip_gradients, set_rate, values_of
 from pretrain.output_layers import Loss, Targets
 from pretrain.train_state import TrainState
 
-Result = TypeVar("Result")
-
 
 class DirectionStep(NamedTuple):
-    """What one update did in one direction."""
+    """What one update did in one direction; `masked` are the targets that the loss left out."""
 
     loss: float
     gradient_norm: float
     masked: int
-    """Targets that the loss left out."""
 
     @classmethod
     def of(cls, numbers: Sequence[float]) -> "DirectionStep":
@@ -44,34 +41,26 @@ class DirectionStep(NamedTuple):
 
 
 class StepInputs(NamedTuple):
-    """What an update of one direction is computed from."""
+    """What an update of one direction is computed from.
+
+    words   [B, T, E]: the vectors of the words that it reads
+    masks   [B, P] each: dropout of the encoder's layers
+    state   before the window; None is the state before any word
+    """
 
     words: Tensor
-    """[B, T, E]: the vectors of the words that it reads"""
     targets: Targets
     masks: list[Tensor | None]
-    """[B, P], those of the encoder's layers"""
     state: EncoderState | None
-    """Before the window; None is the state before any word."""
-
-    def map(self, fn: Callable[[Tensor], Tensor]) -> "StepInputs":
-        """The same of `fn` of every tensor."""
-        return StepInputs(
-            fn(self.words),
-            self.targets.map(fn),
-            [None if mask is None else fn(mask) for mask in self.masks],
-            None if self.state is None else self.state.map(fn),
-        )
 
 
 class StepResult(NamedTuple):
-    """What an update of one direction computes; its tensors stay on the device."""
+    """What an update of one direction computes; its tensors stay on the device, and `state` is after the window."""
 
     loss: Tensor
     gradient_norm: Tensor
     masked: Tensor
     state: EncoderState
-    """After the window."""
 
 
 class TrainStep:
@@ -103,7 +92,11 @@ class TrainStep:
         self._execution = execution
         self._gradient_norm = gradient_norm
         self._carry_state = carry_state
-        self.threads = DirectionThreads(tuple(groups), execution.device, side_by_side=side_by_side)
+        threads = torch.get_num_threads() // len(groups)  # of each direction
+        self._pool = None
+        if side_by_side and execution.device.type == "cpu" and len(groups) > 1 and threads >= 1:
+            initializer = partial(torch.set_num_threads, threads)
+            self._pool = ThreadPoolExecutor(len(groups), "direction", initializer=initializer)
         self._parameters = {name: state.parameters(name) for name in state.optimisers}
         self.compute: dict[str, Callable[[StepInputs], StepResult]] = {
             direction: partial(self.forward_backward_step, direction) for direction in groups
@@ -117,9 +110,10 @@ class TrainStep:
         Where the loss or the norm of the gradient is not finite, a direction's weights stay as they are.
         """
         self._state.set_training(True)
-        values = self.threads.map(lambda direction: self.update_direction(direction, batch, rate))
-        numbers = torch.stack(list(values.values())).tolist()  # the one wait for a GPU
-        steps = dict(zip(values, map(DirectionStep.of, numbers), strict=True))
+        run: Any = map if self._pool is None else self._pool.map
+        values = list(run(lambda direction: self.update_direction(direction, batch, rate), self._groups))
+        numbers = torch.stack(values).tolist()  # the one wait for a GPU
+        steps = dict(zip(self._groups, map(DirectionStep.of, numbers), strict=True))
         return self.update_shared(steps, rate)
 
     def update_direction(self, direction: str, batch: Batch, rate: float) -> Tensor:
@@ -195,30 +189,6 @@ class TrainStep:
 
     def close(self) -> None:
         """End the threads."""
-        self.threads.close()
-
-
-class DirectionThreads:
-    """Runs a function for every direction: side by side on a CPU where there are cores for it, else in turn."""
-
-    def __init__(self, directions: Sequence[str], device: torch.device, *, side_by_side: bool = True) -> None:
-        self.directions = directions
-        threads = torch.get_num_threads() // max(1, len(directions))
-        self._pool = None
-        if side_by_side and device.type == "cpu" and len(directions) > 1 and threads >= 1:
-            self._pool = ThreadPoolExecutor(
-                len(directions), "direction", initializer=lambda: torch.set_num_threads(threads)
-            )
-
-    def map(self, function: Callable[[str], Result]) -> dict[str, Result]:
-        """The result for each direction; an exception of any of them is raised."""
-        if self._pool is None:
-            return {direction: function(direction) for direction in self.directions}
-        futures = {direction: self._pool.submit(function, direction) for direction in self.directions}
-        return {direction: future.result() for direction, future in futures.items()}
-
-    def close(self) -> None:
-        """End the threads."""
         if self._pool is not None:
             self._pool.shutdown()
 
@@ -229,9 +199,7 @@ def require_finite(steps: Mapping[str, DirectionStep], update: int) -> None:
         for what, value in (("loss", step.loss), ("norm of the gradient", step.gradient_norm)):
             if not math.isfinite(value):
                 raise RaisedTogether(
-                    f"the {direction} {what} is {value} at update {update}: start a new run with a lower schedule.base "
-                    "(by --init-from from this one's model, if you like), or check the vector tables for rows that are "
-                    "not finite"
+                    f"the {direction} {what} is {value} at update {update}: start a new run with a lower schedule.base"
                 )
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from elmoc.errors import reading
 from pretrain.data.batches import stream_batches
-from pretrain.distributed.processes import Processes
 from pretrain.run.directory import RunDirectory
 from pretrain.run.recorder import Recorder
 from pretrain.run.stop_signals import stop_signals
@@ -54,14 +53,17 @@ def train(
             rate = learning_rate(
                 config.schedule, update=state.update, progress=state.progress, streams=config.train.streams
             )
-            steps = steps_everywhere(processes, train_step(batch, rate))
+            numbers = processes.broadcast_from_leaders(train_step(batch, rate), len(DirectionStep._fields))
+            steps = {direction: DirectionStep.of(values) for direction, values in numbers.items()}
             require_finite(steps, state.update + 1)
             state.position = batch.next
             state.update += 1
             state.words += data.words_per_update
             state.masked += sum(step.masked for step in steps.values())
             recorder.add(steps, rate, time.monotonic() - started)
-            if evaluation_is_due(state, config.evaluation.every_updates):
+            every = 0 if state.max_seconds else config.evaluation.every_updates  # 0: at each tenth of the run
+            due = state.update % every == 0 if every else state.progress.tenths > state.tenths
+            if due or state.progress.is_over:
                 recorder.evaluate()
             if recorder.checkpoint_is_due:
                 recorder.save()
@@ -69,20 +71,6 @@ def train(
             recorder.evaluate()
         recorder.save()
     return state.progress.is_over
-
-
-def evaluation_is_due(state: TrainState, every_updates: int) -> bool:
-    """At the end and every `every_updates`; where that is 0, or with `--max-time`, at each tenth of the run."""
-    progress = state.progress
-    if every_updates and not state.max_seconds:
-        return progress.is_over or state.update % every_updates == 0
-    return progress.is_over or progress.tenths > state.tenths
-
-
-def steps_everywhere(processes: Processes, own: dict[str, DirectionStep]) -> dict[str, DirectionStep]:
-    """What an update did in every direction, of which this process trained its `own`."""
-    numbers = processes.broadcast_from_leaders(own, len(DirectionStep._fields))
-    return {direction: DirectionStep.of(values) for direction, values in numbers.items()}
 
 
 def new_train_step(setup: TrainingSetup, state: TrainState, *, side_by_side: bool = True) -> TrainStep:
@@ -108,7 +96,6 @@ def starting_state(setup: TrainingSetup, run: RunDirectory, resumed: dict[str, A
     networks = [] if setup.input_network is None else [setup.input_network]
     processes.broadcast_weights(setup.encoder, setup.output_layers, *networks)
     state = setup.new_state()
-    state.updates = setup.updates
     if resumed is not None:
         with processes.raise_together():
             setup.data.require_same_data(resumed["data"])

@@ -1,6 +1,6 @@
 """The train state: what a run needs to go on exactly where it stopped."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -10,12 +10,12 @@ from torch import Tensor
 from torch.nn import functional
 from torch.optim import Optimizer
 
-from elmoc.encoders import DIRECTIONS, EncoderState
+from elmoc.encoders import EncoderState
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from pretrain.data.batches import Batch
 from pretrain.data.windows import Position
 from pretrain.input_layers import INPUT, InputNetwork
-from pretrain.optimiser import OptimiserConfig, WeightAverage, new_adagrad, new_optimiser
+from pretrain.optimiser import WeightAverage
 from pretrain.output_layers import SHARED, OutputLayers
 from pretrain.schedule import Progress
 
@@ -148,39 +148,3 @@ class TrainState:
         self.position = Position(**values["position"])
         for name in PLAIN:
             setattr(self, name, values[name])
-
-
-def new_state(
-    encoder: BidirectionalEncoder,
-    output_layers: OutputLayers,
-    config: OptimiserConfig,
-    *,
-    seed: int,
-    device: torch.device,
-    directions: Sequence[str] | None = None,
-    input_network: InputNetwork | None = None,
-) -> TrainState:
-    """The state before the first update; `directions` are those that are trained here (None: all that there are)."""
-    directions = encoder.directions if directions is None else directions
-    state = TrainState(
-        encoder=encoder.to(device),
-        output_layers=output_layers.to(device),
-        optimisers={},
-        averages={},
-        generators={
-            direction: torch.Generator(device).manual_seed(2 * seed + index)
-            for index, direction in enumerate(DIRECTIONS)
-            if direction in directions
-        },
-        recurrent=dict.fromkeys(directions),
-        input_network=None if input_network is None else input_network.to(device),
-    )
-    for name in [*directions, *state.shared_parts]:
-        parameters = state.parameters(name)
-        adagrad = output_layers.adagrad if name == SHARED else None
-        state.optimisers[name] = (
-            new_optimiser(parameters, config, device) if adagrad is None else new_adagrad(parameters, adagrad)
-        )
-        if config.average:
-            state.averages[name] = WeightAverage(parameters, config.average)
-    return state

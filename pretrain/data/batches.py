@@ -7,6 +7,7 @@ K the most candidates of any window.
 """
 
 import math
+import sys
 import warnings
 from collections import deque
 from collections.abc import Generator, Iterator
@@ -299,11 +300,12 @@ def prefetched(items: Iterator[Item], ahead: int) -> Generator[Item, None, None]
     An exception in the thread is raised here. Closing the generator ends the thread.
     """
     end = object()
-    with ThreadPoolExecutor(1, "vector-streaming") as thread:
-        try:
-            coming = deque(thread.submit(next, items, end) for _ in range(ahead))
-            while (item := coming.popleft().result()) is not end:
-                coming.append(thread.submit(next, items, end))
-                yield cast("Item", item)
-        finally:
+    thread = ThreadPoolExecutor(1, "vector-streaming")
+    try:
+        coming = deque(thread.submit(next, items, end) for _ in range(ahead))
+        while (item := coming.popleft().result()) is not end:
+            coming.append(thread.submit(next, items, end))
+            yield cast("Item", item)
+    finally:
+        if not sys.is_finalizing():  # an abandoned generator is closed when Python ends, and so the thread has ended
             thread.shutdown(cancel_futures=True)

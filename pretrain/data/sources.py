@@ -9,7 +9,6 @@ import numpy as np
 from elmoc.corpus import MOST_TIMES, Corpus
 from elmoc.errors import InputError
 from elmoc.files.checksums import fingerprint
-from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import BatchMaker
 from pretrain.data.candidates import CandidateSampler, LogUniformSampler, TargetSampler
 from pretrain.data.windows import (
@@ -17,11 +16,10 @@ from pretrain.data.windows import (
     Position,
     TextGroups,
     Window,
-    require_held_out,
     training_windows,
     windows_per_epoch,
 )
-from pretrain.input_layers import InputLayerSettings, LexiconTable
+from pretrain.input_layers import LexiconTable
 from pretrain.output_layers import CandidateSettings, SampleSettings
 
 # Where an epoch reads less of its text than this share, `unread_text` says so.
@@ -48,24 +46,6 @@ class DataConfig:
         for name, weight in self.sources.items():
             if not 0 <= weight <= MOST_TIMES:
                 raise InputError(f"data.sources.{name:.50} must be at least 0 and at most {MOST_TIMES:,}, not {weight}")
-
-
-def open_sources(
-    config: DataConfig, input_layer: InputLayerSettings, *, window: int, reads_targets: bool
-) -> tuple[Corpus, LexiconTable, LexiconTable]:
-    """The corpus and its input and target tables; raises `InputError` for what is missing, damaged or too small.
-
-    Where no target vectors are read, the input table stands in the place of theirs, which need not be there.
-    """
-    if not config.corpus:
-        raise InputError("data.corpus is not set: name a corpus directory in the config or with --set data.corpus=DIR")
-    corpus = Corpus(config.corpus)
-    inputs = input_layer.open_table(corpus, config.input_vectors)
-    targets = VectorTable(corpus, config.target_vectors) if reads_targets else inputs
-    require_held_out(corpus, window)
-    for table in (inputs, targets):
-        table.transform  # noqa: B018 (it is read, and so checked, before the run begins)
-    return corpus, inputs, targets
 
 
 @dataclass(frozen=True, kw_only=True)

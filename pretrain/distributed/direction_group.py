@@ -38,13 +38,15 @@ def direction_ranks(config: TrainConfig, world_size: int) -> dict[str, range]:
 
 @dataclass
 class DirectionGroup:
-    """The processes that train one direction, each with an equal share of the streams; by default there is one."""
+    """The processes that train one direction, each with an equal share of the streams; by default there is one.
+
+    rank: the number of this process among the `world_size` processes of the group.
+    leader: the rank among all processes of the first one of the group.
+    """
 
     rank: int = 0
-    """The number of this process among the `world_size` processes of the group."""
     world_size: int = 1
     leader: int = 0
-    """The rank among all processes of the first one of the group."""
     _device_group: dist.ProcessGroup | None = None
     _cpu_group: dist.ProcessGroup | None = None
     _gradients: "GradientReducer | None" = None

@@ -5,11 +5,14 @@ of them at once. What goes in has to lie where it lay while recording: it is cop
 """
 
 from collections.abc import Callable
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
+from elmoc.encoders import EncoderState
+
+Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 # records what a function does; returns how to do it again, and the result, which each repetition overwrites
 Record = Callable[[Callable[[], Result]], tuple[Callable[[], None], Result]]
@@ -18,16 +21,6 @@ Record = Callable[[Callable[[], Result]], tuple[Callable[[], None], Result]]
 WARM_UP = 3
 # updates that take longer than those after them: the last of them records
 UNTIL_RECORDED = WARM_UP + 1
-
-
-class Inputs(Protocol):
-    """A function's argument that is made of tensors."""
-
-    def map(self, fn: Callable[[Tensor], Tensor]) -> Self:
-        """The same of `fn` of every tensor."""
-
-
-Argument = TypeVar("Argument", bound=Inputs)
 
 
 class CudaGraphStep(Generic[Argument, Result]):
@@ -41,8 +34,7 @@ class CudaGraphStep(Generic[Argument, Result]):
         self._function = function
         self._record = record
         self._calls = 0
-        self._places: list[Tensor] = []
-        """Where the tensors of its inputs lay while recording."""
+        self._places: list[Tensor] = []  # where the tensors of its inputs lay while recording
 
     def __call__(self, inputs: Argument) -> Result:
         """The function's result."""
@@ -50,16 +42,28 @@ class CudaGraphStep(Generic[Argument, Result]):
         if self._calls <= WARM_UP:
             return self._function(inputs)
         if not self._places:
-            own = inputs.map(self._place)
+            own = map_tensors(self._place, inputs)
             self._again, self._result = self._record(lambda: self._function(own))
         places = iter(self._places)
-        inputs.map(lambda tensor: next(places).copy_(tensor))
+        map_tensors(lambda tensor: next(places).copy_(tensor), inputs)
         self._again()
         return self._result
 
     def _place(self, tensor: Tensor) -> Tensor:
         self._places.append(tensor.clone())
         return self._places[-1]
+
+
+def map_tensors(fn: Callable[[Tensor], Tensor], value: Any) -> Any:
+    """The same named tuple or list with `fn` of every tensor in it; other values stay as they are."""
+    if isinstance(value, Tensor):
+        return fn(value)
+    if isinstance(value, EncoderState):
+        return value.map(fn)
+    if isinstance(value, tuple | list):
+        each = [map_tensors(fn, part) for part in value]
+        return each if isinstance(value, list) else type(value)(*each)
+    return value
 
 
 def record_cuda_graph(function: Callable[[], Result]) -> tuple[Callable[[], None], Result]:

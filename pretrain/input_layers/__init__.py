@@ -1,7 +1,7 @@
 """Input layers: what is known of each word of the lexicon, and which trained network, if any, makes vectors of it?
 
 A new input layer is a file beside this one with its settings (`kind`, `open_table`, `build`) and, if it is trained,
-its network (`forward`, `stored`, `load`), and a row in `INPUT_LAYERS` of `pretrain/config.py`.
+its network (`forward`, `stored`, `load`), and a name in `KINDS` of `pretrain/config.py`.
 Letters: V lexicon size, n words, D numbers that are known of a word, P projection.
 """
 

@@ -1,12 +1,12 @@
 """Output layers: what does the layer that an encoder is trained against have to say of itself?
 
 A new output layer is a file beside this one with two classes, its settings (`kind`, `build`, `record`, `scorer`) and
-its module (`forward`, `predict`), and a row in `OUTPUT_LAYERS` of `pretrain/config.py`: see docs/extending.md.
+its module (`forward`, `predict`), and a name in `KINDS` of `pretrain/config.py`: see docs/extending.md.
 Letters: B streams, T time, P projection, E width of target vectors, N targets, U candidates, V lexicon size.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from elmoc.corpus import Corpus
 from elmoc.encoders.bidirectional import direction_name
 from pretrain.input_layers import LexiconTable
-from pretrain.optimiser import AdagradConfig
 
 # The name of an output layer that all directions share, in model directories and checkpoints.
 SHARED = "shared"
@@ -55,10 +54,6 @@ class Candidates(NamedTuple):
     ids: Tensor | None = None
     shared: int = 0
 
-    def map(self, fn: Callable[[Tensor], Tensor]) -> "Candidates":
-        """The same of `fn` of every tensor."""
-        return Candidates(*(fn(each) if isinstance(each, Tensor) else each for each in self))  # type: ignore[arg-type]
-
 
 class Targets(NamedTuple):
     """The words that a window has to predict.
@@ -71,14 +66,6 @@ class Targets(NamedTuple):
     ids: Tensor
     vectors: Tensor | None
     candidates: Candidates | None = None
-
-    def map(self, fn: Callable[[Tensor], Tensor]) -> "Targets":
-        """The same of `fn` of every tensor."""
-        return Targets(
-            fn(self.ids),
-            None if self.vectors is None else fn(self.vectors),
-            None if self.candidates is None else self.candidates.map(fn),
-        )
 
 
 class Loss(NamedTuple):
@@ -97,10 +84,10 @@ class Loss(NamedTuple):
 class OutputLayer(nn.Module, ABC):
     """The output layer of one direction, or of all that share it: it owns its weights and its loss.
 
-    adagrad: of a shared layer with sparse gradients, Adagrad's settings; None: AdamW, as for all other weights.
+    adagrad: of a shared layer with sparse gradients, the settings of `new_adagrad`; None: AdamW, as for all others.
     """
 
-    adagrad: AdagradConfig | None = None
+    adagrad: dict[str, float] | None = None
 
     @property
     def tied_rows(self) -> nn.Parameter | None:
@@ -207,16 +194,6 @@ class OutputLayers(nn.Module):
         self.is_shared = SHARED in layers
         for name, layer in layers.items():
             self.add_module(name if self.is_shared else direction_name(name), layer)
-
-    @property
-    def adagrad(self) -> AdagradConfig | None:
-        """See `OutputLayer`."""
-        return self.direction(SHARED).adagrad if self.is_shared else None
-
-    @property
-    def tied_rows(self) -> nn.Parameter | None:
-        """See `OutputLayer`."""
-        return self.direction(SHARED).tied_rows if self.is_shared else None
 
     def direction(self, name: str) -> OutputLayer:
         """The output layer of one direction."""

@@ -18,7 +18,6 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.settings import setting
 from pretrain.input_layers import LexiconTable
-from pretrain.optimiser import AdagradConfig
 from pretrain.output_layers import Candidates, Loss, OutputLayer, SampleSettings, Targets
 from pretrain.output_layers.full_softmax import FullSoftmaxOutput, FullSoftmaxSettings
 from pretrain.output_layers.linear import NO_CANDIDATE, LinearOutput, LinearSettings
@@ -63,7 +62,7 @@ class SampledOutput(FullSoftmaxOutput):
     def __init__(self, projection_size: int, classes: int, settings: "SampledSettings") -> None:
         super().__init__(projection_size, classes, settings, bias_in_rows=not settings.tied)
         if not settings.tied:
-            self.adagrad = AdagradConfig(settings.rate_factor, settings.accumulator)
+            self.adagrad = {"rate_factor": settings.rate_factor, "accumulator": settings.accumulator}
 
     def forward(self, states: Tensor, targets: Targets) -> Loss:
         """See `OutputLayer`; no target is masked."""

@@ -117,7 +117,12 @@ class RunWriter:
         self._state = state
         self._run = run
         self._stop = stop
-        self._scorer = setup.scorer()
+        self._scorer = setup.config.output_layer.scorer(
+            corpus=setup.data.corpus,
+            targets=setup.data.targets,
+            candidates=setup.config.evaluation.candidates,
+            device=setup.execution.device,
+        )
         self._steps: list[dict[str, DirectionStep]] = []  # since the last line of the log
         self._seconds: list[float] = []  # of these updates, as far as this process made them
         if resumed is not None:

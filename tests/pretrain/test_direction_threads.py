@@ -9,7 +9,7 @@ import torch
 from pretrain.config import load_config
 from pretrain.describe import first_batches
 from pretrain.setup import set_up
-from pretrain.step import DirectionThreads
+from pretrain.step import TrainStep
 from pretrain.train import new_train_step
 from tests.pretrain.conftest import TinyRuns
 
@@ -22,37 +22,28 @@ def two_threads():
     torch.set_num_threads(before)
 
 
-def test_two_directions_run_in_two_threads_at_once(two_threads: None) -> None:
-    runner = DirectionThreads(("forward", "backward"), torch.device("cpu"))
-    together = threading.Barrier(2, timeout=20)  # breaks unless both are running
+def test_two_directions_run_in_two_threads_at_once_and_an_error_is_raised(
+    runs: TinyRuns, two_threads: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together, threads = threading.Barrier(2, timeout=20), set()  # it breaks unless both are running
 
-    def work(direction: str) -> tuple[str, int, int]:
+    def work(step: TrainStep, direction: str, *_: object) -> torch.Tensor:
         together.wait()
-        return direction, threading.get_ident(), torch.get_num_threads()
-
-    results = runner.map(work)
-    runner.close()
-    assert [results[direction][0] for direction in ("forward", "backward")] == ["forward", "backward"]
-    assert results["forward"][1] != results["backward"][1]
-    assert {result[2] for result in results.values()} == {1}
-
-
-def test_one_direction_runs_in_the_caller() -> None:
-    runner = DirectionThreads(("backward",), torch.device("cpu"))
-    assert runner.map(lambda _: threading.get_ident()) == {"backward": threading.get_ident()}
-    runner.close()
-
-
-def test_an_exception_of_one_direction_is_raised(two_threads: None) -> None:
-    runner = DirectionThreads(("forward", "backward"), torch.device("cpu"))
-
-    def fail(direction: str) -> None:
+        threads.add((threading.get_ident(), torch.get_num_threads()))
         if direction == "backward":
             raise ValueError("backward failed")
+        return torch.zeros(3)
 
-    with pytest.raises(ValueError, match="backward failed"):
-        runner.map(fail)
-    runner.close()
+    monkeypatch.setattr(TrainStep, "update_direction", work)
+    overrides = [argument.removeprefix("--set=") for argument in runs.arguments("run")[2:]]
+    setup = set_up(load_config(runs.config, overrides))
+    with (
+        closing(new_train_step(setup, setup.new_state())) as train_step,
+        pytest.raises(ValueError, match="backward failed"),
+    ):
+        train_step(*first_batches(setup, 1), 0.0)
+    assert len(threads) == 2
+    assert {count for _, count in threads} == {1}
 
 
 @pytest.mark.parametrize("side_by_side", [False, True])

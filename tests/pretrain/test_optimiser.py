@@ -17,7 +17,6 @@ from pretrain.config import load_config
 from pretrain.data.batches import Batch
 from pretrain.describe import first_batches
 from pretrain.optimiser import (
-    AdagradConfig,
     OptimiserConfig,
     WeightAverage,
     clip_gradients,
@@ -81,7 +80,7 @@ def test_updates_are_those_of_the_formula_and_only_matrices_decay(decay: float) 
 def test_sparse_updates_are_those_of_adagrads_formula(rate_factor: float, accumulator: float) -> None:
     random, rate = np.random.default_rng(3), 0.02
     weight = torch.nn.Parameter(torch.tensor(random.normal(size=(6, 4))))
-    optimiser = new_adagrad([weight], AdagradConfig(rate_factor, accumulator))
+    optimiser = new_adagrad([weight], rate_factor=rate_factor, accumulator=accumulator)
     expected, squares = weight.detach().numpy().copy(), np.full((6, 4), accumulator)
     for rows in ([0, 3], [3, 5], [0, 1], [3]):
         gradient = random.normal(size=(len(rows), 4))

@@ -20,6 +20,7 @@ from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import Batch, BatchMaker, Buffers, Slot, stream_batches
 from pretrain.data.candidates import TargetSampler
 from pretrain.data.windows import Position, Window
+from pretrain.execution.cuda_graph import map_tensors
 from pretrain.output_layers import CandidateSettings, Targets
 from tests.pretrain.data.reading import windows_of_shards
 
@@ -146,7 +147,7 @@ def check_stream(
     def look(batch: Batch, direction: str) -> None:
         with suppress(IndexError):  # the row numbers are already those of a window with more rows
             targets = batch.targets(direction)  # whose ids lie in the buffers
-            read.append((batch.inputs(direction), targets.map(torch.clone)))
+            read.append((batch.inputs(direction), map_tensors(torch.clone, targets)))
 
     batches = stream_batches(windows(), in_plain_memory(maker), torch.device("cuda"))
     for batch in islice(batches, COUNT):

@@ -142,7 +142,7 @@ def test_going_on_with_other_text_takes_the_vectors_by_their_units(
     first = torch.load(again.checkpoints / f"{0:09d}.pt")["heads"]["shared.rows"]
     for row, unit in enumerate(units.lexicon):
         torch.testing.assert_close(8**0.5 * first[row], stored.vectors[list(stored.units).index(unit)], msg=unit)
-    assert "so they start anew, but for the vectors that they share with the input" in capsys.readouterr().out
+    assert "start anew" in capsys.readouterr().out
     runs.corpus = before
     same = runs.run("same", "--init-from", str(run.path), **settings | {"train__updates": 1, "log__keep": 10})
     assert ", as it is" in capsys.readouterr().out

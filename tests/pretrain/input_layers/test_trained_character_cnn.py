@@ -128,12 +128,12 @@ def test_going_on_takes_the_network_over(runs: TinyRuns, capsys: pytest.CaptureF
     assert_same(dict(first["input"]), stored)
     capsys.readouterr()
     assert runs.status("other", "--init-from", str(run.path), **CNN | {"input_layer__character_size": 5}) == 1
-    assert "the character CNN has other sizes: character_size (here 5, there 4)" in capsys.readouterr().err
-    with pytest.raises(InputError, match="have each trained an input layer of their own, where both directions need"):
+    assert "character_size" in capsys.readouterr().err
+    with pytest.raises(InputError, match="input layers"):
         join(str(run.path), str(again.path), str(runs.folder / "joined"))
     vectors = runs.run("vectors", encoder__projection_size=8)
     assert runs.status("none", "--init-from", str(vectors.path), **CNN) == 1
-    assert "the model has no character CNN: leave input_layer.kind out" in capsys.readouterr().err
+    assert "input_layer.kind" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("settings", [CNN, ELMO], ids=["cnn", "elmo"])
