@@ -15,9 +15,9 @@ import shutil
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import compress, count, groupby
+from itertools import chain, compress, count, groupby
 from pathlib import Path
 from typing import Any
 
@@ -90,25 +90,21 @@ def build_corpus(
     """
     text = find_text(files, held_out)
     leave_out_files = find_files(leave_out)
-    check_text(text, corpus)
     check_suitable([*(file.path for file in text), *leave_out_files])
-    overlap = Overlap(sentence for file in leave_out_files for sentence in _sentences_of(file)) if leave_out else None
+    overlap = Overlap(chain.from_iterable(map(_sentences_to_leave_out, leave_out_files))) if leave_out else None
+    paths: defaultdict[tuple[bool, str], list[Path]] = defaultdict(list)  # by split and source
+    for file in text:
+        paths[file.held_out, file.source].append(file.path)
     sources = list(dict.fromkeys(file.source for file in text))
     sizes = {
-        source: shard_tokens
-        or default_shard_tokens(estimate_tokens(file.path for file in text if file.source == source))
+        source: shard_tokens or default_shard_tokens(estimate_tokens(paths[False, source] + paths[True, source]))
         for source in sources
     }
     pieces = [
         piece
         for is_held_out in (False, True)
         for source, size in sizes.items()
-        for piece in cut_pieces(
-            [file.path for file in text if (file.source, file.held_out) == (source, is_held_out)],
-            size,
-            is_held_out,
-            source,
-        )
+        for piece in cut_pieces(paths[is_held_out, source], size, is_held_out, source)
     ]
     settings: dict[str, Any] = {
         "min_count": min_count,
@@ -119,8 +115,8 @@ def build_corpus(
         _refuse_output(corpus)
         numbered = number_pieces(pieces, corpus / ".work", overlap, workers)
         planned = plan_shards(numbered)
-        lexicon = merge_lexicons(planned, min_count)
-        train, evaluation = write_shards(planned, lexicon, corpus)
+        lexicon, counts, ids = merge_lexicons(planned, min_count)
+        train, evaluation = write_shards(planned, ids, corpus)
         named = {file.source for file in text if file.held_out}
         if named and (others := [shard.source for shard in evaluation if shard.source not in named]):
             settings["held_out_a_shard_of"] = list(dict.fromkeys(others))
@@ -131,16 +127,16 @@ def build_corpus(
             }
         finish_corpus(
             corpus,
-            lexicon=lexicon.words,
-            counts=lexicon.counts,
+            lexicon=lexicon,
+            counts=counts,
             train=train,
             held_out=evaluation,
             sources=list(map(str, text)),
             settings=settings,
         )
         shutil.rmtree(corpus / ".work")
-    warn_of_raw_types(corpus, lexicon.words, lexicon.counts.tolist())
-    report(corpus, f"{len(lexicon.words):,} word types", train, evaluation)
+    warn_of_raw_types(corpus, lexicon, counts.tolist())
+    report(corpus, f"{len(lexicon):,} word types", train, evaluation)
     for source, sentences in settings.get("left_out_sentences", {}).items():
         print(f"{sentences:,} sentences{f' of {source}' if source else ''} left out: they overlap with --leave-out")
 
@@ -163,22 +159,15 @@ def find_text(files: Sequence[str], held_out: Sequence[str]) -> list[CorpusFile]
     evaluation = find_named_files(held_out)
     aside = set(map(os.path.realpath, evaluation))
     train = {file: name for file, name in find_named_files(files).items() if os.path.realpath(file) not in aside}
+    if not train:
+        raise InputError("every input file is held out: name files to train on, too")
+    if len({bool(source) for source in (*train.values(), *evaluation.values())}) > 1:
+        raise InputError("some files are given as NAME=PATH and some without a name: name all of them, or none")
     return [
-        CorpusFile(file, source, bool(is_held_out))
-        for is_held_out, split in enumerate((train, evaluation))
+        CorpusFile(file, source, is_held_out)
+        for is_held_out, split in ((False, train), (True, evaluation))
         for file, source in split.items()
     ]
-
-
-def check_text(text: Sequence[CorpusFile], corpus: Path) -> None:
-    """Raise an `InputError` for files that cannot make a corpus in the directory `corpus`."""
-    if all(file.held_out for file in text):
-        raise InputError("every input file is held out: name files to train on, too")
-    if len({bool(file.source) for file in text}) > 1:
-        raise InputError("some files are given as NAME=PATH and some without a name: name all of them, or none")
-    for file in text:
-        if Path(os.path.realpath(file.path)).is_relative_to(os.path.realpath(corpus)):
-            raise InputError(f"{file.path} is inside {corpus}, the corpus to be made: choose another output path")
 
 
 def default_shard_tokens(tokens: int) -> int:
@@ -196,19 +185,17 @@ def _refuse_output(corpus: Path) -> None:
         raise InputError(f"{corpus} exists and is not an unfinished corpus: remove it or choose another output path")
 
 
-def _sentences_of(file: Path) -> Iterator[list[str]]:
-    """The sentences of a file to leave out; an `InputError` where nothing could be left out by any of them."""
-    long_enough, in_brackets = False, True
-    for line in read_lines(file):
-        words = line.split()
-        long_enough = long_enough or sum(map(bool, map(reduced, words))) >= SHORTEST
-        in_brackets = in_brackets and line.strip()[:1] in ("(", ")", "")
-        yield words
-    if in_brackets or not long_enough:
+def _sentences_to_leave_out(file: Path) -> list[list[str]]:
+    """The sentences of a file; an `InputError` where nothing could be left out by any of them."""
+    lines = list(read_lines(file))
+    sentences = [line.split() for line in lines]
+    long_enough = any(sum(map(bool, map(reduced, words))) >= SHORTEST for words in sentences)
+    if not long_enough or all(line.strip()[:1] in ("(", ")", "") for line in lines):
         raise InputError(
             f"{file}: nothing could be left out by it, since no line has {SHORTEST} words or all are bracketed trees: "
             "give --leave-out sentences, such as `python -m downstream sentences TASK FILE` prints"
         )
+    return sentences
 
 
 def number_pieces(
@@ -234,22 +221,21 @@ def plan_shards(numbered: Sequence[NumberedPiece]) -> list[tuple[str, TextPart]]
     Of a source that has no held-out files, as much as a shard is held out. Raises an `InputError` for a source that has
     no sentence, or none that could be held out.
     """
-    named = {piece.text.source for piece in numbered if piece.text.held_out}
-    parts = [part for piece in numbered for part in piece.shards]
-    ends: dict[TextPart, tuple[TextPart | None, TextPart]] = {}
-    for source, held_out in dict.fromkeys((piece.text.source, piece.text.held_out) for piece in numbered):
-        own = [part for part in parts if (part.text.source, part.text.held_out) == (source, held_out)]
-        if not own or (source not in named and len(own) == 1):
-            which = f"the {'held-out' if held_out else 'training'} text{f' of {source}' if source else ''}"
+    shards: defaultdict[tuple[str, bool], list[TextPart]] = defaultdict(list)
+    for piece in numbered:
+        shards[piece.text.source, piece.text.held_out] += piece.shards
+    planned: list[tuple[str, TextPart]] = []
+    for (source, is_held_out), own in shards.items():
+        needs_ends = (source, True) not in shards
+        if len(own) < 1 + needs_ends:
+            which = f"the {'held-out' if is_held_out else 'training'} text{f' of {source}' if source else ''}"
             why = "is one shard, of which none is left to hold out" if own else "has no sentence (that is not left out)"
             raise InputError(f"{which} {why}: give more text, with a sentence on each line, or --held-out files")
-        if source not in named:
-            ends |= held_out_ends(own)
-    planned: list[tuple[str, TextPart]] = []
-    for part in parts:
-        before, end = ends.get(part, (part, None)) if not part.text.held_out else (None, part)
-        planned += [("train", before)] if before else []
-        planned += [("held-out", end)] if end else []
+        ends = held_out_ends(own) if needs_ends else {}
+        for part in own:
+            before, end = (None, part) if is_held_out else ends.get(part, (part, None))
+            planned += [("train", before)] if before else []
+            planned += [("held-out", end)] if end else []
     return planned
 
 
@@ -272,30 +258,20 @@ def held_out_ends(shards: Sequence[TextPart]) -> dict[TextPart, tuple[TextPart |
     return ends or {shards[-1]: (None, shards[-1])}
 
 
-@dataclass(frozen=True)
-class MergedLexicon:
-    """The lexicon of a corpus.
+def merge_lexicons(
+    planned: Sequence[tuple[str, TextPart]], min_count: int
+) -> tuple[list[str], np.ndarray, dict[NumberedPiece, np.ndarray]]:
+    """Merge the lexicons of all pieces. With `min_count` above 1 rarer words become `<unk>`, but never `<s>` and `</s>`.
 
-    words: the most frequent in training first, equal ones by code point.
-    counts: int64 [V], how often each stands in the training shards.
-    ids: of each piece, uint32 [its types]: the ids of these in the lexicon.
-    """
-
-    words: list[str]
-    counts: np.ndarray
-    ids: dict[NumberedPiece, np.ndarray]
-
-
-def merge_lexicons(planned: Sequence[tuple[str, TextPart]], min_count: int) -> MergedLexicon:
-    """Merge the lexicons of all pieces.
-
-    With `min_count` above 1 the words that are rarer become `<unk>`, but never `<s>` and `</s>`.
+    Returns:
+        The words, the most frequent in training first, equal ones by code point; int64 [V], how often each stands in
+        the training shards; and for each piece uint32 [its types]: the ids of these in the lexicon.
     """
     rows: defaultdict[str, int] = defaultdict(count().__next__)
     pieces: dict[NumberedPiece, np.ndarray] = {}
     totals: list[tuple[np.ndarray, np.ndarray]] = []
-    for piece, of_piece in groupby(planned, key=lambda each: each[1].numbered):
-        words = piece.lexicon
+    for piece, of_piece in groupby(planned, key=lambda each: each[1].piece):
+        words = piece.read_lexicon()
         occurs, in_training = np.zeros(len(words), dtype=bool), np.zeros(len(words), dtype=np.int64)
         for split, part in of_piece:
             counts = np.bincount(part.ids, minlength=len(words))
@@ -306,38 +282,35 @@ def merge_lexicons(planned: Sequence[tuple[str, TextPart]], min_count: int) -> M
         own[occurs] = np.fromiter(map(rows.__getitem__, found), dtype=ID_DTYPE, count=int(occurs.sum()))
         pieces[piece] = own
         totals.append((own[occurs], in_training[occurs]))
-    unknown = rows[UNKNOWN] if min_count > 1 else None
+    marks = [rows[BEGIN], rows[END], *([rows[UNKNOWN]] if min_count > 1 else [])]
     words = list(rows)
     counts = np.zeros(len(words), dtype=np.int64)
     for own, in_training in totals:
         counts[own] += in_training
     kept = counts >= (min_count if min_count > 1 else 0)
-    kept[[rows[BEGIN], rows[END]]] = True
-    if unknown is not None:
-        kept[unknown] = True
-        counts[unknown] += counts[~kept].sum()
+    kept[marks] = True
+    counts[marks[-1]] += counts[~kept].sum()
     order = np.array(sorted(np.flatnonzero(kept).tolist(), key=words.__getitem__), dtype=np.int64)
     order = order[np.argsort(-counts[order], kind="stable")]
     final = np.zeros(len(words), dtype=ID_DTYPE)
     final[order] = np.arange(len(order), dtype=ID_DTYPE)
-    final[~kept] = final[unknown or 0]
-    ids = {piece: final[own] for piece, own in pieces.items()}
-    return MergedLexicon([words[row] for row in order.tolist()], counts[order], ids)
+    final[~kept] = final[marks[-1]]
+    return [words[row] for row in order.tolist()], counts[order], {piece: final[own] for piece, own in pieces.items()}
 
 
 def write_shards(
-    planned: Sequence[tuple[str, TextPart]], lexicon: MergedLexicon, corpus: Path
+    planned: Sequence[tuple[str, TextPart]], ids: dict[NumberedPiece, np.ndarray], corpus: Path
 ) -> tuple[list[Shard], list[Shard]]:
-    """Write the shards of the corpus, through its lexicon; returns those of training, and those held out."""
+    """Write the shards of the corpus, by the ids of each piece; returns those of training, and those held out."""
     shutil.rmtree(corpus / "shards", ignore_errors=True)
     shards: dict[str, list[Shard]] = {"train": [], "held-out": []}
     for split, part in progress_bar(iterable=planned, desc="writing", unit="shard"):
         file = f"shards/{split}-{len(shards[split]):05}.bin"
-        local, documents, ids = part.ids, part.documents, lexicon.ids[part.numbered]
+        local, documents = part.ids, part.documents
         with atomic_path(corpus / file) as partial, open(partial, "wb") as output:
             for start in range(0, len(local), _GATHER_TOKENS):
-                output.write(ids[local[start : start + _GATHER_TOKENS]].data)
-        shard = Shard(file, len(local), part.sentences, len(documents), part.text.source)
+                output.write(ids[part.piece][local[start : start + _GATHER_TOKENS]].data)
+        shard = Shard(file, len(local), len(part.sentences), len(documents), part.piece.text.source)
         save_array(corpus / shard.documents_file, documents)
         shards[split].append(shard)
     return shards["train"], shards["held-out"]

@@ -8,7 +8,7 @@ and the transformed rows are written as a table.
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from data_scripts.parts.workers import add_workers, parallel_map
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
 from elmoc.files.locks import locked
-from elmoc.files.writing import human_bytes, reserve_space, temporary_path
+from elmoc.files.writing import human_bytes, refuse_existing, reserve_space, temporary_path
 from elmoc.progress import progress_bar
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import RandomVectors, WordVectors, check_vectors
@@ -52,7 +52,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         "fitted then (what --init-from needs on a new corpus), instead of --post-process",
     )
     add_workers(parser)
-    parser.add_argument("--replace", action="store_true", help="replace a table of this name")
     options = vars(parser.parse_args(argv))
     return run_command(lambda: build_vectors(Corpus(options.pop("corpus")), **options))
 
@@ -65,14 +64,13 @@ def build_vectors(
     dtype: str = "float16",
     transform: str = "none",
     workers: int = 1,
-    replace: bool = False,
     like: str | None = None,
 ) -> None:
     """Make the vector table `name` of `corpus` from the word vectors that `origin` names.
 
     `like` names a model directory whose transform (boundary vectors, mean, matrix) is used instead of a fitted one.
-    Raises `InputError` for a table that exists (unless `replace`) or is being written, vectors that cannot be used, and
-    values that are not finite in `dtype`.
+    Raises `InputError` for a table that exists or is being written, vectors that cannot be used, and values that are
+    not finite in `dtype`.
     """
     if not re.fullmatch(r"\w[\w.=-]*", name):
         raise InputError(f"--name {name}: use letters, digits, and . = - _ only")
@@ -81,8 +79,7 @@ def build_vectors(
         raise InputError("--like and --post-process both say how the vectors are processed: give one of them")
     description = corpus.path / "vectors" / f"{name}.json"
     with locked(description):
-        if description.exists() and not replace:
-            raise InputError(f"{description.with_suffix('.npy')} exists already: choose another --name or --replace it")
+        refuse_existing(description)
         if not origin.startswith("random:"):
             origin = str(Path(origin).absolute())  # it is recorded, and opened again from anywhere
         vectors = open_vectors(origin, corpus)
@@ -97,12 +94,16 @@ def build_vectors(
             def look_up(block: slice) -> None:
                 raw[block] = vectors.lookup(words[block])
 
-            in_blocks(look_up, "looking up", len(words), workers)
+            blocks = [slice(start, start + _BLOCK_ROWS) for start in range(0, len(words), _BLOCK_ROWS)]
+            looked_up = parallel_map(look_up, blocks, workers)
+            for _ in progress_bar(iterable=looked_up, desc="looking up", total=len(blocks), unit="block"):
+                pass
             if fitted is None:
                 word_counts = corpus.counts.copy()
                 word_counts[[corpus.begin_id, corpus.end_id]] = 0
                 fitted = kind.fit(raw, word_counts, boundary_vectors(vectors, mean_norm(raw)))
-            in_blocks(lambda block: write_rows(rows, block, words, raw, fitted), "writing", len(words), workers)
+            for block in blocks:
+                write_rows(rows, block, words, raw, fitted)
             write_vector_table(
                 corpus, name, rows=rows, vectors=vectors, transform=fitted, post_processing=post_processing
             )
@@ -137,14 +138,6 @@ def temporary_array(table: Path, what: str, shape: tuple[int, int], dtype: str) 
         yield np.memmap(path, dtype=dtype, mode="r+", shape=shape)
 
 
-def in_blocks(step: Callable[[slice], None], description: str, rows: int, workers: int) -> None:
-    """Do `step` for every block of rows; it writes into arrays that workers share."""
-    blocks = [slice(start, min(start + _BLOCK_ROWS, rows)) for start in range(0, rows, _BLOCK_ROWS)]
-    with progress_bar(desc=description, total=rows, unit="word", unit_scale=True) as bar:
-        for block, _ in zip(blocks, parallel_map(step, blocks, workers), strict=True):
-            bar.update(block.stop - block.start)
-
-
 def write_rows(
     rows: np.ndarray, block: slice, words: Sequence[str], raw: np.ndarray, transform: VectorTransform
 ) -> None:
@@ -153,11 +146,8 @@ def write_rows(
     with np.errstate(over="ignore"):
         rows[block] = transformed
     if not np.isfinite(rows[block]).all():
-        largest = np.abs(transformed).max(axis=1)
-        raise InputError(
-            f"the vector of {words[block][int(largest.argmax())]!r} has a value of {largest.max():,.0f}, "
-            f"too large for {rows.dtype}: use --dtype float32"
-        )
+        word = words[block][int(np.abs(transformed).max(axis=1).argmax())]
+        raise InputError(f"the vector of {word!r} has a value too large for {rows.dtype}: use --dtype float32")
 
 
 def mean_norm(raw: np.ndarray) -> float:

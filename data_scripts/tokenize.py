@@ -10,8 +10,8 @@ counts as tokenised, so running the command on it changes nothing. Byte order ma
 import argparse
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from data_scripts.parts.unsuitable import check_suitable
@@ -34,8 +34,8 @@ from elmoc.tokenizer import (
 
 SAMPLE_CHARACTERS = 1_000_000
 _BLOCK_CHARACTERS = 1 << 18
-_LONGEST_PARAGRAPH = 1 << 20  # characters that are tokenised at once, which takes a hundred times their memory
-_ANSWERS = {"auto": None, "yes": True, "no": False}
+# characters that are tokenised at once, which takes a hundred times their memory
+_LONGEST_PARAGRAPH = 1 << 20
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,24 +47,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("source", type=Path, metavar="IN", help="UTF-8 text, also .gz")
     parser.add_argument("target", type=Path, metavar="OUT", help="file to make, also .gz")
-    parser.add_argument(
-        "--tokenised",
-        choices=_ANSWERS,
-        default="auto",
-        help="whether IN is tokenised already (auto: it is when more of its punctuation stands apart than touches a "
-        "word)",
-    )
-    parser.add_argument(
-        "--wrapped",
-        choices=_ANSWERS,
-        default="auto",
-        help="whether the lines of raw text are wrapped paragraphs, to be joined (auto: they are when they are of a "
-        "like width and most end in the middle of a sentence)",
-    )
+    for name, text in (
+        (
+            "--tokenised",
+            "whether IN is tokenised already (auto: more of its punctuation stands apart than touches words)",
+        ),
+        (
+            "--wrapped",
+            "whether lines of raw text are to be joined (auto: they are of a like width, and most end in the "
+            "middle of a sentence)",
+        ),
+    ):
+        parser.add_argument(name, choices=("auto", "yes", "no"), default="auto", help=text)
     add_workers(parser)
     options = vars(parser.parse_args(argv))
     for name in ("tokenised", "wrapped"):
-        options[name] = _ANSWERS[options[name]]
+        options[name] = {"auto": None, "yes": True, "no": False}[options[name]]
     return run_command(lambda: tokenise_file(**options))
 
 
@@ -87,32 +85,23 @@ def tokenise_file(
         text = "\n".join(sample)
         tokenised = looks_tokenised(text) if tokenised is None else tokenised
         wrapped = looks_wrapped(sample) if wrapped is None else wrapped
-        with closing(read_text(source)) as lines, open_text(target) as file:
+        with open_text(target) as file:
+            bar = progress_bar(iterable=read_lines(source), desc="tokenising", unit="line", unit_scale=True)
+            lines: Iterable[str] = (line.replace(BYTE_ORDER_MARK, "") for line in bar)
             if tokenised:
                 print(f"{source} is tokenised already: its lines stay as they are (--tokenised no tokenises them)")
-                blocks: Iterable[list[str]] = ([line] for line in lines)
             else:
                 print(f"{source} is raw text, {'wrapped: its lines are joined' if wrapped else 'not wrapped'}")
                 split = sentence_splitter(text)
                 paragraphs = buffered(_paragraphs(lines, wrapped), len, most=_BLOCK_CHARACTERS)
-                done = parallel_map(lambda block: tokenise_paragraphs(block, split), paragraphs, workers)
-                blocks = single_blank_lines(done)
-            for block in blocks:
-                for line in block:
-                    file.write(f"{line}\n")
-                    words += len(line.split())
-                    sentences += not line.isspace() and bool(line)
+                blocks = parallel_map(lambda block: tokenise_paragraphs(block, split), paragraphs, workers)
+                lines = single_blank_lines(chain.from_iterable(blocks))
+            for line in lines:
+                file.write(f"{line}\n")
+                words += len(line.split())
+                sentences += bool(line.strip())
     seconds = time.perf_counter() - started
     print(f"{target}: {words:,} words in {sentences:,} sentences ({words / seconds:,.0f} words/s)")
-
-
-def read_text(source: Path) -> Generator[str, None, None]:
-    """The lines of `source` without byte order marks, with a progress bar; a NUL character is an `InputError`."""
-    lines = progress_bar(iterable=read_lines(source), desc="tokenising", unit="line", unit_scale=True)
-    for number, line in enumerate(lines, 1):
-        if "\0" in line:
-            raise InputError(f"{source}, line {number}: the text holds a NUL character: take it out of the text")
-        yield line.replace(BYTE_ORDER_MARK, "")
 
 
 def _paragraphs(lines: Iterable[str], wrapped: bool) -> Iterator[str]:
@@ -152,18 +141,14 @@ def tokenise_paragraphs(paragraphs: Sequence[str], split: Callable[[str], Sequen
     return lines
 
 
-def single_blank_lines(blocks: Iterable[list[str]]) -> Iterator[list[str]]:
-    """The blocks with one blank line where there were several, and none at the start or end."""
-    blank, started = False, False
-    for block in blocks:
-        kept: list[str] = []
-        for line in block:
-            if line:
-                kept += ["", line] if blank and started else [line]
-                blank, started = False, True
-            else:
-                blank = True
-        yield kept
+def single_blank_lines(lines: Iterable[str]) -> Iterator[str]:
+    """The lines with one blank line where there were several, and none at the start or end."""
+    blank = started = False
+    for line in lines:
+        if line:
+            yield from ["", line] if blank and started else [line]
+            started = True
+        blank = not line
 
 
 if __name__ == "__main__":

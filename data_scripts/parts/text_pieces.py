@@ -8,10 +8,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from elmoc.corpus import BEGIN, END
 from elmoc.errors import InputError, reading
-from elmoc.files.text import MAX_LINE_BYTES, open_binary
+from elmoc.files.text import MAX_LINE_BYTES, open_binary, read_lines
 from elmoc.text.named_files import BYTES_PER_TOKEN, estimate_text_bytes
 
 BLOCK_BYTES = 4 << 20
@@ -50,58 +51,37 @@ def cut_pieces(files: Sequence[Path], shard_tokens: int, held_out: bool, source:
     A rest of less than half a shard is in one piece with what comes before it: the last shard may be held out.
     """
     piece_bytes = shard_tokens * BYTES_PER_TOKEN
-    pieces: list[TextPiece] = []
-    group: list[Path] = []
-    sizes: list[int] = []
-
-    def close_group(*, last: bool = False) -> None:
-        if group:
-            segments, size = tuple(Segment(str(file)) for file in group), sum(sizes)
-            if last and pieces and 2 * size < piece_bytes:
-                before = pieces.pop()
-                segments, size = before.segments + segments, before.text_bytes + size
-            pieces.append(TextPiece(segments, held_out, size, shard_tokens, source))
-            group.clear()
-            sizes.clear()
-
+    pieces: list[tuple[list[Segment], int]] = []  # each with its bytes
+    takes_more = False  # whether small files may follow in the last piece
     for file in files:
         size = estimate_text_bytes(file)
-        large = file.suffix != ".gz" and size > 1.5 * piece_bytes
-        if large or sum(sizes) + size > 1.25 * piece_bytes:
-            close_group()
-        if large:
-            for segment, bytes_of_segment in _cut_file(file, size, piece_bytes):
-                pieces.append(TextPiece((segment,), held_out, bytes_of_segment, shard_tokens, source))
+        if file.suffix != ".gz" and size > 1.5 * piece_bytes:
+            cuts = _cuts(file, size, piece_bytes)
+            pieces += [([Segment(str(file), *span)], span[1] - span[0]) for span in zip(cuts, cuts[1:], strict=False)]
+            takes_more = False
+        elif takes_more and pieces[-1][1] + size <= 1.25 * piece_bytes:
+            pieces[-1] = [*pieces[-1][0], Segment(str(file))], pieces[-1][1] + size
         else:
-            group.append(file)
-            sizes.append(size)
-    close_group(last=True)
-    return pieces
+            pieces.append(([Segment(str(file))], size))
+            takes_more = True
+    if takes_more and len(pieces) > 1 and 2 * pieces[-1][1] < piece_bytes:
+        rest, size = pieces.pop()
+        pieces[-1] = [*pieces[-1][0], *rest], pieces[-1][1] + size
+    return [TextPiece(tuple(segments), held_out, size, shard_tokens, source) for segments, size in pieces]
 
 
-def _cut_file(path: Path, size: int, piece_bytes: int) -> Iterator[tuple[Segment, int]]:
-    """Cut a plain file into equal parts, moved to the next document where one starts soon, else to the next line.
-
-    Yields each with its size.
-    """
+def _cuts(path: Path, size: int, piece_bytes: int) -> list[int]:
+    """Where a plain file is cut, 0 and its size included: into equal parts, each moved to where the next document
+    starts, if one does soon, else to the next line."""
     parts = max(2, round(size / piece_bytes))
+    cuts = {0, size}
     with open(path, "rb") as file:
-        cuts = [0]
-        for part in range(1, parts):
-            nominal = size * part // parts
+        for nominal in (size * part // parts for part in range(1, parts)):
             file.seek(nominal)
-            ahead = file.read(min(1 << 20, piece_bytes // 4 + 1))
-            match = _BLANK_LINE.search(ahead)
-            cut = nominal + match.end() if match else nominal + len(ahead[: ahead.find(b"\n") + 1])
-            while cut == nominal and ahead:  # no line ends in what was read, nor before the cut before
-                nominal = max(nominal + len(ahead), cuts[-1] - 1)
-                file.seek(nominal)
-                ahead = file.read(1 << 20)
-                cut = nominal + ahead.find(b"\n") + 1
-            cuts.append(cut if ahead else size)
-    for start, end in zip(cuts, [*cuts[1:], size], strict=True):
-        if end > start:
-            yield Segment(str(path), start, end), end - start
+            blank = _BLANK_LINE.search(file.read(min(1 << 20, piece_bytes // 4 + 1)))
+            file.seek(nominal)
+            cuts.add(nominal + (blank.end() if blank else len(_rest_of_line(file, path))))
+    return sorted(cuts)
 
 
 def read_blocks(segment: Segment, block_bytes: int = BLOCK_BYTES) -> Iterator[str]:
@@ -110,43 +90,35 @@ def read_blocks(segment: Segment, block_bytes: int = BLOCK_BYTES) -> Iterator[st
     Raises `InputError` naming file and line for invalid UTF-8, a NUL character, and the words `<s>` and `</s>`; naming
     the file for broken gzip data and a line of more than `MAX_LINE_BYTES`.
     """
-    position, rest = segment.start, b""
     with reading(segment.path), open_binary(segment.path) as file:
         file.seek(segment.start)
-        while True:
-            most = block_bytes if segment.end is None else min(block_bytes, segment.end - file.tell())
-            data = rest + file.read(most)
-            ended = len(data) == len(rest)
-            cut = len(data) if ended else data.rfind(b"\n") + 1
-            block, rest = data[:cut], data[cut:]
-            if len(rest) > MAX_LINE_BYTES:
-                raise InputError(f"{segment.path}: a line is longer than {MAX_LINE_BYTES >> 20} MiB")
-            if block:
-                yield _text_of(segment, block, position)
-                position += len(block)
-            if ended:
+        while segment.end is None or file.tell() < segment.end:
+            position = file.tell()
+            block = file.read(block_bytes if segment.end is None else min(block_bytes, segment.end - position))
+            if not block:
                 return
+            if not block.endswith(b"\n"):
+                block += _rest_of_line(file, segment.path)
+            try:
+                text = block.decode("utf-8-sig" if position == 0 else "utf-8")
+            except UnicodeDecodeError:
+                _refuse_line(segment.path)
+                raise
+            # marks are looked for first: that is a hundred times faster than the pattern
+            if any(mark in text for mark in (BEGIN, END, "\0")) and _REFUSED.search(text):
+                _refuse_line(segment.path)
+            yield text if text.endswith("\n") else f"{text}\n"
 
 
-def _text_of(segment: Segment, block: bytes, position: int) -> str:
-    """The text of a block that stands at a position (in bytes, uncompressed) of its file."""
+def _rest_of_line(file: IO[bytes], path: Path | str) -> bytes:
+    line = file.readline(MAX_LINE_BYTES + 1)
+    if len(line) > MAX_LINE_BYTES:
+        raise InputError(f"{path}: a line is longer than {MAX_LINE_BYTES >> 20} MiB")
+    return line
 
-    def line_of(byte: int) -> int:
-        with open_binary(segment.path) as file:
-            left = position + byte
-            blocks = (file.read(min(BLOCK_BYTES, left - start)) for start in range(0, left, BLOCK_BYTES))
-            return 1 + sum(block.count(b"\n") for block in blocks)
 
-    try:
-        text = block.decode("utf-8-sig" if position == 0 else "utf-8")
-    except UnicodeDecodeError as error:
-        byte = block[error.start : error.start + 1].hex()
-        raise InputError(
-            f"{segment.path}, line {line_of(error.start)}: byte 0x{byte} is not valid UTF-8; convert the file, for "
-            "instance with iconv"
-        ) from None
-    may_be_refused = any(mark in text for mark in (BEGIN, END, "\0"))  # seen a hundred times faster than by a pattern
-    if may_be_refused and (found := _REFUSED.search(text)):
-        line = line_of(len(text[: found.start()].encode()))
-        raise InputError(f"{segment.path}, line {line}: the text holds {found[0]!r}, which marks an end: take it out")
-    return text if text.endswith("\n") else f"{text}\n"
+def _refuse_line(path: str) -> None:
+    """Raise the `InputError` that names the first line of a file that a corpus cannot hold."""
+    for number, line in enumerate(read_lines(path), 1):
+        if found := _REFUSED.search(line):
+            raise InputError(f"{path}, line {number}: the text holds {found[0]!r}, which marks an end: take it out")

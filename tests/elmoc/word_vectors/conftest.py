@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from data_scripts.train_fasttext import FastTextSettings, train_fasttext
+from data_scripts.train_fasttext import train_fasttext
 from tests.elmoc.test_corpus import write_corpus
 
 
@@ -12,6 +12,5 @@ from tests.elmoc.test_corpus import write_corpus
 def fasttext_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny trained fastText model: three words and the end of the sentence."""
     folder = tmp_path_factory.mktemp("fasttext")
-    settings = FastTextSettings(dim=4, epochs=1, buckets=20, min_count=1, workers=1, seed=0)
-    train_fasttext(write_corpus(folder / "corpus"), folder / "v.bin", settings)
+    train_fasttext(write_corpus(folder / "corpus"), folder / "v.bin", dim=4, epochs=1, buckets=20, min_count=1)
     return folder / "v.bin"
