@@ -2,7 +2,7 @@
 
 The text has one sentence a line, words split on white space, and blank lines between documents; every file starts a
 document of its own. The text is read once: workers number the words of their piece in order of occurrence
-(`parts/numbered.py`), then the pieces' lexicons are merged and the ids mapped. Finished pieces stay in `CORPUS/.work`
+(`parts/pieces.py`), then the pieces' lexicons are merged and the ids mapped. Finished pieces stay in `CORPUS/.work`
 until the corpus is finished, so that a build that was killed goes on behind them; the result is the same, byte for
 byte, whatever the number of workers or interruptions.
 
@@ -13,18 +13,15 @@ import argparse
 import os
 import shutil
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain, compress, count, groupby
+from itertools import compress, count, groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from data_scripts.parts.numbered import NumberedPiece, TextPart, number_piece, piece_key
-from data_scripts.parts.text_pieces import TextPiece, cut_pieces
+from data_scripts.parts.pieces import NumberedPiece, TextPart, TextPiece, cut_pieces, number_piece, piece_key
 from data_scripts.parts.unsuitable import check_suitable
 from data_scripts.parts.workers import add_workers, parallel_map, positive
 from elmoc.corpus import BEGIN, END, ID_DTYPE, UNKNOWN, Shard, finish_corpus
@@ -35,7 +32,6 @@ from elmoc.files.locks import locked
 from elmoc.files.text import read_lines
 from elmoc.files.writing import atomic_path
 from elmoc.progress import progress_bar
-from elmoc.settings import counted
 from elmoc.text.named_files import estimate_tokens, find_files, find_named_files
 from elmoc.text.overlap import RUN, SHORTEST, Overlap, reduced
 from elmoc.text.raw import warn_of_raw_types
@@ -47,7 +43,6 @@ SHARDS_OF_A_SOURCE = 20
 SMALL_SHARD, FEW_SHARDS = 200, 4
 # Tokens of the end of a shard that is held out, at least: shorter ones would hold hardly a document.
 SHORTEST_END = 1_000
-_GATHER_TOKENS = 1 << 22
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -88,14 +83,14 @@ def build_corpus(
     Raises `InputError` for text that cannot be used, naming file and line, and when `corpus` is finished already or is
     some other directory.
     """
-    text = find_text(files, held_out)
+    train_files, held_out_files = find_text(files, held_out)
     leave_out_files = find_files(leave_out)
-    check_suitable([*(file.path for file in text), *leave_out_files])
-    overlap = Overlap(chain.from_iterable(map(_sentences_to_leave_out, leave_out_files))) if leave_out else None
+    check_suitable([*train_files, *held_out_files, *leave_out_files])
+    overlap = read_overlap(leave_out_files) if leave_out else None
     paths: defaultdict[tuple[bool, str], list[Path]] = defaultdict(list)  # by split and source
-    for file in text:
-        paths[file.held_out, file.source].append(file.path)
-    sources = list(dict.fromkeys(file.source for file in text))
+    for file, source in (train_files | held_out_files).items():
+        paths[file in held_out_files, source].append(file)
+    sources = list(dict.fromkeys(source for _, source in paths))
     sizes = {
         source: shard_tokens or default_shard_tokens(estimate_tokens(paths[False, source] + paths[True, source]))
         for source in sources
@@ -109,15 +104,19 @@ def build_corpus(
     settings: dict[str, Any] = {
         "min_count": min_count,
         "shard_tokens": sizes if len(set(sizes.values())) > 1 else next(iter(sizes.values())),
-        "held_out": [str(file) for file in text if file.held_out] or "as much as a shard of each source",
+        "held_out": _named(held_out_files) or "as much as a shard of each source",
     }
     with locked(corpus / "corpus.json"):
-        _refuse_output(corpus)
-        numbered = number_pieces(pieces, corpus / ".work", overlap, workers)
+        work = corpus / ".work"
+        if (corpus / "corpus.json").exists():
+            shutil.rmtree(work, ignore_errors=True)  # of a build that was killed while it removed it
+        if not work.is_dir() and any(not path.name.startswith(".corpus.json.") for path in corpus.iterdir()):
+            raise InputError(f"{corpus} is a finished corpus, or of something else: remove it or choose another path")
+        numbered = number_pieces(pieces, work, overlap, workers)
         planned = plan_shards(numbered)
         lexicon, counts, ids = merge_lexicons(planned, min_count)
         train, evaluation = write_shards(planned, ids, corpus)
-        named = {file.source for file in text if file.held_out}
+        named = set(held_out_files.values())
         if named and (others := [shard.source for shard in evaluation if shard.source not in named]):
             settings["held_out_a_shard_of"] = list(dict.fromkeys(others))
         if leave_out:
@@ -131,43 +130,31 @@ def build_corpus(
             counts=counts,
             train=train,
             held_out=evaluation,
-            sources=list(map(str, text)),
+            sources=_named(train_files | held_out_files),
             settings=settings,
         )
-        shutil.rmtree(corpus / ".work")
+        shutil.rmtree(work)
     warn_of_raw_types(corpus, lexicon, counts.tolist())
     report(corpus, f"{len(lexicon):,} word types", train, evaluation)
     for source, sentences in settings.get("left_out_sentences", {}).items():
         print(f"{sentences:,} sentences{f' of {source}' if source else ''} left out: they overlap with --leave-out")
 
 
-@dataclass(frozen=True)
-class CorpusFile:
-    """A file of text, its source ("" without one), and whether it is held out."""
-
-    path: Path
-    source: str
-    held_out: bool
-
-    def __str__(self) -> str:
-        """As `corpus.json` names it: NAME=PATH, or PATH."""
-        return f"{self.source}={self.path}" if self.source else str(self.path)
-
-
-def find_text(files: Sequence[str], held_out: Sequence[str]) -> list[CorpusFile]:
-    """The files that arguments name; those that `held_out` names, too, are not trained on."""
+def find_text(files: Sequence[str], held_out: Sequence[str]) -> tuple[dict[Path, str], dict[Path, str]]:
+    """The files to train on and those to hold out, each with its source; a file that both name is held out."""
     evaluation = find_named_files(held_out)
     aside = set(map(os.path.realpath, evaluation))
     train = {file: name for file, name in find_named_files(files).items() if os.path.realpath(file) not in aside}
     if not train:
         raise InputError("every input file is held out: name files to train on, too")
-    if len({bool(source) for source in (*train.values(), *evaluation.values())}) > 1:
+    if len(set(map(bool, [*train.values(), *evaluation.values()]))) > 1:
         raise InputError("some files are given as NAME=PATH and some without a name: name all of them, or none")
-    return [
-        CorpusFile(file, source, is_held_out)
-        for is_held_out, split in ((False, train), (True, evaluation))
-        for file, source in split.items()
-    ]
+    return train, evaluation
+
+
+def _named(files: dict[Path, str]) -> list[str]:
+    """The files as `corpus.json` names them: NAME=PATH, or PATH without a source."""
+    return [f"{source}={file}" if source else str(file) for file, source in files.items()]
 
 
 def default_shard_tokens(tokens: int) -> int:
@@ -176,43 +163,23 @@ def default_shard_tokens(tokens: int) -> int:
     return max(1, min(LARGEST_SHARD, wanted))
 
 
-def _refuse_output(corpus: Path) -> None:
-    """Raise an `InputError` when `corpus` is finished already, or is a directory of something else."""
-    if (corpus / "corpus.json").exists():
-        shutil.rmtree(corpus / ".work", ignore_errors=True)  # of a build that was killed while it removed it
-        raise InputError(f"{corpus} is a finished corpus already: remove it or choose another output path")
-    if not (corpus / ".work").is_dir() and any(not path.name.startswith(".corpus.json.") for path in corpus.iterdir()):
-        raise InputError(f"{corpus} exists and is not an unfinished corpus: remove it or choose another output path")
-
-
-def _sentences_to_leave_out(file: Path) -> list[list[str]]:
-    """The sentences of a file; an `InputError` where nothing could be left out by any of them."""
-    lines = list(read_lines(file))
-    sentences = [line.split() for line in lines]
-    long_enough = any(sum(map(bool, map(reduced, words))) >= SHORTEST for words in sentences)
-    if not long_enough or all(line.strip()[:1] in ("(", ")", "") for line in lines):
-        raise InputError(
-            f"{file}: nothing could be left out by it, since no line has {SHORTEST} words or all are bracketed trees: "
-            "give --leave-out sentences, such as `python -m downstream sentences TASK FILE` prints"
-        )
-    return sentences
+def read_overlap(files: Sequence[Path]) -> Overlap:
+    """What overlaps with a sentence of files; an `InputError` where every line is too short for that, as in CoNLL."""
+    sentences = [line.split() for file in files for line in read_lines(file)]
+    if not any(len(list(filter(None, map(reduced, words)))) >= SHORTEST for words in sentences):
+        raise InputError(f"--leave-out: no line has {SHORTEST} words: give files with a sentence a line")
+    return Overlap(sentences)
 
 
 def number_pieces(
     pieces: Sequence[TextPiece], work: Path, leave_out: Overlap | None, workers: int
 ) -> list[NumberedPiece]:
     """Number the words of all pieces that are not in `work` already, each in a folder there; returns all of them."""
-    started = time.perf_counter()
     folders = [work / piece_key(piece, leave_out) for piece in pieces]
-    done = parallel_map(
-        lambda index: number_piece(pieces[index], folders[index], leave_out), range(len(pieces)), workers
-    )
-    text_bytes = sum(piece.text_bytes for piece in pieces)
-    with progress_bar(desc="reading", total=text_bytes, unit="B", unit_scale=True) as bar:
-        for piece, _ in zip(pieces, done, strict=True):
-            bar.update(piece.text_bytes)
-    print(f"text read in {time.perf_counter() - started:.0f} s by {counted(workers, 'process', 'processes')}")
-    return [NumberedPiece(piece, folder) for piece, folder in zip(pieces, folders, strict=True)]
+    both = list(zip(pieces, folders, strict=True))
+    done = parallel_map(lambda each: number_piece(*each, leave_out), both, workers)
+    list(progress_bar(iterable=done, desc="reading", total=len(pieces), unit="piece"))
+    return [NumberedPiece(piece, folder) for piece, folder in both]
 
 
 def plan_shards(numbered: Sequence[NumberedPiece]) -> list[tuple[str, TextPart]]:
@@ -240,13 +207,11 @@ def plan_shards(numbered: Sequence[NumberedPiece]) -> list[tuple[str, TextPart]]
 
 
 def held_out_ends(shards: Sequence[TextPart]) -> dict[TextPart, tuple[TextPart | None, TextPart]]:
-    """What to hold out of several shards of a source: as much as one, in ends of `SHORTEST_END` or more.
+    """What to hold out of several shards of a source: shard → what remains for training (or None), what is held out.
 
-    So it is from everywhere in the text: from each shard if they are large enough, else from some in equal distances.
-    Where there is not enough for two ends, or no shard can be split, it is the last shard.
-
-    Returns:
-        shard → its parts: what remains for training (None: nothing does), and what is held out.
+    It is as much as one shard, in ends of `SHORTEST_END` or more from everywhere in the text: from each shard if they
+    are large enough, else from some in equal distances. Where there is not enough for two ends, or no shard can be
+    split, it is the last shard.
     """
     tokens = sum(shard.end - shard.start for shard in shards) // len(shards)
     places = min(len(shards), tokens // SHORTEST_END)
@@ -261,7 +226,7 @@ def held_out_ends(shards: Sequence[TextPart]) -> dict[TextPart, tuple[TextPart |
 def merge_lexicons(
     planned: Sequence[tuple[str, TextPart]], min_count: int
 ) -> tuple[list[str], np.ndarray, dict[NumberedPiece, np.ndarray]]:
-    """Merge the lexicons of all pieces. With `min_count` above 1 rarer words become `<unk>`, but never `<s>` and `</s>`.
+    """Merge the lexicons of all pieces; with `min_count` above 1 rarer words become `<unk>`, but the marks do not.
 
     Returns:
         The words, the most frequent in training first, equal ones by code point; int64 [V], how often each stands in
@@ -271,7 +236,7 @@ def merge_lexicons(
     pieces: dict[NumberedPiece, np.ndarray] = {}
     totals: list[tuple[np.ndarray, np.ndarray]] = []
     for piece, of_piece in groupby(planned, key=lambda each: each[1].piece):
-        words = piece.read_lexicon()
+        words = (piece.folder / "lexicon.txt").read_text(encoding="utf-8").split("\n")[:-1]
         occurs, in_training = np.zeros(len(words), dtype=bool), np.zeros(len(words), dtype=np.int64)
         for split, part in of_piece:
             counts = np.bincount(part.ids, minlength=len(words))
@@ -306,11 +271,10 @@ def write_shards(
     shards: dict[str, list[Shard]] = {"train": [], "held-out": []}
     for split, part in progress_bar(iterable=planned, desc="writing", unit="shard"):
         file = f"shards/{split}-{len(shards[split]):05}.bin"
-        local, documents = part.ids, part.documents
-        with atomic_path(corpus / file) as partial, open(partial, "wb") as output:
-            for start in range(0, len(local), _GATHER_TOKENS):
-                output.write(ids[part.piece][local[start : start + _GATHER_TOKENS]].data)
-        shard = Shard(file, len(local), len(part.sentences), len(documents), part.piece.text.source)
+        documents = part.documents
+        with atomic_path(corpus / file) as partial:
+            partial.write_bytes(ids[part.piece][part.ids].data)
+        shard = Shard(file, part.end - part.start, len(part.sentences), len(documents), part.piece.text.source)
         save_array(corpus / shard.documents_file, documents)
         shards[split].append(shard)
     return shards["train"], shards["held-out"]

@@ -8,7 +8,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,8 +27,6 @@ from elmoc.word_vectors.subwords import Subwords, SubwordVectors, require_tokeni
 
 # Occurrences of a word that the learner is given at once.
 BLOCK_WORDS = 10_000
-# The 256 bytes, the marks of a sentence, and a merge.
-FEWEST_UNITS = 259
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,8 +53,6 @@ def build_subwords(
     words: Path, corpus: Path, *, units: int = 32_000, like: str | None = None, workers: int = 1
 ) -> None:
     """Build the corpus of subwords; see the command's help. Raises `InputError` for a corpus that has them already."""
-    if units < FEWEST_UNITS:
-        raise InputError(f"--units must be at least {FEWEST_UNITS}, not {units}")
     source = Corpus(words)
     source.require_words()
     with locked(corpus):
@@ -110,30 +106,24 @@ def learn(corpus: Corpus, units: int) -> Subwords:
     marks = corpus.marks
     alphabet = sorted(library.pre_tokenizers.ByteLevel.alphabet())
     tokenizer = library.Tokenizer(library.models.BPE())
-    tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence(
-        [
-            library.pre_tokenizers.WhitespaceSplit(),
-            library.pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False),
-        ]
-    )
+    byte_level = library.pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
+    tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence([library.pre_tokenizers.WhitespaceSplit(), byte_level])
     trainer = library.trainers.BpeTrainer(
         vocab_size=units - len(marks), initial_alphabet=alphabet, show_progress=False, limit_alphabet=len(alphabet)
     )
-    with progress_bar(total=int(corpus.counts.sum()), unit=" words", unit_scale=True, desc="learning") as bar:
-        tokenizer.train_from_iterator(_occurrences(corpus, bar.update), trainer)
+    tokenizer.train_from_iterator(_occurrences(corpus), trainer)
     model = json.loads(tokenizer.to_str())["model"]
-    pairs = (each.split(" ") if isinstance(each, str) else each for each in model["merges"])  # as older releases write
-    merges = [(left, right) for left, right in pairs]
+    merges = [(left, right) for left, right in model["merges"]]
     return Subwords([*sorted(model["vocab"], key=model["vocab"].get), *marks], merges)
 
 
-def _occurrences(corpus: Corpus, progress: Callable[[int], object]) -> Iterator[str]:
+def _occurrences(corpus: Corpus) -> Iterator[str]:
     """The words of the training text, each as often as it occurs; those with a mark in them are left out."""
-    for word, count in zip(corpus.lexicon, corpus.counts.tolist(), strict=True):
+    types = zip(corpus.lexicon, corpus.counts.tolist(), strict=True)
+    for word, count in progress_bar(iterable=types, total=corpus.types, unit="type", desc="learning"):
         if not any(mark in word for mark in (BEGIN, END, UNKNOWN)):  # of which no unit may be made
             for start in range(0, count, BLOCK_WORDS):
                 yield f"{word} " * min(BLOCK_WORDS, count - start)
-        progress(count)
 
 
 def units_of(path: str) -> Subwords:

@@ -6,7 +6,6 @@ and the transformed rows are written as a table.
 """
 
 import argparse
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,16 +16,18 @@ import numpy as np
 from data_scripts.parts.workers import add_workers, parallel_map
 from elmoc.corpus import Corpus
 from elmoc.errors import InputError, run_command
+from elmoc.files.arrays import all_finite
 from elmoc.files.locks import locked
 from elmoc.files.writing import human_bytes, refuse_existing, reserve_space, temporary_path
 from elmoc.progress import progress_bar
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import RandomVectors, WordVectors, check_vectors
 from elmoc.word_vectors.table import DTYPES, write_vector_table
-from elmoc.word_vectors.transform import TRANSFORMS, TransformKind, VectorTransform, boundary_vectors
+from elmoc.word_vectors.transform import TRANSFORMS, TransformKind, boundary_vectors
 
 _BLOCK_ROWS = 4096
-_MANY_ZERO_TOKENS = 0.02  # share of the training tokens from which a warning is due
+# share of the training tokens from which a warning is due
+_MANY_ZERO_TOKENS = 0.02
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,13 +44,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--name", required=True, metavar="NAME", help="name of the table")
     parser.add_argument("--dtype", choices=DTYPES, default="float16", help="of the numbers on disk (%(default)s)")
-    processing = f"{TRANSFORMS} (default: %(default)s)"
-    parser.add_argument("--post-process", dest="transform", default="none", metavar="WHAT", help=processing)
-    parser.add_argument(
+    processing = parser.add_mutually_exclusive_group()
+    processing.add_argument(
+        "--post-process", dest="transform", default="none", metavar="WHAT", help=f"{TRANSFORMS} (default: %(default)s)"
+    )
+    processing.add_argument(
         "--like",
         metavar="MODEL",
         help="process as the word vectors that this model or run directory reads were processed, with the numbers "
-        "fitted then (what --init-from needs on a new corpus), instead of --post-process",
+        "fitted then (what --init-from needs on a new corpus)",
     )
     add_workers(parser)
     options = vars(parser.parse_args(argv))
@@ -72,19 +75,20 @@ def build_vectors(
     Raises `InputError` for a table that exists or is being written, vectors that cannot be used, and values that are
     not finite in `dtype`.
     """
-    if not re.fullmatch(r"\w[\w.=-]*", name):
-        raise InputError(f"--name {name}: use letters, digits, and . = - _ only")
     kind = TransformKind.parse(transform)
-    if like is not None and kind.name != "none":
-        raise InputError("--like and --post-process both say how the vectors are processed: give one of them")
     description = corpus.path / "vectors" / f"{name}.json"
     with locked(description):
         refuse_existing(description)
         if not origin.startswith("random:"):
             origin = str(Path(origin).absolute())  # it is recorded, and opened again from anywhere
         vectors = open_vectors(origin, corpus)
-        kind.check_width(vectors.size)
-        fitted, post_processing = (None, kind.name) if like is None else transform_of(like, vectors)
+        fitted, post_processing = None, kind.name
+        if like is not None:
+            from elmoc.model_directory import read_model_directory  # PyTorch is only needed here
+
+            model = read_model_directory(like)
+            check_vectors(vectors, model.word_vectors)
+            fitted, post_processing = model.transform, model.word_vectors.post_processing
         words, shape = corpus.lexicon, (corpus.types, vectors.size)
         with (
             temporary_array(description, "raw", shape, "float32") as raw,
@@ -96,14 +100,16 @@ def build_vectors(
 
             blocks = [slice(start, start + _BLOCK_ROWS) for start in range(0, len(words), _BLOCK_ROWS)]
             looked_up = parallel_map(look_up, blocks, workers)
-            for _ in progress_bar(iterable=looked_up, desc="looking up", total=len(blocks), unit="block"):
-                pass
+            list(progress_bar(iterable=looked_up, desc="looking up", total=len(blocks), unit="block"))
             if fitted is None:
                 word_counts = corpus.counts.copy()
                 word_counts[[corpus.begin_id, corpus.end_id]] = 0
                 fitted = kind.fit(raw, word_counts, boundary_vectors(vectors, mean_norm(raw)))
             for block in blocks:
-                write_rows(rows, block, words, raw, fitted)
+                with np.errstate(over="ignore"):  # what is too large is not finite then
+                    rows[block] = fitted.apply(words[block], raw[block])
+            if not all_finite(rows):
+                raise InputError(f"a vector of {origin} has a value too large for {dtype}: use --dtype float32")
             write_vector_table(
                 corpus, name, rows=rows, vectors=vectors, transform=fitted, post_processing=post_processing
             )
@@ -121,33 +127,12 @@ def open_vectors(origin: str, corpus: Corpus) -> WordVectors:
     return vectors
 
 
-def transform_of(like: str, vectors: WordVectors) -> tuple[VectorTransform, str]:
-    """The transform of a model directory that reads these `vectors`, and its kind."""
-    from elmoc.model_directory import read_model_directory  # PyTorch is only needed here
-
-    model = read_model_directory(like)
-    check_vectors(vectors, model.word_vectors)
-    return model.transform, model.word_vectors.post_processing
-
-
 @contextmanager
 def temporary_array(table: Path, what: str, shape: tuple[int, int], dtype: str) -> Iterator[np.ndarray]:
     """An array in a file beside the `table`, shared with forked workers, removed at the end."""
     with temporary_path(table, what) as path:
         reserve_space(path, shape[0] * shape[1] * np.dtype(dtype).itemsize)
         yield np.memmap(path, dtype=dtype, mode="r+", shape=shape)
-
-
-def write_rows(
-    rows: np.ndarray, block: slice, words: Sequence[str], raw: np.ndarray, transform: VectorTransform
-) -> None:
-    """Write a block of the transformed `raw` vectors [V, E]; an `InputError` where one is too large for `rows`."""
-    transformed = transform.apply(words[block], raw[block])
-    with np.errstate(over="ignore"):
-        rows[block] = transformed
-    if not np.isfinite(rows[block]).all():
-        word = words[block][int(np.abs(transformed).max(axis=1).argmax())]
-        raise InputError(f"the vector of {word!r} has a value too large for {rows.dtype}: use --dtype float32")
 
 
 def mean_norm(raw: np.ndarray) -> float:

@@ -10,14 +10,14 @@ counts as tokenised, so running the command on it changes nothing. Byte order ma
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
 from data_scripts.parts.unsuitable import check_suitable
 from data_scripts.parts.workers import add_workers, parallel_map
 from elmoc.batches import buffered
-from elmoc.errors import InputError, run_command
+from elmoc.errors import run_command
 from elmoc.files.locks import locked
 from elmoc.files.text import open_text, read_lines
 from elmoc.files.writing import refuse_existing
@@ -71,7 +71,7 @@ def tokenise_file(
 ) -> None:
     """Tokenise `source` into `target`; `tokenised` and `wrapped` None are decided from the start of the file.
 
-    Raises `InputError` when the target exists or is being written, or the source is missing, empty, broken, no UTF-8,
+    Raises `InputError` when the target exists or is being written, or the source is missing, broken, no UTF-8,
     or JSON lines.
     """
     started = time.perf_counter()
@@ -79,8 +79,6 @@ def tokenise_file(
     with locked(target):
         refuse_existing(target)
         sample = sample_lines(source, SAMPLE_CHARACTERS)
-        if not any(line.strip() for line in sample):
-            raise InputError(f"{source} is empty, there is no text to tokenise: give another file")
         check_suitable([source])
         text = "\n".join(sample)
         tokenised = looks_tokenised(text) if tokenised is None else tokenised
@@ -93,8 +91,14 @@ def tokenise_file(
             else:
                 print(f"{source} is raw text, {'wrapped: its lines are joined' if wrapped else 'not wrapped'}")
                 split = sentence_splitter(text)
+
+                def tokenise(paragraphs: Sequence[str]) -> list[str]:
+                    """The sentences of paragraphs, as lines; "" for an empty one, where a document ends."""
+                    found = (tokenise_paragraph(each, split) if each else [[""]] for each in paragraphs)
+                    return [" ".join(sentence) for sentence in chain.from_iterable(found)]
+
                 paragraphs = buffered(_paragraphs(lines, wrapped), len, most=_BLOCK_CHARACTERS)
-                blocks = parallel_map(lambda block: tokenise_paragraphs(block, split), paragraphs, workers)
+                blocks = parallel_map(tokenise, paragraphs, workers)
                 lines = single_blank_lines(chain.from_iterable(blocks))
             for line in lines:
                 file.write(f"{line}\n")
@@ -105,40 +109,24 @@ def tokenise_file(
 
 
 def _paragraphs(lines: Iterable[str], wrapped: bool) -> Iterator[str]:
-    """Lines, or the joined lines between blank lines, cut where they are very long; "" for every blank line."""
+    """Lines, or the joined lines between blank lines; "" for every blank line.
+
+    A paragraph of more than `_LONGEST_PARAGRAPH` is cut where a sentence seems to end, else between words, else
+    anywhere.
+    """
     waiting = ""
-    for line in lines:
+    for line in chain(lines, [""]):
         text = line.strip()
         waiting += f" {text}"
-        if text and wrapped and len(waiting) <= _LONGEST_PARAGRAPH:
-            continue
-        *parts, rest = _cut(waiting.strip())
-        yield from parts
-        waiting = rest if text and wrapped else ""
-        if not waiting:
-            yield from filter(None, [rest])
+        while len(waiting) > _LONGEST_PARAGRAPH:
+            sentence = max(waiting.rfind(f"{mark} ", 0, _LONGEST_PARAGRAPH) for mark in SENTENCE_ENDS)
+            end = sentence + 1 or waiting.rfind(" ", 1, _LONGEST_PARAGRAPH) + 1 or _LONGEST_PARAGRAPH
+            yield waiting[:end].strip()
+            waiting = waiting[end:]
+        if not (text and wrapped):
+            yield from [waiting.strip()] if waiting.strip() else []
             yield from [] if text else [""]
-    yield from filter(None, [waiting.strip()])
-
-
-def _cut(paragraph: str) -> Iterator[str]:
-    """Parts of at most `_LONGEST_PARAGRAPH`: each ends where a sentence seems to, else between words, else anywhere."""
-    start = 0
-    while len(paragraph) - start > _LONGEST_PARAGRAPH:
-        limit = start + _LONGEST_PARAGRAPH
-        sentence = max(paragraph.rfind(f"{mark} ", start, limit) for mark in SENTENCE_ENDS)
-        end = sentence + 1 or paragraph.rfind(" ", start, limit) + 1 or limit
-        yield paragraph[start:end]
-        start = end
-    yield paragraph[start:]
-
-
-def tokenise_paragraphs(paragraphs: Sequence[str], split: Callable[[str], Sequence[str]]) -> list[str]:
-    """The sentences of paragraphs, as lines; "" for one that is empty, where a document ends."""
-    lines: list[str] = []
-    for paragraph in paragraphs:
-        lines += [" ".join(words) for words in tokenise_paragraph(paragraph, split)] if paragraph else [""]
-    return lines
+            waiting = ""
 
 
 def single_blank_lines(lines: Iterable[str]) -> Iterator[str]:

@@ -40,13 +40,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("corpus", type=Path, metavar="CORPUS", help="corpus directory")
     parser.add_argument("output", type=Path, metavar="OUT.bin", help="fastText model to make")
-    for name, default, text in (
-        ("--dim", 300, "width of the vectors (300)"),
-        ("--epochs", None, "passes over the corpus (5 up to 1M words, 1 from 25M)"),
-        ("--buckets", None, "rows for hashed subwords (100,000 for 1M words, growing as the root)"),
-        ("--min-count", None, "rarer words have no row of their own, only subwords (2 up to 2M words, then 5)"),
+    for name, text in (
+        ("--dim", "width of the vectors (300)"),
+        ("--epochs", "passes over the corpus (5 up to 1M words, 1 from 25M)"),
+        ("--buckets", "rows for hashed subwords (100,000 for 1M words, growing as the root)"),
+        ("--min-count", "rarer words have no row of their own, only subwords (2 up to 2M words, then 5)"),
     ):
-        parser.add_argument(name, type=positive, default=default, metavar="N", help=text)
+        parser.add_argument(name, type=positive, default=argparse.SUPPRESS, metavar="N", help=text)
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random start (%(default)s)")
     add_workers(parser)
     options = vars(parser.parse_args(argv))
@@ -54,8 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def sizes_for(words: int) -> dict[str, int]:
-    """The epochs, buckets and least count that suit a text of this number of words."""
+    """The width, epochs, buckets and least count that suit a text of this number of words."""
     return {
+        "dim": 300,
         # 5 passes up to 1M words, 3 at 5M, 1 from 25M on
         "epochs": min(5, max(1, math.ceil(math.sqrt(25e6 / max(1, words))))),
         # 50,000 to two million rows of subwords, 100,000 at 1M words and 500,000 at 25M: two million are 2.4 GB
@@ -65,18 +66,8 @@ def sizes_for(words: int) -> dict[str, int]:
     }
 
 
-def train_fasttext(
-    corpus: Corpus,
-    output: Path,
-    *,
-    dim: int = 300,
-    epochs: int | None = None,
-    buckets: int | None = None,
-    min_count: int | None = None,
-    seed: int = 0,
-    workers: int = 1,
-) -> None:
-    """Train on the training shards of `corpus` and write the model to `output`; None is what `sizes_for` gives.
+def train_fasttext(corpus: Corpus, output: Path, *, seed: int = 0, workers: int = 1, **sizes: int) -> None:
+    """Train on the training shards of `corpus` and write the model to `output`; `sizes` replace those of `sizes_for`.
 
     The text is written beside the output for fastText to read, and removed afterwards. Raises `InputError` when the
     output exists, is being written or is not a `.bin`, no word is frequent enough, or the vectors are not finite.
@@ -85,30 +76,22 @@ def train_fasttext(
         raise InputError(f"{output}: the name of a fastText model ends in .bin")
     corpus.require_words()
     words = sum(shard.tokens - 2 * shard.sentences for shard in corpus.train)
-    sizes = sizes_for(words)
-    epochs, buckets = epochs or sizes["epochs"], buckets or sizes["buckets"]
-    min_count = min_count or sizes["min_count"]
-    known = int((corpus.counts >= min_count).sum())
-    if known <= 2:  # `<s>` and `</s>`; fastText would train on these alone
-        raise InputError(f"no word of {corpus.path} occurs {min_count} times: give a smaller --min-count")
-    print(
-        f"{words:,} words, {known:,} types that occur {min_count} times or more; dimensions {dim}, epochs {epochs}, "
-        f"buckets {buckets:,}, threads {workers}",
-        flush=True,
-    )
+    sizes = sizes_for(words) | sizes
+    if (corpus.counts >= sizes["min_count"]).sum() <= 2:  # `<s>` and `</s>`; fastText would train on these alone
+        raise InputError(f"no word of {corpus.path} occurs {sizes['min_count']} times: give a smaller --min-count")
+    print(f"{words:,} words;", ", ".join(f"{name} {size:,}" for name, size in sizes.items()), flush=True)
     if words < _LITTLE_TEXT:
         print("warning: vectors of so little text are poor: published ones are better (docs/train.md)", file=sys.stderr)
     started = time.monotonic()
-    arguments = {"dim": dim, "epoch": epochs, "bucket": buckets, "minCount": min_count, "thread": workers}
     with locked(output):
         refuse_existing(output)
         with temporary_path(output, "text") as text, atomic_path(output) as partial:
             write_text(corpus, text)
             # in a process of its own (of two; one gets no item), in which the library can crash or be interrupted alone
-            list(parallel_map(lambda path: _train(path, partial, seed, arguments), [text], workers=2))
+            list(parallel_map(lambda path: _train(path, partial, seed, workers, **sizes), [text], workers=2))
             open_file(partial)  # fastText does not notice that it cannot write: a model that is not whole fails here
     seconds = time.monotonic() - started
-    speed = words * epochs / seconds
+    speed = words * sizes["epochs"] / seconds
     print(f"{output}: {human_bytes(output.stat().st_size)}, trained in {seconds:.0f} s ({speed:,.0f} words/s)")
 
 
@@ -123,23 +106,31 @@ def write_text(corpus: Corpus, path: Path) -> None:
                 file.write(" ".join(map(words.__getitem__, ids[start : start + _BLOCK_TOKENS].tolist())) + " ")
 
 
-def _train(text: Path, model: Path, seed: int, arguments: dict[str, int]) -> None:
+def _train(
+    text: Path, model: Path, seed: int, workers: int, *, dim: int, epochs: int, buckets: int, min_count: int
+) -> None:
     """Train in this process; fastText prints its progress on standard error."""
     import fasttext
 
-    zero_fresh_memory()
+    with contextlib.suppress(AttributeError, OSError):  # without glibc
+        ctypes.CDLL(None).mallopt(_M_PERTURB, 0xFF)  # fills what is allocated with the complement: zeros
     # train_unsupervised takes every argument but this one, and reads it from here
     fasttext.FastText.unsupervised_default["seed"] = seed
-    trained = fasttext.train_unsupervised(str(text), model="skipgram", minn=3, maxn=6, verbose=2, **arguments)
+    trained = fasttext.train_unsupervised(
+        str(text),
+        model="skipgram",
+        dim=dim,
+        epoch=epochs,
+        bucket=buckets,
+        minCount=min_count,
+        minn=3,
+        maxn=6,
+        thread=workers,
+        verbose=2,
+    )
     if not all(np.isfinite(trained.get_word_vector(word)).all() for word in trained.get_words()):
         raise InputError("the vectors diverged: they are not finite")
     trained.save_model(str(model))
-
-
-def zero_fresh_memory() -> None:
-    """Have the C library fill all memory that this process allocates with zeros (no effect without glibc)."""
-    with contextlib.suppress(AttributeError, OSError):
-        ctypes.CDLL(None).mallopt(_M_PERTURB, 0xFF)  # glibc fills with the complement
 
 
 if __name__ == "__main__":

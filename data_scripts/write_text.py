@@ -7,7 +7,6 @@ Words that were left out by `--min-count` are `<unk>`.
 
 import argparse
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import ceil
 from pathlib import Path
@@ -55,37 +54,26 @@ def write_text(
     source = Corpus(corpus)
     source.require_words()
     shards = source.held_out if held_out else source.train
-    times = dict.fromkeys(source.held_out_sources if held_out else source.sources, 1.0)
-    times |= parse_sources(sources, list(times))
+    times = dict.fromkeys((shard.source for shard in shards), 1.0)
+    for given in sources:
+        name, _, number = given.rpartition("=")
+        if name not in times or not 0 <= float(number) <= MOST_TIMES:
+            known = ", ".join(filter(None, times)) or "none, since its text has no names"
+            raise InputError(f"--sources {given}: give NAME=X, a source ({known}), and X from 0 to {MOST_TIMES:,}")
+        times[name] = float(number)
     total = sum(times[shard.source] * shard.tokens for shard in shards)
     if tokens is not None and tokens < total:
         times = {name: each * tokens / total for name, each in times.items()}
-    written: Counter[str] = Counter()
+    written = 0
     with locked(target), progress_bar(total=round(total), unit=" words", unit_scale=True, desc="writing") as bar:
         refuse_existing(target)
         with open_text(target) as file:
-            for shard, words in source.written_sentences(passes(shards, times), file):
-                written[shard.source] += len(words)
+            for _, words in source.written_sentences(passes(shards, times), file):
+                written += len(words)
                 bar.update(len(words) + 2)
             if not written:
                 raise InputError(f"--sources {' '.join(sources)} leaves no text: give another source a number above 0")
-    by_source = ", ".join(f"{name} {count:,}" for name, count in written.items() if name)
-    print(f"{target}: {written.total():,} words" + (f" ({by_source})" if by_source else ""))
-
-
-def parse_sources(given: Sequence[str], sources: Sequence[str]) -> dict[str, float]:
-    """NAME=X as a mapping; an `InputError` for a name that is not a source, and an X that is no such number."""
-    found = {}
-    for text in given:
-        name, _, number = text.rpartition("=")
-        try:
-            found[name] = float(number)
-        except ValueError:
-            found[name] = -1
-        if name not in sources or not 0 <= found[name] <= MOST_TIMES:
-            known = ", ".join(filter(None, sources)) or "none, since its text has no names"
-            raise InputError(f"--sources {text}: give NAME=X, a source ({known}) and a number from 0 to {MOST_TIMES:,}")
-    return found
+    print(f"{target}: {written:,} words")
 
 
 def passes(shards: Sequence[Shard], times: dict[str, float]) -> Iterator[tuple[Shard, int]]:

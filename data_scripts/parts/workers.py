@@ -5,7 +5,8 @@ import os
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
+from itertools import islice
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
@@ -15,7 +16,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 # Items under way for each worker: an endless iterable of items is not read into memory.
 _LOOK_AHEAD = 4
-_function: Callable[[Any], Any] | None = None  # what a worker does with items: it is forked with it, not sent it
+# What a worker does with items: it is forked with it, not sent it.
+_function: Callable[[Any], Any] | None = None
 
 
 def parallel_map(function: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
@@ -30,13 +32,11 @@ def parallel_map(function: Callable[[Item], Result], items: Iterable[Item], work
         workers, mp_context=get_context("fork"), initializer=_start_worker, initargs=(os.getpid(), function)
     )
     try:
-        pending: deque[Future[Result]] = deque()
-        for item in items:
-            pending.append(pool.submit(_do, item))
-            if len(pending) >= _LOOK_AHEAD * workers:
-                yield pending.popleft().result()
+        futures = (pool.submit(_do, item) for item in items)
+        pending = deque(islice(futures, _LOOK_AHEAD * workers))
         while pending:
             yield pending.popleft().result()
+            pending.extend(islice(futures, 1))
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -56,7 +56,7 @@ def _do(item: Any) -> Any:
 def add_workers(parser: argparse.ArgumentParser) -> None:
     """Add `--workers`, which is one for each core by default."""
     parser.add_argument(
-        "--workers", type=positive, default=available_cores(), metavar="N", help="processes (%(default)s)"
+        "--workers", type=positive, default=available_cores(), metavar="N", help="processes (all cores)"
     )
 
 
