@@ -40,13 +40,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("corpus", type=Path, metavar="CORPUS", help="corpus directory")
     parser.add_argument("output", type=Path, metavar="OUT.bin", help="fastText model to make")
-    for name, text in (
-        ("--dim", "width of the vectors (300)"),
-        ("--epochs", "passes over the corpus (5 up to 1M words, 1 from 25M)"),
-        ("--buckets", "rows for hashed subwords (100,000 for 1M words, growing as the root)"),
-        ("--min-count", "rarer words have no row of their own, only subwords (2 up to 2M words, then 5)"),
+    for option, name, text in (
+        ("--dim", "dim", "width of the vectors (300)"),
+        ("--epochs", "epoch", "passes over the corpus (5 up to 1M words, 1 from 25M)"),
+        ("--buckets", "bucket", "rows for hashed subwords (100,000 for 1M words, growing as the root)"),
+        ("--min-count", "minCount", "rarer words have only subwords, no row of their own (2 up to 2M words, then 5)"),
     ):
-        parser.add_argument(name, type=positive, default=argparse.SUPPRESS, metavar="N", help=text)
+        parser.add_argument(option, dest=name, type=positive, default=argparse.SUPPRESS, metavar="N", help=text)
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random start (%(default)s)")
     add_workers(parser)
     options = vars(parser.parse_args(argv))
@@ -54,15 +54,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def sizes_for(words: int) -> dict[str, int]:
-    """The width, epochs, buckets and least count that suit a text of this number of words."""
+    """What suits a text of this number of words, by fastText's names."""
     return {
         "dim": 300,
         # 5 passes up to 1M words, 3 at 5M, 1 from 25M on
-        "epochs": min(5, max(1, math.ceil(math.sqrt(25e6 / max(1, words))))),
+        "epoch": min(5, max(1, math.ceil(math.sqrt(25e6 / max(1, words))))),
         # 50,000 to two million rows of subwords, 100,000 at 1M words and 500,000 at 25M: two million are 2.4 GB
-        "buckets": min(2_000_000, max(50_000, round(100 * math.sqrt(words / 1e6)) * 1000)),
+        "bucket": min(2_000_000, max(50_000, round(100 * math.sqrt(words / 1e6)) * 1000)),
         # fastText's usual 5 leaves too few words of little text a row of their own
-        "min_count": 2 if words <= 2_000_000 else 5,
+        "minCount": 2 if words <= 2_000_000 else 5,
     }
 
 
@@ -77,8 +77,8 @@ def train_fasttext(corpus: Corpus, output: Path, *, seed: int = 0, workers: int 
     corpus.require_words()
     words = sum(shard.tokens - 2 * shard.sentences for shard in corpus.train)
     sizes = sizes_for(words) | sizes
-    if (corpus.counts >= sizes["min_count"]).sum() <= 2:  # `<s>` and `</s>`; fastText would train on these alone
-        raise InputError(f"no word of {corpus.path} occurs {sizes['min_count']} times: give a smaller --min-count")
+    if (corpus.counts >= sizes["minCount"]).sum() <= 2:  # `<s>` and `</s>`; fastText would train on these alone
+        raise InputError(f"no word of {corpus.path} occurs {sizes['minCount']} times: give a smaller --min-count")
     print(f"{words:,} words;", ", ".join(f"{name} {size:,}" for name, size in sizes.items()), flush=True)
     if words < _LITTLE_TEXT:
         print("warning: vectors of so little text are poor: published ones are better (docs/train.md)", file=sys.stderr)
@@ -88,10 +88,10 @@ def train_fasttext(corpus: Corpus, output: Path, *, seed: int = 0, workers: int 
         with temporary_path(output, "text") as text, atomic_path(output) as partial:
             write_text(corpus, text)
             # in a process of its own (of two; one gets no item), in which the library can crash or be interrupted alone
-            list(parallel_map(lambda path: _train(path, partial, seed, workers, **sizes), [text], workers=2))
+            list(parallel_map(lambda path: _train(path, partial, seed, thread=workers, **sizes), [text], workers=2))
             open_file(partial)  # fastText does not notice that it cannot write: a model that is not whole fails here
     seconds = time.monotonic() - started
-    speed = words * sizes["epochs"] / seconds
+    speed = words * sizes["epoch"] / seconds
     print(f"{output}: {human_bytes(output.stat().st_size)}, trained in {seconds:.0f} s ({speed:,.0f} words/s)")
 
 
@@ -106,9 +106,7 @@ def write_text(corpus: Corpus, path: Path) -> None:
                 file.write(" ".join(map(words.__getitem__, ids[start : start + _BLOCK_TOKENS].tolist())) + " ")
 
 
-def _train(
-    text: Path, model: Path, seed: int, workers: int, *, dim: int, epochs: int, buckets: int, min_count: int
-) -> None:
+def _train(text: Path, model: Path, seed: int, **numbers: int) -> None:
     """Train in this process; fastText prints its progress on standard error."""
     import fasttext
 
@@ -116,18 +114,7 @@ def _train(
         ctypes.CDLL(None).mallopt(_M_PERTURB, 0xFF)  # fills what is allocated with the complement: zeros
     # train_unsupervised takes every argument but this one, and reads it from here
     fasttext.FastText.unsupervised_default["seed"] = seed
-    trained = fasttext.train_unsupervised(
-        str(text),
-        model="skipgram",
-        dim=dim,
-        epoch=epochs,
-        bucket=buckets,
-        minCount=min_count,
-        minn=3,
-        maxn=6,
-        thread=workers,
-        verbose=2,
-    )
+    trained = fasttext.train_unsupervised(str(text), model="skipgram", minn=3, maxn=6, verbose=2, **numbers)
     if not all(np.isfinite(trained.get_word_vector(word)).all() for word in trained.get_words()):
         raise InputError("the vectors diverged: they are not finite")
     trained.save_model(str(model))

@@ -3,16 +3,13 @@
 import random
 import resource
 import shutil
-import signal
 from collections.abc import Callable, Iterator
-from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 
 from data_scripts.build_corpus import build_corpus
 from elmoc.corpus import Corpus
-from elmoc.files.locks import locked
 
 
 @pytest.fixture(scope="session")
@@ -37,31 +34,6 @@ def small_corpus(_corpus_of_small_text: Path, tmp_path: Path) -> Corpus:
     """A corpus directory of `small_text`, fresh for every test."""
     shutil.copytree(_corpus_of_small_text, tmp_path / "corpus")
     return Corpus(tmp_path / "corpus")
-
-
-@pytest.fixture
-def other_writer() -> Iterator[Callable[[Path], None]]:
-    """Given a path: another process has locked it, as a command does that writes there."""
-    context = get_context("fork")
-    processes = []
-
-    def lock(path: Path) -> None:
-        receiver, sender = context.Pipe(duplex=False)
-
-        def hold() -> None:
-            with locked(path):
-                sender.send("locked")
-                signal.pause()
-
-        process = context.Process(target=hold, daemon=True)
-        process.start()
-        processes.append(process)
-        assert receiver.poll(30)
-
-    yield lock
-    for process in processes:
-        process.kill()
-        process.join()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 
 from data_scripts import build_corpus as module
 from data_scripts.build_corpus import default_shard_tokens, main
-from data_scripts.parts import numbered
+from data_scripts.parts import pieces as parts
 from elmoc.corpus import Corpus
 from tests.references import plain_corpus, plain_overlap
 
@@ -124,13 +124,6 @@ def test_a_document_is_not_cut_where_another_starts_nearby(tmp_path: Path) -> No
     assert all(500 <= shard.tokens <= 1500 for shard in [*corpus.train, *corpus.held_out])
 
 
-def test_workers_do_not_change_a_byte(text_files: list[Path], tmp_path: Path) -> None:
-    for workers in ("1", "2"):
-        arguments = [str(tmp_path / "in"), str(tmp_path / workers), "--workers", workers, "--shard-tokens", "300"]
-        assert main(arguments) == 0
-    assert content(tmp_path / "1") == content(tmp_path / "2")
-
-
 @pytest.mark.parametrize("stop_in", ["number_piece", "merge_lexicons", "save_array", "finish_corpus"])
 def test_interrupted_and_run_again(text_files: list[Path], tmp_path: Path, monkeypatch, stop_in: str) -> None:
     options = ["--workers", "1", "--shard-tokens", "300"]
@@ -152,19 +145,19 @@ def test_interrupted_and_run_again(text_files: list[Path], tmp_path: Path, monke
     assert kept
     with monkeypatch.context() as patch:
         made = []
-        patch.setattr(numbered, "atomic_directory", lambda path: made.append(path) or real_directory(path))
+        patch.setattr(parts, "atomic_directory", lambda path: made.append(path) or real_directory(path))
         assert main([f"{tmp_path}/in", f"{tmp_path}/again", *options]) == 0
     assert not kept & set(made), "what is there is not made again"
     assert content(tmp_path / "again") == content(tmp_path / "whole")
 
 
-real_directory = numbered.atomic_directory
+real_directory = parts.atomic_directory
 
 
 def test_killed_and_run_again(text_files: list[Path], tmp_path: Path) -> None:
-    """Wherever a kill hits, the next build goes on and ends with the same corpus."""
+    """Wherever a kill hits, the next build goes on and ends with the same corpus, as one of one worker is."""
     options = ["--workers", "2", "--shard-tokens", "300"]
-    assert main([f"{tmp_path}/in", f"{tmp_path}/whole", *options]) == 0
+    assert main([f"{tmp_path}/in", f"{tmp_path}/whole", *options, "--workers", "1"]) == 0
     command = [sys.executable, "-m", "data_scripts.build_corpus", f"{tmp_path}/in", f"{tmp_path}/again", *options]
     started = None
     for delay in (0.0, 0.05, 0.15):  # from when the first piece is there
@@ -202,20 +195,6 @@ def test_pieces_are_kept_only_for_the_same_input(text_files: list[Path], tmp_pat
     assert "entirely" in Corpus(corpus).lexicon
 
 
-def test_text_that_changes_while_it_is_read_is_refused(
-    text_files: list[Path], tmp_path: Path, monkeypatch, error_line: Fails
-) -> None:
-    real = numbered.read_blocks
-
-    def changing(segment):
-        yield from real(segment)
-        Path(segment.path).write_text("something else\n")
-
-    monkeypatch.setattr(numbered, "read_blocks", changing)
-    assert "0.txt" in error_line(main([str(text_files[0]), f"{tmp_path}/c", "--workers", "1"]))
-    assert not list((tmp_path / "c/.work").iterdir())
-
-
 @pytest.mark.parametrize(
     ("name", "data", "named"),
     [
@@ -225,7 +204,6 @@ def test_text_that_changes_while_it_is_read_is_refused(
         ("a.txt", b"one\n\ntwo\0\n", "a.txt, line 3"),
         ("a.txt", b'{"text": "It rained ."}\n' * 50, "a.txt"),
         ("a.txt", b"\n \n\t\n", "no sentence"),
-        ("a.txt", b"", "no sentence"),
         ("a.txt", b"one sentence only\n", "one shard"),
         ("a.txt.gz", gzip.compress(random.Random(0).randbytes(1000).hex().encode() + b"\n", mtime=0)[:-20], "a.txt.gz"),
         ("a.txt.gz", b"no gzip\n", "a.txt.gz"),
@@ -240,32 +218,16 @@ def test_bad_text_is_one_line(
     assert not (tmp_path / "c" / "corpus.json").exists()
 
 
-def test_line_numbers_hold_in_later_pieces_of_a_file(tmp_path: Path, error_line: Fails) -> None:
-    lines = [b"some words of text"] * 5000
-    lines[4321] = b"\xe9"
-    (tmp_path / "a.txt").write_bytes(b"\n".join(lines))
-    command = [str(tmp_path / "a.txt"), str(tmp_path / "c"), "--shard-tokens", "1000"]
-    assert "a.txt, line 4322: byte 0xe9" in error_line(main(command))
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
         ["missing.txt", "c"],
-        ["*.nothing", "c"],
-        ["a.txt", "./a.txt", "c"],
-        ["empty", "c"],
         ["a.txt", "c", "--held-out", "a.txt"],
         ["a.txt", "other"],
         ["a.txt", "a.txt"],
-        ["pipe", "c"],
         ["other/*", "other"],
         ["n=a.txt", "b.txt", "c"],
-        ["a b=a.txt", "c"],
-        ["n=a.txt", "t=a.txt", "c"],
-        ["a.txt", "c", "--leave-out", "none"],
         ["a.txt", "c", "--leave-out", "short"],
-        ["a.txt", "c", "--leave-out", "trees"],
     ],
 )
 def test_bad_arguments(tmp_path: Path, monkeypatch, error_line: Fails, arguments: list[str]) -> None:
@@ -273,11 +235,8 @@ def test_bad_arguments(tmp_path: Path, monkeypatch, error_line: Fails, arguments
     for name in ("a.txt", "b.txt"):
         Path(name).write_text("a b\nc d\n" * 50)
     Path("short").write_text("It\tPRP\nrained\tVBD\n")
-    Path("trees").write_text("(3 (2 It) (4 (4 (2 's) (3 (2 a) (4 lovely))) (2 film)))\n(2 (2 It) (2 rained))\n")
-    for name in ("empty", "other"):
-        Path(name).mkdir()
+    Path("other").mkdir()
     Path("other/file").write_text("mine")
-    os.mkfifo("pipe")
     before = content(tmp_path), sorted(os.listdir())
     error_line(main(arguments))
     assert (content(tmp_path), sorted(os.listdir())) == before

@@ -1,6 +1,5 @@
 """Writing text: a corpus of it is the same corpus, and each kind is written as often as asked."""
 
-import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,18 +55,9 @@ def test_each_source_is_written_as_often_as_asked(
     write_text(corpus.path, tmp_path / "text.txt", sources=["news=0.4", "talk=2.3"])
     expected = [*first(NEWS[:15], 0.4), *TALK, *first(NEWS[15:], 0.4), *TALK, *first(TALK, 0.3)]
     assert sentences(tmp_path / "text.txt") == expected
-    counts = {name: sum(map(len, part)) for name, part in (("news", NEWS), ("talk", TALK))}
-    words = sum(map(len, expected))
-    talk = 2 * counts["talk"] + sum(map(len, first(TALK, 0.3)))
-    assert f"text.txt: {words:,} words (news {words - talk:,}, talk {talk:,})" in capsys.readouterr().out
+    assert f"text.txt: {sum(map(len, expected)):,} words" in capsys.readouterr().out
     write_text(corpus.path, tmp_path / "talk.txt", sources=["news=0"])
     assert sentences(tmp_path / "talk.txt") == TALK
-
-
-def test_text_is_compressed_where_its_name_says_so(corpus: Corpus, tmp_path: Path) -> None:
-    for name in ("text.txt", "text.txt.gz"):
-        write_text(corpus.path, tmp_path / name)
-    assert gzip.decompress((tmp_path / "text.txt.gz").read_bytes()) == (tmp_path / "text.txt").read_bytes()
 
 
 def first(part: list[list[str]], share: float) -> list[list[str]]:
@@ -86,7 +76,7 @@ def test_a_sample_has_the_proportions_of_the_sources(corpus: Corpus, tmp_path: P
     assert sentences(tmp_path / "all.txt") == [*NEWS[:15], *TALK, *NEWS[15:]]
 
 
-@pytest.mark.parametrize("given", [["new=2"], ["2"], ["news=nan"], ["news=1001"], ["news=much"], ["news=0", "talk=0"]])
+@pytest.mark.parametrize("given", [["new=2"], ["2"], ["news=nan"], ["news=1001"], ["news=0", "talk=0"]])
 def test_what_cannot_be_is_refused(
     corpus: Corpus, tmp_path: Path, error_line: Callable[[int], str], given: list[str]
 ) -> None:
