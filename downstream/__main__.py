@@ -51,6 +51,7 @@ def _dispatch(arguments: list[str]) -> None:
     parser.add_argument("command", choices=[*TASKS, *COMMANDS])
     command, rest = parser.parse_args(arguments[:1]).command, arguments[1:]
     wait_without_spinning()
+    tasks = {name: partial(_task, name) for name in TASKS}
     if command == "sentences":
         parser = argparse.ArgumentParser(
             prog="python -m downstream sentences", description="Print the sentences of a task's files, one a line."
@@ -58,20 +59,18 @@ def _dispatch(arguments: list[str]) -> None:
         parser.add_argument("task", choices=TASKS)
         name = parser.parse_args(rest[:1]).task
         _import("probe.cli").print_sentences(_task(name), rest[1:])
-        return
-    tasks = {name: partial(_task, name) for name in TASKS}
-    if command == "suite":
+    elif command == "suite":
         _import("suite.cli").run_suite(rest, tasks)
     elif command == "table":
         _import("results.table").print_table(rest, tasks)
     elif command == "similarity":
         _import("similarity").run_similarity(rest)
+    elif command == "layers":
+        keep_freed_memory()
+        _import("linear.command").run_layers(rest)
     else:
         keep_freed_memory()
-        if command == "layers":
-            _import("linear.command").run_layers(rest)
-        else:
-            _import("probe.cli").run_probes(_task(command), rest)
+        _import("probe.cli").run_probes(_task(command), rest)
 
 
 def _task(name: str) -> Any:

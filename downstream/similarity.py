@@ -17,7 +17,7 @@ from scipy.stats import spearmanr
 
 from downstream.inputs.settings import add_model_options
 from downstream.text_table import Column, Table, text_table
-from elmoc.errors import InputError, shortened
+from elmoc.errors import reading
 from elmoc.files.text import read_lines
 from elmoc.model import ElmoC
 from elmoc.word_vectors.opening import open_word_vectors
@@ -41,18 +41,10 @@ def run_similarity(arguments: Sequence[str]) -> None:
         "pairs whose words both have a vector. Of a model, these are its word vectors, and layer 0, which reads each "
         "word by itself.",
     )
-    parser.add_argument(
-        "source",
-        metavar="VECTORS|MODEL",
-        help="FILE.bin, FILE.vec, FILE.txt, FILE.safetensors or random:SEED:SIZE; or a model or run directory",
-    )
-    parser.add_argument(
-        "files",
-        nargs="+",
-        type=Path,
-        metavar="FILE",
-        help="two words and a score a line, divided by tabs or spaces (plain or .gz)",
-    )
+    text = "FILE.bin, FILE.vec, FILE.txt, FILE.safetensors or random:SEED:SIZE; or a model or run directory"
+    parser.add_argument("source", metavar="VECTORS|MODEL", help=text)
+    text = "two words and a score a line, divided by tabs or spaces (plain or .gz)"
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help=text)
     add_model_options(parser)
     options = parser.parse_args(arguments)
     files = [read_pairs(path) for path in options.files]
@@ -62,11 +54,10 @@ def run_similarity(arguments: Sequence[str]) -> None:
         name: [correlation(file, dict(zip(words, found, strict=True))) for file in files]
         for name, found in vectors.items()
     }
-    counts = [found for _, found in next(iter(correlations.values()))]
     columns = [
         Column("pairs of words", [file.name for file in files]),
         Column("pairs", [f"{len(file.pairs):,}" for file in files], right=True),
-        Column("found", [f"{found:,}" for found in counts], right=True),
+        Column("found", [f"{found:,}" for _, found in next(iter(correlations.values()))], right=True),
     ]
     for name, values in correlations.items():
         columns.append(Column(name, ["–" if math.isnan(rho) else f"{100 * rho:.1f}" for rho, _ in values], right=True))
@@ -78,16 +69,11 @@ def read_pairs(path: Path) -> WordPairs:
     """Pairs of words and their scores; an `InputError` for the first line that is something else."""
     pairs, scores = [], []
     for number, line in enumerate(read_lines(path), 1):
-        if not line.strip():
-            continue
-        try:
-            first, second, score = (each.strip() for each in (line.split("\t") if "\t" in line else line.split()))
-            if not (first and second and math.isfinite(float(score))):
-                raise ValueError
-        except ValueError:
-            raise InputError(f"{path}, line {number}: {shortened(line)!r} is not two words and a number") from None
-        pairs.append((first, second))
-        scores.append(float(score))
+        if line.strip():
+            with reading(f"{path}, line {number}"):
+                first, second, score = (each.strip() for each in (line.split("\t") if "\t" in line else line.split()))
+                pairs.append((first, second))
+                scores.append(float(score))
     return WordPairs(path.name.removesuffix(".gz").removesuffix(".txt"), pairs, np.array(scores))
 
 

@@ -20,7 +20,6 @@ from downstream.linear.labels import KINDS, Labels, check_labels, read_labelled
 from downstream.probe.saved_probe import read_probe
 from downstream.text_table import Column, Table, text_table
 from elmoc.devices import checked_device
-from elmoc.errors import InputError
 from elmoc.progress import progress_bar
 from elmoc.settings import counted
 
@@ -31,16 +30,16 @@ BATCH = 64  # sentences whose states are looked up together
 
 @dataclass(frozen=True)
 class WordSplit:
-    """The sentences of a split, all their words, and for each kind of label those of all words."""
+    """The sentences of a split, all their words [N], and for each kind of label those of all words."""
 
     sentences: list[Sentence]
-    words: list[str]
+    words: np.ndarray
     labels: dict[str, Labels]
 
     def labelled(self, kind: str) -> tuple[np.ndarray, np.ndarray]:
         """Which words have a label of the kind, as rows [n], and these labels, strings [n]."""
-        rows = np.array([row for row, label in enumerate(self.labels[kind]) if label is not None], dtype=np.int64)
-        return rows, np.array([label for label in self.labels[kind] if label is not None], dtype=np.str_)
+        found = {row: label for row, label in enumerate(self.labels[kind]) if label is not None}
+        return np.array(list(found), dtype=np.int64), np.array(list(found.values()), dtype=np.str_)
 
 
 def run_layers(arguments: Sequence[str]) -> None:
@@ -53,8 +52,7 @@ def run_layers(arguments: Sequence[str]) -> None:
     splits = []
     for name, paths in (("train", options.train), ("dev", options.dev)):
         split = read_words(paths, options.label, most_words=options.most_words)
-        counts = f"{counted(len(split.sentences), 'sentence')}, {counted(len(split.words), 'word')}"
-        print(f"{name:6} {counts}", flush=True)
+        print(f"{name:6} {counted(len(split.sentences), 'sentence')}, {counted(len(split.words), 'word')}", flush=True)
         splits.append(split)
     train, dev = splits
     kinds = {INPUT_KINDS[name] for name in ("vectors", "features", "model") if getattr(options, name)}
@@ -76,7 +74,7 @@ def read_words(paths: Sequence[Path], kinds: Sequence[str], *, most_words: int) 
         found = [found[row] for row in sorted(order[:count])]
     return WordSplit(
         sentences=[sentence for sentence, _ in found],
-        words=[word for sentence, _ in found for word in sentence.words],
+        words=np.array([word for sentence, _ in found for word in sentence.words]),
         labels={kind: [label for _, labels in found for label in labels[row]] for row, kind in enumerate(kinds)},
     )
 
@@ -88,8 +86,7 @@ def accuracies(sources: InputSources, train: WordSplit, dev: WordSplit, kinds: S
     for kind in kinds:
         (rows, labels), (dev_rows, dev_labels) = train.labelled(kind), dev.labelled(kind)
         frequent = Counter(labels.tolist()).most_common(1)[0][0]
-        words, dev_words = [train.words[row] for row in rows], [dev.words[row] for row in dev_rows]
-        of_word = most_frequent_of_the_word(words, labels.tolist(), dev_words, dev_labels.tolist())
+        of_word = most_frequent_of_the_word(train.words[rows], labels, dev.words[dev_rows], dev_labels)
         columns[kind] = [f"{100 * float((dev_labels == frequent).mean()):.2f}", f"{of_word:.2f}"]
     inputs = zip(inputs_of(sources, train), inputs_of(sources, dev), strict=True)
     stopped = False
@@ -118,9 +115,7 @@ def inputs_of(sources: InputSources, split: WordSplit) -> Iterator[tuple[str, Ca
     """
     if sources.words is not None:
         table = sources.words
-        places = np.concatenate(
-            [table.rows([sentence], len(sentence.words))[0].long().numpy() for sentence in split.sentences]
-        )
+        places = np.concatenate([table.rows([each], len(each.words))[0].numpy() for each in split.sentences])
         yield "vectors", lambda rows: table.vectors.numpy()[places[rows]]
     if sources.states is not None:
         source = sources.states
@@ -130,8 +125,6 @@ def inputs_of(sources: InputSources, split: WordSplit) -> Iterator[tuple[str, Ca
             for found in source.lookup(split.sentences[first : first + BATCH]):
                 begin, end = end, end + found.shape[1]
                 states[begin:end] = found.transpose(0, 1).numpy()
-        if not np.isfinite(states).all():
-            raise InputError("layer states have numbers that are not finite: make the features again")
         for layer, name in enumerate(source.names):
             yield f"layer {name}", lambda rows, layer=layer: states[rows, layer]  # type: ignore[misc]
         if len(source.names) > 1:
@@ -164,9 +157,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--label",
         nargs="+",
         metavar="LABEL",
-        help="what is to be found: pos (part of speech) or constituent (the label of the lowest constituent that holds "
-        "the word and others) of CoNLL-2012 files, column:N of CoNLL columns (from 0, the word; -1 is the last), "
-        "deprel (dependency relation), upos or xpos of CoNLL-U files",
+        help="what is to be found: pos or constituent (the lowest that holds the word and others) of CoNLL-2012 files, "
+        "column:N of CoNLL columns (from 0, the word; -1 is the last), deprel, upos or xpos of CoNLL-U files",
     )
     group.add_argument(
         "--most-words",

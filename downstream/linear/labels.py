@@ -19,14 +19,14 @@ from downstream.inputs.sentence import Sentence, make_sentence
 from downstream.readers.conll2012 import PART_OF_SPEECH, WORD, Span, read_documents
 from downstream.readers.conll_columns import read_columns
 from downstream.readers.conllu import COLUMNS, FORM, read_conllu
-from elmoc.errors import InputError
+from elmoc.errors import InputError, reading
 
 KINDS = "pos, constituent, column:N, deprel, upos or xpos"
 _FORMATS = {"pos": 2012, "constituent": 2012, "deprel": "u", "upos": "u", "xpos": "u"}
 _FUNCTION_TAG = re.compile(r"(?<=.)[-=|].*")  # what follows the label of a constituent in some treebanks: NP-SBJ
 
+# of the words of a sentence; None where a word has no label of the kind
 Labels = list[str | None]
-"""Of the words of a sentence; None where a word has no label of the kind."""
 
 
 def check_labels(kinds: Sequence[str]) -> None:
@@ -47,12 +47,9 @@ def read_labelled(path: Path, kinds: Sequence[str]) -> Iterator[tuple[Sentence, 
         for columns in read_columns(path):
             words = make_sentence([row[0] for row in columns.rows], file=path, line=columns.lines[0])
             numbers = [int(kind.partition(":")[2]) for kind in kinds]
-            width = len(columns.rows[0])
-            if any(number % width == 0 or not -width <= number < width for number in numbers):
-                raise InputError(
-                    f"{path}, line {columns.lines[0]}: of {width} columns, {' '.join(kinds)} is no label's"
-                )
-            yield words, [[row[number] or None for row in columns.rows] for number in numbers]
+            with reading(f"{path}, line {columns.lines[0]}"):
+                labels = [[row[number] or None for row in columns.rows] for number in numbers]
+            yield words, labels
     elif _FORMATS[kinds[0]] == "u":
         for columns in read_conllu(path):
             words = make_sentence([row[FORM] for row in columns.rows], file=path, line=columns.lines[0])
@@ -66,11 +63,10 @@ def read_labelled(path: Path, kinds: Sequence[str]) -> Iterator[tuple[Sentence, 
         for document in read_documents(path):
             for rows in document.sentences:
                 words = make_sentence(rows.column(WORD), file=path, line=rows.lines[0])
-                found: list[Labels] = []
-                for kind in kinds:
-                    of_words: Labels = [*rows.column(PART_OF_SPEECH)]
-                    found.append(of_words if kind == "pos" else constituent_labels(rows.constituents(), len(of_words)))
-                yield words, found
+                found: dict[str, Labels] = {"pos": [*rows.column(PART_OF_SPEECH)]}
+                if "constituent" in kinds:
+                    found["constituent"] = constituent_labels(rows.constituents(), len(words.words))
+                yield words, [found[kind] for kind in kinds]
 
 
 def constituent_labels(spans: Sequence[Span], words: int) -> Labels:

@@ -80,11 +80,9 @@ def test_of_a_model(model_path: Path, tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("a b 1\na b\n", "line 2: "),
-        ("a\tb\tmuch\n", "line 1: "),
-        ("a b 1\nb c nan\n", "line 2: "),
-        ("a\t \t2\n", "line 1: "),
-        ("a b 1 2\n", "line 1: "),
+        ("a b 1\na b\n", "line 2 "),
+        ("a\tb\tmuch\n", "line 1 "),
+        ("a b 1 2\n", "line 1 "),
     ],
 )
 def test_bad_files(files: tuple[Path, Path], text: str, place: str, capsys: pytest.CaptureFixture[str]) -> None:

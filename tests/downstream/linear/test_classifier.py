@@ -54,4 +54,4 @@ def test_scale_constants_and_labels_never_seen(monkeypatch: pytest.MonkeyPatch) 
 def test_a_baseline_worked_by_hand() -> None:
     train_words, train = ["the", "dog", "the", "saw", "saw", "saw"], ["D", "N", "D", "V", "N", "V"]
     words, labels = ["the", "saw", "cat", "saw"], ["D", "V", "N", "N"]
-    assert most_frequent_of_the_word(train_words, train, words, labels) == 50
+    assert most_frequent_of_the_word(*map(np.array, (train_words, train, words, labels))) == 50
