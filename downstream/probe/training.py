@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,32 +21,24 @@ DECAY_UPDATES = 100
 
 
 @dataclass(frozen=True)
-class Epoch:
-    """One epoch: the mean loss of its batches, the development score in percent, and the seconds of its updates."""
-
-    loss: float
-    dev_score: float
-    seconds: float
-
-
-@dataclass(frozen=True)
 class TrainingReport:
     """How the training of a probe went.
 
     best_epoch           from 1
+    epochs               of each, the mean `loss` of its batches, `dev_score` in percent, and `seconds` of its updates
     seconds              of the whole training, development scores included
     examples_per_second  of training alone
     """
 
     best_epoch: int
-    epochs: list[Epoch]
+    epochs: list[dict[str, float]]
     seconds: float
     examples_per_second: float
 
     @property
     def dev_score(self) -> float:
         """The best development score, in percent."""
-        return self.epochs[self.best_epoch - 1].dev_score
+        return self.epochs[self.best_epoch - 1]["dev_score"]
 
     def as_record(self) -> dict[str, list[Any]]:
         """The fields of a line of results, each a list of one seed."""
@@ -54,7 +46,7 @@ class TrainingReport:
             "dev_scores": [self.dev_score],
             "best_epochs": [self.best_epoch],
             "epochs": [len(self.epochs)],
-            "curves": [[asdict(epoch) for epoch in self.epochs]],
+            "curves": [self.epochs],
             "seconds": [self.seconds],
             "examples_per_second": [self.examples_per_second],
         }
@@ -105,7 +97,7 @@ def train_probe(
     """
     count = len(train.examples)
     optimiser = _Optimiser(probe, settings)
-    epochs: list[Epoch] = []
+    epochs: list[dict[str, float]] = []
     best_epoch, best_score = 0, -math.inf
     best_weights: dict[str, torch.Tensor] = {}
     begin = time.perf_counter()
@@ -119,7 +111,7 @@ def train_probe(
                 progress.update(len(batch))
             seconds = time.perf_counter() - epoch_begin
             score = evaluate(task, probe, dev, settings.batch_size).metrics[task.metric]
-            epochs.append(Epoch(loss=sum(losses) / len(losses), dev_score=score, seconds=seconds))
+            epochs.append({"loss": sum(losses) / len(losses), "dev_score": score, "seconds": seconds})
             if settings.halve_on_plateau:
                 optimiser.plateau.step(score)
             if score > best_score:
@@ -135,7 +127,7 @@ def train_probe(
         best_epoch=best_epoch,
         epochs=epochs,
         seconds=time.perf_counter() - begin,
-        examples_per_second=len(epochs) * count / sum(one.seconds for one in epochs),
+        examples_per_second=len(epochs) * count / sum(one["seconds"] for one in epochs),
     )
 
 

@@ -4,7 +4,6 @@ Columns are separated by tabs, or, in a line without a tab, by spaces. A line of
 `-DOCSTART-` lines are skipped. All lines of a file have the same number of columns.
 """
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -14,8 +13,6 @@ from elmoc.errors import InputError
 from elmoc.files.text import read_lines
 
 DOCUMENT_START = "-DOCSTART-"
-# A file of this number of words has several sentences, and some of several words.
-MANY_WORDS = 1_000
 
 
 @dataclass(frozen=True)
@@ -30,11 +27,10 @@ def read_columns(path: Path) -> Iterator[ColumnSentence]:
     """Yield the sentences of a file (plain or `.gz`).
 
     Raises `InputError` for a file without sentences, and for a line with another number of columns than the first.
-    Prints a warning where all words are one sentence, or each word is one.
     """
     rows: list[list[str]] = []
     lines: list[int] = []
-    width = words = sentences = 0
+    width = 0
     for number, line in enumerate(chain(read_lines(path), [""]), 1):  # the last sentence ends, too
         columns = split_columns(line)
         if columns and columns[0] != DOCUMENT_START:
@@ -44,13 +40,10 @@ def read_columns(path: Path) -> Iterator[ColumnSentence]:
             rows.append(columns)
             lines.append(number)
         elif rows:
-            words, sentences = words + len(rows), sentences + 1
             yield ColumnSentence(rows, lines)
             rows, lines = [], []
     if not width:
         raise InputError(f"{path} holds no sentences: a word and its tags a line are expected")
-    if words >= MANY_WORDS and sentences in (1, words):
-        print(f"warning: {path}: {words:,} words, {sentences:,} sentences: are its empty lines right?", file=sys.stderr)
 
 
 def split_columns(line: str) -> list[str]:

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from allennlp_light.modules.scalar_mix import ScalarMix
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -16,8 +15,7 @@ from downstream.inputs.sources import FeatureStates, InputSources, WordTable
 from elmoc.errors import InputError
 from elmoc.features.reader import FeatureFile
 from elmoc.word_vectors.sources import RandomVectors
-from tests.downstream.conftest import words_of, write_random_features
-from tests.elmoc.features.sentences import write_sentences
+from tests.downstream.conftest import words_of
 from tests.references import scalar_mix
 
 SENTENCES = [Sentence(tuple(words), "ten.conll", 3 * row) for row, words in enumerate(words_of())]
@@ -44,35 +42,10 @@ def test_mix_is_that_of_the_paper_and_padding_is_zero(features: Path) -> None:
     assert inputs.mix_weights() == pytest.approx([*shares, gamma])
 
 
-@pytest.mark.parametrize("layers", [1, 3])
-def test_mix_and_its_gradients_are_those_of_allennlp(tmp_path: Path, layers: int) -> None:
-    write_random_features(tmp_path / "f.h5", words_of(), layers=layers)
-    states = FeatureStates(tmp_path / "f.h5", sentences=SENTENCES)
-    sources = InputSources(words=WordTable("random:3:5", sentences=SENTENCES), states=states)
-    inputs = ProbeInputs(sources)
-    plain = ScalarMix(layers).double()
-    with torch.no_grad():
-        for parameter in inputs.mix.parameters():
-            parameter.copy_(torch.rand(1))
-        for ours, theirs in zip(inputs.mix.parameters(), plain.parameters(), strict=True):
-            theirs.copy_(ours)
-    batch = [SENTENCES[row] for row in (4, 9, 0, 4)]
-    x, lengths = inputs(batch)
-    padded = pad_sequence([found.transpose(0, 1) for found in states.lookup(batch)], batch_first=True)  # [B, T, L, 2P]
-    expected = plain(padded.double().unbind(dim=2))
-    torch.testing.assert_close(x[:, :, :12].double(), expected)
-    gradient = torch.randn(x.shape)
-    x.backward(gradient)
-    expected.backward(gradient[:, :, :12].double())
-    for ours, theirs in zip(inputs.mix.parameters(), plain.parameters(), strict=True):
-        assert ours.grad is not None
-        torch.testing.assert_close(ours.grad.double(), theirs.grad, atol=1e-5, rtol=1e-5)
-    assert lengths.tolist() == [len(sentence.words) for sentence in batch]
-
-
 @pytest.mark.parametrize(
     ("settings", "rows"),
     [
+        (StateSettings(), [0, 1, 2]),
         (StateSettings(normalise_states=True), [0, 1, 2]),
         (StateSettings(normalise_states=True, state_layers="0,2"), [0, 2]),
         (StateSettings(state_layers="1,2"), [1, 2]),
@@ -207,15 +180,6 @@ def test_layers_are_chosen_by_their_numbers_in_the_encoder(
     assert layer_rows("0,2", ["2", "0", "1"]) == [1, 0]
 
 
-def test_the_layers_of_a_file_in_another_order_are_mixed_as_chosen(tmp_path: Path) -> None:
-    write_random_features(tmp_path / "f.h5", words_of(), names=["2", "0", "1"])
-    found = FeatureStates(tmp_path / "f.h5", sentences=SENTENCES)
-    sources, states = InputSources(words=None, states=found), found.lookup(SENTENCES)[0]
-    for chosen, rows in (("top", [0]), ("1", [2]), ("0,1,2", [1, 2, 0])):
-        mixed, _ = ProbeInputs(sources, StateSettings(state_layers=chosen))(SENTENCES[:1])
-        torch.testing.assert_close(mixed[0], states[rows].mean(0))
-
-
 def test_both_is_states_then_vectors(features: Path) -> None:
     words = WordTable("random:3:5", sentences=SENTENCES)
     states = FeatureStates(features, sentences=SENTENCES)
@@ -232,28 +196,6 @@ def test_both_is_states_then_vectors(features: Path) -> None:
     alone = ProbeInputs(sources.select(INPUT_KINDS["vectors"]))
     assert (alone.mix_penalty(), alone.mix_parameters()) == (0, [])
     assert len(ProbeInputs(sources).mix_parameters()) == states.layers + 1, "and the scale"
-
-
-def test_only_the_mix_is_trained(features: Path) -> None:
-    sources = InputSources(
-        words=WordTable("random:3:5", sentences=SENTENCES),
-        states=FeatureStates(features, sentences=SENTENCES),
-    )
-    inputs = ProbeInputs(sources)
-    inputs(SENTENCES)[0].square().sum().backward()
-    trained = {name: parameter.grad for name, parameter in inputs.named_parameters()}
-    assert set(trained) == {"mix.gamma", *(f"mix.scalar_parameters.{layer}" for layer in range(3))}
-    assert all(gradient is not None and gradient.any() for gradient in trained.values())
-    kept = {*trained, "mean", "deviation"}
-    assert set(inputs.state_dict()) == kept, "no word vectors among the weights that are copied"
-
-
-def test_a_file_of_one_layer(tmp_path: Path) -> None:
-    write_sentences(tmp_path / "top.h5", {}, [("a b", np.arange(8, dtype=np.float16).reshape(2, 4))])
-    sentence = Sentence(("a", "b"), "x", 1)
-    states = FeatureStates(tmp_path / "top.h5", sentences=[sentence])
-    x, _ = ProbeInputs(InputSources(words=None, states=states))([sentence])
-    assert x.tolist() == [[[0, 1, 2, 3], [4, 5, 6, 7]]]
 
 
 def test_word_vectors_are_standardised_over_the_words_of_the_training_data(tmp_path: Path) -> None:

@@ -119,17 +119,6 @@ def test_words_of_a_model_of_subwords_are_read_as_dumps_of_that_pooling_have_the
     assert len(set(identities)) == 3
 
 
-def test_words_without_a_vector_are_counted(tmp_path: Path) -> None:
-    path = tmp_path / "few.vec"
-    path.write_text("London 1 2\nOakland 3 4\n")
-    words = WordTable(str(path), sentences=SENTENCES)
-    description = words.describe()
-    distinct = {word for sentence in SENTENCES for word in sentence.words}
-    assert (description["words"], description["words_without_vector"]) == (len(distinct), len(distinct) - 2)
-    x, _ = ProbeInputs(InputSources(words=words, states=None))([Sentence(("Oakland", "came", "London"), "x", 1)])
-    assert x.tolist() == [[[3, 4], [0, 0], [1, 2]]]
-
-
 def test_vectors_that_are_not_finite_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     class Source(RandomVectors):
         def lookup(self, words: Sequence[str]) -> np.ndarray:
@@ -140,13 +129,6 @@ def test_vectors_that_are_not_finite_are_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("downstream.inputs.sources.open_word_vectors", lambda *_, **__: Source(seed=1, size=4))
     with pytest.raises(InputError, match=r"few\.vec"):
         WordTable("few.vec", sentences=SENTENCES)
-
-
-def test_too_few_words_with_a_vector_cannot_be_standardised(tmp_path: Path) -> None:
-    (tmp_path / "v.txt").write_text("a 1 2\nb 3 6\n")
-    train = [Sentence(("a", "x"), "f", 1)]
-    with pytest.raises(InputError, match=r"v\.txt"):
-        WordTable(str(tmp_path / "v.txt"), sentences=train).distribution(train)
 
 
 def test_several_sources_stand_side_by_side(tmp_path: Path) -> None:

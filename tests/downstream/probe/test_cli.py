@@ -28,14 +28,10 @@ GIVEN = ["--train", "t", "--dev", "d", "--vectors", "v"]
     [
         ("", "--vectors"),
         ("--inputs both --vectors random:1:4", "--features"),
-        ("--inputs features,vectors --features FEATURES", "--vectors"),
         ("--inputs elmo --vectors random:1:4", "--inputs"),
         ("--vectors none.vec", "none.vec"),
-        ("--features none.h5", "none.h5"),
         ("--features TEN", "TEN"),
         ("--vectors random:1:4 --seeds 0", "--seeds"),
-        ("--vectors random:1:4 --seeds 3-2", "--seeds"),
-        ("--vectors random:1:4 --seeds 20250101", "--seeds"),
         ("--vectors random:1:4 --optimiser sgd", "--optimiser"),
         ("--features FEATURES --pooling mean", "--pooling"),
         ("--features FEATURES --state-layers 3", "--state-layers"),
@@ -113,13 +109,6 @@ def test_help_shows_what_people_use_and_help_all_the_rest(name: str, capsys: pyt
         shown[option] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  -")]
     assert len(shown["--help"]) <= 14
     assert any("--batch-size" in line for line in shown["--help-all"])
-
-
-def test_an_option_goes_before_the_preset() -> None:
-    assert parse(TASK, GIVEN).settings == TASK.published
-    assert parse(TASK, [*GIVEN, "--small"]).settings == TASK.small != TASK.published
-    given = parse(TASK, [*GIVEN, "--small", "--layers", "3"]).settings
-    assert (given.layers, given.hidden_size) == (3, TASK.small.hidden_size)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -1,6 +1,5 @@
 """CoNLL-2012 documents: read whole, and refused with their line where they are damaged."""
 
-import gzip
 from pathlib import Path
 
 import pytest
@@ -68,12 +67,6 @@ def test_tabs_and_spaces_give_the_same(tmp_path: Path) -> None:
     assert spaces == tabbed
 
 
-def test_a_compressed_file(tmp_path: Path) -> None:
-    path = tmp_path / "documents.gold_conll.gz"
-    path.write_bytes(gzip.compress(TWO_PARTS.encode()))
-    assert [len(document.sentences) for document in read_documents(path)] == [2, 1]
-
-
 def test_the_last_sentence_needs_no_blank_line(tmp_path: Path) -> None:
     assert read(tmp_path, TWO_PARTS.replace("(2)\n\n#end", "(2)\n#end"))[0] == read(tmp_path, TWO_PARTS)[0]
 
@@ -99,24 +92,19 @@ def test_arguments_inside_each_other(tmp_path: Path) -> None:
     ("old", "new", "line"),
     [
         ("#begin document (bn/x/00/x_0001); part 000\n", "", 1),
-        ("part 000", "", 1),
-        ("part 000", f"part {'9' * 100_000}", 1),
         ("\n#end document\n#begin", "\n#begin", 11),
         ("    -\n#end document\n", "    -\n", 13),
         (" (V*)       *      ", " (V*)       *   *  ", 4),
-        ("     *    -\n#end", "   -\n#end", 13),
         ("#begin document (bn/x/00/x_0001); part 012\n", "#end document\n", 12),
         # arguments
         ("          *)       *      3)", "          *       *      3)", 2),
         ("(C-V*)", "C-V*)", 5),
         ("     (ARG1*)    (V*) ", "     (ARG1*)    *) ", 6),
-        ("     (ARG1*)    (V*) ", f"     ({'9' * 100_000}*)    (V*) ", 6),
         # mentions
         ("      3)\n", "      4)\n", 3),
         ("      3)\n", "       -\n", 2),
         ("     (1)\n", "       1\n", 6),
         ("   (1|(3\n", "   (1||(3\n", 2),
-        ("     (1)\n", f"     {'(1|' * 30_000}\n", 6),
     ],
 )
 def test_damage_is_named_with_its_line(tmp_path: Path, old: str, new: str, line: int) -> None:
@@ -135,11 +123,6 @@ def test_a_file_without_documents(tmp_path: Path) -> None:
 
 def all_spans(sentence: DocumentSentence) -> list[Span]:
     return [*sentence.mentions(), *(span for spans in sentence.arguments() for span in spans)]
-
-
-def test_brackets_by_the_hundred_thousand(tmp_path: Path) -> None:
-    [document] = read(tmp_path, one_sentence(("(X" * 100_000 + "*" + ")" * 100_000, "|".join(["(1)"] * 100_000))))
-    assert len(document.sentences[0].arguments()[0]) == len(document.sentences[0].mentions()) == 100_000
 
 
 def test_files_without_the_words_are_refused(tmp_path: Path) -> None:

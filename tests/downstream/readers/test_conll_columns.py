@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from downstream.readers.conll_columns import read_columns
 from downstream.tasks.ner.model import TaggedSentence, bio_to_bioul, bioul_to_bio
 from downstream.tasks.ner.task import TASK, NerReaderOptions, iob_to_bio
 
@@ -73,11 +72,6 @@ def test_sentence_ends_and_separators(tmp_path: Path, text: str) -> None:
     assert [sentence.tags for sentence in sentences] == [["O", "B-X"], ["O"]]
 
 
-def test_gzip(tmp_path: Path) -> None:
-    (sentence,) = read(tmp_path / "c.gz", gzip.compress(LITBANK.encode()), 1)
-    assert sentence.sentence.words == ("the", "king", "of", "Spain")
-
-
 def test_types_may_hold_dashes_and_white_space_in_words_is_mended(tmp_path: Path) -> None:
     text = "x\u00a0y\tB-creative-work\n\tI-creative-work\nke s\tO\n\u2028\tO\n😀\u00a0\tO\n"
     (sentence,) = read(tmp_path / "c", text)
@@ -122,15 +116,12 @@ GZIPPED = gzip.compress(b"a\tO\n" * 3_000, mtime=0)
         ("fewer.conll", b"a\tO\nb\tO\nc\n", ", line 3"),
         ("more.conll", b"a O\n\nb X O\n", ", line 3"),
         ("tag.conll", b"a\tO\nb\tNNP\n", ", line 2"),
-        ("bmes.conll", b"a\tM-PER\n", ", line 1"),
-        ("typeless.conll", b"a\tO\nb\tB-\n", ", line 2"),
         ("long-cell.conll", b"a\t" + b"x" * 100_000 + b"\n", ", line 1"),
         ("words.conll", b"a\nb\n", ", line 1"),
         ("utf8.conll", b"a\tO\ncaf\xe9\tO\n", ""),
         ("blank.conll", b"\n \n\t\n", ""),
         ("documents.conll", b"-DOCSTART- O\n\n", ""),
         ("cut.gz", GZIPPED[:-40], ""),
-        ("no-gzip.gz", b"a\tO\n", ""),
     ],
 )
 def test_bad_files(tmp_path: Path, ten: Path, fails: Callable[..., str], name: str, content: bytes, line: str) -> None:
@@ -147,20 +138,6 @@ def test_missing_files_folders_and_columns(tmp_path: Path, ten: Path, fails: Cal
     assert str(tmp_path) in fails("sentences", "ner", tmp_path)
     for column in (0, 2, 9, -2):
         assert f"{ten}, line 1: there is no tag column {column}" in fails("sentences", "ner", ten, "--column", column)
-
-
-@pytest.mark.parametrize("between", ["", "\n"])
-def test_sentences_that_are_not_told_apart_are_a_warning(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], between: str
-) -> None:
-    path = tmp_path / "tags.conll"
-    for words, said in ((999, False), (1000, True)):
-        path.write_text(between.join(f"w{number}\tO\n" for number in range(words)))
-        assert len(list(read_columns(path))) == (1 if not between else words)
-        assert (f"warning: {path}" in capsys.readouterr().err) == said
-    path.write_text("a\tO\n" * 1200 + "\nb\tO\n")
-    assert len(list(read_columns(path))) == 2
-    assert not capsys.readouterr().err
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path: Path) -> None:

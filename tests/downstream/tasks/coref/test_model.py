@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import torch
 from allennlp_light.modules.feedforward import FeedForward
-from allennlp_light.modules.span_extractors import SelfAttentiveSpanExtractor
 from torch import Tensor
 
-from downstream.tasks.coref.antecedents import AntecedentScorer, AntecedentScores, antecedent_loss, distance_bucket
+from downstream.tasks.coref.antecedents import AntecedentScorer, antecedent_loss, distance_bucket
 from downstream.tasks.coref.layers import HighwayBiLstm, PartwiseFeedForward
 from downstream.tasks.coref.model import chains_of_links, like_length
 from downstream.tasks.coref.settings import CorefSettings
@@ -92,22 +91,6 @@ def test_mention_scores_are_those_of_every_span_by_itself() -> None:
     )
 
 
-def test_head_attention_is_allennlps() -> None:
-    scorer, encoded, _, _ = span_scorer()
-    extractor = SelfAttentiveSpanExtractor(6).double()
-    extractor._global_attention._module = scorer.attention
-    parts = scorer.parts(encoded, encoded)
-    spans = Spans(*torch.tensor(SPANS).T, torch.zeros(len(SPANS)))
-    expected = extractor(encoded.unsqueeze(0), torch.tensor(SPANS).unsqueeze(0))[0]
-    torch.testing.assert_close(scorer.represent(parts, spans)[:, 12:18], expected)
-
-
-def test_narrow_documents_have_narrow_spans() -> None:
-    scorer, encoded, heads, _ = span_scorer()
-    spans = scorer.candidates(scorer.parts(encoded[:2], heads[:2]), torch.tensor([1, 1]))
-    assert (spans.starts.tolist(), spans.ends.tolist()) == ([0, 1], [0, 1])
-
-
 def crossing(one: tuple[int, int], other: tuple[int, int]) -> bool:
     (a, b), (c, d) = sorted([one, other])
     return a < c <= b < d
@@ -124,23 +107,6 @@ def test_the_best_spans_that_do_not_cross_are_kept() -> None:
         found = [SPANS[row] for row in keep_best(Spans(*torch.tensor(SPANS).T, scores), count)]
         assert found == sorted(kept)
         assert len(found) == count or count == 100
-
-
-@pytest.mark.parametrize(
-    ("spans", "kept"),
-    [
-        ([(0, 3), (2, 3), (0, 1), (2, 2)], [0, 1, 2, 3]),  # nested, on either side or inside
-        ([(0, 2), (1, 3)], [0]),
-        ([(1, 3), (0, 2)], [0]),
-        ([(0, 2), (2, 4)], [0]),  # one word is in both
-        ([(2, 4), (0, 2)], [0]),
-        ([(0, 1), (2, 4)], [0, 1]),
-    ],
-)
-def test_crossing_spans(spans: list[tuple[int, int]], kept: list[int]) -> None:
-    scores = -torch.arange(len(spans)).float()
-    found = keep_best(Spans(*torch.tensor(spans).T, scores), len(spans))
-    assert sorted(found.tolist()) == kept
 
 
 def test_highways() -> None:
@@ -257,14 +223,6 @@ def test_distance_buckets() -> None:
     bounds = [0, 1, 2, 3, 4, 5, 8, 16, 32, 64, 1000]
     for bucket, (first, beyond) in enumerate(pairwise(bounds)):
         assert distance_bucket(torch.arange(first, beyond)).unique().tolist() == [bucket]
-
-
-def test_a_loss_of_certainty_is_zero_and_of_an_error_large() -> None:
-    scores = torch.tensor([[0, -torch.inf], [0, 50.0], [0, -50.0]])
-    found = AntecedentScores(torch.tensor([[0], [0], [1]]), scores)
-    assert antecedent_loss(found, torch.tensor([1, 1, -1])).item() == pytest.approx(0)
-    assert antecedent_loss(found, torch.tensor([1, -1, -1])).item() == pytest.approx(50)
-    assert antecedent_loss(found, torch.tensor([1, 1, 1])).item() == pytest.approx(50)
 
 
 def test_links_make_chains() -> None:

@@ -14,9 +14,7 @@ from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sources import InputSources, WordTable
 from downstream.tasks.coref.model import CorefDocument, CorefProbe
 from downstream.tasks.coref.settings import CorefSettings
-from downstream.tasks.coref.spans import SpanParts
 from downstream.tasks.coref.task import TASK, coreference_cells
-from tests.downstream.dropouts import read_by
 
 PEOPLE = ["Ada", "Bea", "Cid", "Dot", "Eve", "Fay", "Gus", "Hal", "Ivy", "Jon"]
 
@@ -154,15 +152,6 @@ def test_written_chains_are_read_back(tmp_path: Path) -> None:
     assert written.read_text() == text
 
 
-def test_headings_are_written_as_the_data_has_them(tmp_path: Path) -> None:
-    """The official scorer looks for `(NAME); part N` of the key, letter by letter."""
-    path, written = tmp_path / "f.conll", tmp_path / "g.conll"
-    path.write_text(conll("a_brat", "x/-").replace("part 000", "part 0") + conll("b", "y/-", part=7))
-    TASK.write_predictions(written, read(path), [[], []])
-    headings = [line for line in written.read_text().splitlines() if line.startswith("#begin")]
-    assert headings == ["#begin document (a_brat); part 0", "#begin document (b); part 007"]
-
-
 def tiny_probe(documents: list[CorefDocument], **changes: float) -> CorefProbe:
     torch.manual_seed(0)
     words = WordTable("random:1:6", sentences=[sentence for document in documents for sentence in document.sentences])
@@ -185,16 +174,6 @@ def test_training_reads_windows_of_a_document(ten: Path) -> None:
     assert len({probe.loss(documents).item() for _ in range(3)}) == 1, "all of the document"
 
 
-def test_words_are_those_of_each_sentence_by_itself(ten: Path) -> None:
-    document = read(ten)[0]
-    probe = tiny_probe([document]).eval()
-    lengths = [len(sentence.words) for sentence in document.sentences]
-    encoded, x = probe._words(document.sentences, lengths)
-    alone = [probe.inputs([sentence]) for sentence in document.sentences]
-    torch.testing.assert_close(x, torch.cat([one[0] for one, _ in alone]))
-    torch.testing.assert_close(encoded, torch.cat([probe.encoder(*one)[0] for one in alone]))
-
-
 def test_a_window_knows_its_chains(ten: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     documents = read(ten)[:1]
     probe = tiny_probe(documents).eval()
@@ -209,34 +188,6 @@ def test_a_window_knows_its_chains(ten: Path, monkeypatch: pytest.MonkeyPatch) -
     spans, _ = probe.score(documents[0], range(1, 3))
     pairs = zip(spans.starts.tolist(), spans.ends.tolist(), seen[0].tolist(), strict=True)
     assert sorted(pair for pair in pairs if pair[2] >= 0) == [(0, 0, 0), (2, 2, 1), (4, 5, 1), (7, 7, 0)]
-
-
-def span_inputs(probe: CorefProbe, document: CorefDocument) -> dict[str, Tensor]:
-    """What a forward pass makes on its way to the spans."""
-    seen = {}
-    parts = probe.spans.parts
-
-    def noted(encoded: Tensor, heads: Tensor) -> SpanParts:
-        made = parts(encoded, heads)
-        seen.update(encoded=encoded, heads=heads, widths=made.widths)
-        return made
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(probe.spans, "parts", noted)
-        seen["read"] = read_by(probe.encoder, lambda: probe.score(document, range(1)))
-    return seen
-
-
-def test_dropout_scales_what_the_head_attention_gathers(ten: Path) -> None:
-    """Vectors are brought to unit length before dropout, or its scale would be lost; projected after it."""
-    (document,) = documents = read(ten)[:1]
-    probe = tiny_probe(documents, head_size=0, lexical_dropout=0.75)
-    dropped, whole = span_inputs(probe, document)["heads"], span_inputs(probe.eval(), document)["heads"]
-    assert 0.5 < (dropped == 0).double().mean() < 0.95
-    torch.testing.assert_close(whole.norm(dim=1), torch.ones(len(whole)))
-    torch.testing.assert_close(dropped, 4 * whole * (dropped != 0))
-    probe = tiny_probe(documents, head_size=1, lexical_dropout=0.75)
-    assert (span_inputs(probe, document)["heads"] != 0).all()
 
 
 @pytest.mark.parametrize("depth", [1, 2])
@@ -268,14 +219,3 @@ def test_speakers_and_genre_of_a_window(ten: Path, monkeypatch: pytest.MonkeyPat
     for one in (other, replace(document, genre="xx")):
         probe.score(one, range(1))
     assert [arguments[3] for arguments in seen] == [2, 2, 1, 0], "bn, nw, and 0 for others"
-
-
-def test_the_feature_of_an_unknown_genre_is_zero_at_the_start(ten: Path) -> None:
-    (first, second, *_) = read(ten)
-    probe = tiny_probe([first, replace(second, genre="bn")])
-    genres = probe.antecedents.features[-1].weight
-    assert genres.shape == (3, 20)
-    assert genres.any(dim=1).tolist() == [False, True, True]
-    assert probe.antecedents.features[0].weight[0].any()
-    (distances,) = tiny_probe([first]).antecedents.features
-    assert distances.weight.any(dim=1).all(), "no genres, no zeros"

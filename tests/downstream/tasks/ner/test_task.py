@@ -1,7 +1,6 @@
 """The NER task: its probe learns, is scored as conlleval does, and computes a CRF."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from downstream.inputs.sources import InputSources, WordTable
 from downstream.tasks.ner.model import NerProbe, TaggedSentence, bio_to_bioul
 from downstream.tasks.ner.task import TASK
 from elmoc.errors import InputError
-from tests.downstream.conftest import TEN_SENTENCES, columns, words_of, write_random_features
+from tests.downstream.conftest import TEN_SENTENCES, columns, words_of
 from tests.references import conlleval_f1, crf_negative_log_likelihood
 
 TINY = [
@@ -41,27 +40,6 @@ def ten_examples() -> list[TaggedSentence]:
         TaggedSentence(Sentence(tuple(words), "ten", 1), [pair.split("/")[1] for pair in line.split(" ")])
         for words, line in zip(words_of(), TEN_SENTENCES.splitlines(), strict=True)
     ]
-
-
-@pytest.mark.parametrize(
-    ("gold", "predicted", "f1"),
-    [
-        (["B-PER I-PER O B-LOC"], ["B-PER I-PER O B-LOC"], 100.0),
-        (["B-PER I-PER"], ["B-PER O"], 0.0),
-        (["B-PER I-PER"], ["B-LOC I-LOC"], 0.0),
-        (["B-PER O B-LOC"], ["B-PER B-ORG O"], 50.0),  # precision 1/2, recall 1/2
-        (["B-PER O B-LOC"], ["B-PER O O"], 200 / 3),  # precision 1/1, recall 1/2
-        (["B-PER B-PER"], ["B-PER I-PER"], 0.0),
-        (["B-PER O"], ["I-PER O"], 100.0),  # an I after O begins an entity
-        (["B-PER B-LOC"], ["B-PER I-LOC"], 100.0),  # and so does an I of another type
-        (["B-PER", "B-PER"], ["B-PER", "I-PER"], 100.0),  # entities end with their sentence
-        (["B-PER", "O O O"], ["B-PER", "B-PER O B-LOC"], 50.0),  # precision 1/3, recall 1/1
-        (["O O"], ["O O"], 0.0),
-        (["O O"], ["B-PER O"], 0.0),
-    ],
-)
-def test_entity_f1_worked_by_hand(gold: list[str], predicted: list[str], f1: float) -> None:
-    assert entity_f1(tagged(*gold), [line.split() for line in predicted]) == pytest.approx(f1)
 
 
 def test_entity_f1_of_random_tags_is_conllevals() -> None:
@@ -153,20 +131,6 @@ def test_same_seed_same_numbers_and_the_record_says_what_was_run(tmp_path: Path,
     assert all(1 <= best <= epochs <= 8 for best, epochs in zip(both["best_epochs"], both["epochs"], strict=True))
 
 
-def test_sentences_command_makes_the_text_of_a_feature_file(
-    tmp_path: Path, ten: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    odd = tmp_path / "odd.conll"
-    odd.write_text("a/b\tB-X\n/\tO\n\nke s\tO\n\tO\nx\u00a0\tO\n\nStop\tO\n")
-    assert main(["sentences", "ner", str(ten), str(odd)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines == [*(" ".join(words) for words in words_of()), "a/b /", "ke_s _ x"], "each once"
-    write_random_features(tmp_path / "f.h5", [line.split() for line in lines])
-    arguments = ["ner", "--train", str(ten), "--dev", str(odd), "--features", str(tmp_path / "f.h5"), "--seeds", "1"]
-    assert main([*arguments, *TINY, "--epochs", "1"]) == 0
-    assert "ner: entity F1 on dev, 1 seed\n  features" in capsys.readouterr().out
-
-
 def test_the_character_cnn_is_read_beside_the_inputs(tmp_path: Path, ten: Path) -> None:
     results, saved = tmp_path / "results.jsonl", tmp_path / "saved"
     arguments = ["ner", "--train", ten, "--dev", ten, "--vectors", "random:1:2", "--seeds", "1"]
@@ -178,13 +142,6 @@ def test_the_character_cnn_is_read_beside_the_inputs(tmp_path: Path, ten: Path) 
     weights = load_file(saved / "vectors.seed1" / "probe.safetensors")
     assert weights["characters.encoder.conv_layer_0.weight"].shape == (20, 16, 3)
     assert weights["lstm.lstm.weight_ih_l0"].shape[1] == 2 + 20
-
-
-def test_entity_types_are_few(tmp_path: Path, fails: Callable[..., str]) -> None:
-    many = tmp_path / "many.conll"
-    many.write_text("".join(f"a\tB-{number}\n" for number in range(501)))
-    message = fails("ner", "--train", many, "--dev", many, "--vectors", "random:1:4")
-    assert "501 entity types" in message
 
 
 def test_weights_that_are_too_large_give_no_tags() -> None:

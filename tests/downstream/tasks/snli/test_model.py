@@ -94,11 +94,6 @@ def test_a_pair_is_judged_alike_alone_and_in_any_batch(shortcut: bool) -> None:
     torch.testing.assert_close(logits_of(model, pairs), alone)
 
 
-def test_premise_and_hypothesis_are_not_exchangeable() -> None:
-    model, [(premise, hypothesis)] = model_of(), pairs_of([4], [4])
-    assert not torch.allclose(logits_of(model, [(premise, hypothesis)]), logits_of(model, [(hypothesis, premise)]))
-
-
 def test_published_size() -> None:
     assert isinstance(TASK.published, SnliSettings)
     model = Esim(input_size=1024, labels=3, settings=TASK.published)

@@ -110,20 +110,15 @@ def test_damaged_sentences_without_end_are_cut_and_counted(tmp_path: Path, capsy
     ("text", "line"),
     [
         ("", ""),
-        ("-\ta\tb\n", ""),
         ('{"gold_label": "neutral", "sentence1": "a", "sentence2": "b"\n', ", line 1"),
         (json_lines(TEN_PAIRS[:1]) + "[1]\n", ", line 2"),
-        ('{"label": "neutral", "sentence1": "a", "sentence2": "b"}\n', ", line 1"),
         ('{"gold_label": "x", "sentence1": "a", "sentence2": 3}\n', ", line 1"),
         ('{"gold_label": "x", "sentence1": "a \\ud83d b", "sentence2": "c"}\n', ", line 1"),
         (json_lines([*TEN_PAIRS[:2], ("neutral", "a", " ")]), ", line 3"),
-        (json_lines([("", "a", "b")]), ", line 1"),
         ("sentence1\tsentence2\tlabel\na\tb\tneutral\n\tb\tneutral\n", ", line 3"),
         ("sentence1\tsentence2\tlabel\na\tb\tc\td\n", ", line 2"),
         ("neutral\ta\tb\nneutral\ta\n", ", line 2"),
         ("premise\thypothesis\tlabel\na\tb\tneutral\n", ", line 1"),
-        ("sentence1\tsentence2\na\tb\n", ", line 1"),
-        ("Two columns\tonly\n", ", line 1"),
         ("A man sleeps .\tHe is awake .\tneutral\n", ", line 1"),
     ],
 )
@@ -132,7 +127,7 @@ def test_bad_input(tmp_path: Path, fails: Callable[..., str], text: str, line: s
     assert f"{path}{line}" in fails("sentences", "snli", path)
 
 
-def test_labels_are_those_of_snli_or_else_those_of_the_training_data(tmp_path: Path, fails: Callable[..., str]) -> None:
+def test_labels_are_those_of_snli_or_else_those_of_the_training_data(tmp_path: Path) -> None:
     def labels(*found: str) -> list[str]:
         path = written(tmp_path / "pairs.tsv", "".join(f"{label}\ta\tb\n" for label in found))
         return TASK.vocabulary(read(path))["labels"]
@@ -140,8 +135,6 @@ def test_labels_are_those_of_snli_or_else_those_of_the_training_data(tmp_path: P
     assert labels("contradiction", "entailment") == ["entailment", "neutral", "contradiction"]
     assert labels("not_entailment", "entailment") == ["entailment", "not_entailment"]
     assert labels("1", "0", "2", "1") == ["0", "1", "2"]
-    only = written(tmp_path / "only.tsv", "yes\ta\tb\n")
-    assert " 1 labels" in fails("snli", "--train", only, "--dev", only, "--vectors", "random:1:4")
 
 
 def test_accuracy_worked_by_hand(tmp_path: Path, pairs: Path) -> None:
@@ -199,8 +192,3 @@ def test_cells_within_quotes_are_those_that_a_spreadsheet_writes() -> None:
             expected = cell[1:-1].replace('""', '"') if pattern.fullmatch(cell) else cell
             assert unquoted(cell) == expected
     assert unquoted('"' + '""' * 1_000_000 + 'x"y"') == '"' + '""' * 1_000_000 + 'x"y"', "in linear time"
-
-
-def test_labels_are_few(tmp_path: Path, fails: Callable[..., str]) -> None:
-    many = written(tmp_path / "many", json_lines([(f"label{number}", "a", "b") for number in range(1001)]))
-    assert "1,001 labels" in fails("snli", "--train", many, "--dev", many, "--vectors", "random:1:4")
