@@ -1,7 +1,6 @@
 """Interop: what lets an `ElmoC` take the place of other tools' models, and theirs that of an `ElmoC`.
 
     original_elmo     options.json and weights.hdf5 of bilm-tf and AllenNLP, both ways
-    original_weights  its tensors beside ours
     many_langs        the directories of ELMoForManyLangs, read
     imported          what both make: a model directory with its character CNN
     allennlp          the module that AllenNLP's `Elmo` takes

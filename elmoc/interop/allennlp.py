@@ -22,23 +22,17 @@ _BEGIN_SENTENCE, _END_SENTENCE, _BEGIN_WORD, _END_WORD, _PADDING = 257, 258, 259
 class ElmoBiLm(nn.Module):
     """The object that AllenNLP's `Elmo(module=…)` reads: layer states in a batch, boundaries included.
 
-    Args:
-        elmo: the model.
-        requires_grad: whether its encoder is trained on.
+    With `requires_grad` the encoder is trained on. num_layers: L + 1, layer 0 included.
     """
 
     def __init__(self, elmo: ElmoC, *, requires_grad: bool = False) -> None:
         super().__init__()
         self.states = LayerStates(elmo, requires_grad=requires_grad)
-
-    @property
-    def num_layers(self) -> int:
-        """L + 1, layer 0 included."""
-        return self.states.layers
+        self.num_layers, self._width = elmo.layers, elmo.width
 
     def get_output_dim(self) -> int:
         """2P."""
-        return self.states.width
+        return self._width
 
     def forward(
         self, inputs: Tensor | Sequence[Sequence[str]], word_inputs: Tensor | None = None
@@ -52,9 +46,6 @@ class ElmoBiLm(nn.Module):
 
         Returns:
             `activations`: L + 1 tensors [B, T + 2, 2P]; `mask`: bool [B, T + 2].
-
-        Raises:
-            InputError: for ids that are not those of that indexer.
         """
         sentences = words_of(inputs) if isinstance(inputs, Tensor) else inputs
         states, mask = self.states(sentences)
@@ -66,8 +57,6 @@ class ElmoBiLm(nn.Module):
 
 def words_of(character_ids: Tensor) -> list[list[str]]:
     """The words of character ids [B, T, 50]; raises `InputError` for other ids than those of AllenNLP's indexer."""
-    if character_ids.dim() != 3 or character_ids.is_floating_point():
-        raise InputError(f"character ids are integers [B, T, 50], not {character_ids.dtype} {character_ids.shape}")
     known: dict[bytes, str] = {}
     sentences = []
     for ids in character_ids.cpu().numpy().astype(np.int64):  # [T, 50]
@@ -97,11 +86,7 @@ def _word(ids: np.ndarray, known: dict[bytes, str]) -> str:
 
 
 class ElmoEmbedder:
-    """Layer states as numpy arrays, under the method names of `allennlp.commands.elmo.ElmoEmbedder`.
-
-    Args:
-        elmo: the model.
-    """
+    """Layer states as numpy arrays, under the method names of `allennlp.commands.elmo.ElmoEmbedder`."""
 
     def __init__(self, elmo: ElmoC) -> None:
         self.elmo = elmo

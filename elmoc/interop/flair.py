@@ -32,9 +32,6 @@ class ElmocEmbeddings(TokenEmbeddings):
         layers: `all` (concatenated, as in flair's former `ELMoEmbeddings`), `top`, `average`, or a list of indices.
         vectors: where the word vectors are now, when they are not where they were in training.
         batch_size: sentences a batch at most.
-
-    Raises:
-        InputError: the model cannot be loaded, or lacks one of the layers.
     """
 
     def __init__(
@@ -74,10 +71,7 @@ class ElmocEmbeddings(TokenEmbeddings):
         """Load the model that a saved tagger names; an `InputError` where it is not there, or another one."""
         embeddings = cls(**{name: value for name, value in params.items() if name != "fingerprint"})
         if embeddings._elmo.fingerprint != params["fingerprint"]:
-            raise InputError(
-                f"{params['model']} (fingerprint {embeddings._elmo.fingerprint}) is not the model that the tagger was "
-                f"trained on ({params['fingerprint']}): give that one"
-            )
+            raise InputError(f"{params['model']} is not the model that the tagger was trained on")
         return embeddings
 
     def _add_embeddings_internal(self, sentences: list[Sentence]) -> None:

@@ -18,21 +18,10 @@ from elmoc.word_vectors.sources import VectorSource
 from elmoc.word_vectors.transform import VectorTransform
 
 
-def _read_same(theirs: Tensor) -> tuple[Tensor]:
-    return (theirs,)
-
-
-def _write_same(ours: Tensor) -> Tensor:
-    return ours
-
-
 @dataclass(frozen=True)
 class Weight:
-    """A tensor of another tool, and what we have for it.
+    """A tensor of another tool by its name and shape there, and the names of what we have for it.
 
-    theirs: its name there.
-    shape: its shape there.
-    ours: the names of our tensors.
     read: from their tensor to ours.
     write: from ours, of which a missing one is None, to theirs.
     """
@@ -40,8 +29,8 @@ class Weight:
     theirs: str
     shape: tuple[int, ...]
     ours: tuple[str, ...]
-    read: Callable[[Tensor], tuple[Tensor, ...]] = _read_same
-    write: Callable[..., Tensor] = _write_same
+    read: Callable[[Tensor], tuple[Tensor, ...]] = lambda theirs: (theirs,)
+    write: Callable[..., Tensor] = lambda ours: ours
 
 
 def our_tensors(table: Iterable[Weight], theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -56,13 +45,23 @@ def our_tensors(table: Iterable[Weight], theirs: Mapping[str, Tensor]) -> dict[s
     }
 
 
+@dataclass(frozen=True, kw_only=True)
+class LstmOptions:
+    """The settings of an encoder, as both tools call them."""
+
+    dim: int
+    n_layers: int
+    projection_dim: int
+    cell_clip: float | None = None
+    proj_clip: float | None = None
+
+
 @dataclass(frozen=True)
 class ImportedModel:
     """What was read.
 
     source: where it was read from, as errors call it.
-    sizes: of the encoder.
-    weights: of the encoder, by their names in model directories.
+    sizes, weights: of the encoder.
     character_cnn: its word vectors.
     record: what the model directory says of its origin.
     """
@@ -92,22 +91,14 @@ class ImportedModel:
         write_model_directory(path, model)
 
 
-def lstm_sizes(
-    *,
-    projection: int,
-    cell: int,
-    layers: int,
-    cell_clip: float | None,
-    projection_clip: float | None,
-    residual: bool,
-) -> LstmSizes:
+def lstm_sizes(options: LstmOptions, *, residual: bool) -> LstmSizes:
     """The settings of the original ELMo's encoder; a clip of null or 0 is none."""
     return LstmSizes(
-        projection_size=projection,
-        cell_size=cell,
-        layers=layers,
-        cell_clip=cell_clip or 0.0,
-        projection_clip=projection_clip or 0.0,
+        projection_size=options.projection_dim,
+        cell_size=options.dim,
+        layers=options.n_layers,
+        cell_clip=options.cell_clip or 0.0,
+        projection_clip=options.proj_clip or 0.0,
         residual=residual,
         layer_norm=False,
         input_layer="identity",

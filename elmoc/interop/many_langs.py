@@ -5,7 +5,6 @@ lexicons), `token_embedder.pkl` and `encoder.pkl` (the weights). These are read 
 pickle is made. Source: Che et al. 2018; the package `elmoformanylangs` (MIT licence), release 0.0.4.post2.
 """
 
-import pickle
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -22,11 +21,16 @@ from elmoc.errors import InputError, reading
 from elmoc.files.checksums import check_archive
 from elmoc.files.records import convert, read_json
 from elmoc.files.text import read_lines, require_file
-from elmoc.interop.imported import ImportedModel, Weight, lstm_sizes, our_tensors
-from elmoc.settings import setting
-from elmoc.word_vectors.character_cnn import LEXICON, CharacterCnnConfig, CharacterCnnRecord, CharacterCnnVectors
+from elmoc.interop.imported import ImportedModel, LstmOptions, Weight, lstm_sizes, our_tensors
+from elmoc.word_vectors.character_cnn import (
+    CHARACTERS,
+    LEXICON,
+    WORDS,
+    CharacterCnnConfig,
+    CharacterCnnRecord,
+    CharacterCnnVectors,
+)
 
-_MOST = 2**20
 # The configs that are in the package, and not in the directories of the published models; both say the same.
 _PUBLISHED = ("cnn_50_100_512_4096_sample.json", "cnn_0_100_512_4096_sample.json")
 _PUBLISHED_CONFIG = {
@@ -45,15 +49,10 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderOptions:
+class NamedLstmOptions(LstmOptions):
     """`encoder` of a config."""
 
     name: str
-    dim: int = setting(least=1, most=_MOST)
-    n_layers: int = setting(least=1, most=1000)
-    projection_dim: int = setting(least=1, most=_MOST)
-    cell_clip: float | None = None
-    proj_clip: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +63,8 @@ class TokenOptions:
     """
 
     name: str
-    char_dim: int = setting(least=0, most=_MOST)
-    word_dim: int = setting(least=0, most=_MOST)
+    char_dim: int
+    word_dim: int
     max_characters_per_token: int
     filters: tuple[tuple[int, int], ...] = ()
     activation: str = "relu"
@@ -81,29 +80,22 @@ def read_many_langs(directory: Path | str) -> ImportedModel:
     folder = Path(directory)
     where, config = _read_config(folder)
     with reading(where):
-        words, encoder = _part(config, "token_embedder", TokenOptions), _part(config, "encoder", EncoderOptions)
-        if words.name.lower() != "cnn" or encoder.name.lower() != "elmo":
-            raise InputError(
-                f"its token_embedder is {words.name} and its encoder {encoder.name}: only cnn and elmo (LSTMs with "
-                "projection) can be imported"
-            )
-    lexicons = {
-        name: _read_lexicon(folder / f"{name}.dic") if size else None
-        for name, size in (("char", words.char_dim), ("word", words.word_dim))
-    }
+        words, encoder = _part(config, "token_embedder", TokenOptions), _part(config, "encoder", NamedLstmOptions)
+        if (words.name.lower(), encoder.name.lower()) != ("cnn", "elmo"):
+            raise InputError(f"token_embedder and encoder are {words.name} and {encoder.name}, and not cnn and elmo")
+    lexicons = {}
+    for name, size, file in ((CHARACTERS, words.char_dim, "char.dic"), (WORDS, words.word_dim, "word.dic")):
+        if size:
+            lexicons[name] = _read_lexicon(folder / file)
     tensors = _read_tensors(folder / "token_embedder.pkl")
+    rows = [len(tensors.get(f"{name}_emb_layer.embedding.weight", ())) for name in ("char", "word")]
+    with reading(where):
+        cnn, lstm = _sizes(words, encoder, *rows)
     with reading(folder / "token_embedder.pkl"):
-        tables = {name: tensors.get(f"{name}_emb_layer.embedding.weight") for name in lexicons}
-        rows = {name: 0 if table is None else len(table) for name, table in tables.items()}
-        with reading(where):
-            cnn, lstm = _sizes(words, encoder, rows)
         weights = our_tensors(token_table(cnn), tensors)
     with reading(folder / "encoder.pkl"):
         of_encoder = our_tensors(encoder_table(lstm), _read_tensors(folder / "encoder.pkl"))
-    record = CharacterCnnRecord(cnn, LEXICON)
-    vectors = CharacterCnnVectors(
-        record, weights, characters=lexicons["char"], words=lexicons["word"], origin=str(folder)
-    )
+    vectors = CharacterCnnVectors(CharacterCnnRecord(cnn, LEXICON), weights, lexicons=lexicons, origin=str(folder))
     return ImportedModel(str(folder), lstm, of_encoder, vectors, {"from": "ELMoForManyLangs", "options": config})
 
 
@@ -157,10 +149,7 @@ def _read_highway(theirs: Tensor) -> tuple[Tensor, Tensor]:
 def _read_config(folder: Path) -> tuple[str, dict[str, Any]]:
     """The config of the model, and the file that it was read from."""
     if not (folder / "config.json").exists():
-        raise InputError(
-            f"{folder} has neither config.json, as an ELMoForManyLangs model has, nor one options.json and one "
-            "weights.hdf5, as original ELMo has: give the directory, or the two files, of one model"
-        )
+        raise InputError(f"{folder} has neither a config.json (ELMoForManyLangs) nor options.json and weights.hdf5")
     training = read_json(folder / "config.json")
     with reading(folder / "config.json"):
         name = PurePath(training["config_path"].replace("\\", "/")).name
@@ -180,28 +169,21 @@ def _part(config: Mapping[str, Any], section: str, kind: type[T]) -> T:
 
 
 def _sizes(
-    words: TokenOptions, encoder: EncoderOptions, rows: Mapping[str, int]
+    words: TokenOptions, encoder: LstmOptions, character_rows: int, word_rows: int
 ) -> tuple[CharacterCnnConfig, LstmSizes]:
-    """Our sizes; `rows` has those of the tables of characters and words."""
+    """Our sizes, with the rows of the tables of characters and words."""
     return CharacterCnnConfig(
         projection_size=encoder.projection_dim,
-        characters=rows["char"],
+        characters=character_rows,
         character_size=words.char_dim,
         max_characters_per_token=words.max_characters_per_token,
         filters=words.filters if words.char_dim else (),
         activation=words.activation,
         highways=words.n_highway if words.char_dim else 0,
         projection=True,
-        words=rows["word"],
+        words=word_rows,
         word_size=words.word_dim,
-    ), lstm_sizes(
-        projection=encoder.projection_dim,
-        cell=encoder.dim,
-        layers=encoder.n_layers,
-        cell_clip=encoder.cell_clip,
-        projection_clip=encoder.proj_clip,
-        residual=True,
-    )
+    ), lstm_sizes(encoder, residual=True)
 
 
 def _read_lexicon(path: Path) -> dict[str, int]:
@@ -220,7 +202,4 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
     with reading(path):
         if zipfile.is_zipfile(path):  # as it is since PyTorch 1.6
             check_archive(path)
-        try:
-            return dict(torch.load(path, map_location="cpu", weights_only=True))
-        except pickle.UnpicklingError:  # which says how to run what the file holds
-            raise InputError("it is damaged, or holds more than tensors") from None
+        return dict(torch.load(path, map_location="cpu", weights_only=True))

@@ -18,13 +18,12 @@ from torch import Tensor
 from elmoc.encoders import DIRECTIONS
 from elmoc.encoders.bidirectional import direction_name
 from elmoc.encoders.lstm import LstmSizes
-from elmoc.errors import InputError, reading, shortened
+from elmoc.errors import InputError, reading
 from elmoc.files.hdf5 import CheckedFile
 from elmoc.files.records import convert, json_bytes, read_json
 from elmoc.files.writing import atomic_path, refuse_existing
-from elmoc.interop.imported import ImportedModel, Weight, lstm_sizes, our_tensors
+from elmoc.interop.imported import ImportedModel, LstmOptions, Weight, lstm_sizes, our_tensors
 from elmoc.model_directory import ModelDirectory, read_model_directory
-from elmoc.settings import setting
 from elmoc.word_vectors.character_cnn import (
     UTF8,
     CharacterCnnConfig,
@@ -33,14 +32,12 @@ from elmoc.word_vectors.character_cnn import (
     Utf8Spelling,
 )
 
-_MOST = 2**20
-
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingOptions:
     """`char_cnn.embedding`: the width of a character."""
 
-    dim: int = setting(least=1, most=_MOST)
+    dim: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,14 +56,9 @@ class CharCnnOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LstmOptions:
+class EncoderOptions(LstmOptions):
     """`lstm`, with the names of `options.json`."""
 
-    dim: int = setting(least=1, most=_MOST)
-    n_layers: int = setting(least=1, most=1000)
-    projection_dim: int = setting(least=1, most=_MOST)
-    cell_clip: float | None = None
-    proj_clip: float | None = None
     use_skip_connections: bool = False
 
 
@@ -106,7 +98,7 @@ def _sizes(content: Any, *, projection: bool) -> tuple[CharacterCnnConfig, LstmS
     if "char_cnn" not in content:
         raise InputError("it has no char_cnn: only models that read words by their characters can be imported")
     theirs = convert(content["char_cnn"], CharCnnOptions, where="its options", prefix="char_cnn.")
-    lstm = convert(content["lstm"], LstmOptions, where="its options", prefix="lstm.")
+    lstm = convert(content["lstm"], EncoderOptions, where="its options", prefix="lstm.")
     return CharacterCnnConfig(
         projection_size=lstm.projection_dim,
         characters=Utf8Spelling.SIZE,
@@ -116,14 +108,7 @@ def _sizes(content: Any, *, projection: bool) -> tuple[CharacterCnnConfig, LstmS
         activation=theirs.activation,
         highways=theirs.n_highway or 0,
         projection=projection,
-    ), lstm_sizes(
-        projection=lstm.projection_dim,
-        cell=lstm.dim,
-        layers=lstm.n_layers,
-        cell_clip=lstm.cell_clip,
-        projection_clip=lstm.proj_clip,
-        residual=lstm.use_skip_connections,
-    )
+    ), lstm_sizes(lstm, residual=lstm.use_skip_connections)
 
 
 def weight_table(cnn: CharacterCnnConfig, lstm: LstmSizes) -> list[Weight]:
@@ -137,7 +122,15 @@ def weight_table(cnn: CharacterCnnConfig, lstm: LstmSizes) -> list[Weight]:
     weights = [Weight("char_embed", (cnn.characters, cnn.character_size), ("characters.weight",))]
     for index, (width, number) in enumerate(cnn.filters):
         shape, name = (1, width, cnn.character_size, number), f"convolutions.{index}"
-        weights.append(Weight(f"CNN/W_cnn_{index}", shape, (f"{name}.weight",), _read_filters, _write_filters))
+        weights.append(
+            Weight(
+                f"CNN/W_cnn_{index}",
+                shape,
+                (f"{name}.weight",),
+                _read_filters,
+                lambda ours: ours.permute(2, 1, 0).unsqueeze(0),
+            )
+        )
         weights.append(Weight(f"CNN/b_cnn_{index}", (number,), (f"{name}.bias",)))
     for index in range(cnn.highways):
         for gate in ("transform", "carry"):
@@ -166,10 +159,6 @@ def _transposed(theirs: str, shape: tuple[int, ...], ours: str) -> Weight:
 
 def _read_filters(theirs: Tensor) -> tuple[Tensor]:
     return (theirs.squeeze(0).permute(2, 1, 0),)  # [1, width, D, filters] → [filters, D, width]
-
-
-def _write_filters(ours: Tensor) -> Tensor:
-    return ours.permute(2, 1, 0).unsqueeze(0)
 
 
 def _exchanged_gates(values: Tensor) -> Tensor:
@@ -238,10 +227,8 @@ def _require_original(model: ModelDirectory, path: Path | str) -> CharacterCnnVe
     ):
         return stored
     raise InputError(
-        f"{path} ({sizes.description}; word vectors {shortened(model.word_vectors.origin)}) cannot be written as an "
-        "original ELMo, which has two directions of LSTMs with projection, no layer normalisation, and a character CNN "
-        "over bytes: export a model that was imported by `elmoc import-elmo`, trained on from such a one, or trained "
-        "as pretrain/configs/elmo.toml says"
+        f"{path} cannot be written as an original ELMo, which has two directions of LSTMs without layer normalisation, "
+        "and a character CNN over bytes: export an imported model, or one trained by pretrain/configs/elmo.toml"
     )
 
 
@@ -254,7 +241,7 @@ def _options(cnn: CharacterCnnConfig, lstm: LstmSizes) -> dict[str, Any]:
         max_characters_per_token=cnn.max_characters_per_token,
         n_highway=cnn.highways,
     )
-    encoder = LstmOptions(
+    encoder = EncoderOptions(
         dim=lstm.cell_size,
         n_layers=lstm.layers,
         projection_dim=lstm.projection_size,

@@ -12,14 +12,7 @@ NAMED = ("average", "top", "all")
 
 
 class LayerChoice:
-    """The layers of which a token's vector is made.
-
-    Args:
-        layers: `average` (the mean of all), `top`, `all`, or indices such as `[0, 2]`; several layers are concatenated.
-
-    Raises:
-        InputError: it is none of these.
-    """
+    """The layers of a token's vector: `average` (the mean), `top`, `all`, or indices such as `[0, 2]`, concatenated."""
 
     def __init__(self, layers: str | Sequence[int]) -> None:
         indices = isinstance(layers, Sequence) and all(type(layer) is int for layer in layers)

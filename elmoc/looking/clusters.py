@@ -30,8 +30,7 @@ def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
 def cluster(points: np.ndarray, count: int | None = None) -> np.ndarray:
     """int [n]: the cluster of each point, the largest first, by k-means.
 
-    `count` is the largest number of clusters; by default the number up to `MOST_CLUSTERS` with the best silhouette,
-    which is computed of at most 2,000 points.
+    `count` is the largest number of clusters; by default the number up to `MOST_CLUSTERS` with the best silhouette.
     """
     from scipy.spatial.distance import pdist, squareform  # of an extra
 
@@ -48,10 +47,7 @@ def cluster(points: np.ndarray, count: int | None = None) -> np.ndarray:
 
 
 def telling_words(uses: Sequence[Use], labels: np.ndarray, count: int) -> list[list[str]]:
-    """For each cluster, at most `count` words near its uses that are more frequent there than near the others.
-
-    And than far off, so that words that are frequent everywhere tell nothing.
-    """
+    """For each cluster, at most `count` words that are more frequent near its uses than near the others and far off."""
     clusters = int(labels.max()) + 1
     near: list[Counter[str]] = [Counter() for _ in range(clusters)]
     far = Counter[str]()
@@ -70,15 +66,10 @@ def _words(tokens: Iterable[str]) -> list[str]:
 
 def _most_telling(here: Counter[str], others: Counter[str], far: Counter[str], count: int) -> list[str]:
     """The words that are most clearly more frequent here than in either of the other counts."""
-    size = max(1, here.total())
-
-    def gain(word: str) -> float:
-        ratios = [
-            (here[word] + _PRIOR) / (size * other[word] / max(1, other.total()) + _PRIOR) for other in (others, far)
-        ]
-        return sqrt(here[word]) * log(min(ratios))
-
-    gains = {word: gain(word) for word in here}
+    size, gains = max(1, here.total()), {}
+    for word, number in here.items():
+        expected = [size * other[word] / max(1, other.total()) for other in (others, far)]
+        gains[word] = sqrt(number) * log(min((number + _PRIOR) / (each + _PRIOR) for each in expected))
     best = sorted(here, key=lambda word: (-gains[word], word))
     return [word for word in best if gains[word] > 0][:count]
 

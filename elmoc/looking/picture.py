@@ -33,40 +33,33 @@ def draw_uses(
 
     Args:
         elmo: the encoder.
-        uses: at least three.
+        uses: at least three, whose vectors differ.
         output: the file, which is replaced when it is there.
         title: of the picture.
         layer: as in `use_vectors`.
         clusters: how many, at most as many as `COLOURS`; by default as many as separate the uses best.
-
-    Raises:
-        InputError: matplotlib is missing, there are too few uses, or their vectors do not differ.
     """
     figure = new_figure(11, 8.5)
     points = principal_components(use_vectors(elmo, uses, layer), COMPONENTS)
     if len(uses) < 3 or not np.ptp(points[:, 0]) > 1e-6:
         raise InputError(
-            f"a picture needs at least 3 different uses of a word with different vectors, and there are {len(uses)} "
-            "uses: give more text, or another --layer than 0, which gives a word the same vector everywhere"
+            f"a picture needs 3 uses with different vectors, not {len(uses)}: give more text (no --layer 0)"
         )
     labels = cluster(points, clusters)
     words = telling_words(uses, labels, 6)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # such characters are drawn as boxes
-        _draw(figure, uses, points[:, :2], labels, words, title)
+        _draw(figure, points[:, :2], labels, words, title)
+        _write_labels(figure.axes[0], uses, points[:, :2], labels)
         save_figure(figure, output)
     return words
 
 
-def _draw(
-    figure: Any, uses: Sequence[Use], points: np.ndarray, labels: np.ndarray, words: list[list[str]], title: str
-) -> None:
+def _draw(figure: Any, points: np.ndarray, labels: np.ndarray, words: list[list[str]], title: str) -> None:
     axes = figure.add_subplot()
     for number, telling in enumerate(words):
         mine = points[labels == number]
-        name = f"{', '.join(telling) or '–'}  ({len(mine):,})".replace("$", r"\$")
-        if name.startswith("_"):  # such a name is in no legend
-            name = f" {name}"
+        name = f" {', '.join(telling) or '–'}  ({len(mine):,})".replace("$", r"\$")  # one with _ first is in no legend
         axes.scatter(mine[:, 0], mine[:, 1], s=22, alpha=0.65, linewidths=0, color=COLOURS[number], label=name)
     axes.set_title(title, loc="left", fontsize=13, parse_math=False)
     axes.set(xticks=[], yticks=[])
@@ -81,15 +74,13 @@ def _draw(
         frameon=False,
         alignment="left",
     )
-    figure.canvas.draw()  # from here on it is known where everything stands
-    _write_labels(axes, uses, points, labels)
 
 
 def _write_labels(axes: Any, uses: Sequence[Use], points: np.ndarray, labels: np.ndarray) -> None:
     """Write a few words of context beside points that are far from each other, where no label covers another."""
     from matplotlib.patheffects import withStroke
 
-    outline = withStroke(linewidth=2.5, foreground="white")
+    axes.figure.canvas.draw()  # from here on it is known where everything stands
     renderer, inside, taken = axes.figure.canvas.get_renderer(), axes.get_window_extent(), list[Any]()
     for index in _spread(points):
         if len(taken) == MOST_LABELS:
@@ -102,7 +93,7 @@ def _write_labels(axes: Any, uses: Sequence[Use], points: np.ndarray, labels: np
             fontsize=7.5,
             color=COLOURS[int(labels[index])],
             parse_math=False,
-            path_effects=[outline],
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],
         )
         text.set_in_layout(False)
         box = text.get_window_extent(renderer).padded(3.0)  # pixels

@@ -1,7 +1,7 @@
 """Uses of a word: where it stands in a text, and the vectors that an encoder gives it there."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,14 +41,10 @@ class Use:
 
 @dataclass(frozen=True)
 class FoundUses:
-    """The uses of a word in a text.
+    """The uses of a word in a text."""
 
-    uses: all, or a sample that is the same each time, in their order; equal sentences count once.
-    count: how many there are.
-    """
-
-    uses: list[Use]
-    count: int
+    uses: list[Use]  # all, or a sample that is the same each time, in their order; equal sentences count once
+    count: int  # how many there are
 
     def describe(self, word: str, corpus: Path | str) -> str:
         """Their number as a sentence."""
@@ -62,12 +58,16 @@ def find_uses(corpus: Path | str, word: str, *, most: int = MOST_USES, ignore_ca
     Raises `InputError` when there are none.
     """
     generator, count, kept = random.Random(0), 0, list[Use]()
-    for use in _uses(corpus, word, ignore_case):
-        count += 1
-        if len(kept) < most:
-            kept.append(use)
-        elif (place := generator.randrange(count)) < most:  # each use is kept with the same probability
-            kept[place] = use
+    for number, line in enumerate(read_lines(corpus), 1):
+        tokens = line.split() if word in line or ignore_case else []  # most lines are passed over without being split
+        for position in positions(tokens, word, ignore_case):
+            count += 1
+            first = max(0, position - CONTEXT_WORDS)
+            use = Use(tuple(tokens[first : position + CONTEXT_WORDS + 1]), position - first, number)
+            if len(kept) < most:
+                kept.append(use)
+            elif (place := generator.randrange(count)) < most:  # each use is kept with the same probability
+                kept[place] = use
     if not kept:
         raise InputError(f"{corpus} has no token {shortened(word)!r}, as it is written here (see --ignore-case)")
     distinct = {(use.tokens, use.position): use for use in sorted(kept, key=lambda use: -use.line)}
@@ -81,20 +81,8 @@ def positions(tokens: Sequence[str], word: str, ignore_case: bool) -> list[int]:
     return [position for position, token in enumerate(tokens) if token == word]
 
 
-def _uses(corpus: Path | str, word: str, ignore_case: bool) -> Iterator[Use]:
-    for number, line in enumerate(read_lines(corpus), 1):
-        if word in line or ignore_case:  # most lines are passed over without being split
-            tokens = line.split()
-            for position in positions(tokens, word, ignore_case):
-                first = max(0, position - CONTEXT_WORDS)
-                yield Use(tuple(tokens[first : position + CONTEXT_WORDS + 1]), position - first, number)
-
-
 def use_vectors(elmo: ElmoC, uses: Sequence[Use], layer: str) -> np.ndarray:
-    """float32 [n, 2P]: the vector of each use, each in its sentence.
-
-    `layer` is `average`, `top`, or a number from 0; raises `InputError` for another.
-    """
+    """float32 [n, 2P]: the vector of each use in its sentence; `layer` is `average`, `top`, or a number from 0."""
     names = {str(number): [number] for number in range(elmo.layers)}
     names |= {"average": list(range(elmo.layers)), "top": [elmo.layers - 1]}
     if layer not in names:
@@ -115,10 +103,7 @@ def query_use(sentence: str, word: str, *, occurrence: int = 1, ignore_case: boo
     tokens = sentence.split()
     found = positions(tokens, word, ignore_case)
     if not 1 <= occurrence <= len(found):
-        raise InputError(
-            f"--in {shortened(sentence)!r} has the token {shortened(word)!r} {len(found)} times, so there is no "
-            f"--occurrence {occurrence}"
-        )
+        raise InputError(f"--in has the token {shortened(word)!r} {len(found)} times, no --occurrence {occurrence}")
     return Use(tuple(tokens), found[occurrence - 1])
 
 

@@ -17,14 +17,10 @@ from elmoc.modules.scalar_mix import ScalarMix
 
 
 class ElmoRepresentations(NamedTuple):
-    """What an `ElmoEmbedding` makes of a batch of B sentences, the longest of T tokens.
+    """What an `ElmoEmbedding` makes of a batch of B sentences, the longest of T tokens."""
 
-    representations: [B, T, 2P] for each scalar mix; zeros where there is padding.
-    mask: bool [B, T], where there is a token.
-    """
-
-    representations: list[Tensor]
-    mask: Tensor
+    representations: list[Tensor]  # [B, T, 2P] for each scalar mix; zeros where there is padding
+    mask: Tensor  # bool [B, T], where there is a token
 
 
 class ElmoEmbedding(nn.Module):
@@ -65,7 +61,7 @@ class ElmoEmbedding(nn.Module):
     @property
     def output_size(self) -> int:
         """2P: the width of a representation."""
-        return self.states.width
+        return self.elmo.width
 
     @property
     def elmo(self) -> ElmoC:
@@ -73,10 +69,7 @@ class ElmoEmbedding(nn.Module):
         return self.states.elmo
 
     def forward(self, sentences: Sequence[Sequence[str]]) -> ElmoRepresentations:
-        """The representations of a batch of lists of tokens, computed at once; an `InputError` for anything else.
-
-        Gradients flow into the mixes, and into the encoder where that is trained on.
-        """
+        """The representations of a batch of lists of tokens, computed at once."""
         states, mask = self.states(sentences)
         words = mask[:, 2:]  # n tokens with their two boundaries are n + 2 positions
         mixed = [self.dropout(mix(states, mask)[:, 1:-1]) for mix in self.mixes]

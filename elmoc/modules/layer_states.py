@@ -16,14 +16,9 @@ from elmoc.model import ElmoC
 class LayerStates(nn.Module):
     """The layer states of sentences in a padded batch, each from zero state between `<s>` and `</s>`.
 
-    Frozen, the encoder is that of `elmo`, runs without autograd and dropout whatever the mode, and is no part of the
-    state dict. Trained on, it is a copy that belongs to this module, as a submodule like any other: in training mode at
-    first. The word vectors are never trained on and never in the state dict: the module is made from the same model to
-    load one.
-
-    Args:
-        elmo: the model.
-        requires_grad: whether the encoder is trained on.
+    Without `requires_grad` the encoder is that of `elmo`, runs without autograd and dropout whatever the mode, and is
+    no part of the state dict. Trained on, it is a copy, a submodule like any other. The word vectors are never trained
+    on and never in the state dict: the module is made from the same model to load one.
     """
 
     def __init__(self, elmo: ElmoC, *, requires_grad: bool = False) -> None:
@@ -33,16 +28,6 @@ class LayerStates(nn.Module):
         self.register_buffer("_place", torch.empty(0, device=elmo.device), persistent=False)  # moves with the module
 
     @property
-    def layers(self) -> int:
-        """L + 1."""
-        return self._elmo.layers
-
-    @property
-    def width(self) -> int:
-        """2P."""
-        return self._elmo.width
-
-    @property
     def elmo(self) -> ElmoC:
         """The model with the encoder as it is now: one that was trained on is copied."""
         if self.encoder is None:
@@ -50,16 +35,13 @@ class LayerStates(nn.Module):
         return self._elmo.with_encoder(deepcopy(self.encoder).requires_grad_(False))
 
     def forward(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
-        """Layer states [B, L + 1, T + 2, 2P], zeros where there is padding, and bool [B, T + 2] of where there is none.
-
-        Raises `InputError` for a sentence that is no list of tokens.
-        """
+        """Layer states [B, L + 1, T + 2, 2P], zeros where there is padding, and bool [B, T + 2], where none is."""
         if isinstance(sentences, Tensor):  # whose rows are hashable, and would be taken for words
             raise InputError("lists of tokens are needed, not a tensor: ElmoBiLm of elmoc.interop.allennlp reads ids")
         place = self._place
         assert isinstance(place, Tensor)
         if not sentences:
-            return place.new_zeros(0, self.layers, 2, self.width), place.new_zeros(0, 2, dtype=torch.bool)
+            return place.new_zeros(0, self._elmo.layers, 2, self._elmo.width), place.new_zeros(0, 2, dtype=torch.bool)
         rows = self._elmo.look_up(sentences)
         vectors, lengths = rows.padded()
         if self.encoder is None:

@@ -31,16 +31,10 @@ class ScalarMix(nn.Module):
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
         """Layer states [B, L + 1, T, D], and the bool mask [B, T] of what is not padding → [B, T, D]."""
         if self.layer_norm:
-            states = _normalised(
-                states, torch.ones_like(states[:, 0, :, 0], dtype=torch.bool) if mask is None else mask
-            )
+            mask = torch.ones_like(states[:, 0, :, 0], dtype=torch.bool) if mask is None else mask
+            kept = mask[:, None, :, None].to(states.dtype)  # [B, 1, T, 1]
+            count = mask.sum().clamp(min=1) * states.shape[-1]
+            mean = (states * kept).sum((0, 2, 3), keepdim=True) / count  # [1, L + 1, 1, 1]
+            variance = ((states - mean).square() * kept).sum((0, 2, 3), keepdim=True) / count
+            states = (states - mean) / (variance + NORM_EPSILON).sqrt()
         return self.gamma * torch.einsum("l,bltd->btd", self.weights.softmax(0), states)
-
-
-def _normalised(states: Tensor, mask: Tensor) -> Tensor:
-    """Each layer with mean 0 and variance 1 over the numbers that the mask keeps."""
-    kept = mask[:, None, :, None].to(states.dtype)  # [B, 1, T, 1]
-    count = mask.sum().clamp(min=1) * states.shape[-1]
-    mean = (states * kept).sum((0, 2, 3), keepdim=True) / count  # [1, L + 1, 1, 1]
-    variance = ((states - mean).square() * kept).sum((0, 2, 3), keepdim=True) / count
-    return (states - mean) / (variance + NORM_EPSILON).sqrt()

@@ -6,7 +6,6 @@ Source: Peters et al. 2018 (ELMo), after Kim et al. 2016, as bilm-tf and ELMoFor
 """
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from elmoc.corpus import BEGIN, END
-from elmoc.errors import InputError, reading, shortened
+from elmoc.errors import InputError, reading
 from elmoc.files.arrays import all_finite
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import as_json, convert
@@ -28,10 +27,8 @@ from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
 FILE_NAME = "character_cnn.safetensors"
 UTF8, LEXICON = "utf-8", "lexicon"
 _ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
-_MOST = 2**20
-_MOST_LAYERS = 100
 _KEPT = "kept."
-_LEXICONS = ("lexicon.characters", "lexicon.words")
+CHARACTERS, WORDS = "lexicon.characters", "lexicon.words"
 _BLOCK_WORDS = 1 << 14
 # Numbers that the widest of the filters may make of a batch of words: 16 MiB.
 _BATCH_NUMBERS = 1 << 22
@@ -46,32 +43,22 @@ class CharacterCnnConfig:
     words, word_size: the table of whole words that is read beside the characters; 0 where there is none.
     """
 
-    projection_size: int = setting(least=1, most=_MOST)
-    characters: int = setting(least=0, most=_MOST)
-    character_size: int = setting(least=0, most=_MOST)
-    max_characters_per_token: int = setting(least=3, most=1 << 16)
+    projection_size: int = setting(least=1)
+    characters: int
+    character_size: int
+    max_characters_per_token: int = setting(least=3)
     filters: tuple[tuple[int, int], ...]
     activation: str = setting(choices=tuple(_ACTIVATIONS))
-    highways: int = setting(least=0, most=_MOST_LAYERS)
+    highways: int = setting(least=0, most=100)
     projection: bool
-    words: int = setting(0, least=0, most=2**31)
-    word_size: int = setting(0, least=0, most=_MOST)
+    words: int = 0
+    word_size: int = 0
 
     def __post_init__(self) -> None:
         check_settings(self, str)
-        if len(self.filters) > _MOST_LAYERS or any(
-            not (1 <= width <= self.max_characters_per_token and 1 <= number <= _MOST) for width, number in self.filters
-        ):
-            raise InputError(
-                f"filters must be at most {_MOST_LAYERS} pairs of a width (1 to {self.max_characters_per_token}, the "
-                f"characters of a word) and a number (1 to {_MOST:,})"
-            )
         features = self.filter_count + self.word_size
         if not features or not (self.projection or features == self.projection_size):
-            raise InputError(
-                f"filters and whole words make {features:,} numbers of a word, without a projection to the "
-                f"{self.projection_size:,} that the encoder reads"
-            )
+            raise InputError(f"projection_size must be the {features:,} numbers of a word, without a projection")
 
     @property
     def filter_count(self) -> int:
@@ -120,15 +107,7 @@ class CharacterCnn(nn.Module):
             self.projection = nn.Linear(config.word_size + config.filter_count, config.projection_size)
 
     def forward(self, characters: Tensor | None, words: Tensor | None = None) -> Tensor:
-        """The vectors of words.
-
-        Args:
-            characters: int64 [n, T], the ids of their characters; None where there are no filters.
-            words: int64 [n], their rows in the table of whole words; None where there is none.
-
-        Returns:
-            [n, P].
-        """
+        """Ids of characters int64 [n, T], where there are filters, and rows of whole words int64 [n] → [n, P]."""
         features = [] if words is None else [self.words(words)]
         if characters is not None:
             embedded = self.characters(characters).transpose(1, 2)  # [n, D, T]
@@ -141,7 +120,7 @@ class CharacterCnn(nn.Module):
         return self.projection(vectors) if self.config.projection else vectors
 
 
-class Spelling(ABC):
+class Spelling:
     """From words to rows of ids: begin of word, characters, end of word, padding …, `most` ids (at least 3).
 
     Where the characters of a word do not fit, its first `most - 2` count. `<s>` and `</s>`, and the names that the
@@ -155,15 +134,14 @@ class Spelling(ABC):
     def __init__(self, most: int) -> None:
         self.most = most
 
-    @abstractmethod
     def characters(self, word: str) -> Sequence[int]:
         """The ids of the characters of a word, at most `most - 2`."""
+        raise NotImplementedError
 
     def rows(self, spelled: Sequence[Sequence[int]], padding: int) -> np.ndarray:
         """int64 [n, T] for words given by their characters: as much of their rows as their longest needs.
 
-        `padding` ids stand behind it, as far as there is room: a convolution of that width or less meets in them, or
-        before, all that it meets in the whole rows.
+        Behind it stands as much `padding` as the widest convolution reads, as far as there is room.
         """
         longest = 2 + max(map(len, spelled), default=0)
         rows = np.full((len(spelled), min(self.most, longest + padding)), self.padding, dtype=np.int64)
@@ -232,7 +210,7 @@ class CharacterCnnVectors(StoredVectors):
 
     Args:
         weights: of the `CharacterCnn`, by their names in it.
-        characters, words: the ids of the lexicons, where there are any.
+        lexicons: the ids of `CHARACTERS` and `WORDS`, where there are any.
         kept: tensors that lookups have no need of, and the original's files have.
     """
 
@@ -244,14 +222,12 @@ class CharacterCnnVectors(StoredVectors):
         record: CharacterCnnRecord,
         weights: Mapping[str, Tensor],
         *,
-        characters: Mapping[str, int] | None = None,
-        words: Mapping[str, int] | None = None,
+        lexicons: Mapping[str, Mapping[str, int]] | None = None,
         kept: Mapping[str, Tensor] | None = None,
         origin: str = FILE_NAME,
     ) -> None:
         self.record, self.weights, self.kept, self.origin = record, weights, kept or {}, origin
-        lexicons = zip(_LEXICONS, (characters, words), strict=True)
-        self._lexicons = {name: ids for name, ids in lexicons if ids is not None}
+        self.lexicons = lexicons or {}
         config = record.network
         self.size = config.projection_size
         self._spelling: Spelling | None = None
@@ -262,8 +238,8 @@ class CharacterCnnVectors(StoredVectors):
             if config.filters:
                 most = config.max_characters_per_token
                 utf8 = record.spelling == UTF8
-                self._spelling = Utf8Spelling(most) if utf8 else LexiconSpelling(most, self._lexicons[_LEXICONS[0]])
-            self._words = self._lexicons[_LEXICONS[1]] if config.word_size else None
+                self._spelling = Utf8Spelling(most) if utf8 else LexiconSpelling(most, self.lexicons[CHARACTERS])
+            self._words = self.lexicons[WORDS] if config.word_size else None
         self._network.eval()
 
     def description(self) -> dict[str, Any]:
@@ -271,24 +247,22 @@ class CharacterCnnVectors(StoredVectors):
 
     def tensors(self) -> dict[str, Tensor]:
         tensors = {**self.weights, **{f"{_KEPT}{name}": tensor for name, tensor in self.kept.items()}}
-        return tensors | {name: as_bytes(ids) for name, ids in self._lexicons.items()}
+        return tensors | {name: as_bytes(ids) for name, ids in self.lexicons.items()}
 
     @classmethod
     def from_file(cls, info: Mapping[str, Any], tensors: dict[str, Tensor], origin: str) -> "CharacterCnnVectors":
         record = convert(info, CharacterCnnRecord, where=origin)
-        characters, words = (
-            from_bytes(tensors.pop(name), dict[str, int]) if name in tensors else None for name in _LEXICONS
-        )
+        lexicons = {
+            name: from_bytes(tensors.pop(name), dict[str, int]) for name in (CHARACTERS, WORDS) if name in tensors
+        }
         kept = {name.removeprefix(_KEPT): tensors.pop(name) for name in list(tensors) if name.startswith(_KEPT)}
-        return cls(record, tensors, characters=characters, words=words, kept=kept, origin=origin)
+        return cls(record, tensors, lexicons=lexicons, kept=kept, origin=origin)
 
     @cached_property
     def fingerprint(self) -> str:
         """A content hash of weights and lexicons."""
-        lexicons = [json.dumps([name, ids]).encode() for name, ids in self._lexicons.items()]
-        weights = [
-            name.encode() + tensor.contiguous().numpy().tobytes() for name, tensor in sorted(self.weights.items())
-        ]
+        lexicons = [json.dumps([name, ids]).encode() for name, ids in self.lexicons.items()]
+        weights = [name.encode() + tensor.numpy().tobytes() for name, tensor in sorted(self.weights.items())]
         return fingerprint(json.dumps(self.description()).encode(), *lexicons, *weights)
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
@@ -297,9 +271,8 @@ class CharacterCnnVectors(StoredVectors):
         vectors = np.empty((len(words), self.size), dtype=np.float32)
         for start in range(0, len(words), _BLOCK_WORDS):
             self._look_up_block(words[start : start + _BLOCK_WORDS], vectors[start : start + _BLOCK_WORDS])
-        if len(words) and not all_finite(vectors):
-            word = words[int(np.argmin(np.isfinite(vectors).all(axis=1)))]
-            raise InputError(f"{self.origin}: the vector of {shortened(word)!r} is not finite")
+        if not all_finite(vectors):
+            raise InputError(f"{self.origin}: the vector of a word is not finite")
         return vectors
 
     def _look_up_block(self, words: Sequence[str], vectors: np.ndarray) -> None:

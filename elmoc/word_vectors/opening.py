@@ -12,7 +12,6 @@ from safetensors import safe_open
 from elmoc.errors import InputError, reading, shortened
 from elmoc.files.records import check_version
 from elmoc.files.text import absolute_path, require_file
-from elmoc.word_vectors.fasttext.file import MAX_SIZE
 from elmoc.word_vectors.fasttext.vectors import FastTextVectors
 from elmoc.word_vectors.sources import RandomVectors, TextVectors, WordVectors
 
@@ -24,8 +23,7 @@ def open_word_vectors(origin: Path | str, only: Collection[str] | None = None) -
     be asked for, where that is known: a text file then takes less memory.
     """
     origin = os.fspath(origin)
-    numbers = re.fullmatch(r"random:([0-9]{1,20}):([1-9][0-9]{0,4})", origin)
-    if numbers and int(numbers[2]) <= MAX_SIZE:
+    if (numbers := re.fullmatch(r"random:([0-9]{1,20}):([1-9][0-9]{0,3})", origin)) is not None:
         return RandomVectors(seed=int(numbers[1]), size=int(numbers[2]))
     if origin.endswith(".bin"):
         return FastTextVectors(origin)
@@ -35,7 +33,7 @@ def open_word_vectors(origin: Path | str, only: Collection[str] | None = None) -
         return open_stored(origin)
     raise InputError(
         f"{shortened(origin)}: word vectors are a fastText .bin file, a text .vec or .txt file (also .gz), the "
-        f"directory of a model with word vectors of its own, or random:SEED:SIZE (random:1:300, at most {MAX_SIZE:,})"
+        "directory of a model with word vectors of its own, or random:SEED:SIZE (such as random:1:300)"
     )
 
 
@@ -77,9 +75,7 @@ def open_stored(path: Path | str) -> WordVectors:
         names = [kind.file_name for kind in stored_kinds()]
         found = [file for folder in ("", "model") for name in names if (file := Path(path, folder, name)).exists()]
         if not found:
-            raise InputError(
-                f"{path} has no {' or '.join(names)}: give a model with word vectors of its own, or a file"
-            )
+            raise InputError(f"{path} has no {' or '.join(names)}: give a model with word vectors of its own")
         path = found[0]
     vectors: WordVectors = read_stored(path)
     return vectors

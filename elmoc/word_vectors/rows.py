@@ -12,7 +12,7 @@ from elmoc.process import leave_threads_of_parent
 from elmoc.word_vectors.sources import WordVectors
 from elmoc.word_vectors.transform import VectorTransform
 
-# Bytes of the vectors that are kept, and characters of their words; a single call may need more.
+# Bytes of the vectors that are kept; a single call may need more.
 MOST_BYTES = 256 * 2**20
 # Word types without a vector that are remembered.
 MOST_UNKNOWN = 100_000
@@ -38,10 +38,7 @@ class SentenceRows(NamedTuple):
         return len(self.ids[index]) - 2 if self.bounds is None else len(self.bounds[index]) - 1
 
     def padded(self) -> tuple[Tensor, Tensor]:
-        """What the encoder reads: [B, T + 2, E], boundaries included and padded at the end; there has to be a sentence.
-
-        And the lengths, int [B], boundaries counted.
-        """
+        """What the encoder reads: [B, T + 2, E], boundaries included, padded at the end, and the lengths, int [B]."""
         ids = torch.nn.utils.rnn.pad_sequence(self.ids, batch_first=True)
         return self.table[ids], torch.tensor([len(each) for each in self.ids])
 
@@ -57,14 +54,11 @@ class WordRows:
         self._transform = transform
         self._vectors = vectors
         self._most = max(1, most_bytes // (4 * vectors.size))
-        self._most_characters = most_bytes
         self._lock = threading.Lock()
         self._ids: dict[str, int] = {}
-        self._characters = 0
         self._zero: set[str] = set()
         self._table = np.empty((0, vectors.size), dtype=np.float32)
         self.unknown: dict[str, None] = {}
-        self._unknown_characters = 0
 
     def look_up(self, sentences: Iterable[Sequence[str]]) -> SentenceRows:
         """The rows of sentences; what is returned stays good."""
@@ -82,11 +76,10 @@ class WordRows:
     def _add(self, types: dict[str, None]) -> None:
         """Have all of these word types in the table."""
         new = [word for word in types if word not in self._ids]
-        characters = self._characters + sum(map(len, new))
-        if len(self._ids) + len(new) > self._most or characters > self._most_characters:
+        if len(self._ids) + len(new) > self._most:
             self._ids, self._zero = {}, set()
             self._table = np.empty((0, self._vectors.size), dtype=np.float32)
-            new, characters = list(types), sum(map(len, types))
+            new = list(types)
         if not new:
             return
         rows = self._transform.lookup(new, self._vectors)
@@ -96,12 +89,9 @@ class WordRows:
             table[:start] = self._table[:start]
             self._table = table
         self._table[start:end] = rows
-        self._characters = characters
         self._ids.update(zip(new, range(start, end), strict=True))
         zero = [new[index] for index in np.flatnonzero(~rows.any(axis=1))]
         self._zero.update(zero)
         for word in zero:
-            fits = self._unknown_characters + len(word) <= self._most_characters
-            if word not in self.unknown and len(self.unknown) < MOST_UNKNOWN and fits:
-                self._unknown_characters += len(word)
-                self.unknown[word] = None
+            if len(self.unknown) < MOST_UNKNOWN:
+                self.unknown.setdefault(word)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from elmoc.errors import InputError, shortened
+from elmoc.errors import InputError, reading
 from elmoc.files.checksums import fingerprint_file
 from elmoc.files.text import absolute_path, read_lines
 from elmoc.settings import setting
@@ -62,8 +62,7 @@ def check_vectors(vectors: WordVectors, source: VectorSource) -> None:
     if (vectors.size, vectors.fingerprint) != (source.size, source.fingerprint):
         raise InputError(
             f"{vectors.origin} (fingerprint {vectors.fingerprint}) are not the word vectors of this model "
-            f"({source.origin}, fingerprint {shortened(source.fingerprint)}, {source.size} numbers): give the word "
-            "vectors that it was trained with, wherever they are now"
+            f"({source.origin}, fingerprint {source.fingerprint}, {source.size} numbers)"
         )
 
 
@@ -71,9 +70,8 @@ class TextVectors:
     """Vectors from a text file (`.vec`, GloVe's `.txt`, either also `.gz`): a word and E numbers a line.
 
     A first line with two numbers (fastText's and word2vec's header) says how many vectors there are and how wide.
-    Only the words of the file have vectors; any other gets zeros. `only` keeps memory small: other words of the file
-    are passed over. Of a word that is there twice the first vector counts.
-    Raises `InputError` with the line number for a line of another width, or with something that is not a finite number.
+    `only` keeps memory small: other words of the file are passed over. Of a word that is there twice the first vector
+    counts. Raises `InputError` with the line number for a line of another width, or with a number that is not finite.
     """
 
     def __init__(self, path: Path | str, only: Collection[str] | None = None) -> None:
@@ -83,34 +81,34 @@ class TextVectors:
         self.size, read, expected = 0, 0, 0
         numbers = array("f")
         for line_number, line in enumerate(read_lines(path), 1):
-            where = f"{path}, line {line_number}"
             if line_number == 1 and (header := re.fullmatch(r"([0-9]{1,18}) ([0-9]{1,18}) *", line)):
                 expected, self.size = map(int, header.groups())
-            else:
-                read += 1
-                self.size = self.size or line.rstrip(" ").count(" ")
-            if not 2 <= self.size <= MAX_SIZE:
-                raise InputError(f"{where}: a word and 2 to {MAX_SIZE:,} numbers are expected, with single spaces")
-            if not read:
                 continue
-            word, *fields = self._fields(line, where)
-            if word not in self._rows and (wanted is None or word in wanted):
-                numbers.frombytes(_parsed(fields, where).tobytes())
-                self._rows[word] = len(self._rows)
+            read += 1
+            with reading(f"{path}, line {line_number}"), np.errstate(over="ignore"):  # what is too large is infinite
+                self.size = self.size or line.rstrip(" ").count(" ")
+                word, *fields = self._fields(line)
+                if word not in self._rows and (wanted is None or word in wanted):
+                    row = np.array(fields, dtype=np.float32)
+                    if not np.isfinite(row).all():
+                        raise InputError("a number is not finite")
+                    numbers.frombytes(row.tobytes())
+                    self._rows[word] = len(self._rows)
         if read < expected or not read:
             raise InputError(f"{path} has {read:,} vectors where its first line says {expected:,}: download it again")
         numbers.frombytes(bytes(4 * self.size))  # for the words that are not there
         self._vectors = np.frombuffer(numbers, np.float32).reshape(-1, self.size)
 
-    def _fields(self, line: str, where: str) -> list[str]:
+    def _fields(self, line: str) -> list[str]:
         """The word of a line, and its numbers, not yet parsed."""
+        if not 2 <= self.size <= MAX_SIZE:
+            raise InputError(f"a word and 2 to {MAX_SIZE:,} numbers are expected, with single spaces")
         fields = line.rstrip(" ").rsplit(" ", self.size)
         # A few words of published files hold spaces; but where all before the last E fields are numbers, there are more
         # than E of these.
         _, *more = re.split("[ \t]", fields[0])
         if len(fields) <= self.size or (more and all(map(_is_number, more))):
-            found = len(fields) - 1 + len(more)
-            raise InputError(f"{where}: {found:,} numbers where {self.size:,} are expected, the file may be truncated")
+            raise InputError(f"{len(fields) - 1 + len(more):,} numbers where {self.size:,} are expected")
         return fields
 
     @cached_property
@@ -124,17 +122,6 @@ class TextVectors:
         return self._vectors[[self._rows.get(word, missing) for word in words]]
 
 
-def _parsed(fields: list[str], where: str) -> np.ndarray:
-    try:
-        with np.errstate(over="ignore"):
-            row = np.array(fields, dtype=np.float32)
-    except ValueError as error:
-        raise InputError(f"{where}: {shortened(str(error))}") from None
-    if not np.isfinite(row).all():
-        raise InputError(f"{where} has numbers that are not finite")
-    return row
-
-
 def _is_number(text: str) -> bool:
     try:
         float(text)
@@ -146,18 +133,13 @@ def _is_number(text: str) -> bool:
 class RandomVectors:
     """Standard normal vectors drawn from the word itself and a seed (the paper's ELMo-C_RND, Section 5.1).
 
-    The same seed gives any string the same vector on any machine.
+    The same seed gives any string the same vector on any machine; seed and size are the fingerprint.
     """
 
     def __init__(self, *, seed: int, size: int) -> None:
         self.seed = seed
         self.size = size
-        self.origin = f"random:{seed}:{size}"
-
-    @property
-    def fingerprint(self) -> str:
-        """Seed and size, which determine every vector."""
-        return self.origin
+        self.origin = self.fingerprint = f"random:{seed}:{size}"
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]."""

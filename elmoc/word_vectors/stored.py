@@ -18,22 +18,18 @@ from torch import Tensor
 from elmoc.word_vectors.sources import WordVectors
 
 T = TypeVar("T")
-METADATA = "elmoc"  # the key of the description in the header
 
 
 class StoredVectors(WordVectors, ABC):
-    """Word vectors that can be written into a model directory.
-
-    file_name: in model directories.
-    """
+    """Word vectors that can be written into a model directory, as the file `file_name`."""
 
     file_name: ClassVar[str]
     format: ClassVar[str]
     version: ClassVar[int] = 1
 
-    @abstractmethod
     def description(self) -> dict[str, Any]:
         """What the file says of itself, `format` and `version` among it."""
+        return {"format": self.format, "version": self.version}
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
@@ -47,7 +43,7 @@ class StoredVectors(WordVectors, ABC):
     def write(self, path: Path | str) -> None:
         """Write the file in place, into a directory that is written as a whole or at a path that is renamed."""
         tensors = {name: tensor.contiguous() for name, tensor in self.tensors().items()}
-        save_file(tensors, path, metadata={METADATA: json.dumps(self.description())})
+        save_file(tensors, path, metadata={"elmoc": json.dumps(self.description())})
 
 
 def as_bytes(value: Any) -> Tensor:

@@ -16,7 +16,7 @@ import numpy as np
 from torch import Tensor
 
 from elmoc.corpus import BEGIN, END, SUBWORDS, UNKNOWN, Corpus
-from elmoc.errors import InputError, install_advice, reading, shortened
+from elmoc.errors import InputError, install_advice, reading
 from elmoc.files.checksums import fingerprint
 from elmoc.files.records import read_record, write_record
 from elmoc.word_vectors.stored import StoredVectors, as_bytes, from_bytes
@@ -46,8 +46,6 @@ class Subwords:
     Args:
         units: all of them, `<s>`, `</s>` and perhaps `<unk>`, which no word is split into, among them.
         merges: pairs of units, in the order in which they are joined.
-
-    Raises `InputError` where a byte has no unit; the library refuses merges without.
     """
 
     def __init__(self, units: Sequence[str], merges: Sequence[tuple[str, str]]) -> None:
@@ -69,10 +67,7 @@ class Subwords:
         """Those of a corpus of units; an `InputError` where it is one of words."""
         path = corpus.path / SUBWORDS
         if not corpus.record.subwords:
-            raise InputError(
-                f"{corpus.path} is a corpus of words, and not of subwords: make one of it by `python -m "
-                "data_scripts.build_subwords`"
-            )
+            raise InputError(f"{corpus.path} is a corpus of words: `python -m data_scripts.build_subwords` splits it")
         record = read_record(path, MergesRecord, format=_CORPUS_FORMAT, version=_CORPUS_VERSION)
         with reading(path):
             return cls(corpus.lexicon, record.merges)
@@ -89,14 +84,9 @@ class Subwords:
         return [encoding.ids or empty for encoding in self._tokenizer.encode_batch(valid, add_special_tokens=False)]
 
     def rows_of_types(self, corpus: Corpus) -> list[list[int]]:
-        """The rows of the units of the word types of a corpus of words, of which each mark is a unit.
-
-        Raises `InputError` where the corpus has a mark that is no unit.
-        """
+        """The rows of the units of the word types of a corpus of words, of which each mark is a unit."""
         split = self.rows(corpus.lexicon)
         for mark, row in corpus.marks.items():
-            if mark not in self.units:
-                raise InputError(f"{corpus.path} has the word {mark}, for which there is no unit")
             split[row] = [self.units.index(mark)]
         return split
 
@@ -116,10 +106,7 @@ class MergesRecord:
 
 
 class SubwordVectors(StoredVectors):
-    """The vectors of the units of a model, float32 [U, E], and how words are split into these.
-
-    Raises `InputError` where parts do not fit each other.
-    """
+    """The vectors of the units of a model, float32 [U, E], and how words are split into these."""
 
     file_name = FILE_NAME
     format = "elmoc-subword-vectors"
@@ -140,9 +127,6 @@ class SubwordVectors(StoredVectors):
             self.subwords = Subwords(units, merges)
         self._rows = {unit: row for row, unit in enumerate(units)}
 
-    def description(self) -> dict[str, Any]:
-        return {"format": self.format, "version": self.version}
-
     def tensors(self) -> dict[str, Tensor]:
         return {"vectors": self.vectors, "units": as_bytes(self.units), "merges": as_bytes(self.merges)}
 
@@ -159,11 +143,6 @@ class SubwordVectors(StoredVectors):
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E], of units; an `InputError` for what is none."""
-        try:
+        with reading(f"{self.origin}, which has vectors of subwords,"):
             vectors: np.ndarray = self.vectors.numpy()[[self._rows[word] for word in words]]
-        except KeyError as missing:
-            raise InputError(
-                f"{self.origin} has vectors of subwords, and {shortened(missing.args[0])!r} is none of them: take "
-                "vectors of words, or a corpus of these subwords (build_subwords --like)"
-            ) from None
         return vectors

@@ -8,7 +8,6 @@ vectors/NAME.post.npz   mean and matrix of the transform, where it has any
 
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -66,21 +65,17 @@ class VectorTable:
     def __init__(self, corpus: Corpus, name: str) -> None:
         description = corpus.path / "vectors" / f"{name}.json"
         if not description.exists():
-            raise InputError(
-                f"{description} does not exist: build the table with `python -m data_scripts.build_vectors "
-                f"{corpus.path} VECTORS --name {name}`"
-            )
+            raise InputError(f"{description} does not exist: `python -m data_scripts.build_vectors` builds the table")
         record = read_record(description, TableRecord, format=FORMAT, version=VERSION)
         if record.lexicon_fingerprint != corpus.lexicon_fingerprint:
             raise InputError(f"{description} is of a table for another lexicon than that of {corpus.path}")
         self._shapes = TransformKind.parse(record.post_processing).shapes(record.size)
         self.description = description
-        self.path, transform = _files(description)
+        self.path, transform = description.with_suffix(".npy"), description.with_suffix(".post.npz")
         self.files = [self.path, transform] if len(self._shapes) > 1 else [self.path]
-        with reading(description):
-            self.checksums = {
-                file: record.checksums[what] for file, what in zip(self.files, ("rows", "transform"), strict=False)
-            }
+        self.checksums = {
+            file: record.checksums[what] for file, what in zip(self.files, ("rows", "transform"), strict=False)
+        }
         for file, checksum in self.checksums.items():
             checksum.check_ends(file)
         self.rows = load_array(self.path, shape=(corpus.types, record.size), dtype=record.dtype, mmap=True)
@@ -118,16 +113,14 @@ def write_vector_table(
     description = corpus.path / "vectors" / f"{name}.json"
     arrays = transform.arrays
     boundary = arrays.pop("boundary")
-    files = dict(zip(("rows", "transform"), _files(description), strict=True))
+    files = {"rows": description.with_suffix(".npy"), "transform": description.with_suffix(".post.npz")}
     with locked(description):
         with ExitStack() as stack:
-            partial = {"rows": stack.enter_context(atomic_path(files["rows"]))}
-            with open(partial["rows"], "wb") as file:
-                np.save(file, rows)
-            if arrays:
-                partial["transform"] = stack.enter_context(atomic_path(files["transform"]))
-                with open(partial["transform"], "wb") as file:
-                    np.savez(file, **arrays)  # type: ignore[arg-type]
+            partial = {}
+            for what in ("rows", "transform")[: 2 if arrays else 1]:
+                partial[what] = stack.enter_context(atomic_path(files[what]))
+                with open(partial[what], "wb") as file:
+                    np.save(file, rows) if what == "rows" else np.savez(file, **arrays)  # type: ignore[arg-type]
             checksums = {what: FileChecksum.of(path) for what, path in partial.items()}
             description.unlink(missing_ok=True)
         if not arrays:
@@ -145,8 +138,3 @@ def write_vector_table(
         )
         write_record(description, record, format=FORMAT, version=VERSION)
     return record
-
-
-def _files(description: Path) -> tuple[Path, Path]:
-    """The files of rows and transform (which not every table has) that a description has beside it."""
-    return description.with_suffix(".npy"), description.with_suffix(".post.npz")

@@ -20,8 +20,7 @@ TRANSFORMS = (
     "the share F of the largest count as that share, so that such directions stay short)"
 )
 # The least F, and the one of `whiten`. A deviation under 0.3 % of the largest may come from the few digits that files
-# give their numbers, and is zero (its computed variance even negative) where the words are fewer than the dimensions:
-# divided by itself, it would count as much as that of any direction.
+# give their numbers, and is zero where the words are fewer than the dimensions: it would count as much as any other.
 WHITENING_FLOOR = 1e-5
 _BLOCK_ROWS = 1 << 16
 _SEED = 0  # of the directions of `<s>` and `</s>` where the word vectors have none
@@ -77,11 +76,7 @@ class VectorTransform:
 
 
 def boundary_vectors(vectors: WordVectors, mean_norm: float) -> np.ndarray:
-    """float32 [2, E]: raw vectors for `<s>` and `</s>`.
-
-    Each is the word vector of that string, or, where that is zero (a fastText model that never saw it), a fixed
-    random direction of length `mean_norm`.
-    """
+    """float32 [2, E]: raw vectors for `<s>` and `</s>`; instead of zeros, fixed directions of length `mean_norm`."""
     boundary = np.array(vectors.lookup([BEGIN, END]), dtype=np.float32)
     generator = np.random.Generator(np.random.Philox(key=_SEED))
     for row in range(2):
@@ -124,13 +119,12 @@ class TransformKind:
     def check_width(self, size: int) -> None:
         """Raise an `InputError` where no component of vectors of this width would be left."""
         if self.removed >= size:
-            raise InputError(f"{self.name} leaves nothing of vectors of width {size}: remove fewer components")
+            raise InputError(f"{self.name} leaves nothing of vectors of width {size}")
 
     def fit(self, raw: np.ndarray, counts: np.ndarray, boundary: np.ndarray) -> VectorTransform:
         """The transform with these boundary vectors, fitted to the rows of `raw` [V, E], each weighted by its count.
 
-        Zero rows do not count. Raises `InputError` where all rows are zero, where a `matrix` is fitted and they are all
-        the same, or no component would be left.
+        Zero rows do not count. Raises `InputError` where nothing can be fitted to the rows.
         """
         if self.name == "none":
             return VectorTransform(boundary)
@@ -151,9 +145,7 @@ class TransformKind:
             covariance += (centred * weights[:, None]).T @ centred
         values, components = np.linalg.eigh(covariance / total)  # ascending
         if values[-1] <= np.finfo(np.float32).eps ** 2 * (mean @ mean):  # less than rounding
-            raise InputError(
-                f"{self.name} needs word vectors that differ, but all words of the lexicon that have one have the same"
-            )
+            raise InputError(f"{self.name} needs word vectors that differ, but those of all words are the same")
         if self.removed:
             top = components[:, -self.removed :]
             matrix = np.eye(size) - top @ top.T

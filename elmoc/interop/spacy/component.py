@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,10 +24,7 @@ UPSTREAM = "elmoc"
 
 
 class ElmocComponent:
-    """A component of a spaCy pipeline; see `make_component` for its settings.
-
-    The model is loaded when it is first needed, so that a saved pipeline's model can take its place.
-    """
+    """A component of a spaCy pipeline (see `make_component`), whose model is loaded when it is first needed."""
 
     # the protocol `ListenedToComponent`, by which spaCy calls `find_listeners` with the components behind this one
     model = None
@@ -61,8 +57,8 @@ class ElmocComponent:
             self._layers.width(elmo)  # which says whether it has them
             if self._fingerprint not in (None, elmo.fingerprint):
                 raise InputError(
-                    f"{self._path} (fingerprint {elmo.fingerprint}) is not the model that the pipeline was made with "
-                    f"({self._fingerprint}): name that one by the setting components.{self.name}.model"
+                    f"{self._path} is not the model that the pipeline was made with: name that one by the setting "
+                    f"components.{self.name}.model"
                 )
             self._elmo, self._fingerprint = elmo, elmo.fingerprint
         return self._elmo
@@ -125,10 +121,8 @@ class ElmocComponent:
         Word vectors that were written with it are read there where the setting `vectors` names others that have moved.
         """
         self._path, self._elmo, self._fingerprint = str(path), None, None
-        if self._vectors is not None and not Path(self._vectors).exists():
-            with suppress(InputError):  # a model that is damaged says so below
-                if bundled_vectors(path) is not None:
-                    self._vectors = None
+        if self._vectors is not None and not Path(self._vectors).exists() and bundled_vectors(path) is not None:
+            self._vectors = None
         self.elmo  # noqa: B018
         return self
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from spacy.tokens import Doc, Span, Token
+from spacy.tokens import Doc
 
 from elmoc.errors import InputError
 
@@ -14,38 +14,22 @@ def add_hooks(doc: Doc) -> None:
     spaCy does not keep hooks when a doc is serialised, nor with `nlp.pipe(n_process=2)`: add them again after that.
     """
     doc.vector = doc.vector_norm = None  # which spaCy may have stored
-    doc.user_token_hooks.update({"vector": _token_vector, "has_vector": _has_vector, "similarity": similarity})
-    doc.user_span_hooks.update({"vector": _span_vector, "has_vector": _has_vector, "similarity": similarity})
-    doc.user_hooks.update({"vector": _doc_vector, "has_vector": _has_vector, "similarity": similarity})
-
-
-def _token_vector(token: Token) -> np.ndarray:
-    return token.doc.tensor[token.i]
-
-
-def _span_vector(span: Span) -> np.ndarray:
-    return _mean(span.doc.tensor[span.start : span.end])
-
-
-def _doc_vector(doc: Doc) -> np.ndarray:
-    return _mean(doc.tensor)
+    for hooks, vector in (
+        (doc.user_token_hooks, lambda token: token.doc.tensor[token.i]),
+        (doc.user_span_hooks, lambda span: _mean(span.doc.tensor[span.start : span.end])),
+        (doc.user_hooks, lambda doc: _mean(doc.tensor)),
+    ):
+        hooks.update({"vector": vector, "has_vector": lambda of: bool(of.vector.any()), "similarity": similarity})
 
 
 def _mean(rows: np.ndarray) -> np.ndarray:
     return rows.sum(axis=0) / max(1, len(rows))
 
 
-def _has_vector(of: Any) -> bool:
-    return bool(of.vector.any())
-
-
 def similarity(first: Any, second: Any) -> float:
     """The cosine of two vectors, 0 where one of them is zeros; spaCy's own is 1 for the same word in any context."""
     one, other = first.vector, second.vector
     if one.shape != other.shape:
-        raise InputError(
-            f"vectors of {len(one)} and {len(other)} numbers have no similarity: compare what both went through the "
-            "component elmoc"
-        )
+        raise InputError(f"vectors of {len(one)} and {len(other)} numbers have no similarity")
     norms = float(np.linalg.norm(one) * np.linalg.norm(other))
     return float(one @ other) / norms if norms else 0.0

@@ -35,8 +35,7 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats
     for doc in docs:
         if len(doc) and doc.tensor.shape[1] != width:
             raise InputError(
-                f"doc.tensor is {doc.tensor.shape[1]} wide, but the component elmoc gave {width} in training: let none "
-                "between the two set it (as tok2vec does), and give elmoc the layers that it had"
+                f"doc.tensor is {doc.tensor.shape[1]} wide, but the component elmoc gave {width} in training"
             )
     return [model.ops.asarray2f(doc.tensor if len(doc) else np.zeros((0, width))) for doc in docs], _no_gradient
 
@@ -44,10 +43,7 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats
 def _upstream(model: Model) -> ElmocComponent:
     component = model.attrs[UPSTREAM]
     if component is None:
-        raise InputError(
-            "elmoc.TensorTok2Vec.v1 finds no component elmoc before its own: add one to the pipeline, or do not "
-            "exclude it"
-        )
+        raise InputError("elmoc.TensorTok2Vec.v1 finds no component elmoc before its own: add one to the pipeline")
     return component
 
 

@@ -1,8 +1,7 @@
 """FastText `.bin` files: where their parts are, and whether the sizes that they state can be true.
 
 The library believes every number in a file: wrong ones make it crash, take all memory, or give wrong vectors. So the
-header, the dictionary and the sizes of the matrices are compared with each other and with the size of the file before a
-vector is read. Of the vectors themselves nothing is read here.
+header, the dictionary and the sizes of the matrices are compared with each other and with the size of the file.
 """
 
 import mmap
@@ -67,17 +66,12 @@ class Header:
         return max(1, self.minn)
 
     @property
-    def inputs(self) -> int:
-        """The rows of the input matrix."""
-        return self.words + self.bucket
-
-    @property
-    def outputs(self) -> int:
-        """The rows of the output matrix."""
-        return self.labels if self.model == _SUPERVISED else self.words
+    def rows(self) -> tuple[int, int]:
+        """The rows of the input matrix, and of the output matrix."""
+        return self.words + self.bucket, self.labels if self.model == _SUPERVISED else self.words
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class FastTextFile:
     """A file that has been checked, mapped into memory: none of it takes memory before it is read.
 
@@ -108,37 +102,23 @@ def open_file(path: Path | str, *, dictionary_end: int | None = None) -> FastTex
         header = Header(*_HEADER.unpack_from(content, _START.size))
         if version == _VERSIONS[0] and header.model == _SUPERVISED:
             header = replace(header, maxn=0)  # as the library does: models of before had no n-grams
-        _check_header(header)
+        check_settings(header, str)
+        inputs, outputs = header.rows
+        without_buckets = header.bucket == 0 and header.maxn >= header.shortest
+        if header.entries != header.words + header.labels or without_buckets or inputs >= 1 << 31 or not outputs:
+            raise ValueError(f"the numbers of its header contradict each other: {header}")
         entries = None
         if dictionary_end is None:
             entries, dictionary_end = _check_dictionary(content, header, _START.size + _HEADER.size)
         position = dictionary_end
-        for rows in (header.inputs, header.outputs):
+        for rows in header.rows:
             quantised, *sizes = _MATRIX.unpack_from(content, position)
             if quantised or sizes != [rows, header.dim]:
                 raise ValueError(f"a matrix is quantised, or not of {rows:,} × {header.dim:,} numbers")
             position += _MATRIX.size + 4 * rows * header.dim
         if position != len(content):
             raise ValueError(f"it has {len(content):,} bytes where {position:,} are expected")
-    return FastTextFile(
-        content=content,
-        header=header,
-        entries=entries,
-        dictionary_end=dictionary_end,
-        input_start=dictionary_end + _MATRIX.size,
-    )
-
-
-def _check_header(header: Header) -> None:
-    check_settings(header, str)
-    possible = (
-        header.entries == header.words + header.labels
-        and (header.bucket > 0 or header.maxn < header.shortest)
-        and header.inputs < 1 << 31
-        and header.outputs > 0
-    )
-    if not possible:
-        raise ValueError(f"the numbers of its header contradict each other: {header}")
+    return FastTextFile(content, header, entries, dictionary_end, input_start=dictionary_end + _MATRIX.size)
 
 
 def _check_dictionary(content: mmap.mmap, header: Header, start: int) -> tuple[np.ndarray, int]:

@@ -1,15 +1,14 @@
 """Index of a fastText dictionary: where a word stands in the file, found without reading the dictionary.
 
-The index of a large dictionary is kept beside its file, as `FILE.bin.index`, or, where that folder cannot be written,
-in the user's cache directory; every process maps it into memory. It names the state of the file that it was made of,
-and its own content by a checksum: an index that is damaged, or of another state of the file, is made anew.
+The index of a large dictionary is kept in the user's cache directory; every process maps it into memory. It names the
+state of the file that it was made of, and its own content by a checksum: an index that is damaged, or of another state
+of the file, is made anew.
 """
 
 import hashlib
 import json
 import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -44,10 +43,11 @@ def open_indexed(path: Path | str, hash_entries: Hash) -> tuple[FastTextFile, np
     require_file(path)
     status = os.stat(path)
     state = {"bytes": status.st_size, "modified_ns": status.st_mtime_ns, "fingerprint": fingerprint_file(path)}
-    for place in _places(path):
-        with suppress(Exception):  # there is none, or whatever a damaged one raises
-            end, index = _read(place, state)
-            return open_file(path, dictionary_end=end), index
+    name = hashlib.blake2b(os.fsencode(os.path.realpath(path)), digest_size=16).hexdigest()
+    place = cache_path() / "indexes" / f"{name}.index"
+    with suppress(Exception):  # there is none, or whatever a damaged one raises
+        end, index = _read(place, state)
+        return open_file(path, dictionary_end=end), index
     file = open_file(path)
     assert file.entries is not None
     ends = np.append(file.entries[1:], file.dictionary_end) - 1 - COUNT_AND_TYPE.itemsize
@@ -56,34 +56,15 @@ def open_indexed(path: Path | str, hash_entries: Hash) -> tuple[FastTextFile, np
     index = np.empty(len(order), ENTRY)
     index["offset"], index["hash"], index["number"] = file.entries[order], hashes[order], order
     if file.dictionary_end >= KEPT_BYTES:
-        _keep(path, index, {"version": _VERSION, "file": state, "dictionary_end": file.dictionary_end})
-    return file, index
-
-
-def _places(path: Path | str) -> Iterator[Path]:
-    """Where the index of a file may be, the best place first."""
-    path = os.path.realpath(path)
-    yield Path(f"{path}.index")
-    with suppress(RuntimeError):  # there is no home directory
-        yield cache_path() / "indexes" / f"{hashlib.blake2b(os.fsencode(path), digest_size=16).hexdigest()}.index"
-
-
-def _keep(path: Path | str, index: np.ndarray, head: dict[str, Any]) -> None:
-    """Write an index to the first place that can be written."""
-    head["checksum"] = xxhash.xxh3_64_hexdigest(index.data)
-    why: Exception | None = None
-    for place in _places(path):
-        try:
+        head = {"version": _VERSION, "file": state, "dictionary_end": file.dictionary_end}
+        head["checksum"] = xxhash.xxh3_64_hexdigest(index.data)
+        # another process may be writing it now; where it cannot be kept, each opening makes it anew
+        with suppress(InputError, OSError):
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with atomic_path(place) as partial, open(partial, "wb") as file:
-                file.write(json.dumps(head).encode().ljust(_HEAD_BYTES))
-                file.write(index.data)
-            return
-        except InputError:  # another process is writing it now
-            return
-        except OSError as error:
-            why = error
-    print(f"warning: no index of {path} can be kept, each opening makes it anew ({why})", file=sys.stderr)
+            with atomic_path(place) as partial, open(partial, "wb") as output:
+                output.write(json.dumps(head).encode().ljust(_HEAD_BYTES))
+                output.write(index.data)
+    return file, index
 
 
 def _read(place: Path, state: dict[str, Any]) -> tuple[int, np.ndarray]:

