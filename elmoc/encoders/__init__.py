@@ -71,7 +71,7 @@ class PreparedEncoder(Protocol):
             inputs: [M, P], from the input layer.
             words: those that are read, and where their states go.
             layer_states: float32, contiguous; what is of no word, and layer 0, is left as it is.
-            state: that before the first word of each sentence [B, …]; None is the state before any word.
+            state: before the first word of each sentence [B, …]; None is the state before any word.
             carry: whether to return the state after the last word of each sentence.
             backward: whether every sentence is read from its last word to its first.
             threads: that take part.
@@ -93,10 +93,7 @@ class Encoder(nn.Module, ABC):
     def window_masks(
         self, count: int, batch: int, size: int, dropout: float, generator: torch.Generator | None
     ) -> list[Tensor | None]:
-        """Masks [B, size], zero where a coordinate is dropped for a whole window, 1 / (1 − dropout) elsewhere.
-
-        None in the place of each where nothing drops.
-        """
+        """Masks [B, size]: 0 where a coordinate is dropped for a whole window, else 1 / (1 − dropout); or Nones."""
         if not dropout:
             return [None] * count
         weight = next(self.parameters())
@@ -137,7 +134,7 @@ class Encoder(nn.Module, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderSizes(ABC):
-    """The settings that every encoder has, and what it says of itself before it is built; defaults are the paper's.
+    """The settings that every encoder has; defaults are the paper's.
 
     projection_size: P, the width of each layer's states.
     layers: L.
@@ -158,10 +155,9 @@ class EncoderSizes(ABC):
 
     @abstractmethod
     def builder(self, *, fast: bool) -> Callable[[], Encoder]:
-        """What builds the encoder of a direction, with random weights.
+        """What builds the encoder of a direction, with random weights; those of one builder may share memory.
 
-        `fast` chooses the fast implementation instead of the reference that it equals up to rounding. The encoders of
-        one builder may share memory.
+        `fast` chooses the fast implementation instead of the reference that it equals up to rounding.
         """
 
     @property

@@ -36,8 +36,8 @@ class EncoderConfig:
         width = self.sizes.projection_size
         if self.sizes.input_layer == "identity" and self.word_vector_size != width:
             raise InputError(
-                f"encoder.input_layer is identity, which needs word vectors of encoder.projection_size ({width}), not "
-                f"of {self.word_vector_size} numbers: choose projection, or other word vectors"
+                f"encoder.input_layer is identity, but encoder.projection_size is {width} and the word vectors have "
+                f"{self.word_vector_size} numbers"
             )
 
     def build_input_layer(self) -> InputLayer:
@@ -52,17 +52,12 @@ class EncoderConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], *, word_vector_size: int, where: str) -> "EncoderConfig":
-        """From the `encoder` object of a model directory, which has `word_vector_size`, too.
-
-        Raises `InputError` with `where` it is from for an unknown kind or key, or an impossible value.
-        """
-        sizes = dict(values)
-        kind = sizes.pop("kind", None)
-        if not isinstance(kind, str) or kind not in ENCODERS:
-            raise InputError(f"{where}: unknown encoder.kind {kind!r} (known: {', '.join(ENCODERS)})")
-        if sizes.pop("word_vector_size", None) != word_vector_size:
-            raise InputError(f"{where}: encoder.word_vector_size must be that of the word vectors")
+        """From the `encoder` object of a model directory `where`, which has `word_vector_size`, too."""
         with reading(where):
+            sizes = dict(values)
+            kind = sizes.pop("kind")
+            if sizes.pop("word_vector_size") != word_vector_size:
+                raise InputError("encoder.word_vector_size must be that of the word vectors")
             return cls(convert(sizes, ENCODERS[kind], where=where, prefix="encoder."), word_vector_size)
 
 
@@ -81,13 +76,7 @@ class DirectionEncoder(nn.Module):
 
 
 class BidirectionalEncoder(nn.Module):
-    """The directions of a model, a `DirectionEncoder` each.
-
-    Args:
-        config: the sizes.
-        directions: those that there are.
-        fast: whether the fast implementation runs, or the reference that it equals up to rounding.
-    """
+    """The directions of a model, a `DirectionEncoder` each; `fast` equals the reference up to rounding."""
 
     def __init__(self, config: EncoderConfig, *, directions: tuple[str, ...] = DIRECTIONS, fast: bool = False) -> None:
         super().__init__()

@@ -40,7 +40,6 @@ class LstmSizes(EncoderSizes):
     residual: bool = True
 
     def builder(self, *, fast: bool) -> Callable[[], "LstmStack"]:
-        """What builds a direction's stack: the fused recurrence, whose layers share memory, or the plain one."""
         workspace = Workspace()
         return lambda: LstmStack(self, recurrence=lambda: FusedRecurrence(workspace) if fast else plain_recurrence)
 
@@ -58,13 +57,7 @@ class LstmSizes(EncoderSizes):
 class ProjectedLstmLayer(nn.Module):
     """An LSTM layer with projection, clips, and layer normalisation and dropout inside the recurrence.
 
-    Args:
-        input_size: width of what it reads (P in a stack).
-        projection_size: P.
-        cell_size: C.
-        cell_clip, projection_clip: 0 switches a clip off.
-        layer_norm: without it the layer equals AllenNLP's `LstmCellWithProjection`.
-        recurrence: the function that steps through time.
+    A clip of 0 is none. Without `layer_norm` the layer equals AllenNLP's `LstmCellWithProjection`.
     """
 
     def __init__(
@@ -172,14 +165,12 @@ class LstmStack(Encoder):
             return None
         if any((weight.device.type, weight.dtype) != ("cpu", torch.float32) for weight in self.parameters()):
             return None
-        kernels = inference_kernels(dtype)
-        if kernels is None:
+        if (kernels := inference_kernels(dtype)) is None:
             return None
         runs = [(layer.weights(), layer.options()) for layer in layers]
         return LstmInference(runs, residual=self.residual, kernels=kernels)
 
     def draw_dropout_masks(self, batch: int, generator: torch.Generator | None = None) -> list[Tensor | None]:
-        """One mask [B, P] of h a layer for a window; see `window_masks`."""
         return self.window_masks(len(self.layers), batch, self.projection_size, self.dropout, generator)
 
     def forward(

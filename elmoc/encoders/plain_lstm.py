@@ -17,10 +17,7 @@ from elmoc.settings import counted, setting
 
 @dataclass(frozen=True, kw_only=True)
 class PlainLstmSizes(EncoderSizes):
-    """The settings of a plain LSTM; the defaults are the paper's LSTM, and with two layers its LSTMx2.
-
-    projection_size: P, the width of the input projection and of each layer's hidden state.
-    """
+    """The settings of a plain LSTM; the defaults are the paper's LSTM, and with two layers its LSTMx2."""
 
     kind: ClassVar[str] = "plain_lstm"
 
@@ -28,7 +25,6 @@ class PlainLstmSizes(EncoderSizes):
     layers: int = setting(1, least=1, most=1000)
 
     def builder(self, *, fast: bool) -> Callable[[], "PlainLstm"]:
-        """What builds a direction's stack; there is one implementation."""
         return lambda: PlainLstm(self)
 
     @property
@@ -49,7 +45,6 @@ class PlainLstm(Encoder):
         self.layers = nn.ModuleList(nn.LSTM(size, size, batch_first=True) for _ in range(sizes.layers))
 
     def draw_dropout_masks(self, batch: int, generator: torch.Generator | None = None) -> list[Tensor | None]:
-        """One mask [B, P] a layer for a window; see `window_masks`."""
         return self.window_masks(len(self.layers), batch, self.size, self.dropout, generator)
 
     def forward(

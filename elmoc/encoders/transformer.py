@@ -23,10 +23,6 @@ class TransformerSizes(EncoderSizes):
     """The settings of a Transformer; the defaults are those of Peters et al. (2018b).
 
     GPT's are `layers = 12`, `projection_size = 768`, `heads = 12`, `feedforward_size = 3072`.
-
-    projection_size: P, the width of the input projection and of each layer.
-    heads: of attention in each layer.
-    feedforward_size: width of the feed-forward part of each layer.
     """
 
     kind: ClassVar[str] = "transformer"
@@ -39,13 +35,9 @@ class TransformerSizes(EncoderSizes):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.projection_size % (2 * self.heads):
-            raise InputError(
-                f"encoder.projection_size must be a multiple of 2 · encoder.heads ({2 * self.heads}), not "
-                f"{self.projection_size}"
-            )
+            raise InputError(f"encoder.projection_size must be a multiple of 2 · encoder.heads ({2 * self.heads})")
 
     def builder(self, *, fast: bool) -> Callable[[], "Transformer"]:
-        """What builds a direction's stack; there is one implementation."""
         return lambda: Transformer(self)
 
     @property
@@ -101,13 +93,7 @@ class Transformer(Encoder):
 
 
 class TransformerLayer(nn.Module):
-    """x + attention(norm(x)), then x + feed-forward(norm(x)).
-
-    Args:
-        size: P.
-        heads: H, which divides P.
-        feedforward_size: F.
-    """
+    """x + attention(norm(x)), then x + feed-forward(norm(x)), of P, H and F."""
 
     def __init__(self, size: int, heads: int, feedforward_size: int) -> None:
         super().__init__()

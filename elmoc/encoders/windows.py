@@ -37,7 +37,6 @@ def encode_windows(
     All pieces of the forward direction come first, those of the backward direction from the last word to the first.
 
     Args:
-        inference: the encoder.
         length: of the sentence, `<s>` and `</s>` counted.
         vectors: the word vectors [m, E] from a first to before a last position, asked for as they are read.
         carried: the states before the sentence, which become those after it.
@@ -68,7 +67,6 @@ def encode_next(
     """Layer states [L + 1, n, 2P] of sentences without `<s>` and `</s>`, each read from its row of a state.
 
     Args:
-        inference: the encoder.
         ids: int64 [n + 2] of each sentence, `<s>` and `</s>` included.
         table: the word vectors [types, E] of ids.
         carried: the states before the sentences, in their first B rows, which become those after them.

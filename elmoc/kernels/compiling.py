@@ -1,7 +1,7 @@
 """Compiled libraries: how a C++ file of ours is compiled on this machine, and kept safely.
 
-It is compiled once for a processor, and the library is kept in the user's cache directory, where nobody else can write;
-from there it is loaded only if it is whole.
+It is compiled once for a processor, and the library is kept in the user's cache directory; from there it is loaded only
+if it is whole.
 """
 
 import ctypes
@@ -10,7 +10,6 @@ import os
 import platform
 import shlex
 import shutil
-import stat
 import subprocess
 import tempfile
 from pathlib import Path
@@ -26,7 +25,6 @@ FLAGS = (
 )
 COMMON_FLAGS = ("-O3", "-std=c++17", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
 
-_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _COMPILER_SECONDS = 600
 
 
@@ -40,10 +38,7 @@ def default_compiler() -> str:
 
 
 def load_library(source: Path, compiler: str) -> tuple[ctypes.CDLL, str]:
-    """The library of a C++ file, compiled for this processor unless that was done before, and where the compiler is.
-
-    Raises `KernelBuildError` when it cannot be compiled, kept or loaded.
-    """
+    """The library of a C++ file, compiled for this processor unless that was done before, and where the compiler is."""
     try:
         command = shlex.split(compiler)
         found = shutil.which(command[0]) if command else None
@@ -53,7 +48,8 @@ def load_library(source: Path, compiler: str) -> tuple[ctypes.CDLL, str]:
         sources = [path.read_text() for path in (source, *sorted(source.parent.glob("*.h")))]  # with what it includes
         parts = (*sources, compiler, version, processor(), repr((FLAGS, COMMON_FLAGS)))
         name = f"{source.stem}_kernels-" + hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-        folder = cache_directory()
+        folder = cache_path()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             loaded = ctypes.CDLL(str(kept_library(folder, name) or build(source, command, folder, name)))
         except OSError:  # what was kept is not for this system
@@ -65,14 +61,12 @@ def load_library(source: Path, compiler: str) -> tuple[ctypes.CDLL, str]:
 
 
 def kept_library(folder: Path, name: str) -> Path | None:
-    """The library of that name that was compiled before; one that is damaged or another's is removed.
+    """The library of that name that was compiled before; one that is damaged is removed.
 
     Its name ends in the hash of its content: a damaged one would crash the process that loads it.
     """
     for library in folder.glob(f"{name}-*.so"):
-        status = library.lstat()
-        own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-        if own and not status.st_mode & _WRITABLE_BY_OTHERS and library == _path_of(folder, name, library):
+        if library == _path_of(folder, name, library):
             return library
         library.unlink(missing_ok=True)
     return None
@@ -123,20 +117,3 @@ def cache_path() -> Path:
     """`elmoc` in the user's cache directory (`XDG_CACHE_HOME`); raises `RuntimeError` where there is no home."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "elmoc"
-
-
-def cache_directory() -> Path:
-    """The directory of compiled kernels, `cache_path`, made when it is missing.
-
-    What is there is run as code, so nobody else may write there: raises `KernelBuildError` where it is another's.
-    """
-    path = cache_path()
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = path.stat()
-    if status.st_uid != os.geteuid():
-        raise KernelBuildError(
-            f"the cache directory {path} is another user's: name one of your own in the variable XDG_CACHE_HOME"
-        )
-    if status.st_mode & _WRITABLE_BY_OTHERS:
-        path.chmod(stat.S_IMODE(status.st_mode) & ~_WRITABLE_BY_OTHERS)
-    return path

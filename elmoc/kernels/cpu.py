@@ -27,10 +27,7 @@ SIGNATURES: dict[str, list[Any]] = {
 
 
 class CompiledKernels:
-    """`StepKernels` compiled for this processor; activations are float32 or bfloat16 on the CPU.
-
-    Raises `KernelBuildError` where there is no C++ compiler that can.
-    """
+    """`StepKernels` compiled for this processor; activations are float32 or bfloat16 on the CPU."""
 
     def __init__(self, dtype: torch.dtype) -> None:
         loaded, self.description = load(default_compiler(), SOURCE)
@@ -81,9 +78,6 @@ def addresses(*tensors: Tensor | None) -> list[int | None]:
 
 @lru_cache
 def load(compiler: str, source: Path) -> tuple[ctypes.CDLL, str]:
-    """The kernels of a source file, compiled for this processor unless that was done before, and their description.
-
-    Raises `KernelBuildError` when they cannot be compiled, kept or loaded.
-    """
+    """The kernels of a source file, compiled for this processor unless that was done before, and their description."""
     loaded, found = load_library(source, compiler)
     return loaded, f"C++ compiled by {found}" + ("" if loaded.has_threads() else ", on one thread: without OpenMP")

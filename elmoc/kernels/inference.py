@@ -144,8 +144,7 @@ class InferenceKernels:
         """Run a layer over whole rows.
 
         Args:
-            layer: its weights.
-            rows: the batch.
+            layer, rows: its weights, and the batch.
             inputs: S [N + 32, padded I], what the layer reads, step by step; replaced by its output if I = P.
             state: hidden [B, P] and cell [B, C], replaced by those after the last word of each row.
             layer_states: float32, contiguous: those of all words.

@@ -83,14 +83,7 @@ class StepKernels(Protocol):
         """How many partial sums of the gradients of the norm and of the bias are kept."""
         ...
 
-    def gates_forward(self, layer: LayerConstants, step: int, tensors: GatesForward) -> None:
-        """See `GatesForward`."""
-
-    def output_forward(self, layer: LayerConstants, step: int, tensors: OutputForward) -> None:
-        """See `OutputForward`."""
-
-    def output_backward(self, layer: LayerConstants, step: int, tensors: OutputBackward) -> None:
-        """See `OutputBackward`."""
-
-    def gates_backward(self, layer: LayerConstants, step: int, tensors: GatesBackward) -> None:
-        """See `GatesBackward`."""
+    def gates_forward(self, layer: LayerConstants, step: int, tensors: GatesForward) -> None: ...
+    def output_forward(self, layer: LayerConstants, step: int, tensors: OutputForward) -> None: ...
+    def output_backward(self, layer: LayerConstants, step: int, tensors: OutputBackward) -> None: ...
+    def gates_backward(self, layer: LayerConstants, step: int, tensors: GatesBackward) -> None: ...

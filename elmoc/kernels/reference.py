@@ -30,7 +30,7 @@ class ReferenceKernels:
 
     def output_forward(self, layer: LayerConstants, step: int, tensors: OutputForward) -> None:
         projected, hidden_before, hidden, moments, outputs = tensors
-        value = _clipped(projected, outputs.dtype, layer.projection_clip)
+        value = _clipped(projected.to(outputs.dtype), layer.projection_clip)
         if layer.norm_weight is not None and layer.norm_bias is not None:
             variance, mean = torch.var_mean(value, dim=1, correction=0, keepdim=True)
             scale = (variance + layer.norm_epsilon).rsqrt()
@@ -50,7 +50,7 @@ class ReferenceKernels:
             grad = grad * layer.mask
         if layer.norm_weight is not None:
             mean, scale = moments.split(1, dim=1)
-            normal = (_clipped(projected, grad.dtype, layer.projection_clip) - mean) * scale
+            normal = (_clipped(projected.to(grad.dtype), layer.projection_clip) - mean) * scale
             grad_norm[0, 0] += (grad * normal).sum(0)
             grad_norm[0, 1] += grad.sum(0)
             grad = grad * layer.norm_weight
@@ -83,8 +83,7 @@ class ReferenceKernels:
         gates.copy_(grad_preactivation)  # last: i, f, g and o may be views of it
 
 
-def _clipped(projected: Tensor, dtype: torch.dtype, limit: float) -> Tensor:
-    value = projected.to(dtype)
+def _clipped(value: Tensor, limit: float) -> Tensor:
     return value.clamp(-limit, limit) if limit else value
 
 

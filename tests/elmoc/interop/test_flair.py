@@ -9,7 +9,6 @@ import flair
 import torch
 from flair.data import Corpus, Sentence
 from flair.datasets import FlairDatapointDataset
-from flair.embeddings import OneHotEmbeddings, StackedEmbeddings
 from flair.file_utils import load_torch_state
 from flair.models import SequenceTagger
 from flair.trainers import ModelTrainer
@@ -40,7 +39,7 @@ def data() -> Corpus:
     return Corpus(train, dev, test)
 
 
-def tagger_on(embeddings: ElmocEmbeddings | StackedEmbeddings, corpus: Corpus) -> SequenceTagger:
+def tagger_on(embeddings: ElmocEmbeddings, corpus: Corpus) -> SequenceTagger:
     labels = corpus.make_label_dictionary("parity", add_unk=False)
     return SequenceTagger(
         embeddings, labels, tag_type="parity", hidden_size=32, use_crf=False, dropout=0, locked_dropout=0
@@ -74,15 +73,6 @@ def test_batches_change_nothing_and_tokens_may_hold_blanks(model_path: Path) -> 
     torch.testing.assert_close(batch[-1][0].get_embedding(), words[:2].mean(dim=0))
 
 
-def test_embeddings_of_two_kinds_stand_side_by_side(model_path: Path) -> None:
-    corpus = data()
-    one_hot = OneHotEmbeddings.from_corpus(corpus, embedding_length=4, min_freq=1)
-    stacked = StackedEmbeddings([ElmocEmbeddings(model_path, layers="top"), ElmocEmbeddings(model_path), one_hot])
-    sentence = Sentence(TEXT.split())
-    stacked.embed(sentence)
-    assert sentence[0].get_embedding().shape == (10 + 30 + 4,)
-
-
 def test_a_tagger_trains_is_saved_and_loaded(model_path: Path, tmp_path: Path) -> None:
     flair.set_seed(1)
     corpus = data()
@@ -111,14 +101,6 @@ def test_a_saved_tagger_names_its_model(model_path: Path, tmp_path: Path) -> Non
     write_model_directory(model_path, changed)
     with pytest.raises(InputError):
         SequenceTagger.load(tmp_path / "tagger.pt")
-
-
-@pytest.mark.parametrize(
-    "arguments", [{"model": "nowhere"}, {"layers": "bottom"}, {"layers": [3]}, {"vectors": "random:1:9"}]
-)
-def test_arguments_that_are_wrong(arguments: dict[str, object], model_path: Path) -> None:
-    with pytest.raises(InputError):
-        ElmocEmbeddings(**{"model": model_path, **arguments})
 
 
 def test_the_example_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

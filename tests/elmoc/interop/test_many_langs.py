@@ -116,22 +116,11 @@ def test_the_config_is_found_where_the_package_finds_it(copied: Path, monkeypatc
         read_many_langs(copied)
 
 
-def test_the_published_config_is_that_of_the_published_sizes() -> None:
-    config = many_langs._PUBLISHED_CONFIG
-    assert sum(number for _, number in config["token_embedder"]["filters"]) == 2048
-    assert (config["encoder"]["dim"], config["encoder"]["projection_dim"]) == (4096, 512)
-
-
 BAD_CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
-    "LSTM encoder": ("encoder", {"name": "lstm"}),
     "LSTM words": ("token_embedder", {"name": "lstm"}),
     "width": ("encoder", {"projection_dim": 7}),
     "layers": ("encoder", {"n_layers": 3}),
-    "highways": ("token_embedder", {"n_highway": 1}),
     "no words": ("token_embedder", {"word_dim": 0}),
-    "no character": ("token_embedder", {"max_characters_per_token": 2}),
-    "type": ("token_embedder", {"char_dim": "4"}),
-    "clip": ("encoder", {"cell_clip": -1}),
 }
 
 
@@ -144,18 +133,9 @@ def test_configs_that_cannot_be_used(copied: Path, section: str, values: dict[st
         read_many_langs(copied)
 
 
-def test_configs_without_what_is_needed(copied: Path) -> None:
-    for name, content in (("tiny.json", "[]"), ("tiny.json", "{}"), ("config.json", "[1]")):
-        (copied / name).write_text(content)
-        with pytest.raises(InputError, match=name):
-            read_many_langs(copied)
-
-
 BAD_TENSORS: dict[str, Callable[[dict[str, Tensor]], object]] = {
     "missing": lambda t: t.pop("backward_layer_1.state_projection.weight"),
-    "unknown": lambda t: t.update(more=torch.zeros(2)),
     "shape": lambda t: t.update({"forward_layer_0.state_linearity.bias": torch.zeros(3)}),
-    "type": lambda t: t.update({"forward_layer_0.state_linearity.bias": torch.zeros(40).half()}),
     "not finite": lambda t: t["forward_layer_0.state_linearity.bias"].fill_(torch.inf),
     "no tensor": lambda t: t.update({"forward_layer_0.state_linearity.bias": 3}),
 }
@@ -186,7 +166,7 @@ def test_truncated_and_changed_weights(copied: Path, new: bool) -> None:
 def test_lexicons_that_cannot_be_used(copied: Path, name: str) -> None:
     path = copied / f"{name}.dic"
     whole = path.read_text(encoding="utf-8")
-    for content in (f"{whole}a\tb\n", f"{whole}a\t1.5\n", whole.replace("<oov>", "<off>")):
+    for content in (f"{whole}a\tb\n", whole.replace("<oov>", "<off>")):
         path.write_text(content, encoding="utf-8")
         with pytest.raises(InputError, match=str(copied)):
             read_many_langs(copied).write(copied / "model")
@@ -196,10 +176,3 @@ def test_a_character_of_white_space_stands_for_the_ideographic_space(copied: Pat
     path = copied / "char.dic"
     path.write_text(path.read_text(encoding="utf-8") + "\u3000\t3\n", encoding="utf-8")
     assert read_many_langs(copied).character_cnn.lexicons["lexicon.characters"]["\u3000"] == 3
-
-
-@pytest.mark.parametrize("name", ["config.json", "tiny.json", "char.dic", "word.dic", "encoder.pkl"])
-def test_a_missing_file_is_named(copied: Path, name: str) -> None:
-    (copied / name).unlink()
-    with pytest.raises(InputError, match=name.replace(".", r"\.")):
-        read_many_langs(copied)

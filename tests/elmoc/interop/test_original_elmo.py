@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from elmoc import ElmoC, FeatureFile
+from elmoc import ElmoC
 from elmoc.__main__ import main
 from elmoc.encoders.fused_recurrence import FusedRecurrence
 from elmoc.encoders.recurrence import plain_recurrence
@@ -22,7 +22,7 @@ from elmoc.model_directory import read_model_directory, write_model_directory
 from elmoc.word_vectors.character_cnn import FILE_NAME
 from elmoc.word_vectors.opening import open_stored
 from tests.elmoc.interop.conftest import DATA, Files
-from tests.elmoc.interop.references import State, layer_states, read_weights, word_vector
+from tests.elmoc.interop.references import State, layer_states, read_weights
 from tests.tiny import tiny_model
 
 SENTENCES = [["The", "bank", "was", "steep"], [], ["Zürich", "日本語", "<S>", "a" * 40, "é" * 11], ["x"]]
@@ -151,44 +151,13 @@ def test_the_fast_recurrence_runs_and_equals_the_plain_one(imported: Path) -> No
         torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=0)
 
 
-def test_the_model_directory_can_be_moved_and_copied(imported: Path, tmp_path: Path) -> None:
-    [expected] = ElmoC.from_pretrained(imported).embed_batch(SENTENCES[:1])
-    moved = imported.rename(tmp_path / "elsewhere")
-    model = ElmoC.from_pretrained(moved)
-    model.save_pretrained(tmp_path / "copy")
-    shutil.rmtree(moved)
-    assert torch.equal(ElmoC.from_pretrained(tmp_path / "copy").embed(SENTENCES[0]), expected)
-    assert str(tmp_path) not in (tmp_path / "copy/config.json").read_text()
-    (tmp_path / "copy" / FILE_NAME).unlink()
-    with pytest.raises(InputError, match=FILE_NAME):
-        ElmoC.from_pretrained(tmp_path / "copy")
-
-
-def test_features_of_an_imported_model_are_dumped(imported: Path, tmp_path: Path) -> None:
-    (tmp_path / "in.txt").write_text("The bank was steep .\n日本語 Zürich\n", encoding="utf-8")
-    assert main(["dump-features", str(imported), str(tmp_path / "in.txt"), str(tmp_path / "out.h5")]) == 0
-    with FeatureFile(tmp_path / "out.h5") as features:
-        assert [features[index].shape for index in range(2)] == [(3, 5, 32), (3, 2, 32)]
-        weights = read_weights(DATA / "allennlp/lm_weights.hdf5")
-        options = json.loads((DATA / "allennlp/options.json").read_text())
-        expected = np.tile(word_vector("Zürich", weights, options), 2)
-        np.testing.assert_allclose(features[1][0, 1], expected, atol=1e-5, rtol=0)
-
-
 def test_import_by_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     files = [str(DATA / "bilm_tf" / name) for name in ("options.json", "lm_weights.hdf5")]
     assert main(["import-elmo", *files, str(tmp_path / "model")]) == 0
     assert "2 LSTM layers, projection 16, cell 64" in capsys.readouterr().out
     assert open_stored(tmp_path / "model").size == 16
-    for arguments in (
-        [*files, str(tmp_path / "model")],
-        [*files, "a", "b"],
-        files,
-        [*files[::-1], str(tmp_path / "other")],
-        [str(tmp_path / "none"), str(tmp_path / "other")],
-    ):
+    for arguments in ([*files, str(tmp_path / "model")], [*files, "a", "b"], files, [*files[::-1], "other"]):
         assert main(["import-elmo", *arguments]) == 1
-    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize("prefix", ["", "elmo_2x4096_512_2048cnn_2xhighway_"])
@@ -206,34 +175,26 @@ def test_the_directory_of_both_files_is_imported(small: Callable[..., Files], tm
     assert main(["import-elmo", str(folder), str(tmp_path / "other")]) == 1
 
 
-def edit(weights: Path, change: Callable[[h5py.File], object]) -> None:
-    with h5py.File(weights, "r+") as file:
-        change(file)
-
-
 def replace(file: h5py.File, name: str, value: np.ndarray) -> None:
     del file[name]
     file[name] = value
 
 
 BAD_WEIGHTS: dict[str, Callable[[h5py.File], object]] = {
-    "missing": lambda f: f.pop("CNN/b_cnn_1"),
-    "no layer": lambda f: f.pop("RNN_1/RNN/MultiRNNCell/Cell1"),
+    "missing": lambda f: f.pop("RNN_1/RNN/MultiRNNCell/Cell1"),
     "unknown": lambda f: f.create_dataset("softmax/W", data=np.zeros(3)),
-    "more layers": lambda f: f.copy(f["CNN_high_0"], f, "CNN_high_1"),
     "shape": lambda f: replace(f, "char_embed", np.zeros((262, 3), np.float32)),
     "type": lambda f: replace(f, "CNN/b_cnn_1", np.zeros(4)),
-    "not a tensor": lambda f: (f.pop("CNN/b_cnn_1"), f.create_group("CNN/b_cnn_1")),
     "not finite": lambda f: replace(f, "CNN/b_cnn_1", np.full(4, np.nan, np.float32)),
     "external link": lambda f: (f.pop("CNN"), f.__setitem__("CNN", h5py.ExternalLink("other.h5", "/CNN"))),
-    "dataset for a group": lambda f: (f.pop("CNN"), f.create_dataset("CNN", data=np.zeros(3))),
 }
 
 
 @pytest.mark.parametrize("change", BAD_WEIGHTS.values(), ids=BAD_WEIGHTS)
 def test_weights_that_cannot_be_used(small: Callable[..., Files], change: Callable[[h5py.File], object]) -> None:
     options, weights = small()
-    edit(weights, change)
+    with h5py.File(weights, "r+") as file:
+        change(file)
     with pytest.raises(InputError, match=str(weights)):
         read_original_elmo(options, weights)
 
@@ -241,12 +202,8 @@ def test_weights_that_cannot_be_used(small: Callable[..., Files], change: Callab
 BAD_OPTIONS: dict[str, dict[str, Any]] = {
     "width": {"lstm": {"projection_dim": 4}},
     "layers": {"lstm": {"n_layers": 3}},
-    "highways": {"char_cnn": {"n_highway": 2}},
-    "filters": {"char_cnn": {"filters": [[1, 3]]}},
     "few characters": {"char_cnn": {"max_characters_per_token": 2}},
     "activation": {"char_cnn": {"activation": "gelu"}},
-    "type": {"lstm": {"dim": "many"}},
-    "clip": {"lstm": {"cell_clip": -3}},
     "unknown": {"lstm": {"peepholes": True}},
 }
 
@@ -260,17 +217,6 @@ def test_options_that_do_not_fit(small: Callable[..., Files], changes: dict[str,
     options.write_text(json.dumps(content))
     with pytest.raises(InputError, match=r"options\.json|weights\.hdf5"):
         read_original_elmo(options, weights)
-
-
-def test_options_without_what_is_needed(small: Callable[..., Files]) -> None:
-    options, weights = small()
-    content = json.loads(options.read_text())
-    for wrong in ({"lstm": content["lstm"], "n_tokens_vocab": 100}, []):
-        options.write_text(json.dumps(wrong))
-        with pytest.raises(InputError, match=str(options)):
-            read_original_elmo(options, weights)
-    options.write_text(json.dumps(content | {"dropout": 0.1, "bidirectional": True}))
-    read_original_elmo(options, weights)
 
 
 def test_truncated_weights(small: Callable[..., Files]) -> None:

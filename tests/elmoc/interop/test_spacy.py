@@ -148,14 +148,6 @@ def test_a_saved_pipeline_holds_its_model(nlp: Language, model_path: Path, tmp_p
     assert ElmoC.from_pretrained(tmp_path / "moved/elmoc").fingerprint
 
 
-def test_an_imported_model_is_saved_with_its_character_cnn(imported: Path, tmp_path: Path) -> None:
-    nlp = pipeline(imported)
-    expected = nlp(TEXT).tensor
-    nlp.to_disk(tmp_path / "pipeline")
-    shutil.rmtree(imported)
-    np.testing.assert_array_equal(spacy.load(tmp_path / "pipeline")(TEXT).tensor, expected)
-
-
 @pytest.fixture
 def text_vectors(tmp_path: Path) -> Path:
     path = tmp_path / "words.vec"
@@ -208,14 +200,6 @@ def test_bytes_name_the_model_by_path_and_fingerprint(nlp: Language, model_path:
     write_model_directory(model_path, changed)
     with pytest.raises(InputError):
         pipeline(model_path).from_bytes(data)(TEXT)
-
-
-@pytest.mark.parametrize(
-    "settings", [{"model": "nowhere"}, {"layers": [3]}, {"layers": "bottom"}, {"device": "cuda:99"}]
-)
-def test_settings_that_are_wrong(settings: dict[str, object], model_path: Path) -> None:
-    with pytest.raises(InputError):
-        pipeline(**{"model": model_path, **settings})(TEXT)
 
 
 def labelled(nlp: Language, count: int, seed: int) -> Iterator[Example]:

@@ -34,15 +34,9 @@ def test_layers_by_name_and_index(model: ElmoC) -> None:
         assert found.shape[1] == choice.width(model)
 
 
-@pytest.mark.parametrize("layers", ["", "bottom", [], 2, None, ["top"], [1.0], [True]])
-def test_layers_that_are_none(layers: Any) -> None:
-    with pytest.raises(InputError, match=r"layers are average, top, all or a list of indices such as \[0, 2\]; not "):
-        LayerChoice(layers)
-
-
-@pytest.mark.parametrize("layers", [[3], [0, -1]])
-def test_layers_that_the_model_lacks(layers: list[int], model: ElmoC) -> None:
-    with pytest.raises(InputError, match="but the model has layers 0 to 2: choose among them"):
+@pytest.mark.parametrize("layers", ["bottom", [], 2, ["top"], [True], [3], [0, -1]])
+def test_layers_that_are_none_or_that_the_model_lacks(layers: Any, model: ElmoC) -> None:
+    with pytest.raises(InputError):
         LayerChoice(layers).width(model)
 
 

@@ -21,16 +21,6 @@ def test_without_a_compiler_pytorch_runs_and_says_so(monkeypatch: pytest.MonkeyP
     assert kernels.description == "PyTorch, because there is no C++ compiler (no-such-compiler)"
 
 
-def test_a_compiler_of_blanks_is_none_that_was_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CXX", " ")
-    choose_kernels.cache_clear()
-    try:
-        kernels = choose_kernels("cpu", torch.float32, torch.float32)
-    finally:
-        choose_kernels.cache_clear()
-    assert kernels.description.startswith("C++ compiled by ")
-
-
 @pytest.fixture
 def triton_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mock]:
     """Triton's driver, to say what `active.utils` does."""

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import pdist
 from sklearn.metrics import silhouette_score
 
 from elmoc.looking.clusters import _silhouette, cluster, principal_components, telling_words
@@ -23,21 +22,6 @@ def test_blobs_are_found_the_largest_first(count: int | None) -> None:
     labels = cluster(points, count)
     assert [set(blob[labels == number]) for number in range(3)] == [{1}, {2}, {0}]
     assert np.bincount(labels).tolist() == [50, 30, 20]
-
-
-def test_of_many_points_some_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    points, blob = blobs((6_000, 4_000))
-    compared: list[tuple[int, ...]] = []
-
-    def distances(some: np.ndarray) -> np.ndarray:
-        compared.append(some.shape)
-        found: np.ndarray = pdist(some)
-        return found
-
-    monkeypatch.setattr("scipy.spatial.distance.pdist", distances)
-    labels = cluster(points)
-    assert compared == [(2_000, 5)], "all distances take 800 MB"
-    np.testing.assert_array_equal(labels, blob)
 
 
 def test_few_or_equal_points() -> None:

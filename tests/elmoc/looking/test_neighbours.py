@@ -42,24 +42,12 @@ def test_the_command_marks_the_word(text: Path, model_path: Path, capsys: pytest
     assert "[bank]" in second
 
 
-def test_text_that_looks_raw_is_warned_of(text: Path, model_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--word", "bank", "--in", "The left bank of the a .", "--top", "1"]
-    text.write_text("The bank, it seems, is left.\n" * 3)
-    assert main(["neighbours", str(model_path), "text.txt", "--word", "is", "--in", "it is"]) == 0
-    assert "of the words of text.txt end in a comma or another mark" in capsys.readouterr().err
-    text.write_text(TEXT)
-    assert main(["neighbours", str(model_path), "text.txt", *words]) == 0
-    assert "warning" not in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     "options",
     [
         ["--in", "on the river"],
         ["--in", "a bank is a bank", "--occurrence", "3"],
-        ["--in", "a bank", "--occurrence", "0"],
         ["--in", "a bank", "--layer", "9"],
-        ["--in", "a bank", "--vectors", "none.bin"],
         ["--in", "a river", "--word", "river"],
     ],
 )

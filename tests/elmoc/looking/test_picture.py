@@ -41,6 +41,8 @@ def test_a_picture_of_all_uses(
         save_figure(figure, path)
 
     monkeypatch.setattr("elmoc.looking.picture.save_figure", keep)
+    # emphasis is written with underscores in many a book
+    monkeypatch.setattr("elmoc.looking.picture.telling_words", lambda uses, labels, count: [["_very_", "a"], ["b"]])
     assert main(["plot", str(model_path), text, "--word", "bank", "--clusters", "2"]) == 0
     assert size(Path("bank.png")) == (1650, 1275)
     said = capsys.readouterr()
@@ -51,30 +53,10 @@ def test_a_picture_of_all_uses(
     [axes] = figures[0].axes
     points = [group.get_offsets() for group in axes.collections]
     assert [len(points), sum(map(len, points))] == [2, 16]
-    assert main(["plot", str(model_path), text, "--word", "bank", "--clusters", "1"]) == 0, "it is replaced"
+    names = [each.get_text().strip() for each in axes.get_legend().get_texts()]
+    assert [name.rpartition("  ")[0] for name in names] == ["_very_, a", "b"]
+    assert main(["plot", str(model_path), text, "--word", "bank", "--clusters", "2"]) == 0, "it is replaced"
     assert sorted(path.name for path in Path().iterdir()) == ["bank.png", "few.txt", "model", "text.txt"]
-
-
-def test_every_cluster_is_in_the_legend(
-    text: str, model_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also one whose first word begins with an underscore, as emphasis is written in many a book."""
-    legends: list[list[str]] = []
-
-    def keep(figure: Any, path: Path) -> None:
-        [axes] = figure.axes
-        legends.append([each.get_text().strip() for each in axes.get_legend().get_texts()])
-
-    monkeypatch.setattr("elmoc.looking.picture.save_figure", keep)
-    monkeypatch.setattr("elmoc.looking.picture.telling_words", lambda uses, labels, count: [["_very_", "a"], ["b"]])
-    assert main(["plot", str(model_path), text, "--word", "bank", "--clusters", "2"]) == 0
-    assert [name.rpartition("  ")[0] for name in legends[0]] == ["_very_, a", "b"]
-
-
-def test_text_that_looks_raw_is_warned_of(text: str, model_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path(text).write_text("\n".join(line.replace(" $", ",") for line in LINES))
-    assert main(["plot", str(model_path), text, "--word", "bank", "--clusters", "1"]) == 0
-    assert "of the words of text.txt end in a comma or another mark" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,6 @@ def test_tokens_are_found_and_equal_sentences_count_once(text: Path) -> None:
     assert find_uses(zipped, "bank").uses == found.uses
 
 
-def test_words_that_are_not_there(text: Path) -> None:
-    for word in ("rivers", "river ."):
-        with pytest.raises(InputError, match=r"text\.txt"):
-            find_uses(text, word)
-
-
 def test_each_use_of_many_is_kept_as_often(tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("".join(f"w{number} x\n" for number in range(2000)))

@@ -18,18 +18,13 @@ def test_it_equals_that_of_allennlp(layer_norm: bool) -> None:
     theirs = Theirs(3, do_layer_norm=layer_norm, initial_scalar_parameters=WEIGHTS).double()
     grad = torch.randn(2, 5, 4, dtype=torch.float64) * mask.unsqueeze(-1)
     mixed = ours(states, mask)
+    torch.testing.assert_close(ours(states), ours(states, torch.ones_like(mask)))
     expected = theirs(list(states.unbind(1)), mask)
     torch.testing.assert_close(mixed[mask], expected[mask])
     mixed.backward(grad)
     expected.backward(grad)
     torch.testing.assert_close(ours.weights.grad, torch.cat([each.grad for each in theirs.scalar_parameters]))
     torch.testing.assert_close(ours.gamma.grad, theirs.gamma.grad)
-
-
-def test_without_a_mask_nothing_is_padding() -> None:
-    states = torch.randn(2, 3, 5, 4)
-    mix = ScalarMix(3, layer_norm=True)
-    torch.testing.assert_close(mix(states), mix(states, torch.ones(2, 5, dtype=torch.bool)))
 
 
 def test_weights_can_be_given_and_kept() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmoc.corpus import BEGIN, END, UNKNOWN
@@ -74,6 +74,7 @@ def byte_characters() -> dict[int, str]:
     return {byte: chr(byte) for byte in printable} | {byte: chr(256 + place) for place, byte in enumerate(others)}
 
 
+@settings(deadline=None)
 @given(words=st.lists(st.text("thera Zü😀", max_size=8).filter(lambda word: " " not in word)))
 def test_words_are_split_as_a_plain_program_splits_them(words: list[str]) -> None:
     split = Subwords(units(), MERGES).split([words, [BEGIN, "\ud800"]])
