@@ -1,6 +1,5 @@
 """Choice of the kernels of an LSTM step: compiled ones where a device and types have them, else the reference."""
 
-import importlib.util
 from functools import lru_cache
 
 import torch
@@ -24,13 +23,11 @@ def choose_kernels(device: str, stored: torch.dtype, accumulated: torch.dtype) -
         except KernelBuildError as error:
             return ReferenceKernels(str(error))
     if device == "cuda":
-        if importlib.util.find_spec("triton") is None:
-            return ReferenceKernels("Triton is not installed")
-        from triton.runtime import driver
-
         try:
+            from triton.runtime import driver
+
             driver.active.utils  # noqa: B018 (compiled here, where it never was, by a C compiler with Python's headers)
-        except Exception as error:  # what it may raise is not documented
+        except Exception as error:  # it is not installed; what else it may raise is not documented
             return ReferenceKernels(f"Triton's driver cannot be had ({reason(error)})")
         from elmoc.kernels.gpu import TritonKernels
 

@@ -85,8 +85,9 @@ def _write_labels(axes: Any, uses: Sequence[Use], points: np.ndarray, labels: np
     for index in _spread(points):
         if len(taken) == MOST_LABELS:
             break
+        near = uses[index].marked(LABEL_WORDS).replace("… ", "").replace(" …", "").replace("[", "").replace("]", "")
         text = axes.annotate(
-            _context(uses[index]),
+            "".join(each if each.isprintable() else " " for each in near),
             points[index],
             xytext=(4, 3),
             textcoords="offset points",
@@ -101,12 +102,6 @@ def _write_labels(axes: Any, uses: Sequence[Use], points: np.ndarray, labels: np
             text.remove()
         else:
             taken.append(box)
-
-
-def _context(use: Use) -> str:
-    """The word with its neighbours."""
-    near = use.marked(LABEL_WORDS).replace("… ", "").replace(" …", "")
-    return "".join(each if each.isprintable() else " " for each in near).replace("[", "").replace("]", "")
 
 
 def _spread(points: np.ndarray) -> list[int]:

@@ -56,6 +56,8 @@ class CharacterCnnConfig:
 
     def __post_init__(self) -> None:
         check_settings(self, str)
+        if not all(1 <= width <= self.max_characters_per_token for width, _ in self.filters):
+            raise InputError(f"filters must be 1 to {self.max_characters_per_token} wide, the characters of a word")
         features = self.filter_count + self.word_size
         if not features or not (self.projection or features == self.projection_size):
             raise InputError(f"projection_size must be the {features:,} numbers of a word, without a projection")

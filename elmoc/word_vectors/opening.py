@@ -29,8 +29,15 @@ def open_word_vectors(origin: Path | str, only: Collection[str] | None = None) -
         return FastTextVectors(origin)
     if origin.removesuffix(".gz").endswith((".vec", ".txt")):
         return TextVectors(origin, only)
-    if origin.endswith(".safetensors") or os.path.isdir(origin):
-        return open_stored(origin)
+    if os.path.isdir(origin):  # of a model, or a run
+        names = [kind.file_name for kind in stored_kinds()]
+        found = [file for folder in ("", "model") for name in names if (file := Path(origin, folder, name)).exists()]
+        if not found:
+            raise InputError(f"{origin} has no {' or '.join(names)}: give a model with word vectors of its own")
+        origin = str(found[0])
+    if origin.endswith(".safetensors"):
+        stored: WordVectors = read_stored(origin)
+        return stored
     raise InputError(
         f"{shortened(origin)}: word vectors are a fastText .bin file, a text .vec or .txt file (also .gz), the "
         "directory of a model with word vectors of its own, or random:SEED:SIZE (such as random:1:300)"
@@ -67,15 +74,3 @@ def read_stored(path: Path | str) -> Any:
         del info["format"], info["version"]
         check_finite(tensors)
         return kind.from_file(info, tensors, absolute_path(path))
-
-
-def open_stored(path: Path | str) -> WordVectors:
-    """Open the vectors of a file, or of the one in a model directory or a run directory."""
-    if os.path.isdir(path):
-        names = [kind.file_name for kind in stored_kinds()]
-        found = [file for folder in ("", "model") for name in names if (file := Path(path, folder, name)).exists()]
-        if not found:
-            raise InputError(f"{path} has no {' or '.join(names)}: give a model with word vectors of its own")
-        path = found[0]
-    vectors: WordVectors = read_stored(path)
-    return vectors

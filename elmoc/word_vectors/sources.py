@@ -107,7 +107,7 @@ class TextVectors:
         # A few words of published files hold spaces; but where all before the last E fields are numbers, there are more
         # than E of these.
         _, *more = re.split("[ \t]", fields[0])
-        if len(fields) <= self.size or (more and all(map(_is_number, more))):
+        if len(fields) <= self.size or (more and all(re.fullmatch(r"[-+]?\.?\d[-+.\deE]*", each) for each in more)):
             raise InputError(f"{len(fields) - 1 + len(more):,} numbers where {self.size:,} are expected")
         return fields
 
@@ -120,14 +120,6 @@ class TextVectors:
         """float32 [len(words), E]; zeros for a word that the file lacks."""
         missing = len(self._rows)
         return self._vectors[[self._rows.get(word, missing) for word in words]]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 class RandomVectors:

@@ -18,7 +18,7 @@ from elmoc.corpus import Corpus
 from elmoc.errors import InputError
 from elmoc.interop.original_elmo import read_original_elmo
 from elmoc.word_vectors.character_cnn import FILE_NAME
-from elmoc.word_vectors.opening import open_stored
+from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
 from pretrain.join import join
 from tests.elmoc.interop.conftest import write_original
@@ -66,7 +66,7 @@ def fill(corpus: Path, vectors: Path, *options: str) -> int:
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_table_is_filled_from_a_model_or_its_file(tmp_path: Path, imported: Path, workers: str) -> None:
     corpus = write_corpus(tmp_path / "corpus", [learnable_sentences(60, 0)], [learnable_sentences(30, 1)])
-    vectors = open_stored(imported)
+    vectors = open_word_vectors(imported)
     for source in (imported, imported / FILE_NAME):
         assert fill(corpus.path, source, "--workers", workers, "--replace") == 0
         table = VectorTable(Corpus(corpus.path), "cnn")

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,11 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from elmoc.encoders import DIRECTIONS
-from elmoc.encoders.bidirectional import BidirectionalEncoder, DirectionEncoder, EncoderConfig, reverse_padded
+from elmoc.encoders.bidirectional import BidirectionalEncoder, DirectionEncoder, EncoderConfig
 from elmoc.encoders.fused_recurrence import FusedRecurrence
 from elmoc.encoders.lstm import LstmSizes, LstmStack
 from elmoc.encoders.recurrence import Recurrence, plain_recurrence
-from elmoc.errors import InputError
 from tests.references import encode_one
 
 SMALL = EncoderConfig(LstmSizes(projection_size=5, cell_size=7, layers=3, dropout=0.0), word_vector_size=6)
@@ -133,19 +131,6 @@ def test_states_do_not_depend_on_padding_and_batch(encoder: BidirectionalEncoder
     torch.testing.assert_close(encoder(vectors, lengths)[0, :, :2], together[0, :, :2], atol=1e-5, rtol=0)
 
 
-def test_each_direction_sees_its_side_and_layer_0_only_the_word(encoder: BidirectionalEncoder) -> None:
-    torch.manual_seed(3)
-    vectors, lengths = torch.randn(1, 6, 6), torch.tensor([6])
-    before = encoder(vectors, lengths)[0]  # [L + 1, T, 2P]
-    vectors[0, 3] += 1
-    changed = (encoder(vectors, lengths)[0] - before).abs() > 1e-6
-    forward, backward = changed[..., :5].any(dim=-1), changed[..., 5:].any(dim=-1)  # [L + 1, T]
-    for layer in range(1, 4):
-        assert forward[layer].tolist() == [False, False, False, True, True, True]
-        assert backward[layer].tolist() == [True, True, True, True, False, False]
-    assert forward[0].tolist() == backward[0].tolist() == [False, False, False, True, False, False]
-
-
 def test_carried_state_makes_two_windows_one() -> None:
     torch.manual_seed(4)
     encoder = shaken(direction_of()).eval()
@@ -160,29 +145,6 @@ def test_carried_state_makes_two_windows_one() -> None:
     assert not torch.allclose(encoder(vectors[:, 4:]).layer_states[-1], second.layer_states[-1]), (
         "without the state it is another window"
     )
-
-
-def test_directions_and_layers_share_no_weight() -> None:
-    encoder = BidirectionalEncoder(SMALL)
-    addresses = [parameter.data_ptr() for parameter in encoder.parameters()]
-    assert len(set(addresses)) == len(addresses) == 2 * (4 + 3 * 6)
-    assert not any(
-        torch.equal(*pair) for pair in pairwise(layer.input_weight for layer in encoder.forward_lm.encoder.layers)
-    )
-
-
-def test_reverse_padded_leaves_the_padding() -> None:
-    values = torch.arange(8).reshape(2, 4)
-    assert reverse_padded(values, torch.tensor([4, 2])).tolist() == [[3, 2, 1, 0], [5, 4, 6, 7]]
-
-
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [("layers", 0), ("cell_size", -1), ("dropout", 1.0), ("dropout", -0.1), ("cell_clip", -3.0)],
-)
-def test_impossible_sizes_are_named(setting: str, value: float) -> None:
-    with pytest.raises(InputError, match=rf"encoder\.{setting}.*{value}"):
-        LstmSizes(**{setting: value})
 
 
 @pytest.mark.parametrize("recurrence", [lambda: plain_recurrence, FusedRecurrence], ids=["plain", "fused"])

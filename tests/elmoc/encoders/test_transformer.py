@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from elmoc.encoders.transformer import Transformer, TransformerLayer, TransformerSizes, attention, sinusoids
-from elmoc.errors import InputError
+from elmoc.encoders.transformer import Transformer, TransformerLayer, TransformerSizes, attention
 
 SIZES = TransformerSizes(projection_size=8, layers=2, heads=2, feedforward_size=6, dropout=0.4)
 
@@ -138,14 +137,6 @@ def test_padding_changes_nothing_and_nothing_is_carried() -> None:
     assert output.state.layers == ((), ())
 
 
-def test_sinusoids_tell_positions_apart() -> None:
-    positions = sinusoids(600, 16)
-    distances = torch.cdist(positions, positions) + 10 * torch.eye(600)
-    assert distances.min() > 0.01
-    assert torch.equal(positions[:5], sinusoids(5, 16))
-    torch.testing.assert_close(positions.norm(dim=1), torch.full((600,), 8**0.5))  # of 8 sines with their cosines
-
-
 @pytest.mark.parametrize(
     ("sizes", "description", "weights"),
     [
@@ -163,10 +154,3 @@ def test_published_sizes(sizes: TransformerSizes, description: str, weights: int
         stack = sizes.builder(fast=True)()
     assert sizes.description == description
     assert sum(weight.numel() for weight in stack.parameters()) == weights
-
-
-def test_heads_have_to_divide_the_width() -> None:
-    with pytest.raises(
-        InputError, match=r"encoder.projection_size must be a multiple of 2 · encoder.heads \(6\), not 8"
-    ):
-        TransformerSizes(projection_size=8, heads=3)

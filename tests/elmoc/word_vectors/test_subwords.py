@@ -1,6 +1,5 @@
 """Subwords: how words are split, the file of their vectors, and models that read them."""
 
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ from elmoc.features.reader import FeatureFile
 from elmoc.model import WINDOW_WORDS, ElmoC
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, write_model_directory
 from elmoc.modules.layer_states import LayerStates
-from elmoc.word_vectors.opening import open_stored, read_stored
+from elmoc.word_vectors.opening import open_word_vectors, read_stored
 from elmoc.word_vectors.sources import VectorSource
 from elmoc.word_vectors.subwords import Subwords, SubwordVectors, require_tokenizers
 from elmoc.word_vectors.transform import VectorTransform
@@ -99,7 +98,7 @@ def test_the_file_is_read_as_it_was_written(stored: SubwordVectors, tmp_path: Pa
     assert torch.equal(again.vectors, stored.vectors)
     assert (list(again.units), list(again.merges)) == (units(), MERGES)
     assert again.fingerprint == stored.fingerprint
-    vectors = open_stored(tmp_path)
+    vectors = open_word_vectors(tmp_path)
     np.testing.assert_array_equal(vectors.lookup(["Ġthe", END]), stored.vectors[[0, -1]].numpy())
     with pytest.raises(InputError, match="the"):
         vectors.lookup(["Ġthe", "the"])
@@ -124,7 +123,7 @@ def test_parts_that_do_not_fit_are_refused(parts: tuple, stored: SubwordVectors,
     stored.write(tmp_path / "subwords.safetensors")
     stored.vectors, stored.units, stored.merges = kept
     with pytest.raises(InputError, match=r"subwords\.safetensors"):
-        open_stored(tmp_path)
+        open_word_vectors(tmp_path)
 
 
 # models that read subwords
@@ -189,11 +188,3 @@ def test_features_are_dumped_and_say_how_they_were_pooled(model: Path, tmp_path:
                 torch.from_numpy(features[0]), elmo.embed(["the", "other"]), rtol=1e-4, atol=1e-5
             )
     assert ElmoC.from_pretrained(model).describe()["pooling"] == "first"
-
-
-def test_copies_read_words_as_the_model_does(model: Path) -> None:
-    elmo = ElmoC.from_pretrained(model, pooling="mean")
-    elmo = ElmoC(elmo.directory, elmo.word_vectors, dtype=torch.bfloat16, pooling="mean")
-    assert {"precision": "bf16", "pooling": "mean"}.items() <= elmo.describe().items()
-    for copy in (elmo.with_encoder(elmo.encoder), pickle.loads(pickle.dumps(elmo))):
-        assert copy.describe() == elmo.describe()

@@ -100,20 +100,6 @@ def test_rows_that_are_not_finite_are_refused(corpus: Corpus, dtype: str) -> Non
     refused(corpus, "t.npy")
 
 
-def test_a_transform_that_is_not_whole_is_refused(corpus: Corpus) -> None:
-    write_table(corpus)
-    mean, matrix = np.ones(3, dtype=np.float32), np.eye(3, dtype=np.float32)
-    for arrays in (
-        {"mean": mean},
-        {"mean": mean, "matrix": matrix[:2]},
-        {"mean": mean, "matrix": matrix.astype(np.float64)},
-        {"mean": mean, "matrix": matrix * np.nan},
-    ):
-        np.savez_compressed(corpus.path / "vectors/t.post.npz", **arrays)
-        keep_checksums(corpus)
-        refused(corpus, "t.post.npz")
-
-
 def test_a_table_that_cannot_be_written_leaves_the_old_one_or_none(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:

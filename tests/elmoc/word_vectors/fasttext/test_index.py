@@ -1,8 +1,6 @@
 """Index of a fastText dictionary: kept in the cache, and never trusted when it may be wrong."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import fasttext
@@ -84,26 +82,3 @@ def test_a_damaged_index_is_made_again(path: Path) -> None:
         index_of(path).write_bytes(json.dumps(head).encode().ljust(4096) + index.tobytes())
         check(path)
         assert index_of(path).read_bytes() == whole
-
-
-def test_processes_that_open_a_file_at_once(path: Path) -> None:
-    code = f"""
-from elmoc.word_vectors.fasttext import index as fasttext_index
-from elmoc.word_vectors.fasttext.vectors import FastTextVectors
-fasttext_index.KEPT_BYTES = 0
-print("ready", flush=True)
-input()
-vectors = FastTextVectors({str(path)!r}).lookup(["the", "unseen"])
-print(vectors.tobytes().hex())
-"""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    processes = [subprocess.Popen([sys.executable, "-c", code], text=True, **pipes) for _ in range(3)]  # type: ignore[call-overload]
-    for process in processes:
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        process.stdin.write("\n")
-        process.stdin.flush()
-    found = {process.communicate()[0] for process in processes}
-    model = fasttext.load_model(str(path))
-    assert found == {np.array([model.get_word_vector(word) for word in ("the", "unseen")]).tobytes().hex() + "\n"}
-    assert index_of(path).suffix == ".index"
