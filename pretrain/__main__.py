@@ -13,15 +13,23 @@ from elmoc.settings import parse_duration
 
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m pretrain", description="Train a contextual encoder.")
-    parser.add_argument("config", help="a TOML file, see pretrain/configs")
-    parser.add_argument("run", help="the run directory")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a setting (repeatable)"
+        "config", help="a TOML file, such as pretrain/configs/small.toml (docs/settings.md lists its keys)"
+    )
+    parser.add_argument("run", help="the run directory to make, or with --resume to go on with")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SECTION.KEY=VALUE",
+        help="override a setting, such as train.epochs=2 (repeatable)",
     )
     parser.add_argument("--resume", action="store_true", help="go on with the run from its last checkpoint")
     parser.add_argument("--init-from", metavar="MODEL", help="start from the weights of a model or run directory")
     parser.add_argument("--max-time", metavar="TIME", help="fit the run into this time, e.g. 60m, 2h, 90s")
-    parser.add_argument("--describe", action="store_true", help="print sizes, speed and memory of an update, and stop")
+    parser.add_argument(
+        "--describe", action="store_true", help="print sizes, and time and memory of a trial update, and stop"
+    )
     return parser
 
 

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "%(prog)s MODEL SENTENCES OUTPUT.h5 [options]\n       %(prog)s MODEL SENTENCES... --output-dir DIR [options]"
     )
-    parser.add_argument("model", help="model directory, or run directory")
+    parser.add_argument("model", help="model directory, run directory, or name on a model hub")
     parser.add_argument(
         "files",
         nargs="+",
@@ -67,12 +67,14 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
 
 def _add_how(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how it is computed")
-    group.add_argument("--resume", action="store_true", help="go on with a dump that was killed")
+    group.add_argument(
+        "--resume", action="store_true", help="go on with a dump that was stopped or killed, or start one"
+    )
     group.add_argument(
         "--unknown",
         choices=("zero", "error"),
         default="zero",
-        help="what becomes of words that the word vectors do not have: zeros (default), or an error",
+        help="what a word becomes that the word vectors do not have: zeros (default), or an error",
     )
     group.add_argument("--vectors", help="where the model's word vectors are, if they have moved")
     group.add_argument(

@@ -23,9 +23,15 @@ def parser() -> argparse.ArgumentParser:
         "text", nargs="+", help="tokenised text: files, .gz files, folders, quoted globs; NAME=PATH names its kind"
     )
     parser.add_argument("output", type=Path, help="the run directory to make")
-    parser.add_argument("--max-time", metavar="TIME", help="fit the training into this time, e.g. 20m, 3h")
     parser.add_argument(
-        "--config", metavar="TOML", help="of the training (default: small.toml or fast.toml, as text and time allow)"
+        "--max-time",
+        metavar="TIME",
+        help="how long the training takes, e.g. 20m, 3h (default: the text is read once, or twice with --init-from)",
+    )
+    parser.add_argument(
+        "--config",
+        metavar="TOML",
+        help="settings of the training (default: small.toml or fast.toml of pretrain/configs, as text and time allow)",
     )
     parser.add_argument(
         "--vectors", metavar="FILE", help="word vectors to use (default: fastText trained on the text, or the model's)"
@@ -41,9 +47,19 @@ def parser() -> argparse.ArgumentParser:
         "trained on, where that is there; 'none' for none)",
     )
     parser.add_argument(
-        "--general-share", type=float, default=0.3, metavar="X", help="general text, of what is read (%(default)s)"
+        "--general-share",
+        type=float,
+        default=0.3,
+        metavar="X",
+        help="share of general text in what is read (%(default)s)",
     )
-    parser.add_argument("--held-out", nargs="+", default=[], metavar="FILE", help="text to be evaluated on alone")
+    parser.add_argument(
+        "--held-out",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="text that is evaluated on, and not trained on (default: a part of the text)",
+    )
     parser.add_argument(
         "--leave-out",
         nargs="+",
@@ -52,8 +68,8 @@ def parser() -> argparse.ArgumentParser:
         help="tokenised text whose sentences must not be read, such as the parts of tasks that you report scores on",
     )
     parser.add_argument("--bundle", action="store_true", help="put the word vectors into the model directory")
-    parser.add_argument("--licence", metavar="TEXT", help="of the text, for the model card")
-    parser.add_argument("--name", metavar="TEXT", help="of the model, for the model card")
+    parser.add_argument("--licence", metavar="TEXT", help="licence of the text, for the model card")
+    parser.add_argument("--name", metavar="TEXT", help="name of the model, for the model card")
     parser.add_argument(
         "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a setting of training"
     )
