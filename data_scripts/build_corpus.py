@@ -31,7 +31,7 @@ from elmoc.files.checksums import fingerprint_file
 from elmoc.files.locks import locked
 from elmoc.files.text import read_lines
 from elmoc.files.writing import atomic_path
-from elmoc.progress import progress_bar
+from elmoc.process import progress_bar
 from elmoc.text.named_files import estimate_tokens, find_files, find_named_files
 from elmoc.text.overlap import RUN, SHORTEST, Overlap, reduced
 from elmoc.text.raw import warn_of_raw_types

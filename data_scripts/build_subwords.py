@@ -22,7 +22,7 @@ from elmoc.files.arrays import save_array
 from elmoc.files.locks import locked
 from elmoc.files.writing import atomic_directory, refuse_existing
 from elmoc.model_directory import read_model_directory
-from elmoc.progress import progress_bar
+from elmoc.process import progress_bar
 from elmoc.word_vectors.subwords import Subwords, SubwordVectors, require_tokenizers
 
 # Occurrences of a word that the learner is given at once.

@@ -19,7 +19,7 @@ from elmoc.errors import InputError, run_command
 from elmoc.files.arrays import all_finite
 from elmoc.files.locks import locked
 from elmoc.files.writing import human_bytes, refuse_existing, reserve_space, temporary_path
-from elmoc.progress import progress_bar
+from elmoc.process import progress_bar
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.sources import RandomVectors, WordVectors, check_vectors
 from elmoc.word_vectors.table import DTYPES, write_vector_table

@@ -21,7 +21,7 @@ from elmoc.errors import run_command
 from elmoc.files.locks import locked
 from elmoc.files.text import open_text, read_lines
 from elmoc.files.writing import refuse_existing
-from elmoc.progress import progress_bar
+from elmoc.process import progress_bar
 from elmoc.text.raw import sample_lines
 from elmoc.tokenizer import (
     BYTE_ORDER_MARK,

@@ -16,7 +16,7 @@ from elmoc.errors import InputError, run_command
 from elmoc.files.locks import locked
 from elmoc.files.text import open_text
 from elmoc.files.writing import refuse_existing
-from elmoc.progress import progress_bar
+from elmoc.process import progress_bar
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -13,7 +13,7 @@ from elmoc.features.reader import FeatureFile
 from elmoc.files.checksums import Progress, check_archive
 from elmoc.files.writing import human_bytes
 from elmoc.model_directory import ModelDirectory, open_model_vectors, read_model_directory
-from elmoc.progress import progress_bar
+from elmoc.process import progress_bar
 from elmoc.word_vectors.table import VectorTable
 
 

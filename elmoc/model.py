@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elmoc.batches import buffered, length_bucketed
+from elmoc.batches import buffered
 from elmoc.corpus import BEGIN, END
 from elmoc.devices import checked_device, checked_precision
 from elmoc.encoders.bidirectional import BidirectionalEncoder
-from elmoc.encoders.inference import InferenceEncoder
+from elmoc.encoders.inference import InferenceEncoder, length_bucketed
 from elmoc.encoders.pooling import POOLINGS, pooled
 from elmoc.encoders.windows import CarriedState, StateSpan, encode_next, encode_windows
 from elmoc.errors import InputError, shortened

@@ -1,4 +1,4 @@
-"""Processes: how threads wait, freed memory is kept, and child processes end when they are asked to."""
+"""Processes: how threads wait, memory is kept, progress is shown, and child processes end when they are asked to."""
 
 import ctypes
 import os
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from types import FrameType
+from typing import Any
 
 # parameters of mallopt(3), as glibc's malloc.h numbers them
 M_TRIM_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX = -1, -4, -8
@@ -56,6 +57,14 @@ def keep_freed_memory() -> None:
         mallopt(M_MMAP_MAX, 0)
         mallopt(M_TRIM_THRESHOLD, -1)
         mallopt(M_ARENA_MAX, 1)
+
+
+def progress_bar(**options: Any) -> Any:
+    """A tqdm bar that redraws twice a second on a terminal, and every half minute where the output is a file."""
+    from tqdm import tqdm
+
+    interval = 0.5 if sys.stderr.isatty() else 30.0
+    return tqdm(mininterval=interval, maxinterval=interval, dynamic_ncols=True, **options)
 
 
 def available_cores() -> int:

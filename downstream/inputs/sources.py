@@ -24,7 +24,7 @@ from downstream.inputs.settings import SEPARATOR, InputKind
 from elmoc.errors import InputError, shortened
 from elmoc.features.reader import FeatureFile
 from elmoc.model import ElmoC
-from elmoc.progress import progress_bar
+from elmoc.process import progress_bar
 from elmoc.word_vectors.opening import open_word_vectors
 
 # Bytes of a model's layer states that are computed once and kept; those of later sentences are computed at each use.

@@ -20,7 +20,7 @@ from downstream.linear.labels import KINDS, Labels, check_labels, read_labelled
 from downstream.probe.saved_probe import read_probe
 from downstream.text_table import Column, Table, text_table
 from elmoc.devices import checked_device
-from elmoc.progress import progress_bar
+from elmoc.process import progress_bar
 from elmoc.settings import counted
 
 MOST_WORDS = 50_000

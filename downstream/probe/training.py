@@ -12,7 +12,7 @@ import torch
 from downstream.probe.settings import TrainingSettings
 from downstream.probe.task import Probe, Split, Task
 from elmoc.errors import InputError
-from elmoc.progress import progress_bar
+from elmoc.process import progress_bar
 
 # Batches are made of examples of like length within random chunks of this number of batches.
 CHUNK = 20

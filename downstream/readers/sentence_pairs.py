@@ -16,7 +16,7 @@ import msgspec
 from downstream.inputs.sentence import Sentence, make_sentence
 from elmoc.errors import InputError, reading
 from elmoc.files.text import read_lines
-from elmoc.progress import progress_bar
+from elmoc.process import progress_bar
 from elmoc.tokenizer import tokenise_sentence
 
 # The gold label of SNLI where no label had a majority among the annotators.

@@ -19,8 +19,7 @@ from downstream.probe.task import Split
 from downstream.suite.plan import SuiteProbe
 from elmoc.errors import shortened
 from elmoc.files.checksums import fingerprint
-from elmoc.process import end_with_parent, interrupted_by_sigterm
-from elmoc.progress import progress_bar
+from elmoc.process import end_with_parent, interrupted_by_sigterm, progress_bar
 from elmoc.version import VERSION
 
 POLL_SECONDS = 0.1

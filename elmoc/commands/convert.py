@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from elmoc.commands.dump_features import DTYPES
-from elmoc.features.layout_names import LAYOUT_NAMES
+from elmoc.features import LAYOUT_NAMES
 
 SUMMARY = "write a feature file again in another layout or type, or with fewer layers"
 
@@ -13,26 +13,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line of `elmoc convert`."""
     parser.add_argument("source", help="the feature file to read (.h5), in any layout")
     parser.add_argument("output", help="the feature file to write (.h5)")
-    parser.add_argument("--format", choices=tuple(LAYOUT_NAMES), required=True, help="layout of the new file")
-    parser.add_argument(
-        "--dtype", choices=DTYPES, help="of its numbers (default: as in the source; float32 of wider ones)"
-    )
+    parser.add_argument("--format", choices=LAYOUT_NAMES, required=True, help="layout of the new file")
+    parser.add_argument("--dtype", choices=DTYPES, help="of its numbers (default: as in the source)")
     parser.add_argument("--compress", action="store_true", help="pack the numbers with gzip")
-    parser.add_argument(
-        "--layers", metavar="I,J", help="only these layers, in this order, by the names that inspect says"
-    )
-    parser.add_argument(
-        "--documents",
-        metavar="FILE.jsonl",
-        help="which documents the sentences are: doc_key and sentences, a document a line",
-    )
+    parser.add_argument("--layers", metavar="I,J", help="only these, in this order, by the names that inspect says")
+    parser.add_argument("--documents", metavar="FILE.jsonl", help="which documents the sentences are, one a line")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Convert as the parsed command line says."""
     from elmoc.features.convert import convert_features
 
-    found_by_words = convert_features(
+    have_words = convert_features(
         arguments.source,
         arguments.output,
         layout=arguments.format,
@@ -42,8 +34,5 @@ def run(arguments: argparse.Namespace) -> None:
         documents=arguments.documents,
         command_line=" ".join(["elmoc", *sys.argv[1:]]),
     )
-    if LAYOUT_NAMES[arguments.format].found_by_words and not found_by_words:
-        print(
-            f"{arguments.source} does not say which words its sentences are: those of {arguments.output} cannot be "
-            "found by their words (give --documents)"
-        )
+    if not have_words:
+        print(f"sentences of {arguments.output} are not found by their words, which {arguments.source} does not say")

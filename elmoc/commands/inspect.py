@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Inspect the file that the parsed command line names; damage is an `InputError`."""
     from elmoc.features.reader import FeatureFile
-    from elmoc.progress import progress_bar
+    from elmoc.process import progress_bar
 
     with FeatureFile(arguments.file) as features:
         print(arguments.file)

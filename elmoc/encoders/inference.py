@@ -3,13 +3,13 @@
 Letters: B sentences of a batch, T time, E word-vector width, P projection, L layers.
 """
 
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from torch import Tensor
 from torch.nn.functional import linear, pad
 
-from elmoc.batches import length_bucketed
 from elmoc.encoders import EncoderOutput, EncoderState, PreparedEncoder, SentenceWords
 from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.input_layers import InputLayer
@@ -173,3 +173,26 @@ def _layer_0(input_layer: InputLayer, words: Tensor) -> Tensor:
     bias = pad(input_layer.projection.bias, (0, _LEAST_COLUMNS - width))
     states = input_layer.norm(linear(words, weight, bias)[..., :width])
     return states
+
+
+def length_bucketed(
+    lengths: Sequence[int], batch_words: int, batch_size: int, *, padded: bool = True
+) -> Iterator[list[int]]:
+    """Indices of sentences in batches of similar length, longest first.
+
+    A batch holds at most `batch_words` words (boundaries included, and those that pad its sentences to the longest if
+    it is `padded`) and `batch_size` sentences, but always one.
+    """
+    batch: list[int] = []
+    words = longest = 0
+    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        longest = longest or lengths[index] + 2
+        more = longest if padded else lengths[index] + 2
+        if batch and (words + more > batch_words or len(batch) == batch_size):
+            yield batch
+            batch, words, longest = [], 0, lengths[index] + 2
+            more = longest
+        batch.append(index)
+        words += more
+    if batch:
+        yield batch

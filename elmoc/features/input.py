@@ -12,14 +12,10 @@ from typing import Annotated, NamedTuple
 import msgspec
 import xxhash
 
-from elmoc.errors import InputError, reading, reason, shortened
-from elmoc.features.layouts.sentence import Sentence
+from elmoc.errors import InputError, reading, shortened
+from elmoc.features.layouts.interface import Sentence
 from elmoc.files.text import read_lines
-from elmoc.text.raw import SAMPLE_WORDS, attached_marks, warn_of_raw_text
-
-STANDARD_INPUT = "-"
-# Empty lines that an error names.
-SHOWN_LINES = 5
+from elmoc.text.raw import warn_of_raw_file
 
 
 class Line(NamedTuple):
@@ -80,13 +76,8 @@ class SentenceInput:
         for number, line in enumerate(read_lines(self.path), 1):
             if not line.strip():
                 continue
-            try:
+            with reading(f"{self.path}, line {number}"):
                 document = decoder.decode(line)
-            except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
-                raise InputError(
-                    f"{self.path}, line {number} cannot be read ({reason(error)}): write one document a line, such as "
-                    '{"doc_key": "a", "sentences": [["Two", "words"]]}'
-                ) from None
             for index, tokens in enumerate(document.sentences):
                 yield Line(Sentence(tokens, " ".join(tokens), document.doc_key), index == 0, number, index)
 
@@ -103,7 +94,7 @@ def opened_input(path: Path | str, *, documents: bool, carry_state: bool, allow_
     """
     documents = documents or str(path).removesuffix(".gz").endswith((".jsonl", ".jsonlines"))
     with tempfile.TemporaryDirectory() as folder:
-        if str(path) == STANDARD_INPUT:
+        if str(path) == "-":
             path = Path(folder) / "standard input"
             with open(path, "wb") as copy:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
@@ -125,8 +116,8 @@ def survey(source: SentenceInput, *, allow_empty: bool, found_by_words: bool, wa
     space in them (which only documents can have) where sentences are to be found by their words. With `warn` there is
     a warning on standard error of text that does not look tokenised.
     """
-    digest, keys, empty = xxhash.xxh3_64(), set[str](), list[str]()
-    sentences = words = sampled = with_mark = 0
+    digest, keys = xxhash.xxh3_64(), set[str]()
+    sentences = words = 0
     for line in source:
         sentence = line.sentence
         if line.begins and sentence.document is not None:
@@ -137,28 +128,18 @@ def survey(source: SentenceInput, *, allow_empty: bool, found_by_words: bool, wa
                     '(":" and "/" count as the same): give each document its own'
                 )
             keys.add(key)
-        if found_by_words and line.place is not None and not sentence.is_divided:
+        if found_by_words and source.documents and not sentence.is_divided:
             raise InputError(
                 f"{source.path}, {line.where} has a word with white space in it, so that it cannot be found by its "
                 "words: take the white space out, or choose another layout (--format), or --forget-sentences"
             )
-        if line.place is None and sampled < SAMPLE_WORDS:
-            sampled += len(sentence.tokens)
-            with_mark += attached_marks(sentence.tokens)
-        with reading(f"{source.path}, {line.where}"):  # it may hold half of a character, which no file can
-            parts = (sentence.line, *sentence.tokens, sentence.document or "", "1" if line.begins else "")
-            digest.update("\0".join(parts).encode() + b"\n")
+        if not sentence.tokens and not allow_empty:
+            raise InputError(f"{source.path}, {line.where} is empty: remove it, or write an empty array: --allow-empty")
+        parts = (sentence.line, *sentence.tokens, sentence.document or "", "1" if line.begins else "")
+        digest.update("\0".join(parts).encode() + b"\n")
         sentences, words = sentences + 1, words + len(sentence.tokens)
-        if not sentence.tokens:
-            empty.append(line.where if len(empty) < SHOWN_LINES else "")
-    if warn:
-        warn_of_raw_text(source.path, words=sampled, with_mark=with_mark)
     if not sentences:
         raise InputError(f"{source.path} has no lines: give a file with a sentence on each")
-    if empty and not allow_empty:
-        shown = ", ".join(empty[:SHOWN_LINES]) + ", …" * (len(empty) > SHOWN_LINES)
-        raise InputError(
-            f"{source.path} has {len(empty):,} empty lines ({shown}): remove them, or write empty arrays for them with "
-            "--allow-empty"
-        )
+    if warn and not source.documents:
+        warn_of_raw_file(source.path)
     return Survey(sentences, words, digest.hexdigest())

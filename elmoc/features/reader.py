@@ -5,7 +5,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
 
-import h5py
 import numpy as np
 
 from elmoc.errors import reading, shortened
@@ -28,6 +27,7 @@ class FeatureFile:
     dtype: the type of its numbers.
     layers: how many layers each sentence has (1 for a file of the top or average layer).
     width: the width of the vectors, 2P.
+    single: whether its arrays are [n, 2P], without an axis of layers.
     has_map: whether sentences can be found by their words.
     """
 
@@ -38,9 +38,13 @@ class FeatureFile:
             said = self._file.attributes()
             self.layout = layout_of(self._file, said)
             self._reader = LAYOUTS[self.layout].reader(self._file, said)
+            first = self._reader.first
+            if first.dtype.kind != "f":
+                raise ValueError(f"its numbers are {first.dtype}, which are no layer states")
         self.attributes: dict[str, Any] = {name: said[name] for name in said if name not in FORM_ATTRIBUTES}
         self.layers, self.width, self.has_map = self._reader.layers, self._reader.width, self._reader.has_map
-        self.dtype: np.dtype = self._reader.first.dtype
+        self.dtype: np.dtype = first.dtype
+        self.single = len(first.shape) == 2 or (bool(said.get("single", False)) and self.layers == 1)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FeatureFile, (self.path.absolute(),)
@@ -74,8 +78,7 @@ class FeatureFile:
         if isinstance(index, Sequence):
             found = self.find(index)
             if found is None:
-                text = index if isinstance(index, str) else " ".join(index)
-                raise KeyError(f'{self.path} has no sentence "{shortened(text)}"')
+                raise KeyError(index)
             index = found
         array = np.array(self.view(index), order="C")
         self._require_sound(index, array)
@@ -91,7 +94,8 @@ class FeatureFile:
         if not -len(self) <= index < len(self):
             raise IndexError(f"sentence {index} of {len(self)}")
         with reading(self.path):
-            return self._reader.view(index % len(self))
+            array = self._reader.view(index % len(self))
+        return array[0] if self.single and array.ndim == 3 else array
 
     def find(self, words: Sequence[str]) -> int | None:
         """The index of the sentence with these words (a list of them, or text with white space between them), or None.
@@ -117,15 +121,10 @@ class FeatureFile:
         names = np.atleast_1d(self.attributes.get("layers", []))
         return [str(name) for name in (names if names.shape == (self.layers,) else range(self.layers))]
 
-    @cached_property
-    def single(self) -> bool:
-        """Whether its arrays are [n, 2P], without an axis of layers."""
-        return len(self) > 0 and self.view(0).ndim == 2
-
     @property
     def compression(self) -> str | None:
         """How the numbers are packed, e.g. `gzip`; None where they are not."""
-        return self._reader.first.compression if isinstance(self._reader.first, h5py.Dataset) else None
+        return getattr(self._reader.first, "compression", None)
 
     @cached_property
     def documents(self) -> dict[str, range]:
@@ -163,13 +162,11 @@ class FeatureFile:
         with reading(self.path):
             for text, index in self.sentence_map.items() if self.has_map else ():
                 if len(text.split()) != self.lengths[index]:
-                    raise ValueError(
-                        f'sentence {index} has not as many words as "{shortened(text)}", which its map says'
-                    )
+                    raise ValueError(f'sentence {index} is not "{shortened(text)}", as its map says')
 
     def close(self) -> None:
         """Close the file; views of it stay good, and nothing else is read from it."""
-        self._file.close()
+        self._file.file.close()
 
     def __enter__(self) -> "FeatureFile":
         return self
@@ -181,9 +178,6 @@ class FeatureFile:
         with reading(self.path):
             layers, *rest = array.shape if array.ndim == 3 else (1, *array.shape)
             if (layers, len(rest), rest[-1:], array.dtype.kind) != (self.layers, 2, [self.width], "f"):
-                raise ValueError(
-                    f"sentence {index} has the shape {array.shape} and the type {array.dtype}, but the first has "
-                    f"{self.layers} layers of width {self.width}"
-                )
+                raise ValueError(f"sentence {index} is {array.dtype} {array.shape}, unlike the first")
             if not all_finite(array):
                 raise ValueError(f"sentence {index} has numbers that are not finite")

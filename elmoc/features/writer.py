@@ -10,10 +10,8 @@ import h5py
 import numpy as np
 
 from elmoc.errors import InputError
-from elmoc.features.layout_names import require_layout_of_keys
 from elmoc.features.layouts import FORMAT_VERSION, LAYOUTS
-from elmoc.features.layouts.interface import LayoutWriter
-from elmoc.features.layouts.sentence import FeatureOptions, FeatureShape, Sentence
+from elmoc.features.layouts.interface import FeatureShape, LayoutWriter, Sentence
 from elmoc.files.arrays import all_finite
 from elmoc.files.writing import atomic_path, refuse_existing
 
@@ -39,15 +37,15 @@ def write_features(
         compress: pack the numbers with gzip.
         sentence_map: write how sentences are found by their words, where the layout can.
         sentence_keys: let the sentence be the key of its dataset, in place of its number; for layouts whose sentences
-            can be found by their words, see `LAYOUT_NAMES`.
+            can be found by their words.
 
     Raises:
         InputError: the file exists already, or is being written by another process; its disk is full; options that do
             not go together.
     """
-    require_layout_of_keys(layout, sentence_keys=sentence_keys)
+    if sentence_keys and not LAYOUTS[layout].writer.found_by_words:
+        raise InputError(f"sentences cannot be keys in the {layout} layout: leave sentence keys out")
     refuse_existing(path)
-    options = FeatureOptions(shape=shape, compress=compress, sentence_map=sentence_map, sentence_keys=sentence_keys)
     form = {"layout": layout, "format_version": FORMAT_VERSION, "single": shape.single}
     keys = {"sentence_keys": True} if sentence_keys else {}
     with atomic_path(path) as partial, _DiskFile(partial, "w+") as disk:
@@ -55,7 +53,8 @@ def write_features(
             with _new_file(disk) as file:
                 for name, value in {**attributes, **form, **keys}.items():
                     file.attrs[name] = value
-                writer = LAYOUTS[layout].writer(file, options)
+                options = {"compress": compress, "by_map": sentence_map, "by_keys": sentence_keys}
+                writer = LAYOUTS[layout].writer(file, shape, **options)
                 yield FeatureWriter(writer, shape, disk)
                 writer.finish()
         finally:

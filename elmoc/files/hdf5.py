@@ -2,6 +2,7 @@
 
 import math
 import mmap
+from contextlib import AbstractContextManager
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ MOST_COMPRESSION = 1032
 _ATTRIBUTE_CLASSES = (h5py.h5t.STRING, h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.ENUM)
 
 
-class CheckedFile:
+class CheckedFile(AbstractContextManager["CheckedFile"]):
     """An HDF5 file opened for reading, and mapped into memory. Its methods raise whatever they find wrong.
 
     Callers are within `reading(path)`, which names the file. Links and datasets that lead to other files are refused,
@@ -31,45 +32,41 @@ class CheckedFile:
         with reading(path), open(path, "rb") as file:
             self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             self.file = h5py.File(path, "r")
-        self._root = h5py.h5g.open(self.file.id, b"/")
-
-    def close(self) -> None:
-        """Close the file; arrays that are parts of it stay good."""
-        self.file.close()
-
-    def __enter__(self) -> "CheckedFile":
-        return self
+        self.root = h5py.h5g.open(self.file.id, b"/")
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self.file.close()  # arrays that are parts of it stay good
 
     def __contains__(self, name: str) -> bool:
         """Whether the root has a member of that name, be it a link."""
-        return bool(self._root.links.exists(name.encode()))
+        return bool(self.root.links.exists(name.encode()))
 
     def names(self) -> list[str]:
         """The members of the root, in the order in which they were made if the file tracks it, else by name."""
-        tracked = self._root.get_create_plist().get_link_creation_order() & h5py.h5p.CRT_ORDER_TRACKED
+        tracked = self.root.get_create_plist().get_link_creation_order() & h5py.h5p.CRT_ORDER_TRACKED
         names: list[bytes] = []
-        self._root.links.iterate(names.append, idx_type=h5py.h5.INDEX_CRT_ORDER if tracked else h5py.h5.INDEX_NAME)
+        self.root.links.iterate(names.append, idx_type=h5py.h5.INDEX_CRT_ORDER if tracked else h5py.h5.INDEX_NAME)
         return [name.decode() for name in names]
 
     def group(self, name: str) -> h5py.h5g.GroupID:
-        """The group of that path, which is in this file and no link; the root by an empty path."""
-        return h5py.h5g.open(self._root, self._own(name)) if name else self._root
+        """The group of that path, which is in this file and no link."""
+        return h5py.h5g.open(self.root, self._own(name))
 
     def attributes(self) -> dict[str, Any]:
         """The attributes of the root: strings, numbers, and arrays of them; bytes that are not UTF-8 become `\\xff`."""
         attributes = {}
-        for name, value in ((name, self.file.attrs.get_id(name)) for name in self.file.attrs):
-            if value.get_type().get_class() not in _ATTRIBUTE_CLASSES:
+        for name in self.file.attrs:
+            if self.file.attrs.get_id(name).get_type().get_class() not in _ATTRIBUTE_CLASSES:
                 raise ValueError(f"the attribute {_text(name)} is neither text nor numbers")
-            attributes[_text(name)] = _plain(self.file.attrs[name])
+            value = self.file.attrs[name]
+            if isinstance(value, np.ndarray) and value.dtype.kind in "SO":
+                value = np.array(list(map(_text, value.flat)), dtype=h5py.string_dtype()).reshape(value.shape)
+            attributes[_text(name)] = _text(value) if isinstance(value, (str, bytes)) else value
         return attributes
 
     def dataset(self, name: str) -> h5py.h5d.DatasetID:
         """The dataset of that path, which is in this file, whole and no link."""
-        dataset = h5py.h5d.open(self._root, self._own(name))
+        dataset = h5py.h5d.open(self.root, self._own(name))
         if dataset.get_offset() is None:  # its numbers are not in one piece of this file
             most, properties = dataset.get_storage_size(), dataset.get_create_plist()
             layout, shape = properties.get_layout(), dataset.shape or ()
@@ -99,18 +96,9 @@ class CheckedFile:
     def _own(self, name: str) -> bytes:
         """The path, no step of which is a link."""
         for step in accumulate(name.split("/"), "{}/{}".format) if "/" in name else (name,):
-            if self._root.links.get_info(step.encode()).type != h5py.h5l.TYPE_HARD:
+            if self.root.links.get_info(step.encode()).type != h5py.h5l.TYPE_HARD:
                 raise ValueError(f'"{step}" is a link, which may lead to another file')
         return name.encode()
-
-
-def _plain(value: Any) -> Any:
-    """The value of an attribute in a form in which it can be written again."""
-    if isinstance(value, (str, bytes)):
-        return _text(value)
-    if isinstance(value, np.ndarray) and value.dtype.kind in "SO":
-        return np.array(list(map(_text, value.flat)), dtype=h5py.string_dtype()).reshape(value.shape)
-    return value
 
 
 def _text(text: str | bytes) -> str:

@@ -11,7 +11,7 @@ from torch import Tensor
 from elmoc.errors import InputError, shortened
 from elmoc.files.text import read_lines
 from elmoc.model import ElmoC
-from elmoc.progress import progress_bar
+from elmoc.process import progress_bar
 
 MOST_USES = 1000
 # Words that are read, and words that are shown, on each side of the word.

@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 from elmoc.files.writing import atomic_path
-from elmoc.progress import progress_bar
+from elmoc.process import progress_bar
 from elmoc.settings import parse_duration
 
 BLOCK_BYTES = 1 << 16  # lines that stand together: about 12,000 words of one file

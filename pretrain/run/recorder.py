@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from elmoc.errors import InputError, drop_output, reason
 from elmoc.model_directory import write_model_directory
-from elmoc.progress import progress_bar
+from elmoc.process import progress_bar
 from elmoc.settings import duration
 from pretrain.config import fixed_settings
 from pretrain.distributed.processes import Processes

@@ -10,7 +10,7 @@ import torch
 
 from downstream.__main__ import main
 from elmoc.corpus import BEGIN, END
-from elmoc.features.layouts.sentence import FeatureShape, Sentence
+from elmoc.features.layouts.interface import FeatureShape, Sentence
 from elmoc.features.writer import write_features
 from elmoc.model_directory import write_model_directory
 from elmoc.word_vectors.subwords import SubwordVectors, require_tokenizers

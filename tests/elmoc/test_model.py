@@ -13,10 +13,11 @@ import pytest
 import torch
 
 from elmoc import ElmoC
-from elmoc.batches import buffered, length_bucketed
+from elmoc.batches import buffered
 from elmoc.devices import checked_device
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.fused_recurrence import FusedRecurrence
+from elmoc.encoders.inference import length_bucketed
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.encoders.recurrence import plain_recurrence
 from elmoc.errors import InputError

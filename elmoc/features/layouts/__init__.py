@@ -1,34 +1,39 @@
 """Layouts of feature files: the reader and the writer of one form on disk each, and the table of them.
 
-    interface   what a reader and a writer give
-    allennlp, bilm, e2e_coref, flat   the layouts
-    sentence    what a writer is told of a sentence, and the form that all share
-    datasets    how the dataset of a sentence is made
-    keys        sentences as names of datasets
+    interface   what a writer is told, what a reader and a writer give, and how datasets are made
+    allennlp, e2e_coref, flat   the layouts; `bilm` is allennlp's without a map
 
 `FeatureFile` and `write_features` open the HDF5 file, keep its attributes, and see to atomic writing; a layout finds or
 puts sentences in the open file.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 
 from elmoc.errors import InputError, shortened
-from elmoc.features.layouts.allennlp import AllennlpReader, AllennlpWriter
-from elmoc.features.layouts.bilm import BilmReader, BilmWriter
+from elmoc.features.layouts.allennlp import AllennlpReader, AllennlpWriter, BilmWriter
 from elmoc.features.layouts.e2e_coref import E2eCorefReader, E2eCorefWriter
 from elmoc.features.layouts.flat import OFFSETS, STATES, FlatReader, FlatWriter
-from elmoc.features.layouts.interface import Layout
+from elmoc.features.layouts.interface import LayoutReader, LayoutWriter
 from elmoc.files.hdf5 import CheckedFile
 
 FORMAT_VERSION = 1
 # Attributes of the root that say how the file is read, beside those that say what it was made from.
 FORM_ATTRIBUTES = ("layout", "format_version", "single", "sentence_keys")
+
+
+class Layout(NamedTuple):
+    """One form on disk."""
+
+    reader: type[LayoutReader]
+    writer: type[LayoutWriter]
+
+
 # By the names of `LAYOUT_NAMES`.
 LAYOUTS = {
     "allennlp": Layout(AllennlpReader, AllennlpWriter),
-    "bilm": Layout(BilmReader, BilmWriter),
+    "bilm": Layout(AllennlpReader, BilmWriter),
     "e2e-coref": Layout(E2eCorefReader, E2eCorefWriter),
     "flat": Layout(FlatReader, FlatWriter),
 }
@@ -44,8 +49,8 @@ def layout_of(file: CheckedFile, attributes: dict[str, Any]) -> str:
         if STATES in file and OFFSETS in file:
             return "flat"
         first = file.names()[0].encode()  # no name at all is an error
-        is_own = file.group("").links.get_info(first).type == h5py.h5l.TYPE_HARD
-        has_groups = is_own and h5py.h5o.get_info(file.group(""), first).type == h5py.h5o.TYPE_GROUP
+        is_own = file.root.links.get_info(first).type == h5py.h5l.TYPE_HARD
+        has_groups = is_own and h5py.h5o.get_info(file.root, first).type == h5py.h5o.TYPE_GROUP
         return "e2e-coref" if has_groups else "allennlp"
     if isinstance(name, str) and name in LAYOUTS and str(version) == str(FORMAT_VERSION):
         return name

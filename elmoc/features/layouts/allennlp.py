@@ -1,14 +1,24 @@
-"""The `allennlp` layout of feature files: that of the `allennlp elmo` command.
+"""The `allennlp` and `bilm` layouts of feature files: one contiguous dataset a sentence, its key the line number.
 
-One contiguous dataset of float32 (or float16) a sentence, its key the line number as a string from "0":
-`(L + 1, n, 2P)` for all layers, `(n, 2P)` for one. A dataset `sentence_to_index`, shape (1,), holds one JSON object
-{stripped line: "index"} (of duplicate lines the last index). Everything else is in the attributes of the root, so that
-iterating over the keys finds sentences and the map alone.
+`allennlp` is that of the `allennlp elmo` command: datasets `(L + 1, n, 2P)` of float32 (or float16) for all layers,
+`(n, 2P)` for one, by the line number as a string from "0". A dataset `sentence_to_index`, shape (1,), holds one JSON
+object {stripped line: "index"} (of duplicate lines the last index). Everything else is in the attributes of the root,
+so that iterating over the keys finds sentences and the map alone.
 
-With sentence keys, the key is the sentence (see `keys`), there is no map, and the order of the lines is that in which
-the file tracks its datasets; of a file without such an order it is that of the keys.
+`bilm` is that of bilm-tf's `dump_bilm_embeddings`: without the map (readers count the datasets), and of one layer
+`(1, n, 2P)`.
+
+With sentence keys, the key is the sentence, there is no map, and the order of the lines is that in which the file
+tracks its datasets; of a file without such an order it is that of the keys. A key is the sentence itself but for what
+HDF5 cannot have in a name: `/` becomes `%2F`, NUL `%00`, and the sentence that is a single dot `%2E`. The second line
+of the same words gets `%#2` at its end, the third `%#3`, and so on; the line without words is `%#1`. So that every key
+can be read back, `%` becomes `%25` where what follows it would make it one of these; before a blank, as in "50 % of",
+it stays what it is. Keys of other tools are the sentence as it is, but for those of ELMoForManyLangs, which has tabs
+between words, and `$period$` and `$backslash$` in place of `.` and `/`.
 """
 
+import re
+from collections import Counter
 from functools import cached_property
 from typing import Any
 
@@ -16,28 +26,29 @@ import h5py
 import msgspec
 import numpy as np
 
-from elmoc.features.layouts.datasets import Datasets, write_text
-from elmoc.features.layouts.interface import LayoutReader, LayoutWriter, require_numbers
-from elmoc.features.layouts.keys import SentenceKeys, foreign_line_of, line_of
-from elmoc.features.layouts.sentence import FeatureOptions, Sentence
+from elmoc.features.layouts.interface import FeatureShape, LayoutReader, LayoutWriter, Sentence
 from elmoc.files.hdf5 import CheckedFile
 
 MAP_KEY = "sentence_to_index"
+_ESCAPES = {"%": "%25", "/": "%2F", "\0": "%00", ".": "%2E"}
+_TO_ESCAPE = re.compile(r"%(?=25|2F|00|2E|#[0-9])|/|\0")
+_ESCAPED = re.compile("|".join(_ESCAPES.values()))
+_UNESCAPED = {escape: character for character, escape in _ESCAPES.items()}
+_NUMBER = re.compile(r"%#[0-9]+$")
 
 
 class AllennlpReader(LayoutReader):
-    """Reads the `allennlp` layout."""
+    """Reads both layouts."""
 
     def __init__(self, file: CheckedFile, attributes: dict[str, Any]) -> None:
-        self._file = file
+        self._file, count = file, file.root.get_num_objs()
         self._is_foreign = "layout" not in attributes
-        has_no_numbers = self._is_foreign and "0" not in file and MAP_KEY not in file and len(file.group("")) > 0
+        has_no_numbers = self._is_foreign and "0" not in file and MAP_KEY not in file and count > 0
         self._has_keys = bool(attributes.get("sentence_keys", has_no_numbers))
-        self._length = len(file.group("")) - (MAP_KEY in file and not self._has_keys)
+        self._length = count - (MAP_KEY in file and not self._has_keys)
         self.has_map = self._has_keys or MAP_KEY in file
         self.first = file.stored(self._key(0))
-        require_numbers(self.first, (2, 3))
-        self.layers, _, self.width = (1, *self.first.shape)[-3:]
+        self.layers, _, self.width = (1, *self.first.shape) if len(self.first.shape) == 2 else self.first.shape
 
     def __len__(self) -> int:
         return self._length
@@ -57,8 +68,7 @@ class AllennlpReader(LayoutReader):
 
     def lines(self) -> dict[str, int]:
         if self._has_keys:
-            text_of = foreign_line_of if self._is_foreign else line_of
-            return {text_of(key): index for index, key in enumerate(self._keys)}
+            return {line_of(key, foreign=self._is_foreign): index for index, key in enumerate(self._keys)}
         if not self.has_map:
             return super().lines()
         content = h5py.Dataset(self._file.dataset(MAP_KEY))[0]
@@ -71,24 +81,47 @@ class AllennlpReader(LayoutReader):
 class AllennlpWriter(LayoutWriter):
     """Writes the `allennlp` layout."""
 
-    has_map = True
+    found_by_words = True
 
-    def __init__(self, file: h5py.File, options: FeatureOptions) -> None:
-        self._file = file
-        self._datasets = Datasets(options, self.layers_axis)
-        self._keys = SentenceKeys() if options.sentence_keys else None
-        self._map: dict[str, int] | None = {} if options.sentence_map and self.has_map and not self._keys else None
+    def __init__(self, file: h5py.File, shape: FeatureShape, **options: bool) -> None:
+        super().__init__(file, shape, **options)
+        self._of_line: Counter[str] = Counter()  # how often a line was there
+        self._has_map = self.found_by_words and self._by_map and not self._by_keys
+        self._map: dict[str, int] = {}
         self._count = 0
 
     def add(self, sentence: Sentence, states: np.ndarray) -> None:
-        key = self._keys.key_of(sentence.line) if self._keys else str(self._count)
-        self._datasets.write(self._file.id, key, states)
-        if self._map is not None:
-            self._map.pop(sentence.line, None)  # the order is that of the last index of each
-            self._map[sentence.line] = self._count
+        line, key = sentence.line, str(self._count)
+        if self._by_keys:
+            self._of_line[line] += 1
+            key = key_of(line, self._of_line[line])
+        self._write(self._file.id, key, states)
+        if self._has_map:
+            self._map.pop(line, None)  # the order is that of the last index of each
+            self._map[line] = self._count
         self._count += 1
 
     def finish(self) -> None:
-        if self._map is not None:
+        if self._has_map:
             pairs = (b'%s: "%d"' % (msgspec.json.encode(line), index) for line, index in self._map.items())
-            write_text(self._file, MAP_KEY, b"{" + b", ".join(pairs) + b"}")
+            self._write_text(MAP_KEY, b"{" + b", ".join(pairs) + b"}")
+
+
+class BilmWriter(AllennlpWriter):
+    """Writes the `bilm` layout."""
+
+    layers_axis = 0
+    found_by_words = False
+
+
+def key_of(line: str, number: int) -> str:
+    """The key of the line with this text that is there for the `number`th time, from 1."""
+    key = _ESCAPES["."] if line == "." else _TO_ESCAPE.sub(lambda found: _ESCAPES[found[0]], line)
+    return key if key and number == 1 else f"{key}%#{number}"
+
+
+def line_of(key: str, *, foreign: bool = False) -> str:
+    """The text of the line that has this key, in a `foreign` file of another tool."""
+    if foreign:
+        return key.replace("$period$", ".").replace("$backslash$", "/")
+    return _ESCAPED.sub(lambda found: _UNESCAPED[found[0]], _NUMBER.sub("", key))

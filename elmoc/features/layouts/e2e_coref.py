@@ -14,9 +14,7 @@ import h5py
 import numpy as np
 
 from elmoc.errors import InputError, shortened
-from elmoc.features.layouts.datasets import Datasets
-from elmoc.features.layouts.interface import LayoutReader, LayoutWriter, require_numbers
-from elmoc.features.layouts.sentence import FeatureOptions, Sentence
+from elmoc.features.layouts.interface import FeatureShape, LayoutReader, LayoutWriter, Sentence
 from elmoc.files.hdf5 import CheckedFile
 
 
@@ -32,9 +30,7 @@ class E2eCorefReader(LayoutReader):
         self._file, self._names = file, file.names()
         self._bounds = list(accumulate((file.group(name).get_num_objs() for name in self._names), initial=0))
         self.first = file.stored(self._key(0))
-        require_numbers(self.first, (3,))
         _, self.width, self.layers = self.first.shape
-        self._is_single = bool(attributes.get("single", False)) and self.layers == 1
 
     def _key(self, index: int) -> str:
         document = bisect_right(self._bounds, index) - 1
@@ -44,8 +40,7 @@ class E2eCorefReader(LayoutReader):
         return int(self._bounds[-1])
 
     def view(self, index: int) -> np.ndarray:
-        array = np.moveaxis(self._file.stored(self._key(index))[()], 2, 0)
-        return array[0] if self._is_single else array
+        return np.moveaxis(self._file.stored(self._key(index))[()], 2, 0)
 
     def words(self, index: int) -> int:
         return int(self._file.dataset(self._key(index)).shape[0])
@@ -58,11 +53,11 @@ class E2eCorefReader(LayoutReader):
 class E2eCorefWriter(LayoutWriter):
     """Writes the `e2e-coref` layout."""
 
+    needs_documents = True
     layers_axis = 2
 
-    def __init__(self, file: h5py.File, options: FeatureOptions) -> None:
-        self._file = file
-        self._datasets = Datasets(options, self.layers_axis)
+    def __init__(self, file: h5py.File, shape: FeatureShape, **options: bool) -> None:
+        super().__init__(file, shape, **options)
         self._document: str | None = None
         self._group: h5py.h5g.GroupID | None = None
         self._count = 0
@@ -70,11 +65,10 @@ class E2eCorefWriter(LayoutWriter):
     def add(self, sentence: Sentence, states: np.ndarray) -> None:
         if sentence.document is None:
             raise InputError(
-                f'the sentence "{shortened(sentence.line)}" belongs to no document, which the e2e-coref layout needs: '
-                "give the sentences as jsonlines with doc_key"
+                f'the sentence "{shortened(sentence.line)}" has no document: give sentences as jsonlines with doc_key'
             )
         if sentence.document != self._document:  # a second group of one name is an error of the library
             self._group = h5py.h5g.create(self._file.id, group_name(sentence.document).encode())
             self._document, self._count = sentence.document, 0
-        self._datasets.write(self._group, str(self._count), states)
+        self._write(self._group, str(self._count), states)
         self._count += 1

@@ -14,9 +14,7 @@ import h5py
 import msgspec
 import numpy as np
 
-from elmoc.features.layouts.datasets import Datasets, write_text
-from elmoc.features.layouts.interface import LayoutReader, LayoutWriter, require_numbers
-from elmoc.features.layouts.sentence import FeatureOptions, Sentence
+from elmoc.features.layouts.interface import FeatureShape, LayoutReader, LayoutWriter, Sentence
 from elmoc.files.hdf5 import CheckedFile
 
 STATES, OFFSETS, DOCUMENTS = "states", "offsets", "documents"
@@ -29,19 +27,16 @@ class FlatReader(LayoutReader):
 
     def __init__(self, file: CheckedFile, attributes: dict[str, Any]) -> None:
         self._file, self.first = file, file.stored(STATES)
-        require_numbers(self.first, (3,))
         words, self.layers, self.width = self.first.shape
         self._offsets = file.stored(OFFSETS)[()].astype(np.int64)  # [sentences + 1]
         if self._offsets[0] != 0 or self._offsets[-1] != words or (np.diff(self._offsets) < 0).any():
             raise ValueError(f"its offsets do not go from 0 to {words}")
-        self._is_single = bool(attributes.get("single", False)) and self.layers == 1
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
     def view(self, index: int) -> np.ndarray:
-        array = self.first[self._offsets[index] : self._offsets[index + 1]]
-        return array[:, 0] if self._is_single else np.moveaxis(array, 1, 0)
+        return np.moveaxis(self.first[self._offsets[index] : self._offsets[index + 1]], 1, 0)
 
     def words(self, index: int) -> int:
         return int(self._offsets[index + 1] - self._offsets[index])
@@ -61,15 +56,14 @@ class FlatWriter(LayoutWriter):
 
     layers_axis = 1
 
-    def __init__(self, file: h5py.File, options: FeatureOptions) -> None:
-        if options.shape.words is None:
+    def __init__(self, file: h5py.File, shape: FeatureShape, **options: bool) -> None:
+        super().__init__(file, shape, **options)
+        if self._shape.words is None:
             raise ValueError("the flat layout has to know the number of words beforehand")
-        self._file = file
-        self._datasets = Datasets(options, self.layers_axis)
-        self._states = self._datasets.create(file.id, STATES, options.shape.words)
-        self._block = np.empty(self._datasets.shape(self._datasets.words_in(BLOCK_BYTES)), options.shape.dtype)
+        self._states = self._create(self._file.id, STATES, self._shape.words)
+        self._block: list[np.ndarray] = []  # [n, L', 2P] each, not written yet
+        self._block_words = self._words_in(BLOCK_BYTES)
         self._in_block = self._written = 0
-        self._words = options.shape.words
         self._lengths: list[int] = []
         self._documents: dict[str, int] = {}
         self._document: str | None = None
@@ -81,23 +75,23 @@ class FlatWriter(LayoutWriter):
                 raise ValueError(f'the sentences of the document "{sentence.document}" do not follow each other')
             self._documents[sentence.document] = self._documents.get(sentence.document, 0) + 1
             self._document = sentence.document
-        rows, done = self._datasets.arranged(states), 0  # [n, L', 2P]
-        while done < len(rows):
-            taken = min(len(rows) - done, len(self._block) - self._in_block)
-            self._block[self._in_block : self._in_block + taken] = rows[done : done + taken]
-            self._in_block, done = self._in_block + taken, done + taken
-            if self._in_block == len(self._block):
+        rows = self._arranged(states)
+        for start in range(0, len(rows), self._block_words):
+            self._block.append(rows[start : start + self._block_words])
+            self._in_block += len(self._block[-1])
+            if self._in_block >= self._block_words:
                 self._write_block()
 
     def _write_block(self) -> None:
-        if self._in_block:
-            self._datasets.put(self._states, self._written, self._block[: self._in_block])
-        self._written, self._in_block = self._written + self._in_block, 0
+        if self._block:
+            rows = np.empty(self._shape_of(self._in_block), self._shape.dtype)
+            self._put(self._states, self._written, np.concatenate(self._block, out=rows))
+        self._written, self._in_block, self._block = self._written + self._in_block, 0, []
 
     def finish(self) -> None:
         self._write_block()
-        if self._written != self._words:
-            raise ValueError(f"the sentences have {self._written} words, not {self._words}")
+        if self._written != self._shape.words:
+            raise ValueError(f"the sentences have {self._written} words, not {self._shape.words}")
         self._file.create_dataset(OFFSETS, data=np.cumsum([0, *self._lengths], dtype="<i8"))
         if self._documents:
-            write_text(self._file, DOCUMENTS, json.dumps(self._documents, ensure_ascii=False).encode())
+            self._write_text(DOCUMENTS, json.dumps(self._documents, ensure_ascii=False).encode())

@@ -8,7 +8,7 @@ import pytest
 from downstream.__main__ import main
 from downstream.linear import classifier
 from downstream.linear.command import read_words
-from elmoc.features.layouts.sentence import FeatureShape, Sentence
+from elmoc.features.layouts.interface import FeatureShape, Sentence
 from elmoc.features.writer import write_features
 from tests.downstream.conftest import TEN_SENTENCES, columns
 

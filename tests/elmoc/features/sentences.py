@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from elmoc.features.layouts.sentence import FeatureShape, Sentence
+from elmoc.features.layouts.interface import FeatureShape, Sentence
 from elmoc.features.writer import write_features
 
 LINES = ["The cat sat .", "  a / b/c  ", "Zürich\u00a0— naïve 😀", "The cat sat .", "//"]
@@ -30,3 +30,10 @@ def write_sentences(
     with write_features(path, attributes, shape=shape_of(sentences[0][1]), **options) as writer:
         for line, states in sentences:
             writer.add(Sentence(line.split(), line), states)
+
+
+def write_lines(path: Path) -> Path:
+    """A feature file of `LINES`."""
+    sentences = [(line, states_of(index, len(line.split()))) for index, line in enumerate(LINES)]
+    write_sentences(path, {"model": "abc", "layers": [0, 1, 2], "version": 1}, sentences)
+    return path

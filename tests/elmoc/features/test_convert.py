@@ -11,7 +11,7 @@ import pytest
 
 from elmoc.__main__ import main
 from elmoc.features.convert import convert_features
-from elmoc.features.layouts.sentence import FeatureShape, Sentence
+from elmoc.features.layouts.interface import FeatureShape, Sentence
 from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import write_features
 from tests.elmoc.features.sentences import states_of
@@ -83,7 +83,7 @@ def test_back_and_forth(tmp_path: Path, kind: str) -> None:
     first = write(tmp_path / "first.h5", **KINDS[kind])
     layout = str(KINDS[kind].get("layout", "allennlp"))
     by_words = convert_features(first, tmp_path / "out.h5", layout=layout, compress="compressed" in kind)
-    assert by_words == (layout == "allennlp" and "without" not in kind)
+    assert by_words == (layout != "allennlp" or "without" not in kind)
     if kind != "allennlp with keys":  # a number is the key now
         assert stored(tmp_path / "out.h5") == stored(first)
     else:
@@ -107,12 +107,8 @@ def test_options(tmp_path: Path) -> None:
 
 WRONG_DOCUMENTS = {
     "line 1 sentences[1]": {"a/1": [["The", "cat", "sat", "."], ["x"] * 3]},
-    "line 2 sentences[0]": {
-        "a": [["The", "cat", "sat", "."], ["It", "rained"], ["So", "it", "goes", "."]],
-        "b": [["The", "dog", "sat", "."]],
-    },
+    "line 2 sentences[0]": {"a": [["The", "cat", "sat", "."]], "b": [["It", "snowed"]]},
     "documents.jsonl": {"a": [["The", "cat", "sat", "."]]},
-    "line 1 sentences[6]": {"a": [*(list(sentence.tokens) for sentence in SENTENCES), ["x"]]},
 }
 
 

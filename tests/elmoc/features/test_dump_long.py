@@ -1,19 +1,17 @@
-"""Lines of any length: dumped in pieces, to the same numbers as in one; and whatever fails names its line."""
+"""Lines of any length: dumped in pieces, to the same numbers as in one."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from elmoc import ElmoC, FeatureFile
+from elmoc import FeatureFile
 from elmoc import model as model_module
 from elmoc.__main__ import main
-from elmoc.features import dump
+from elmoc.features import dump, states
 from elmoc.kernels.inference import inference_kernels
 
-Fails = Callable[[int], str]
 LINES = ["The cat sat .", "w " * 21, "a", " ".join(f"w{index}" for index in range(57)), "x y " * 5, "b", "end " * 30]
 
 
@@ -25,7 +23,7 @@ def sentences(tmp_path: Path) -> Path:
 
 def small_windows(monkeypatch: pytest.MonkeyPatch, words: int) -> None:
     monkeypatch.setattr(model_module, "WINDOW_WORDS", words)
-    monkeypatch.setattr(dump, "WINDOW_WORDS", words)
+    monkeypatch.setattr(states, "WINDOW_WORDS", words)
 
 
 def dumped(*arguments: object) -> list[np.ndarray]:
@@ -72,28 +70,3 @@ def test_a_word_of_many_characters(model_path: Path, tmp_path: Path) -> None:
     assert [array.shape[1] for array in dumped(model_path, tmp_path / "in.txt", tmp_path / "f.h5")] == [2, 1]
     with FeatureFile(tmp_path / "f.h5") as file:
         assert file.find(["x" * 1_000_000]) == 1
-
-
-def test_memory_that_runs_out_names_the_lines(
-    model_path: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Fails
-) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
-
-    command = ["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5")]
-    with monkeypatch.context() as patch:
-        patch.setattr(ElmoC, "embed_rows", fail)
-        assert "in.txt, lines 1 to 7:" in error_line(main(command))
-    small_windows(monkeypatch, 40)
-    monkeypatch.setattr(ElmoC, "embed_pieces", fail)
-    assert "in.txt, line 4:" in error_line(main(command))
-    assert not (tmp_path / "f.h5").exists()
-
-
-def test_states_that_are_not_finite_in_a_piece_name_the_line(
-    model_path: Path, sentences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error_line: Fails
-) -> None:
-    small_windows(monkeypatch, 8)
-    monkeypatch.setattr(model_module, "all_finite", lambda array: array.shape[1] != 3)  # a piece of ten words
-    error = error_line(main(["dump-features", str(model_path), str(sentences), str(tmp_path / "f.h5")]))
-    assert "in.txt, line 5:" in error

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.features.layouts.sentence import Sentence
+from elmoc.features.layouts.interface import Sentence
 from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import converted, write_features
 from tests.elmoc.features.sentences import shape_of, states_of
@@ -58,7 +58,7 @@ def test_a_file_that_may_not_grow_is_an_error_not_a_crash(tmp_path: Path, limit:
 import resource, sys
 import numpy as np
 from elmoc.errors import run_command
-from elmoc.features.layouts.sentence import FeatureShape, Sentence
+from elmoc.features.layouts.interface import FeatureShape, Sentence
 from elmoc.features.writer import write_features
 shape = FeatureShape(layers=3, width=10, dtype="float32", single=False)
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))

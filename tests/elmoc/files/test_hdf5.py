@@ -1,6 +1,5 @@
 """HDF5 files: what is damaged, elsewhere or not there is refused, and nothing larger than the file is allocated."""
 
-import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,20 +12,17 @@ import pytest
 from elmoc.commands.inspect import describe
 from elmoc.errors import InputError
 from elmoc.features.convert import convert_features
-from elmoc.features.layouts.sentence import Sentence
+from elmoc.features.layouts.interface import Sentence
 from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import write_features
-from tests.elmoc.features.sentences import LINES, shape_of, states_of, write_sentences
+from tests.elmoc.features.sentences import LINES, shape_of, states_of, write_lines
 
 Change = Callable[[h5py.File], Any]
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    target = tmp_path / "features.h5"
-    sentences = [(line, states_of(index, len(line.split()))) for index, line in enumerate(LINES)]
-    write_sentences(target, {"model": "abc", "layers": ["0", "1", "2"]}, sentences)
-    return target
+    return write_lines(tmp_path / "features.h5")
 
 
 def external_link(file: h5py.File) -> None:
@@ -62,17 +58,11 @@ CHANGES: dict[str, Change] = {
     "virtual dataset": virtual_dataset,
     "48 TB": sparse,
     "half of the chunks": half_of_the_chunks,
-    "never written": lambda file: file.create_dataset("1", (3, 1000, 4), "f4"),
     "integers": lambda file: file.create_dataset("1", data=np.ones((3, 2, 4), "i4")),
-    "text": lambda file: file.create_dataset("1", data=["a", "b"]),
     "references": lambda file: file.create_dataset("1", data=np.full((3, 2, 4), file.ref, h5py.ref_dtype)),
-    "80 bits": lambda file: file.create_dataset("1", data=np.ones((3, 2, 4), "longdouble")),
     "width": lambda file: file.create_dataset("1", data=states_of(1, 3, width=5)),
-    "layers": lambda file: file.create_dataset("1", data=states_of(1, 3, layers=2)),
-    "scalar": lambda file: file.create_dataset("1", data=np.float32(1)),
     "group": lambda file: file.create_group("1"),
     "not a number": lambda file: file.create_dataset("1", data=np.full((3, 2, 4), np.nan, "f4")),
-    "infinite": lambda file: file.create_dataset("1", data=np.full((3, 2, 4), np.inf, ">f8")),
 }
 
 
@@ -146,17 +136,6 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     for each in (tmp_path, tmp_path / "pipe.h5", tmp_path / "empty.h5"):
         with pytest.raises(InputError, match=str(each)):
             FeatureFile(each)
-
-
-def test_an_error_of_the_system_is_no_damage(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is told to write a file again that only the permission to read is missing of."""
-
-    def refuse(name: object, *arguments: object, **options: object) -> None:
-        raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(name))
-
-    monkeypatch.setattr("builtins.open", refuse)
-    with pytest.raises(OSError, match=os.strerror(errno.EACCES)):
-        FeatureFile(path)
 
 
 def test_a_whole_file_is_checked(path: Path, tmp_path: Path) -> None:

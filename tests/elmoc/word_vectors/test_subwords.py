@@ -13,8 +13,8 @@ from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.lstm import LstmSizes
 from elmoc.errors import InputError
 from elmoc.features.dump import dump_features
-from elmoc.features.options import DumpOptions
 from elmoc.features.reader import FeatureFile
+from elmoc.features.states import DumpOptions
 from elmoc.model import WINDOW_WORDS, ElmoC
 from elmoc.model_directory import ModelDirectory, OutputLayerRecord, write_model_directory
 from elmoc.modules.layer_states import LayerStates

@@ -1,16 +1,19 @@
-"""The allennlp layout: its datasets and its map of sentences, and maps that are damaged or foreign."""
+"""The allennlp and bilm layouts: datasets, the map of sentences, keys; and maps that are damaged or foreign."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as some
 
 from elmoc.errors import InputError
 from elmoc.features.convert import convert_features
-from elmoc.features.layouts.allennlp import MAP_KEY
+from elmoc.features.layouts.allennlp import MAP_KEY, key_of, line_of
 from elmoc.features.reader import FeatureFile
 from tests.elmoc.features.sentences import LINES, states_of, write_sentences
 
@@ -22,15 +25,8 @@ def test_layout_is_that_of_the_allennlp_elmo_command(path: Path) -> None:
         sentences = json.loads(file[MAP_KEY][0])
         assert sentences == {LINES[0]: "3", "a / b/c": "1", LINES[2]: "2", "//": "4"}
         assert all(file[key].chunks is None for key in file), "contiguous"
-
-
-def test_sentences_are_found_by_their_words(path: Path) -> None:
-    with FeatureFile(path) as file:
-        assert file.find(["a", "/", "b/c"]) == 1
-        assert file.find(["Zürich", "—", "naïve", "😀"]) == 2
-        assert file.find(["//"]) == 4
-        assert file.find(["The", "cat", "sat", "."]) == 3, "of duplicates the last"
-        assert file.find(["The", "cat", "sat"]) is None
+    with FeatureFile(path) as features:
+        assert [features.find(line) for line in LINES] == [3, 1, 2, 3, 4], "of duplicates the last"
 
 
 def test_without_the_map_sentences_have_numbers_only(tmp_path: Path) -> None:
@@ -38,7 +34,7 @@ def test_without_the_map_sentences_have_numbers_only(tmp_path: Path) -> None:
     with FeatureFile(tmp_path / "f.h5") as file:
         assert len(file) == 1
         assert file[0].shape == (3, 2, 4)
-        with pytest.raises(InputError, match="--forget-sentences"):
+        with pytest.raises(InputError, match="no map"):
             file.find(["a", "b"])
 
 
@@ -57,20 +53,6 @@ def test_a_broken_or_foreign_map_is_an_input_error(path: Path, content: Any) -> 
         features.find(["The", "cat"])
 
 
-def test_a_foreign_map_may_have_numbers(path: Path) -> None:
-    with h5py.File(path, "a") as file:
-        file[MAP_KEY][0] = '{"The cat": 4}'
-    with FeatureFile(path) as features:
-        assert features.find(["The", "cat"]) == 4
-
-
-def test_of_a_sentence_that_is_twice_in_a_foreign_map_the_last_counts(path: Path) -> None:
-    with h5py.File(path, "a") as file:
-        file[MAP_KEY][0] = '{"The cat": "0", "The cat": "1"}'
-    with FeatureFile(path) as features:
-        assert features.find(["The", "cat"]) == 1
-
-
 def test_foreign_keys_are_the_sentences_as_they_are(tmp_path: Path) -> None:
     """In a conversion, too; but those of ELMoForManyLangs have marks in them, which are no words."""
     literal = ["100 %25 sure", "a%#2", "see http:%2F%2Fx .", "%2E"]
@@ -86,3 +68,35 @@ def test_foreign_keys_are_the_sentences_as_they_are(tmp_path: Path) -> None:
             for line in lines:
                 assert features[line].shape == (3, len(line.split()), 4)
             features.check()
+
+
+def test_bilm_is_the_layout_of_dump_bilm_embeddings(tmp_path: Path) -> None:
+    sentences = [(line, states_of(index, len(line.split()))) for index, line in enumerate(LINES)]
+    write_sentences(tmp_path / "f.h5", {}, sentences, layout="bilm")
+    write_sentences(tmp_path / "top.h5", {}, [("a b", states_of(0, 2)[0])], layout="bilm")
+    with h5py.File(tmp_path / "f.h5") as file, h5py.File(tmp_path / "top.h5") as top:
+        assert sorted(file) == sorted(map(str, range(len(LINES))))
+        for index, (_, states) in enumerate(sentences):
+            assert file[str(index)].chunks is None
+            np.testing.assert_array_equal(file[str(index)][...], states)
+        assert top["0"].shape == (1, 2, 4)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(lines=some.lists(some.text(some.sampled_from("%/.#2F50E \0aé"), max_size=6), max_size=30))
+@example(lines=["a"] * 70)
+@example(lines=["", "%#1", "", "%#2", "", "."])
+def test_every_line_has_a_key_that_gives_it_back(lines: list[str]) -> None:
+    times: Counter[str] = Counter()
+    with h5py.File.in_memory(track_order=True) as file:
+        for line in lines:
+            times[line] += 1
+            file[key_of(line, times[line])] = 0.0  # a second one of that name would be an error
+        assert [line_of(key) for key in file] == lines
+
+
+def test_keys_are_the_lines_where_they_can_be() -> None:
+    for line in ("The cat sat .", "50 % of it", "100%", "Zürich — 😀", "..", "a.b", "%2G", "x" * 100_000):
+        assert key_of(line, 1) == line
+    for line, key in (("a / b", "a %2F b"), (".", "%2E"), ("%2F", "%252F"), ("%#3", "%25#3"), ("a\0", "a%00")):
+        assert key_of(line, 1) == key

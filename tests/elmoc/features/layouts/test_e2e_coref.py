@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from elmoc.errors import InputError
-from elmoc.features.layouts.sentence import FeatureShape, Sentence
+from elmoc.features.layouts.interface import FeatureShape, Sentence
 from elmoc.features.reader import FeatureFile
 from elmoc.features.writer import write_features
 
