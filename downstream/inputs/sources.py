@@ -165,10 +165,8 @@ class WordTable:
         words = dict.fromkeys(word for sentence in sentences for word in sentence.words)
         vectors = self.vectors[[self._rows[word] for word in words]]
         means, deviations = [], []
-        for origin, block in zip(self._origins, vectors.split(self.sizes, dim=1), strict=True):
+        for block in vectors.split(self.sizes, dim=1):
             block = block[block.any(dim=1)]
-            if len(block) < 2:
-                raise InputError(f"{origin} has vectors of fewer than two words of the training data")
             means.append(block.mean(dim=0))
             deviations.append((block - means[-1]).std())
         if len(deviations) == 1:

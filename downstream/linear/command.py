@@ -134,12 +134,12 @@ def inputs_of(sources: InputSources, split: WordSplit) -> Iterator[tuple[str, Ca
 def mix_table(paths: Sequence[Path]) -> Table:
     """A row for each saved probe: the softmax weights of the layers, which sum to 1, and the scale of the mix, γ."""
     mixes = [read_probe(path).mix() for path in paths]
-    layers = sorted({layer for mix in mixes for layer in mix.weights}, key=lambda name: (len(name), name))
+    layers = sorted({layer for weights, _ in mixes for layer in weights}, key=lambda name: (len(name), name))
     columns = [Column("probe", list(map(str, paths)))]
     for layer in layers:
-        cells = [f"{mix.weights[layer]:.3f}" if layer in mix.weights else "–" for mix in mixes]
+        cells = [f"{weights[layer]:.3f}" if layer in weights else "–" for weights, _ in mixes]
         columns.append(Column(f"layer {layer}", cells, right=True))
-    columns.append(Column("γ", [f"{mix.scale:.3f}" for mix in mixes], right=True))
+    columns.append(Column("γ", [f"{scale:.3f}" for _, scale in mixes], right=True))
     return Table("Weights of the layers in the scalar mixes of probes", columns)
 
 

@@ -17,7 +17,7 @@ from elmoc.errors import InputError
 
 SEEDS, MOST_SEEDS = "3", 10_000
 # Options that `--help` shows beside those of the task's reader; `--help-all` shows all.
-USUAL = (
+USUAL = [
     "help",
     "help_all",
     "train",
@@ -30,7 +30,7 @@ USUAL = (
     "small",
     "seeds",
     "results",
-)
+]
 
 
 def run_probes(task: Task[Any, Any], arguments: Sequence[str]) -> None:
@@ -110,12 +110,10 @@ def _parser(task: Task[Any, Any], *, full: bool) -> argparse.ArgumentParser:
 
 
 def _seeds(text: str) -> list[int]:
-    match = re.fullmatch(r"(?:(\d{1,18})-)?(\d{1,18})", text)
+    match = re.fullmatch(r"(?:(\d{1,9})-)?(\d{1,9})", text)
     first, last = (int(match[1] or 1), int(match[2])) if match else (1, 0)
     if not 1 <= first <= last < first + MOST_SEEDS:
-        raise InputError(
-            f"--seeds {text[:50]!r} must be a number, such as 3, or a range, as 2-5, of {MOST_SEEDS} at most"
-        )
+        raise InputError(f"--seeds {text[:50]!r} must be a number or a range, as 3 or 2-5, of {MOST_SEEDS} at most")
     return list(range(first, last + 1))
 
 
@@ -124,9 +122,8 @@ def _kinds(options: argparse.Namespace) -> list[InputKind]:
     usual = ["vectors", "both"] if len(given) > 1 else given
     names = list(dict.fromkeys(options.inputs.split(","))) if options.inputs else usual
     if not names or not {*names} <= {*INPUT_KINDS}:
-        kinds = ", ".join(INPUT_KINDS)
         raise InputError(
-            f"--inputs must be some of {kinds}; give --features FILE.h5 or --model DIR, --vectors V, or both"
+            f"--inputs must be some of {', '.join(INPUT_KINDS)}; give --features or --model, and --vectors"
         )
     return [INPUT_KINDS[name] for name in names]
 

@@ -44,14 +44,6 @@ class ProbeRecord:
     weights: FileChecksum
 
 
-@dataclass(frozen=True)
-class LayerMix:
-    """The scalar mix of a trained probe: layer → softmax weight, and the scale."""
-
-    weights: dict[str, float]
-    scale: float
-
-
 def save_probe(path: Path, probe: Probe[Any, Any], vocabulary: dict[str, Any], record: dict[str, Any]) -> None:
     """Write a probe's directory; `record` is its line of results, of one seed."""
     weights = {name: weight.detach().cpu().contiguous() for name, weight in probe.state_dict().items()}
@@ -93,14 +85,14 @@ class SavedProbe:
             probe.load_state_dict(weights)
         return probe
 
-    def mix(self) -> LayerMix:
-        """The mix of layer states; raises `InputError` for a probe that reads none."""
+    def mix(self) -> tuple[dict[str, float], float]:
+        """Layer → softmax weight, and the scale of the mix; raises `InputError` for a probe that reads no layers."""
         if self.content.record["mixes"][0] is None:
             raise InputError(f"{self.path} reads word vectors alone and mixes no layers")
         *weights, scale = self.content.record["mixes"][0]
         names = self.content.record["features"]["layers"]
         rows = layer_rows(self.content.settings["state_layers"], names)
-        return LayerMix(dict(zip((names[row] for row in rows), weights, strict=True)), scale)
+        return dict(zip((names[row] for row in rows), weights, strict=True)), scale
 
     def check_facts(self, facts: Mapping[str, Any]) -> None:
         """Raise an `InputError` unless it was trained with the task, settings, data and sources of a run's `facts`."""

@@ -44,10 +44,9 @@ class Merit:
     def __init__(self, shares: Sequence[Share]) -> None:
         self.shares = shares
         self.value = fmean(share.gain / share.paper for share in shares)
-        squares = [(share.items_error / share.paper) ** 2 for share in shares]
-        self.items_error = math.sqrt(sum(squares)) / len(shares)
-        squares = [((share.seeds_error or 0.0) / share.paper) ** 2 for share in shares]
-        self.seeds_error = math.sqrt(sum(squares)) / len(shares)
+        by_items = [(share.items_error / share.paper) ** 2 for share in shares]
+        by_seeds = [((share.seeds_error or 0.0) / share.paper) ** 2 for share in shares]
+        self.items_error, self.seeds_error = (math.sqrt(sum(each)) / len(shares) for each in (by_items, by_seeds))
         self.error = math.hypot(self.items_error, self.seeds_error)
         self.unknown = [share.dataset for share in shares if share.seeds_error is None]
 
@@ -132,18 +131,18 @@ def merit_table(rows: Sequence[Row]) -> Table | None:
     if not merits:
         return None
     words = [training_words(of_encoders[name]) for name in merits]
-    columns = [
-        Column("encoder", list(merits)),
-        Column("words read", [f"{each:,}" if each else NONE for each in words], right=True),
-        Column("data sets", [str(len(merit.shares)) for merit in merits.values()], right=True),
-        Column("figure of merit", [f"{merit.value:.2f}" for merit in merits.values()], right=True),
-        Column("standard error", [f"{merit.error:.2f}" for merit in merits.values()], right=True),
-        Column("by items", [f"{merit.items_error:.2f}" for merit in merits.values()], right=True),
-        Column("by seeds", [merit.by_seeds for merit in merits.values()], right=True),
-    ]
+    cells = {
+        "words read": [f"{each:,}" if each else NONE for each in words],
+        "data sets": [str(len(merit.shares)) for merit in merits.values()],
+        "figure of merit": [f"{merit.value:.2f}" for merit in merits.values()],
+        "standard error": [f"{merit.error:.2f}" for merit in merits.values()],
+        "by items": [f"{merit.items_error:.2f}" for merit in merits.values()],
+        "by seeds": [merit.by_seeds for merit in merits.values()],
+    }
     first, *others = merits
     if others:
-        differences = [figure_of_merit(of_encoders[name], less=of_encoders[first]) for name in others]
-        cells = [f"{each.value:+.2f} ± {each.error:.2f} ({len(each.shares)})" if each else NONE for each in differences]
-        columns.append(Column(f"− {first} (data sets of both)", [NONE, *cells], right=True))
+        found = [figure_of_merit(of_encoders[name], less=of_encoders[first]) for name in others]
+        differences = [f"{each.value:+.2f} ± {each.error:.2f} ({len(each.shares)})" if each else NONE for each in found]
+        cells[f"− {first} (data sets of both)"] = [NONE, *differences]
+    columns = [Column("encoder", list(merits)), *(Column(name, each, right=True) for name, each in cells.items())]
     return Table("Figure of merit: mean of (both − vectors) / the paper's gain", columns)

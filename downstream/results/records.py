@@ -122,11 +122,11 @@ def read_results(paths: Iterable[Path]) -> list[Result]:
 def _pool(runs: Sequence[tuple[Result, int]]) -> Result:
     """One result of runs, which are rows of results that agree in all but their seeds."""
     result = runs[-1][0]
-    names = ("seeds", "scores", "counts", "seconds", "mixes")
+    names = ("seeds", "scores", "seconds", "mixes")
     columns: dict[str, Any] = {name: [getattr(each, name)[row] for each, row in runs] for name in names}
-    columns["counts"] = np.stack(columns["counts"])
-    columns["figures"] = {name: [each.figures[name][row] for each, row in runs] for name in result.figures}
-    return replace(result, **columns)
+    counts = np.stack([each.counts[row] for each, row in runs])
+    figures = {name: [each.figures[name][row] for each, row in runs] for name in result.figures}
+    return replace(result, counts=counts, figures=figures, **columns)
 
 
 def without_state_settings(settings: Mapping[str, Any]) -> Facts:
@@ -161,20 +161,16 @@ def summary(records: Sequence[Mapping[str, Any]]) -> str:
     seeds stands above the lines, or on each of them where they differ in it.
     """
 
-    def compared(record: Mapping[str, Any]) -> list[Any]:
-        return [record["fingerprints"], record["reader"], without_state_settings(record["settings"])]
-
-    seeds = [counted(len(record["seeds"]), "seed") for record in records]
+    first, seeds = records[0], [counted(len(record["seeds"]), "seed") for record in records]
     differ = len(set(seeds)) > 1
-    first = records[0]
     lines = [f"{first['task']}: {first['metric']} on {first['split']}{'' if differ else f', {seeds[0]}'}"]
-    for record, number in zip(records, seeds, strict=True):
+    compared = [[each["fingerprints"], each["reader"], without_state_settings(each["settings"])] for each in records]
+    baselines = [row for row, each in enumerate(records) if each["inputs"] == "vectors"]
+    for row, record in enumerate(records):
         line = f"  {record['inputs']:9} {format_score(record['mean'], record['deviation']):14}"
-        line += f"  {number:8}" if differ else ""
-        alike = [each for each in records if each["inputs"] == "vectors" and compared(each) == compared(record)]
-        if alike and record["inputs"] != "vectors":
-            line += f"  gain {record['mean'] - alike[0]['mean']:+.2f}"
-        lines.append(line.rstrip())
+        line += f"  {seeds[row]:8}" if differ else ""
+        alike = [records[each]["mean"] for each in baselines if compared[each] == compared[row] and each != row]
+        lines.append((line + (f"  gain {record['mean'] - alike[0]:+.2f}" if alike else "")).rstrip())
     return "\n".join(lines)
 
 

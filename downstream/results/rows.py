@@ -84,14 +84,9 @@ def compared_rows(paths: Sequence[Path], tasks: Tasks, *, resamples: int = RESAM
     results = read_results(paths)
     encoders, vectors = _encoder_names(results), _vectors_names(results)
     rows = _arrange(results)
-    names, places = list(tasks), [result.place for result in results]
-    rows.sort(
-        key=lambda row: (
-            names.index(row.first.task),
-            places.index(row.first.place),
-            row.first.settings["train_fraction"],
-        )
-    )
+    places = [result.place for result in results]
+    rows.sort(key=lambda row: (places.index(row.first.place), row.first.settings["train_fraction"]))
+    rows.sort(key=lambda row: list(tasks).index(row.first.task))
     for row in rows:
         _compare(row, tasks[row.first.task](), resamples)
         with_vectors = row.results.get("both", row.results.get("vectors"))

@@ -31,17 +31,10 @@ def print_table(arguments: Sequence[str], tasks: Tasks) -> None:
     parser.add_argument("results", nargs="+", type=Path, metavar="RESULTS", help="files that `--results` wrote")
     parser.add_argument("--markdown", type=Path, metavar="FILE.md", help="write the table in Markdown")
     parser.add_argument("--json", type=Path, metavar="FILE.json", help="write all numbers, those of each seed too")
-    parser.add_argument(
-        "--curve",
-        type=Path,
-        metavar="FIGURE",
-        help="draw the figure of merit and the gains by the words that encoders have read (.png, .pdf or .svg)",
-    )
-    parser.add_argument(
-        "--merit",
-        action="store_true",
-        help="show each encoder's figure of merit (gains in units of the paper's), and its difference to the first's",
-    )
+    text = "draw the figure of merit and the gains by the words that encoders have read (.png, .pdf or .svg)"
+    parser.add_argument("--curve", type=Path, metavar="FIGURE", help=text)
+    text = "show each encoder's figure of merit (gains in units of the paper's), and its difference to the first's"
+    parser.add_argument("--merit", action="store_true", help=text)
     options = parser.parse_args(arguments)
     rows = compared_rows(options.results, tasks)
     more, notes = [runs_table(rows)], explanations(rows)

@@ -90,8 +90,3 @@ def test_bad_files(files: tuple[Path, Path], text: str, place: str, capsys: pyte
     pairs.write_text(text)
     assert main(["similarity", str(vectors), str(pairs)]) == 1
     assert f"{pairs}, {place}" in capsys.readouterr().err
-
-
-def test_a_source_that_is_not_there(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["similarity", "runs/nope", str(files[1])]) == 1
-    assert "runs/nope" in capsys.readouterr().err

@@ -83,17 +83,6 @@ def test_classifiers_that_were_stopped_are_marked(
     assert table_of(capsys.readouterr().out)["layer 1"][1].endswith("*")
 
 
-def test_a_model_of_subwords_is_read_as_it_is_told_to(
-    ten: Path, subword_model: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["layers", "--train", ten, "--dev", ten, "--label", "column:1", "--model", subword_model]
-    found = []
-    for pooling in ([], ["--pooling", "mean"]):
-        assert main([*map(str, arguments), *pooling]) == 0
-        found.append(table_of(capsys.readouterr().out))
-    assert found[0]["layer 0"] != found[1]["layer 0"]
-
-
 def test_mixes_of_probes(tmp_path: Path, ten: Path, features: Path, capsys: pytest.CaptureFixture[str]) -> None:
     probes = []
     for layers in ("all", "0,2", "top"):

@@ -181,12 +181,3 @@ def test_the_curve_has_the_encoders_in_the_order_of_their_words(tmp_path: Path) 
     path, picture = write_lines(tmp_path / "a.jsonl", *lines), tmp_path / "curve.png"
     assert main(["table", str(path), "--curve", str(picture), "--merit"]) == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_curve_needs_words_and_data_in_common(tmp_path: Path) -> None:
-    assert not merits_by_words(rows_of(tmp_path, ner_line("vectors", WORSE), ner_line("both", BETTER)))
-    pairs = {"task": "snli", "metric": "accuracy", "figures": {}, "counts": [[[1, 1]] * 20], "scores": [100.0]}
-    (other,) = suite_lines(2, "m2", {1: WORSE[1]})
-    lines = [ner_line("vectors", WORSE, compared_as="tuned"), *suite_lines(1, "m1", BETTER), other | pairs]
-    lines.append(ner_line("vectors", {1: WORSE[1]}, compared_as="tuned") | pairs)
-    assert not merits_by_words(rows_of(tmp_path, *lines))

@@ -96,15 +96,11 @@ def test_seeds_of_several_runs_are_pooled_and_of_one_that_ran_twice_the_later_co
     "changes",
     [
         {"dataset": "tweets"},
-        {"split": "dev"},
         {"settings": SETTINGS | {"hidden_size": 100}},
         {"fingerprints": {"train": ["other"], "dev": ["f2"], "test": ["f3"]}},
-        {"fingerprints": {"train": ["f1"], "dev": ["f2"], "test": ["f4", "f3"]}},
         {"reader": {"column": 2}},
         {"features": {"file": "runs/small.h5", "model": "cccc", "word_vectors": "v1", "layers": ["0", "1"]}},
-        {"features": {"file": "runs/small.h5", "model": "aaaa1111bbbb2222", "word_vectors": "v1", "layers": ["top"]}},
         {"vectors": {"origin": "runs/lm.bin", "fingerprint": "v2", "size": 300}},
-        {"task": "srl"},
     ],
     ids=lambda changes: next(iter(changes)),
 )
@@ -127,9 +123,3 @@ def test_damaged_lines_are_errors_with_their_place(tmp_path: Path, line: str) ->
     with pytest.raises(InputError) as error:
         read_results([path])
     assert str(error.value).startswith(f"{path}, line 2 ")
-
-
-def test_no_lines_are_an_error(tmp_path: Path) -> None:
-    (tmp_path / "empty.jsonl").touch()
-    with pytest.raises(InputError, match=r"empty\.jsonl"):
-        read_results([tmp_path / "empty.jsonl"])

@@ -96,17 +96,12 @@ def test_the_suite_of_the_project_is_whole() -> None:
     ("old", "new", "key"),
     [
         ("seeds = 4", "sedes = 4", "sedes"),
-        ("seeds = 4", "seeds = 0", "seeds"),
         ('task = "ner"', 'task = "pos"', "task"),
         ('dev = "dev.conll"', "", "`dev` - at `probe[0]`"),
         ("epochs = 9", "epoch = 9", "epoch"),
-        ("epochs = 9", 'epochs = "9"', "epochs"),
-        ("epochs = 9", "epochs = 0", "epochs"),
         ("{ dropout = 0.5 }", "{ dropout = 1.5 }", "dropout"),
         ("{ dropout = 0.5 }", "{ column = 2 }", "column"),
         ("{ dropout = 0.5 }", "{ train_fraction = 0.5 }", "vectors.train_fraction"),
-        ('name = "SNLI"', 'name = "SNLI"\nquick = 1', "probe[1].quick"),
-        ("[[probe]]", "[probe", "line 4"),
         ('task = "snli"\nname = "SNLI"', 'task = "ner"\nname = "wnut 17 dev"', "name"),
     ],
 )

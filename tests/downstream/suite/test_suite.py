@@ -1,18 +1,15 @@
 """A whole suite of tiny probes, run in this process: results, table, resuming, overlap, and the shared baseline."""
 
-import json
 import os
 import signal
 import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import downstream.__main__
-from downstream.suite import cli
 from downstream.suite.jobs import Job, run_jobs
 from elmoc.features.reader import FeatureFile
 from elmoc.files.text import read_lines
@@ -105,19 +102,6 @@ def test_the_sentences_of_a_suite(suite: Run) -> None:
     assert Path("all.txt").read_text() == "mine"
 
 
-def test_features_are_made_and_probes_trained_on_the_device_that_is_given(
-    suite: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dumps: list[list[str]] = []
-    failed = SimpleNamespace(returncode=1)
-    monkeypatch.setattr(cli, "subprocess", SimpleNamespace(run=lambda command, **_: dumps.append(command) or failed))
-    suite("--model", "first", "--device", "cpu:0", status=1)
-    assert [dump[dump.index("--device") + 1] for dump in dumps] == ["cpu:0"]
-    suite("--inputs", "vectors", "--device", "cpu:0")
-    lines = Path("suite/vectors/results.jsonl").read_text().splitlines()
-    assert {json.loads(line)["device"] for line in lines} == {"cpu:0"}
-
-
 def test_an_encoder_that_was_trained_further_is_another_wherever_it_is(suite: Run) -> None:
     assert suite("--model", "first") == sorted(BOTH + VECTORS)
     (file,) = Path("suite/first/features").glob("*.h5")
@@ -147,14 +131,6 @@ def test_what_cannot_be_is_named(
 ) -> None:
     assert suite(*options, status=1) == []
     assert named in capsys.readouterr().err.splitlines()[-1]
-
-
-def test_a_result_that_is_damaged_is_named(suite: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    suite("--inputs", "vectors")
-    (file,) = Path("suite/baseline").glob("ner-again*")
-    file.write_bytes(file.read_bytes()[:100])
-    suite("--inputs", "vectors", status=1)
-    assert f"{file} cannot be read" in capsys.readouterr().err
 
 
 def test_development_parts_in_the_pretraining_text_are_a_warning(suite: Run, tmp_path: Path) -> None:
