@@ -22,12 +22,9 @@ INPUT_LAYERS = ("projection", "identity")
 
 @dataclass(frozen=True)
 class EncoderState:
-    """What an encoder carries from one window to the next; only the encoder knows what each tensor is.
+    """What an encoder carries from one window to the next; only the encoder knows what each tensor is."""
 
-    layers: the tensors [B, …] of each layer, lowest first.
-    """
-
-    layers: tuple[tuple[Tensor, ...], ...]
+    layers: tuple[tuple[Tensor, ...], ...]  # [B, …] of each layer, lowest first
 
     def map(self, fn: Callable[[Tensor], Tensor]) -> "EncoderState":
         """The state of `fn` of every tensor."""

@@ -125,9 +125,7 @@ class Gradients(NamedTuple):
 class FusedRecurrence:
     """A `Recurrence`, equal to `plain_recurrence` up to rounding.
 
-    Args:
-        workspace: shared by the layers that take turns, where memory counts; else each layer has its own.
-        kernels: the pointwise kernels; by default the fastest there are for device and types.
+    Layers that take turns may share a workspace. The default `kernels` are the fastest for device and types.
     """
 
     def __init__(self, workspace: Workspace | None = None, kernels: StepKernels | None = None) -> None:

@@ -27,9 +27,7 @@ _LEAST_COLUMNS = 16
 class InferenceEncoder:
     """A bidirectional encoder prepared for inference; its weights must not change while it is in use.
 
-    Args:
-        encoder: on the device on which it computes.
-        dtype: of the factors of matrix products, float32 or bfloat16.
+    `dtype`, float32 or bfloat16, is that of the factors of matrix products.
     """
 
     def __init__(self, encoder: BidirectionalEncoder, *, dtype: torch.dtype = torch.float32) -> None:
@@ -84,7 +82,6 @@ class InferenceEncoder:
         """One direction over a window, with its state carried.
 
         Args:
-            direction: `forward` or `backward`.
             vectors: [B, T, E], in reading order.
             state: that after the window before; None is the state before any word.
             lengths: int [B], for batches padded at the end, or None.

@@ -75,8 +75,7 @@ def run_layer(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Outputs [B, T, P], and hidden and cell state [B, P] after the last word of each row.
 
-    On a GPU it computes in float32 under autocast, too, which would run it in float16 there, even where it is to be
-    bfloat16; small gradients would be lost.
+    On a GPU it computes in float32 under autocast, too, which would run it in float16 there and lose small gradients.
     """
     if inputs.is_cuda and torch.is_autocast_enabled("cuda"):
         exact = None if state is None else tuple(each.float() for each in state)

@@ -31,13 +31,8 @@ def draw_uses(
 ) -> list[list[str]]:
     """Draw the uses in their first two principal components; returns the telling words of each cluster.
 
-    Args:
-        elmo: the encoder.
-        uses: at least three, whose vectors differ.
-        output: the file, which is replaced when it is there.
-        title: of the picture.
-        layer: as in `use_vectors`.
-        clusters: how many, at most as many as `COLOURS`; by default as many as separate the uses best.
+    `uses` are at least three, whose vectors differ; `layer` is as in `use_vectors`; `clusters` are at most as many as
+    `COLOURS`, by default as many as separate the uses best. `output` is replaced when it is there.
     """
     figure = new_figure(11, 8.5)
     points = principal_components(use_vectors(elmo, uses, layer), COMPONENTS)

@@ -60,7 +60,7 @@ class CharacterCnnConfig:
             raise InputError(f"filters must be 1 to {self.max_characters_per_token} wide, the characters of a word")
         features = self.filter_count + self.word_size
         if not features or not (self.projection or features == self.projection_size):
-            raise InputError(f"projection_size must be the {features:,} numbers of a word, without a projection")
+            raise InputError(f"filters and whole words make {features:,} numbers, not {self.projection_size:,}")
 
     @property
     def filter_count(self) -> int:

@@ -19,18 +19,13 @@ MOST_UNKNOWN = 100_000
 
 
 class SentenceRows(NamedTuple):
-    """Sentences whose words have been looked up.
+    """Sentences whose words have been looked up."""
 
-    ids: int64 [n] for each sentence: rows of the table.
-    table: float32 [types, E].
-    unknown: their words that have no vector; the rows of these are zeros.
-    bounds: int64 [words + 1] for each sentence, where rows are of subwords: where the units of each word begin, and
-        where the last ends, `<s>` not counted; None where rows are of words.
-    """
-
-    ids: list[Tensor]
-    table: Tensor
-    unknown: frozenset[str]
+    ids: list[Tensor]  # int64 [n] for each sentence: rows of the table
+    table: Tensor  # float32 [types, E]
+    unknown: frozenset[str]  # their words that have no vector; the rows of these are zeros
+    # int64 [words + 1] for each sentence, where rows are of subwords: where the units of each word begin, and where the
+    # last ends, `<s>` not counted; None where rows are of words
     bounds: list[Tensor] | None = None
 
     def words(self, index: int) -> int:

@@ -19,13 +19,10 @@ from elmoc.word_vectors.fasttext.file import MAX_SIZE
 
 
 class WordVectors(Protocol):
-    """A fixed function from strings to vectors of `size` (E) dimensions.
+    """A fixed function from strings to vectors."""
 
-    origin: the string from which `open_word_vectors` opens the same vectors again.
-    """
-
-    size: int
-    origin: str
+    size: int  # E
+    origin: str  # from which `open_word_vectors` opens the same vectors again
 
     @property
     def fingerprint(self) -> str:
@@ -37,15 +34,12 @@ class WordVectors(Protocol):
 
 @dataclass(frozen=True)
 class VectorSource:
-    """Which word vectors a model reads, or is trained against, as model directories record it.
-
-    post_processing: the name of the transform's kind.
-    """
+    """Which word vectors a model reads, or is trained against, as model directories record it."""
 
     origin: str
     fingerprint: str
     size: int = setting(least=1, most=MAX_SIZE)
-    post_processing: str = setting()
+    post_processing: str = setting()  # the name of the transform's kind
 
     @property
     def file_name(self) -> str:

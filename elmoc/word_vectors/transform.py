@@ -30,16 +30,12 @@ _SEED = 0  # of the directions of `<s>` and `</s>` where the word vectors have n
 class VectorTransform:
     """Raw vectors → vectors: boundary tokens replaced, then `(x − mean) · matrix` for every vector that is not zero.
 
-    boundary  float32 [2, E]: the raw vectors of `<s>` and `</s>`
-    mean      float32 [E] or None
-    matrix    float32 [E, E] or None
-
     Raises `InputError` for numbers that are not finite.
     """
 
-    boundary: np.ndarray
-    mean: np.ndarray | None = None
-    matrix: np.ndarray | None = None
+    boundary: np.ndarray  # float32 [2, E]: the raw vectors of `<s>` and `</s>`
+    mean: np.ndarray | None = None  # float32 [E]
+    matrix: np.ndarray | None = None  # float32 [E, E]
 
     def __post_init__(self) -> None:
         for name, array in self.arrays.items():
@@ -88,16 +84,11 @@ def boundary_vectors(vectors: WordVectors, mean_norm: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class TransformKind:
-    """What a transform does besides the boundary vectors: one of `TRANSFORMS`, read from text by `parse`.
+    """What a transform does besides the boundary vectors: one of `TRANSFORMS`, read from text by `parse`."""
 
-    name: the text itself, by which tables and model directories record it.
-    removed: K of `remove-top=K`.
-    floor: F of `whiten=F`: the least variance, relative to the largest, that a direction is taken to have.
-    """
-
-    name: str
-    removed: int = 0
-    floor: float = WHITENING_FLOOR
+    name: str  # the text itself, by which tables and model directories record it
+    removed: int = 0  # K of `remove-top=K`
+    floor: float = WHITENING_FLOOR  # F of `whiten=F`: the least variance of a direction, relative to the largest
 
     @classmethod
     def parse(cls, text: str) -> "TransformKind":

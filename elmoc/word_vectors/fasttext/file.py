@@ -73,18 +73,13 @@ class Header:
 
 @dataclass(frozen=True)
 class FastTextFile:
-    """A file that has been checked, mapped into memory: none of it takes memory before it is read.
-
-    entries: int64 [entries], where the entries of the dictionary begin; None where the dictionary was known.
-    dictionary_end: where the dictionary ends, which begins behind the header.
-    input_start: where the numbers of the input matrix start.
-    """
+    """A file that has been checked, mapped into memory: none of it takes memory before it is read."""
 
     content: mmap.mmap
     header: Header
-    entries: np.ndarray | None
+    entries: np.ndarray | None  # int64 [entries]: where these begin; None where the dictionary was known
     dictionary_end: int
-    input_start: int
+    input_start: int  # where the numbers of the input matrix start
 
 
 def open_file(path: Path | str, *, dictionary_end: int | None = None) -> FastTextFile:

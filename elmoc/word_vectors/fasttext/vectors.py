@@ -65,9 +65,7 @@ class FastTextVectors:
         return vectors
 
 
-class _File(ctypes.Structure):
-    """The struct of that name in the C++ file."""
-
+class _File(ctypes.Structure):  # as in lookup.cpp
     _fields_ = (
         ("content", _POINTER),
         ("dictionary_end", _LONG),
