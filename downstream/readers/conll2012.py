@@ -76,13 +76,11 @@ class DocumentSentence:
         for place, cell in enumerate(self.column(COREFERENCE)):
             for part in [] if cell == NOTHING else cell.split("|"):
                 match = _COREFERENCE_PART.fullmatch(part)
-                if match is None or not (match[1] or match[3]):
-                    raise self.error(place, f"{cell!r} is no coreference like -, (12, 12), (12) or (12|(3)")
+                if match is None or not (match[1] or (match[3] and opened[match[2]])):
+                    raise self.error(place, f"{cell!r} is no -, (12, 12), (12) or (12|(3), or closes what is not open")
                 if match[1]:
                     opened[match[2]].append(place)
                 if match[3]:
-                    if not opened[match[2]]:
-                        raise self.error(place, f"{part!r} closes a mention that was not opened in its sentence")
                     spans.append(Span(match[2], opened[match[2]].pop(), place))
         for place in (each for places in opened.values() for each in places):
             raise self.error(place, "a mention is not closed in its sentence")
@@ -94,11 +92,9 @@ class DocumentSentence:
         opened: list[tuple[str, int]] = []
         for place, cell in enumerate(self.column(index)):
             match = _BRACKETS.fullmatch(cell)
-            if match is None:
-                raise self.error(place, f"column {index} has {cell!r}, no bracket like *, (ARG0*, *) or (TOP(S(NP*)")
-            opened += [(label, place) for label in match[1].split("(")[1:]]
-            if len(match[2]) > len(opened):
-                raise self.error(place, f"column {index} closes a bracket that was not opened in its sentence")
+            opened += [(label, place) for label in match[1].split("(")[1:]] if match else []
+            if match is None or len(match[2]) > len(opened):
+                raise self.error(place, f"column {index}: {cell!r} is no (ARG0* or *), or closes what is not open")
             for _ in match[2]:
                 spans.append(Span(*opened.pop(), place))
         if opened:
@@ -133,9 +129,7 @@ def read_documents(path: Path) -> Iterator[Document]:
         columns = split_columns(line)
         begin = _BEGIN.fullmatch(line)
         if columns and (begin is None) == (document is None):
-            raise InputError(
-                f"{path}, line {number}: `#begin document (NAME); part 000` or #end document is missing before it"
-            )
+            raise InputError(f"{path}, line {number}: `#begin document (NAME); part 000` or #end is missing before it")
         if begin is not None:
             document = Document(begin[1], line, [])
         elif not columns:
@@ -154,7 +148,7 @@ def read_documents(path: Path) -> Iterator[Document]:
             sentence.lines.append(number)
             if not LEAST_COLUMNS <= len(columns) == len(sentence.rows[0]):
                 raise sentence.error(
-                    -1, f"{len(columns)} columns: all words of a sentence have the same, from {LEAST_COLUMNS}"
+                    -1, f"{len(columns)} columns: a sentence has {LEAST_COLUMNS} or more, all lines alike"
                 )
             written |= columns[WORD] != SKELETON_WORD
     if document is not None or not found:

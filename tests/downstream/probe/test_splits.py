@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from downstream.__main__ import main
 from downstream.inputs.sentence import Sentence
 from downstream.probe.task import random_part, read_split
 from downstream.tasks.sst5.task import TASK as SST5
@@ -33,16 +32,6 @@ def test_parts_are_nested_in_order_and_of_whole_places() -> None:
     assert parts[2] == random_part(task, examples, 0.5), "every run draws the same"
 
 
-def test_a_file_is_known_by_all_of_its_bytes(tmp_path: Path) -> None:
-    """A fingerprint of some blocks of a large file would miss a label that was corrected between them."""
-    path, tree = tmp_path / "trees.txt", f"(3 (2 {'o' * 2**20}) (4 good))\n"
-    found = []
-    for label in "34":
-        path.write_text(3 * tree + tree.replace("(3", f"({label}", 1) + 2 * tree)
-        found.append(read_split(SST5, "dev", [path], Sst5ReaderOptions()).fingerprints)
-    assert found[0] != found[1]
-
-
 def test_of_trees_all_phrases_or_none_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "trees.txt"
     path.write_text(TREES)
@@ -55,12 +44,3 @@ def test_of_trees_all_phrases_or_none_are_kept(tmp_path: Path, capsys: pytest.Ca
     assert ": 50 % of them" in capsys.readouterr().out
     distinct = read_split(SST5, "train", [path], Sst5ReaderOptions(subtrees="distinct"), fraction=0.5)
     assert distinct.examples == distinct_phrases(split.examples), "phrases of trees left out do not count"
-
-
-def test_scoring_reads_everything(ten: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["ner", "--train", ten, "--dev", ten, "--vectors", "random:1:6", "--train-fraction", "0.3"]
-    arguments += ["--hidden-size", "6", "--layers", "1", "--dropout", "0", "--epochs", "1", "--seeds", "1"]
-    assert main([str(one) for one in arguments]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("train  3 sentences")
-    assert lines[1].startswith("dev    10 sentences")

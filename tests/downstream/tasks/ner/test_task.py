@@ -95,30 +95,18 @@ def test_an_untrained_probe_predicts_well_formed_tags_for_any_batch() -> None:
             assert tag == "O" or tag.startswith("B-") or before[2:] == tag[2:]
 
 
-def test_same_seed_same_numbers_and_the_record_says_what_was_run(tmp_path: Path, ten: Path, features: Path) -> None:
-    dev = tmp_path / "dev.conll"
+def test_the_record_says_what_was_run(tmp_path: Path, ten: Path, features: Path) -> None:
+    dev, test, results = tmp_path / "dev.conll", tmp_path / "test.conll", tmp_path / "results.jsonl"
     dev.write_text(columns("\n".join(TEN_SENTENCES.splitlines()[:4])))
-    test = tmp_path / "test.conll"
     test.write_text(columns("\n".join(TEN_SENTENCES.splitlines()[4:9])))
-    settings = ["--hidden-size", "12", "--epochs", "8", "--batch-size", "2", "--learning-rate", "0.02"]
-    runs = []
-    for name in ("a", "b"):
-        results = tmp_path / f"{name}.jsonl"
-        arguments = ["ner", "--train", ten, dev, "--dev", dev, "--test", test, "--features", features]
-        arguments += ["--vectors", "random:1:12", "--seeds", "2", "--results", results]
-        arguments += ["--predictions", tmp_path / name]
-        assert main([*map(str, arguments), *settings]) == 0
-        records = [json.loads(line) for line in results.read_text().splitlines()]
-        for record in records:
-            assert all(seconds > 0 for seconds in record.pop("seconds") + record.pop("examples_per_second"))
-            assert all(epoch.pop("seconds") > 0 for curve in record["curves"] for epoch in curve)
-        files = {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
-        runs.append((records, files))
-    assert runs[0] == runs[1]
-    (vectors, both), files = runs[0]
+    arguments = ["ner", "--train", ten, dev, "--dev", dev, "--test", test, "--features", features]
+    arguments += ["--vectors", "random:1:12", "--seeds", "2", "--results", results, "--predictions", tmp_path / "out"]
+    arguments += ["--hidden-size", "12", "--epochs", "8", "--batch-size", "2", "--learning-rate", "0.02"]
+    assert main(list(map(str, arguments))) == 0
+    vectors, both = (json.loads(line) for line in results.read_text().splitlines())
     assert (vectors["inputs"], both["inputs"]) == ("vectors", "both"), "the baseline runs first, by default"
-    assert len(set(both["scores"] + both["dev_scores"])) > 1, "scores that differ, or equality would show nothing"
-    assert sorted(files) == [f"ner.{kind}.seed{seed}.test.conll" for kind in ("both", "vectors") for seed in (1, 2)]
+    files = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert files == [f"ner.{kind}.seed{seed}.test.conll" for kind in ("both", "vectors") for seed in (1, 2)]
     assert (both["task"], both["metric"], both["split"], both["seeds"]) == ("ner", "entity F1", "test", [1, 2])
     assert both["mean"] == pytest.approx(sum(both["scores"]) / 2)
     assert both["deviation"] == pytest.approx(abs(both["scores"][0] - both["scores"][1]) / 2**0.5)
@@ -126,8 +114,7 @@ def test_same_seed_same_numbers_and_the_record_says_what_was_run(tmp_path: Path,
     assert both["features"] == {"file": str(features), "model": "m1", "vectors": "v1", "layers": ["0", "1", "2"]}
     assert vectors["features"] is None
     assert (both["vectors"]["fingerprint"], both["vectors"]["size"]) == ("random:1:12", 12)
-    assert both["settings"]["hidden_size"] == 12
-    assert both["settings"]["gradient_norm"] == 5.0
+    assert (both["settings"]["hidden_size"], both["settings"]["gradient_norm"]) == (12, 5.0)
     assert all(1 <= best <= epochs <= 8 for best, epochs in zip(both["best_epochs"], both["epochs"], strict=True))
 
 

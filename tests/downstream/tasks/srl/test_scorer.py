@@ -32,13 +32,6 @@ def test_a_piece_without_a_beginning_is_an_argument() -> None:
     ]
 
 
-def test_references_are_roles_of_their_own() -> None:
-    assert whole_arguments(spans("ARG0:0 R-ARG0:1 C-ARG0:3 C-R-ARG0:5")) == [
-        Argument("ARG0", ((0, 0), (3, 3))),
-        Argument("R-ARG0", ((1, 1), (5, 5))),
-    ]
-
-
 @pytest.mark.parametrize(
     ("gold", "predicted", "counts"),
     [
@@ -80,10 +73,6 @@ def test_propositions_are_compared_one_by_one() -> None:
     assert count_arguments(gold, gold).tolist() == [3, 3, 3]
     # the spans of both are found, but each with the other predicate
     assert count_arguments(gold, gold[::-1]).tolist() == [0, 3, 3]
-
-
-def test_no_propositions() -> None:
-    assert count_arguments([], []).tolist() == [0, 0, 0]
 
 
 def test_counts_of_roles() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from downstream.tasks.sst5.model import BiattentiveClassifier, Sst5Settings, self_biattention
+from downstream.tasks.sst5.model import BiattentiveClassifier, Sst5Settings
 from downstream.tasks.sst5.task import TASK
 
 
@@ -57,25 +57,6 @@ def test_each_sentence_of_a_batch_is_the_plain_network_in_outputs_and_gradients(
     ours, theirs = (torch.autograd.grad((one * direction).sum(), variables) for one in (logits, plain))
     for mine, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-9, atol=1e-12)
-
-
-def test_attention_of_two_words_worked_by_hand() -> None:
-    states = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [9.0, 9.0]]]).double()  # the third word is padding
-    out = self_biattention(states, torch.tensor([[True, True, False]]))[0].numpy()
-    for row, weights in enumerate((softmax(np.array([1.0, 0.0])), softmax(np.array([0.0, 4.0])))):
-        attended = np.array([weights[0] * 1.0, weights[1] * 2.0])
-        state = states[0, row].numpy()
-        np.testing.assert_allclose(out[row], np.concatenate([state, state - attended, state * attended]), rtol=1e-6)
-
-
-def test_pooling_sees_only_the_words() -> None:
-    model = make_classifier().eval()
-    with torch.no_grad():
-        model.pooling_weight.weight.zero_()
-    states = torch.tensor([[-1.0, -4.0, 0.0], [-5.0, -2.0, 0.0]], dtype=torch.float64).repeat_interleave(4, 0)  # [8, 3]
-    pooled = model.pool(states.T[None], torch.tensor([[True, True, False]]))[0].detach().reshape(4, 8)
-    for row, expected in zip(pooled, ([-1.0, -2.0], [-4.0, -5.0], [-2.5, -3.5], [-2.5, -3.5]), strict=True):
-        torch.testing.assert_close(row, torch.tensor(expected, dtype=torch.float64).repeat_interleave(4))
 
 
 def test_the_published_sizes_have_the_published_widths() -> None:

@@ -1,17 +1,13 @@
 """The SST-5 task: trees are read, learned and scored."""
 
 import gzip
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
-from downstream.inputs.probe_inputs import ProbeInputs
 from downstream.inputs.sentence import Sentence
-from downstream.inputs.sources import InputSources, WordTable
-from downstream.tasks.sst5.model import Phrase, Sst5Probe, Sst5Settings
+from downstream.tasks.sst5.model import Phrase
 from downstream.tasks.sst5.task import TASK, Sst5ReaderOptions
 
 TREES = """\
@@ -125,21 +121,3 @@ def test_accuracy_worked_by_hand() -> None:
         "positive or negative: 75.00 of the 4 that are not neutral",
     ]
     assert "positive or negative" not in TASK.details(gold[2:3], predictions[2:3])
-
-
-def test_probabilities_do_not_depend_on_the_batch(ten_trees: Path) -> None:
-    phrases = TASK.read(ten_trees, TASK.reader, training=True)
-    words = WordTable("random:1:8", sentences=[phrase.sentence for phrase in phrases])
-    inputs = ProbeInputs(InputSources(words=words, states=None))
-    torch.manual_seed(2)
-    assert isinstance(TASK.small, Sst5Settings)
-    settings = replace(TASK.small, hidden_size=6, feedforward_size=5)
-    probe = TASK.model(inputs=inputs, settings=settings, **TASK.vocabulary(phrases))
-    assert isinstance(probe, Sst5Probe)
-    probe.eval()
-    together = np.array(probe.predict(phrases))
-    np.testing.assert_allclose(together.sum(axis=1), 1, atol=1e-6)
-    np.testing.assert_allclose(together, [probe.predict([phrase])[0] for phrase in phrases], atol=1e-6)
-    gold = [phrase.label for phrase in phrases]
-    expected = -np.log(together[np.arange(len(gold)), gold]).mean()
-    assert probe.loss(phrases).item() == pytest.approx(expected, rel=1e-5)
